@@ -1,0 +1,120 @@
+"""Code objects to instructions and exception ranges: decoding only, no meaning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import CodeType
+from typing import Iterator, List, Optional, Tuple
+
+from depyf.bytecode.opcode_table import OpcodeTable, Version, table_for
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction with its prefixes folded in.
+
+    ``offset`` and ``end`` are byte offsets (``offset`` is that of the first EXTENDED_ARG, ``end`` lies
+    behind the inline caches); ``target`` is the byte offset that a jump goes to.
+    """
+
+    offset: int
+    end: int
+    name: str
+    arg: int
+    target: Optional[int]
+    line: Optional[int]
+
+
+@dataclass(frozen=True)
+class ExceptionRange:
+    """Instructions at ``start <= offset < end`` unwind to ``target`` with ``depth`` values left on the stack."""
+
+    start: int
+    end: int
+    target: int
+    depth: int
+    lasti: bool
+
+
+@dataclass(frozen=True)
+class Decoded:
+    code: CodeType
+    version: Version
+    table: OpcodeTable
+    instructions: Tuple[Instruction, ...]
+    exceptions: Tuple[ExceptionRange, ...]
+
+
+def decode(code: CodeType, version: Optional[Version] = None) -> Decoded:
+    """Decode ``code`` as bytecode of ``version`` (default: the running interpreter).
+
+    Raises ``ValueError`` when the bytecode is malformed (unknown opcode, jump to nowhere).
+    """
+    table = table_for(version)
+    instructions = tuple(_decode_instructions(code, table))
+    starts = {instruction.offset for instruction in instructions}
+    for instruction in instructions:
+        if instruction.target is not None and instruction.target not in starts:
+            raise ValueError(f"{code.co_name}: jump at offset {instruction.offset} to {instruction.target}, "
+                             "where no instruction starts")
+    exceptions = tuple(_decode_exception_table(code.co_exceptiontable)) if table.version >= (3, 11) else ()
+    return Decoded(code, table.version, table, instructions, exceptions)
+
+
+def _decode_instructions(code: CodeType, table: OpcodeTable) -> Iterator[Instruction]:
+    raw = code.co_code
+    names, caches = table.names, table.caches
+    scale = 2 if table.version >= (3, 10) else 1
+    extended = table.opcodes["EXTENDED_ARG"]
+    lines = _lines(code)
+    offset, start, prefix = 0, -1, 0
+    while offset < len(raw):
+        if start < 0:
+            start = offset
+        opcode, arg = raw[offset], raw[offset + 1] | prefix
+        offset += 2
+        if opcode == extended:
+            prefix = arg << 8
+            continue
+        try:
+            name = names[opcode]
+        except KeyError:
+            raise ValueError(f"{code.co_name}: unknown opcode {opcode} at offset {offset - 2}") from None
+        end = offset + 2 * caches.get(name, 0)
+        target = None
+        if name in table.relative_jumps:
+            delta = arg * scale
+            target = end - delta if "BACKWARD" in name else end + delta
+        elif name in table.absolute_jumps:
+            target = arg * scale
+        yield Instruction(start, end, name, arg if opcode >= table.have_argument else 0, target, lines[start // 2])
+        offset, start, prefix = end, -1, 0
+
+
+def _lines(code: CodeType) -> List[Optional[int]]:
+    """The line of each code unit; ``None`` where the compiler gave none."""
+    lines: List[Optional[int]] = [None] * (len(code.co_code) // 2 + 1)
+    for start, end, line in code.co_lines():
+        for unit in range(start // 2, min(end // 2, len(lines))):
+            lines[unit] = line
+    return lines
+
+
+def _decode_exception_table(table: bytes) -> Iterator[ExceptionRange]:
+    """The variable-length format of CPython's Objects/exception_handling_notes.txt (3.11 and later)."""
+    position = 0
+
+    def number() -> int:
+        nonlocal position
+        byte = table[position]
+        value = byte & 63
+        while byte & 64:
+            position += 1
+            byte = table[position]
+            value = value << 6 | byte & 63
+        position += 1
+        return value
+
+    while position < len(table):
+        start, length, target, depth_lasti = number() * 2, number() * 2, number() * 2, number()
+        yield ExceptionRange(start, start + length, target, depth_lasti >> 1, bool(depth_lasti & 1))

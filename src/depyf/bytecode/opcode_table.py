@@ -1,0 +1,51 @@
+"""The shape of a per-version opcode table; the tables themselves are generated data in ``tables/``."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import dataclass, field
+from typing import Dict, FrozenSet, List, Optional, Tuple
+
+Version = Tuple[int, int]
+
+
+@dataclass(frozen=True)
+class OpcodeTable:
+    """Facts about one CPython version's bytecode; no meaning of any opcode."""
+
+    version: Version
+    magic: bytes
+    opcodes: Dict[str, int]
+    have_argument: int
+    relative_jumps: FrozenSet[str]
+    absolute_jumps: FrozenSet[str]
+    caches: Dict[str, int]
+    binary_operators: List[str]
+    compare_operators: List[str]
+    names: Dict[int, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", {code: name for name, code in self.opcodes.items()})
+
+
+def running_version() -> Version:
+    """The ``(major, minor)`` of the interpreter that runs us."""
+    return sys.version_info[0], sys.version_info[1]
+
+
+def table_for(version: Optional[Version] = None) -> OpcodeTable:
+    """The opcode table of ``version`` (default: the running interpreter).
+
+    Raises ``NotImplementedError`` for a Python that has no table.
+    """
+    major, minor = version or running_version()
+    try:
+        module = importlib.import_module(f"depyf.bytecode.tables.cp{major}{minor}")
+    except ModuleNotFoundError:
+        raise NotImplementedError(
+            f"depyf has no opcode table for CPython {major}.{minor}; "
+            "make one with tools/generate_opcode_table.py and add a lowering beside depyf/normal/"
+        ) from None
+    table: OpcodeTable = module.TABLE
+    return table

@@ -1,0 +1,230 @@
+"""The normal form: a stack machine of a few dozen operations that every CPython version is lowered to.
+
+Stack pictures have the top at the right. ``arg`` is what the column names; operations without one have ``None``.
+
+Values
+    CONST value             ->  value
+    NULL                    ->  NULL          the marker that 3.11+ keeps beside a callable
+    LOAD (scope, name)      ->  value         scope: "fast", "deref", "global", "name", "classderef"
+    CLOSURE name            ->  cell          the cell object of a cell or free variable
+    SPECIAL name            ->  value         "AssertionError", "__build_class__"
+    STORE (scope, name)     value ->          scope: "fast", "deref", "global", "name"
+    DELETE (scope, name)    ->
+
+Stack
+    COPY n                  push the n-th value from the top (1 is the top)
+    SWAP n                  exchange the top with the n-th value
+    POP                     value ->
+
+Operators
+    UNARY symbol            a -> r            "+", "-", "~", "not"
+    BINARY symbol           a b -> r          "+", "-", ... (never in place)
+    INPLACE symbol          a b -> r          "+", "-", ... (for ``a += b``)
+    COMPARE symbol          a b -> r          "<", "<=", "==", "!=", ">", ">="
+    IS negated              a b -> bool
+    IN negated              a b -> bool       is ``a`` in ``b``
+    SUBSCR                  a i -> r
+    STORE_SUBSCR            v a i ->          a[i] = v
+    DELETE_SUBSCR           a i ->
+    ATTR name               a -> r
+    STORE_ATTR name         v a ->            a.name = v
+    DELETE_ATTR name        a ->
+
+Containers
+    BUILD (kind, n)         n values -> r     "tuple", "list", "set", "string", "slice"; "map" takes 2n values;
+                                              "const_key_map" takes n values and a tuple of keys above them
+    ADD (kind, i)           v ->              "list", "set"; "map" takes k v: add to the container that is the
+                                              i-th value once the operands are popped
+    UPDATE (kind, i)        v ->              "list", "set", "map"; "kwargs" is "map" that raises on duplicates
+    LIST_TO_TUPLE           a -> r
+    UNPACK n                a -> vn ... v1
+    UNPACK_EX (n, m)        a -> vm' ... v1' list vn ... v1
+    FORMAT (conv, spec)     a [spec] -> str   conv: "", "s", "r", "a"; spec: bool
+
+Calls and functions
+    CALL (n, names, null)   callable n values -> r   the last len(names) values are keywords; null says where a
+                                              NULL lies: "below" the callable, "above" it, or "" for none. The slot
+                                              "below" may hold a callable instead, with the self value in the
+                                              callable's place (only bytecode made by hand does that).
+    CALL_EX keywords        NULL callable args [kwargs] -> r
+    MAKE_FUNCTION flags     [defaults] [kwdefaults] [annotations] [closure] code -> function
+                                              flags 1, 2, 4, 8 say which are there
+    BUILD_CLASS             ->  __build_class__ is SPECIAL; the call is an ordinary CALL
+    IMPORT name             level fromlist -> module
+    IMPORT_FROM name        module -> module value
+    IMPORT_STAR             module ->
+    SETUP_ANNOTATIONS       ->
+
+Iteration, generators, coroutines
+    ITER                    a -> iterator
+    YIELD_FROM_ITER         a -> iterator     what ``yield from`` does to its operand
+    AITER                   a -> async iterator
+    AWAITABLE where         a -> iterator     where: 0, 1 (__aenter__), 2 (__aexit__); only for error messages
+    YIELD                   v -> sent
+    YIELD_FROM              iterator None -> r   the whole SEND loop as one operation
+    FOR (async_)            iterator -> iterator value, or iterator -> and jump to ``target`` when exhausted
+
+Control
+    JUMP                    to ``target``
+    BRANCH kind             v ->              jump to ``target`` if v is "true", "false", "none", "not none"
+    RETURN                  v ->
+    RAISE n                 n values ->       n = 0 re-raises the exception being handled; 2: exception, cause
+    RERAISE                 exc ->            go on unwinding with ``exc`` as it is
+
+Exceptions. An instruction may have a ``handler``. When it raises, the stack is cut to ``handler.depth``, a LASTI marker
+is pushed if ``handler.lasti``, then the exception, and control goes to ``handler.target``. The exception that
+``sys.exc_info`` shows belongs to the stack: PUSH_EXC leaves a PREV marker on it, and cutting the stack below a PREV
+marker restores what was shown before. (CPython does that with extra cleanup handlers; lowering takes them away.)
+    PUSH_EXC                exc -> PREV exc   exc is now the exception being handled
+    POP_EXC                 PREV ->           restore the one before
+    CHECK_EXC               exc type -> exc bool
+    CHECK_EXC_GROUP         exc type -> rest match   (except*)
+    PREP_RERAISE_STAR       orig list -> exc or None
+    WITH                    manager -> exit entered
+    ASYNC_WITH              manager -> exit awaitable
+    WITH_EXCEPT             exit LASTI PREV exc -> exit LASTI PREV exc r      r = exit(type, exc, traceback)
+
+Matching
+    MATCH_MAPPING           a -> a bool
+    MATCH_SEQUENCE          a -> a bool
+    GET_LEN                 a -> a len
+    MATCH_KEYS              a keys -> a keys values-or-None
+    MATCH_CLASS n           a cls names -> values-or-None
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any, Optional, Tuple
+
+
+class Op(enum.Enum):
+    """The operations; the module's docstring says what each does to the stack."""
+
+    CONST = "const"
+    NULL = "null"
+    LOAD = "load"
+    CLOSURE = "closure"
+    SPECIAL = "special"
+    STORE = "store"
+    DELETE = "delete"
+    COPY = "copy"
+    SWAP = "swap"
+    POP = "pop"
+    UNARY = "unary"
+    BINARY = "binary"
+    INPLACE = "inplace"
+    COMPARE = "compare"
+    IS = "is"
+    IN = "in"
+    SUBSCR = "subscr"
+    STORE_SUBSCR = "store_subscr"
+    DELETE_SUBSCR = "delete_subscr"
+    ATTR = "attr"
+    STORE_ATTR = "store_attr"
+    DELETE_ATTR = "delete_attr"
+    BUILD = "build"
+    ADD = "add"
+    UPDATE = "update"
+    LIST_TO_TUPLE = "list_to_tuple"
+    UNPACK = "unpack"
+    UNPACK_EX = "unpack_ex"
+    FORMAT = "format"
+    CALL = "call"
+    CALL_EX = "call_ex"
+    MAKE_FUNCTION = "make_function"
+    IMPORT = "import"
+    IMPORT_FROM = "import_from"
+    IMPORT_STAR = "import_star"
+    SETUP_ANNOTATIONS = "setup_annotations"
+    ITER = "iter"
+    YIELD_FROM_ITER = "yield_from_iter"
+    AITER = "aiter"
+    AWAITABLE = "awaitable"
+    YIELD = "yield"
+    YIELD_FROM = "yield_from"
+    FOR = "for"
+    JUMP = "jump"
+    BRANCH = "branch"
+    RETURN = "return"
+    RAISE = "raise"
+    RERAISE = "reraise"
+    PUSH_EXC = "push_exc"
+    POP_EXC = "pop_exc"
+    CHECK_EXC = "check_exc"
+    CHECK_EXC_GROUP = "check_exc_group"
+    PREP_RERAISE_STAR = "prep_reraise_star"
+    WITH = "with"
+    ASYNC_WITH = "async_with"
+    WITH_EXCEPT = "with_except"
+    MATCH_MAPPING = "match_mapping"
+    MATCH_SEQUENCE = "match_sequence"
+    GET_LEN = "get_len"
+    MATCH_KEYS = "match_keys"
+    MATCH_CLASS = "match_class"
+
+
+JUMPS = frozenset({Op.JUMP, Op.BRANCH, Op.FOR})
+"""Operations that have a ``target``."""
+
+ENDS = frozenset({Op.JUMP, Op.RETURN, Op.RAISE, Op.RERAISE})
+"""Operations after which control never goes on to the next one."""
+
+SILENT = frozenset(
+    {Op.CONST, Op.NULL, Op.CLOSURE, Op.SPECIAL, Op.COPY, Op.SWAP, Op.POP, Op.JUMP, Op.RETURN, Op.IS,
+     Op.PUSH_EXC, Op.POP_EXC}
+)
+"""Operations that can neither raise nor run anybody's code (STORE to "fast" and "deref" are silent too;
+the finalizer of a value that POP or STORE drops is nobody's concern here)."""
+
+
+@dataclass(frozen=True)
+class Handler:
+    """Where control goes on an exception: an index into ``NormalCode.ops``, and the stack depth to keep."""
+
+    target: int
+    depth: int
+    lasti: bool
+
+
+@dataclass(frozen=True)
+class Instr:
+    """One operation. ``target`` is an index into ``NormalCode.ops``; ``offset`` is where it stood in the bytecode."""
+
+    op: Op
+    arg: Any
+    offset: int
+    line: Optional[int]
+    target: Optional[int] = None
+    handler: Optional[Handler] = None
+
+    def __repr__(self) -> str:
+        arg = "" if self.arg is None else f" {self.arg!r}"
+        target = "" if self.target is None else f" ->{self.target}"
+        handler = "" if self.handler is None else f"  !{self.handler.target}[{self.handler.depth}]"
+        return f"{self.op.name}{arg}{target}{handler}"
+
+
+@dataclass(frozen=True)
+class NormalCode:
+    """A code object in normal form. Unreachable operations are gone; ``code`` is the object it was made from."""
+
+    code: CodeType
+    ops: Tuple[Instr, ...]
+
+    def listing(self) -> str:
+        """The operations, one a line, for people who debug the decompiler."""
+        return "\n".join(f"{index:5} {instr.offset:5} L{instr.line} {instr!r}" for index, instr in enumerate(self.ops))
+
+
+def is_silent(instr: Instr) -> bool:
+    """Whether ``instr`` can neither raise nor run code that others can observe."""
+    if instr.op in SILENT:
+        return True
+    if instr.op is Op.STORE:
+        return instr.arg[0] in ("fast", "deref")
+    if instr.op is Op.BRANCH:
+        return instr.arg in ("none", "not none")
+    return instr.op is Op.BUILD and instr.arg[0] in ("tuple", "list", "slice")

@@ -1,0 +1,63 @@
+"""What a decompilation answers: source, tree, verdict, the map between lines and bytecode."""
+
+from __future__ import annotations
+
+import ast
+import enum
+from dataclasses import dataclass
+from types import CodeType
+from typing import Mapping, Optional, Tuple
+
+
+class DecompilationError(Exception):
+    """The only exception that a failed decompilation raises: says which code object, offset and stage."""
+
+
+class Verdict(enum.Enum):
+    """How far a decompilation was proved to behave as the original."""
+
+    EXACT = "exact"
+    """Recompiled, it has the same normalised bytecode."""
+    EQUIVALENT = "equivalent"
+    """Comparing both flow graphs proved that it behaves the same."""
+    UNVERIFIED = "unverified"
+    """It could not be decided; the reason says why."""
+
+    @property
+    def proved(self) -> bool:
+        return self is not Verdict.UNVERIFIED
+
+
+@dataclass(frozen=True)
+class LineMap:
+    """Which lines (1-based) of the source come from which byte offsets of the original bytecode, and back."""
+
+    offsets: Mapping[int, Tuple[int, ...]]
+    lines: Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class Decompilation:
+    """One code object, decompiled.
+
+    ``tree`` is the module that ``source`` parses to. For a function the module holds that one function definition.
+    """
+
+    code: CodeType
+    name: str
+    source: str
+    tree: ast.Module
+    verdict: Verdict
+    reason: str
+    line_map: LineMap
+
+    def compile_like(self, reference: Optional[CodeType] = None, filename: Optional[str] = None) -> CodeType:
+        """A code object of this source that can stand in for ``reference`` (default: the original).
+
+        It has ``reference``'s name, signature, free variables and cell variables in the same order, its constants
+        that have no literal are the original objects, and its lines are those of ``source`` in file ``filename``.
+        Raises ``DecompilationError`` when that can't be had.
+        """
+        from depyf.source.compiling import compile_like
+
+        return compile_like(self, reference or self.code, filename or f"<decompiled {self.name}>")
