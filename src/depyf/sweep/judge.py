@@ -1,0 +1,127 @@
+"""Decompile one code object and say how it went: never raises for a failure of the decompiler."""
+
+from __future__ import annotations
+
+import ast
+import enum
+import re
+import time
+import traceback
+from dataclasses import dataclass
+from typing import Optional
+
+from depyf.decompiler import decompile_code
+from depyf.result import Decompilation, DecompilationError, Verdict
+from depyf.sweep.targets import Target, size
+
+
+class Outcome(enum.Enum):
+    """How one code object fared, best first."""
+
+    EXACT = "exact"
+    EQUIVALENT = "equivalent"
+    UNVERIFIED = "unverified"
+    REFUSED = "refused"
+    DIFFERENT = "different"
+    """Source was returned that can't be right, whatever the verdict says: our own check below found out."""
+    CRASHED = "crashed"
+    """Another exception than ``DecompilationError``, a time or memory limit, a dead worker: always a bug of ours."""
+
+    @property
+    def proved(self) -> bool:
+        return self in (Outcome.EXACT, Outcome.EQUIVALENT)
+
+
+@dataclass(frozen=True)
+class Result:
+    """One row of a sweep. ``size`` is in instructions, ``reason`` is empty for what was proved."""
+
+    path: str
+    ordinal: int
+    qualname: str
+    kind: str
+    line: int
+    size: int
+    outcome: Outcome
+    reason: str
+    seconds: float
+
+    @property
+    def label(self) -> str:
+        return f"{self.path}:{self.line} {self.qualname}"
+
+
+class TimeLimit(BaseException):
+    """Raised by a timer inside the decompiler; no ``Exception``, so that no handler there swallows it."""
+
+
+_OF_VERDICT = {
+    Verdict.EXACT: Outcome.EXACT,
+    Verdict.EQUIVALENT: Outcome.EQUIVALENT,
+    Verdict.UNVERIFIED: Outcome.UNVERIFIED,
+}
+
+
+def judge(target: Target) -> Result:
+    """Decompile ``target`` and check the answer; the time is that of decompiling and verifying alone."""
+    start = time.perf_counter()
+    outcome, reason = Outcome.CRASHED, ""
+    answer: Optional[Decompilation] = None
+    try:
+        answer = decompile_code(target.code)
+        outcome, reason = _OF_VERDICT[answer.verdict], answer.reason
+    except DecompilationError as error:
+        outcome, reason = Outcome.REFUSED, str(error)
+    except TimeLimit:
+        reason = "time limit"
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error} [{_place(error)}]"
+    seconds = time.perf_counter() - start
+    if answer is not None:
+        objection = _objection(answer)
+        if objection:
+            outcome, reason = Outcome.DIFFERENT, objection
+    return result_for(target, outcome, "" if outcome.proved else reason, seconds)
+
+
+def result_for(target: Target, outcome: Outcome, reason: str, seconds: float) -> Result:
+    """The row of ``target``."""
+    return Result(
+        target.path, target.ordinal, target.qualname, target.kind, target.line, size(target.code), outcome, reason,
+        round(seconds, 5),
+    )  # fmt: skip
+
+
+def _objection(answer: Decompilation) -> str:
+    """What any reader of a proved answer could hold against it; empty when there is nothing."""
+    try:
+        tree = ast.parse(answer.source)
+    except (SyntaxError, ValueError) as error:
+        return f"the source does not parse: {error}"
+    if not tree.body:
+        return "the source is empty"
+    return ""
+
+
+def _place(error: BaseException) -> str:
+    """The innermost frame of ``error``, as file:line and function."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return "?"
+    path = frames[-1].filename.replace("\\", "/")
+    return f"{path.rpartition('/depyf/')[2]}:{frames[-1].lineno} {frames[-1].name}"
+
+
+_VARYING = re.compile(r"0x[0-9a-fA-F]+|\d+|'[^']*'|\"[^\"]*\"|`[^`]*`")
+
+
+def reason_group(result: Result) -> str:
+    """The reason without what differs from one code object to the next: names, numbers, quoted text."""
+    reason = result.reason.split("\n", 1)[0]
+    for name in (result.qualname, result.qualname.rpartition(".")[2]):
+        if reason.startswith(name):
+            reason = reason[len(name) :].lstrip(": ")
+    message, bracket, place = reason.rpartition(" [")
+    if result.outcome is Outcome.CRASHED and bracket:
+        return _VARYING.sub("_", message) + bracket + place
+    return _VARYING.sub("_", reason)

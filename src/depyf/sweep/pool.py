@@ -1,0 +1,208 @@
+"""Worker processes for a sweep: one that hangs or dies costs one row, which says so, and is replaced."""
+
+from __future__ import annotations
+
+import multiprocessing
+import multiprocessing.connection
+import multiprocessing.context
+import re
+import signal
+import sys
+import time
+import zlib
+from collections import deque
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, Deque, FrozenSet, Iterator, List, Mapping, Optional, Union
+
+from depyf.sweep.judge import Outcome, Result, TimeLimit, judge, result_for
+from depyf.sweep.targets import Target, compile_file, targets_of
+
+_GRACE = 15.0
+"""Seconds that a worker may be silent beyond the time limit of an object (the machine may be busy)."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """``seconds`` of CPU time for one code object; ``memory`` in MiB of address space for one worker."""
+
+    seconds: float
+    memory: int
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which code objects of the files to take: all that pass every condition that is given."""
+
+    kinds: FrozenSet[str]
+    name: Optional[str] = None
+    share: float = 1.0
+    only: Optional[Mapping[str, FrozenSet[int]]] = None
+
+    def takes(self, target: Target) -> bool:
+        if target.kind not in self.kinds:
+            return False
+        if self.only is not None and target.ordinal not in self.only.get(target.path, frozenset()):
+            return False
+        if self.name is not None and not re.search(self.name, target.qualname):
+            return False
+        # A hash of the place, and not a random number: the same objects are taken every time.
+        place = f"{Path(target.path).name}:{target.ordinal}".encode()
+        return self.share >= 1.0 or zlib.crc32(place) % 10_000 < self.share * 10_000
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A file that has no code objects to sweep, because it does not compile."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class FileDone:
+    """All selected code objects of a file have been answered."""
+
+    path: str
+
+
+Message = Union[Result, Skipped, FileDone]
+
+
+@dataclass(frozen=True)
+class _Task:
+    path: str
+    start: int
+
+
+class _Worker:
+    """A process with its pipe, and what it is doing at the moment."""
+
+    def __init__(self, context: multiprocessing.context.BaseContext, selection: Selection, limits: Limits) -> None:
+        self.pipe, far_end = multiprocessing.Pipe()
+        make_process: Any = context.Process  # type: ignore[attr-defined]
+        self.process: BaseProcess = make_process(target=_work, args=(far_end, selection, limits), daemon=True)
+        self.process.start()
+        far_end.close()
+        self.task: Optional[_Task] = None
+        self.heard = time.monotonic()
+
+    def give(self, task: Optional[_Task]) -> None:
+        self.task, self.heard = task, time.monotonic()
+        self.pipe.send(task)
+
+    def stop(self) -> Optional[int]:
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+        return self.process.exitcode
+
+
+def sweep_files(files: List[str], selection: Selection, limits: Limits, jobs: int) -> Iterator[Message]:
+    """Judge the selected code objects of ``files`` in ``jobs`` processes, in no particular order."""
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    # The largest first, so that none of them is left alone at the end.
+    waiting: Deque[_Task] = deque(_Task(path, 0) for path in sorted(files, key=_file_size, reverse=True))
+    workers: List[_Worker] = []
+    try:
+        while waiting or any(worker.task for worker in workers):
+            while waiting and len(workers) < jobs:
+                workers.append(_Worker(context, selection, limits))
+                workers[-1].give(waiting.popleft())
+            yield from _round(workers, waiting, selection, limits)
+    finally:
+        for worker in workers:
+            worker.stop()
+
+
+def _round(workers: List[_Worker], waiting: Deque[_Task], selection: Selection, limits: Limits) -> Iterator[Message]:
+    """Wait a moment, pass on what the workers say, give the idle ones work, bury the dead."""
+    by_pipe = {worker.pipe: worker for worker in workers}
+    for pipe in multiprocessing.connection.wait(list(by_pipe), timeout=1.0):
+        worker = by_pipe[pipe]  # type: ignore[index]
+        try:
+            message: Message = worker.pipe.recv()
+        except (EOFError, OSError):
+            workers.remove(worker)
+            yield from _bury(worker, waiting, selection, "")
+            continue
+        worker.heard = time.monotonic()
+        if isinstance(message, Result):
+            worker.task = _Task(message.path, message.ordinal + 1)
+        else:
+            worker.task = None
+            if waiting:
+                worker.give(waiting.popleft())
+        yield message
+    for worker in [w for w in workers if w.task and time.monotonic() - w.heard > 2 * limits.seconds + _GRACE]:
+        workers.remove(worker)
+        yield from _bury(worker, waiting, selection, "hung beyond the time limit and was killed")
+
+
+def _bury(worker: _Worker, waiting: Deque[_Task], selection: Selection, cause: str) -> Iterator[Message]:
+    """Report the object that a lost worker was busy with, and queue what it left undone."""
+    status = worker.stop()
+    if worker.task is None:
+        return
+    for target in targets_of(compile_file(worker.task.path), worker.task.path):
+        if target.ordinal >= worker.task.start and selection.takes(target):
+            reason = cause or f"the worker process died (exit status {status})"
+            yield result_for(target, Outcome.CRASHED, reason, time.monotonic() - worker.heard)
+            waiting.appendleft(replace(worker.task, start=target.ordinal + 1))
+            return
+    yield FileDone(worker.task.path)
+
+
+def _file_size(path: str) -> int:
+    return Path(path).stat().st_size
+
+
+def _work(pipe: Connection, selection: Selection, limits: Limits) -> None:
+    """The life of a worker process: a file at a time, a message an object."""
+    _limit_memory(limits.memory)
+    if hasattr(signal, "SIGPROF"):
+        signal.signal(signal.SIGPROF, _on_time_limit)
+    while True:
+        try:
+            task: Optional[_Task] = pipe.recv()
+        except (EOFError, KeyboardInterrupt):
+            return
+        if task is None:
+            return
+        try:
+            module = compile_file(task.path)
+        except (SyntaxError, ValueError, OSError, RecursionError) as error:
+            pipe.send(Skipped(task.path, f"{type(error).__name__}: {error}"))
+            continue
+        for target in targets_of(module, task.path):
+            if target.ordinal >= task.start and selection.takes(target):
+                pipe.send(_judge_within(target, limits.seconds))
+        pipe.send(FileDone(task.path))
+
+
+def _judge_within(target: Target, seconds: float) -> Result:
+    """Judge with a timer that counts CPU time, so that a busy machine does not change the answer."""
+    if not hasattr(signal, "setitimer"):
+        return judge(target)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        return judge(target)
+    except TimeLimit:  # it struck outside of the decompiler's own call
+        return result_for(target, Outcome.CRASHED, "time limit", seconds)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _on_time_limit(_number: int, _frame: Any) -> None:
+    raise TimeLimit
+
+
+def _limit_memory(mebibytes: int) -> None:
+    try:
+        import resource
+    except ImportError:  # not a POSIX system: the limit is a safety belt, not a promise
+        return
+    _soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (mebibytes << 20, hard))
