@@ -1,0 +1,99 @@
+"""Steps that undo what the compiler spreads over several instructions, on drafts whose jumps are byte offsets.
+
+    SEND loops          ->  YIELD_FROM
+    GET_ANEXT ... END_ASYNC_FOR  ->  FOR (async)
+    COPY 3, POP_EXCEPT, RERAISE  ->  gone: the normal form unwinds the exception state with the stack
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Dict, List, Optional
+
+from depyf.normal.ops import Op
+
+if TYPE_CHECKING:
+    from depyf.bytecode.instructions import ExceptionRange
+    from depyf.normal.lowering import Draft
+
+SEND = "SEND"
+ANEXT = "GET_ANEXT"
+END_ASYNC_FOR = "END_ASYNC_FOR"
+CLEANUP = (Op.COPY, Op.POP_EXC, Op.RERAISE)
+
+
+def join_send_loops(drafts: "List[Draft]") -> "List[Draft]":
+    """3.11: ``1: SEND 2; YIELD_VALUE; RESUME; JUMP_BACKWARD_NO_INTERRUPT 1; 2:`` is one YIELD_FROM."""
+    result: "List[Draft]" = []
+    index = 0
+    while index < len(drafts):
+        draft = drafts[index]
+        if draft.op == SEND:
+            loop = drafts[index + 1 : index + 3]
+            if (
+                len(loop) == 2
+                and loop[0].op is Op.YIELD
+                and loop[1].op is Op.JUMP
+                and loop[1].target is not None
+                and loop[0].offset > loop[1].target >= draft.offset
+            ):
+                result.append(replace(draft, op=Op.YIELD_FROM, arg=None, target=None))
+                index += 3
+                continue
+        result.append(draft)
+        index += 1
+    return result
+
+
+def join_async_for(drafts: "List[Draft]") -> "List[Draft]":
+    """``GET_ANEXT; None; YIELD_FROM`` guarded by a handler END_ASYNC_FOR is one FOR that ends behind the handler."""
+    position = {draft.offset: index for index, draft in enumerate(drafts)}
+    result: "List[Draft]" = []
+    index = 0
+    while index < len(drafts):
+        draft = drafts[index]
+        if draft.op == ANEXT and draft.handler is not None:
+            end = position.get(draft.handler.target)
+            waits = drafts[index + 1 : index + 3]
+            if (
+                end is not None
+                and drafts[end].op == END_ASYNC_FOR
+                and end + 1 < len(drafts)
+                and [wait.op for wait in waits] == [Op.CONST, Op.YIELD_FROM]
+            ):
+                exhausted = drafts[end + 1].offset
+                result.append(replace(draft, op=Op.FOR, arg=True, target=exhausted, handler=drafts[end].handler))
+                index += 3
+                continue
+        result.append(draft)
+        index += 1
+    return result
+
+
+def skip_cleanup_handlers(drafts: "List[Draft]") -> "List[Draft]":
+    """A handler ``COPY 3; POP_EXCEPT; RERAISE`` only restores ``sys.exc_info`` and goes on to the next one out."""
+    position: Dict[int, int] = {}
+    for index in range(len(drafts) - 1, -1, -1):
+        position[drafts[index].offset] = index
+
+    def outer(entry: "Optional[ExceptionRange]") -> "Optional[ExceptionRange]":
+        while entry is not None:
+            start = position.get(entry.target)
+            if start is None:
+                return entry
+            pattern = drafts[start : start + 3]
+            if tuple(draft.op for draft in pattern) != CLEANUP or pattern[0].arg != 3:
+                return entry
+            entry = pattern[2].handler
+        return entry
+
+    known: "Dict[ExceptionRange, Optional[ExceptionRange]]" = {}
+    result = []
+    for draft in drafts:
+        if draft.handler is None:
+            result.append(draft)
+            continue
+        if draft.handler not in known:
+            known[draft.handler] = outer(draft.handler)
+        result.append(replace(draft, handler=known[draft.handler]))
+    return result
