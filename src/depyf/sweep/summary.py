@@ -83,7 +83,7 @@ def shortfall_lines(summary: Summary, top: int, names: int) -> Iterator[str]:
     if len(found) > len(shown):
         rest = sum(len(members) for _reason, members in found[len(shown) :])
         yield f"{rest:6}  for {len(found) - len(shown)} rarer reasons (--top 0 shows all)"
-    for skipped in summary.skipped:
+    for skipped in summary.skipped if top == 0 else []:
         yield f"  does not compile: {skipped.path}: {skipped.reason}"
 
 

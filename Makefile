@@ -1,0 +1,73 @@
+# make demo    a dump of the example, on the screen
+# make test    lint, format, types, tests
+# make sweep   decompile and verify the whole standard library (WHAT=json,... for less)
+# make bench   time per instruction, cost compared with the parser, cost of prepare_debug
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# The Pythons that the decompiler supports, and the one that everything else runs on.
+SUPPORTED := 3.11
+MAIN := 3.11
+TORCH := torch==2.13.0
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+WHAT ?= --stdlib
+PYTEST_ARGS ?= -n 2
+DUMP := demo_dump
+
+.PHONY: help demo test lint types pythons sweep bench clean
+
+help:
+	@sed -n 's/^# make /make /p' Makefile
+
+$(VENV)/bin/python:
+	@python=$$(.ci/pythons | sed -n 's/^$(MAIN) //p'); \
+	if [ -z "$$python" ]; then echo "CPython $(MAIN) is needed (with venv), and none was found" >&2; exit 1; fi; \
+	echo "making $(VENV) with $$python"; \
+	"$$python" -m venv $(VENV)
+
+$(VENV)/.depyf-torch: pyproject.toml | $(VENV)/bin/python
+	@echo "installing depyf and $(TORCH)"
+	@$(PIP) -e '.[torch]' '$(TORCH)'
+	@touch $@
+
+$(VENV)/.depyf-dev: pyproject.toml $(VENV)/.depyf-torch
+	@echo "installing what the tests need"
+	@$(PIP) -e '.[torch,dev]' '$(TORCH)'
+	@touch $@
+
+demo: $(VENV)/.depyf-torch
+	@rm -rf $(DUMP)
+	@$(PY) examples/branch.py $(DUMP)
+	@$(PY) examples/show_dump.py $(DUMP) mean_or_flip
+
+test: lint types pythons
+	@$(PY) -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.depyf-dev
+	@$(PY) -m ruff check
+	@$(PY) -m ruff format --check
+
+types: $(VENV)/.depyf-dev
+	@$(PY) -m mypy
+
+pythons:
+	@while read -r version path; do \
+		case " $(SUPPORTED) " in \
+			*" $$version "*) ;; \
+			*) echo "skipped: CPython $$version ($$path): only $(SUPPORTED) is supported so far" ;; \
+		esac; \
+	done < <(.ci/pythons)
+
+sweep: $(VENV)/.depyf-dev
+	@$(PY) -m depyf sweep $(WHAT)
+
+bench: $(VENV)/.depyf-dev
+	@$(PY) benchmarks/decompile.py
+	@$(PY) benchmarks/compile_overhead.py
+
+clean:
+	rm -rf $(DUMP) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

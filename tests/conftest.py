@@ -1,0 +1,15 @@
+"""What all tests share: those that need PyTorch are left out where it is not installed."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import List
+
+import pytest
+
+
+def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
+    if importlib.util.find_spec("torch") is None:
+        for item in items:
+            if item.get_closest_marker("torch"):
+                item.add_marker(pytest.mark.skip(reason="PyTorch is not installed"))
