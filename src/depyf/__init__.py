@@ -1,0 +1,55 @@
+"""depyf opens up ``torch.compile``, and decompiles Python bytecode on the way.
+
+Nothing is imported before it is used: ``import depyf`` needs no PyTorch and does not load it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, List
+
+if TYPE_CHECKING:
+    from depyf.decompiler import DecompilationError, decompile, decompile_code
+    from depyf.dynamo.bytecode_log import install, uninstall
+    from depyf.dynamo.pausing import debug
+    from depyf.dynamo.prepare import prepare_debug
+    from depyf.result import Decompilation, Verdict
+
+__version__ = "1.0.0.dev0"
+
+__all__ = [
+    "Decompilation",
+    "DecompilationError",
+    "Verdict",
+    "debug",
+    "decompile",
+    "decompile_code",
+    "install",
+    "prepare_debug",
+    "uninstall",
+]
+
+_HOMES = {
+    "Decompilation": "depyf.result",
+    "DecompilationError": "depyf.result",
+    "Verdict": "depyf.result",
+    "debug": "depyf.dynamo.pausing",
+    "decompile": "depyf.decompiler",
+    "decompile_code": "depyf.decompiler",
+    "install": "depyf.dynamo.bytecode_log",
+    "prepare_debug": "depyf.dynamo.prepare",
+    "uninstall": "depyf.dynamo.bytecode_log",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> List[str]:
+    return sorted({*globals(), *__all__})

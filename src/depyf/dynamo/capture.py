@@ -1,0 +1,132 @@
+"""The one place that installs hooks: while at least one session captures, torch tells it everything.
+
+The innermost session receives. Hooks are installed when the first session starts and removed when the last one ends.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any, Callable, List, Optional
+
+from depyf.dynamo import compat
+from depyf.dynamo.graphs import GraphModules, dump_graph, run_from_files
+from depyf.dynamo.kernels import watch_kernels
+from depyf.dynamo.names import compiled_fn_number
+from depyf.dynamo.patching import Undo, replace_attribute
+from depyf.dynamo.safely import report_failure, safely
+from depyf.dynamo.session import CompiledFunction, Session
+from depyf.dynamo.trace import Event, listen
+from depyf.dynamo.transformed import bytecode_hook
+from depyf.dynamo.wrappers import watch_wrappers
+
+_END_OF_COMPILATION = frozenset({"compilation_metrics", "bwd_compilation_metrics"})
+
+
+class Capture:
+    """The sessions that are open, innermost last, and the hooks that feed them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._sessions: List[Session] = []
+        self._undo: List[Undo] = []
+        self._modules = GraphModules()
+        self.last_directory: Optional[str] = None
+
+    def current(self) -> Optional[Session]:
+        """The session that receives now, or None."""
+        sessions = self._sessions
+        return sessions[-1] if sessions else None
+
+    def start(self, session: Session) -> None:
+        """Let ``session`` receive from now on."""
+        with self._lock:
+            if not self._sessions:
+                self._install()
+            self._sessions = [*self._sessions, session]
+            self.last_directory = session.directory.path
+
+    def stop(self, session: Session) -> None:
+        """End this session, wherever it stands among the open ones."""
+        with self._lock:
+            self._sessions = [each for each in self._sessions if each is not session]
+            if not self._sessions:
+                self._uninstall()
+
+    def _install(self) -> None:
+        self._add(lambda: listen(self._receive))
+        self._add(self._modules.watch)
+        self._add(self._watch_names)
+        self._add(self._watch_bytecode)
+        self._add(lambda: watch_kernels(self.current))
+        self._add(lambda: _all_of(watch_wrappers(self.current)))
+
+    def _add(self, install: Callable[[], Optional[Undo]]) -> None:
+        try:
+            undo = install()
+        except Exception as error:
+            report_failure("hooking into torch", error)
+            return
+        if undo is not None:
+            self._undo.append(undo)
+
+    def _uninstall(self) -> None:
+        while self._undo:
+            safely("taking a hook out of torch")(self._undo.pop())()
+
+    def _watch_bytecode(self) -> Optional[Undo]:
+        handle = compat.register_bytecode_hook(bytecode_hook(self.current, self._graphs_are_complete))
+        return None if handle is None else handle.remove
+
+    def _watch_names(self) -> Optional[Undo]:
+        """Note the name of every compiled function when Dynamo makes it up: the stages come before it is used."""
+        original = compat.find_or_report(
+            "torch._dynamo.output_graph", "unique_id", "graph files can't be named after their __compiled_fn"
+        )
+        if original is None:
+            return None
+
+        @functools.wraps(original)
+        def unique_id(*args: Any, **kwargs: Any) -> Any:
+            name = original(*args, **kwargs)
+            self._note_name(name)
+            return name
+
+        return replace_attribute(compat.module("torch._dynamo.output_graph"), "unique_id", unique_id)
+
+    @safely("noting the name of a compiled function")
+    def _note_name(self, name: str) -> None:
+        session, number = self.current(), compiled_fn_number(name)
+        if session is not None and number is not None:
+            session.add(CompiledFunction(compat.current_compile_id(), name, number))
+
+    @safely("reading a graph from torch's trace")
+    def _receive(self, event: Event) -> None:
+        session = self.current()
+        if session is None:
+            return
+        session.add(event)
+        dump_graph(session, event)
+        if event.name in _END_OF_COMPILATION and event.compile_id is not None:
+            self._run_from_files(session, event.compile_id)
+
+    def _graphs_are_complete(self, session: Session) -> None:
+        compile_id = compat.current_compile_id()
+        if compile_id is not None:
+            self._run_from_files(session, compile_id)
+
+    @safely("making graphs run from their files")
+    def _run_from_files(self, session: Session, compile_id: str) -> None:
+        run_from_files(session, compile_id, self._modules.take(compile_id))
+
+
+def _all_of(undo: List[Undo]) -> Undo:
+    def undo_all() -> None:
+        for each in reversed(undo):
+            each()
+
+    return undo_all
+
+
+capture = Capture()
+"""The process's capture: hooks are global to the process, and so is this."""

@@ -1,0 +1,114 @@
+"""Every private name of torch that depyf relies on, looked up by attribute and never by version number.
+
+A name that a torch does not have is answered with ``None`` and reported once, in words that say what is lost. Nothing
+else in depyf reaches into torch's private modules by name (guards have their own, equally small, place).
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from types import CodeType, ModuleType
+from typing import Any, Callable, Iterator, List, Optional, Set
+
+logger = logging.getLogger("depyf")
+
+_reported: Set[str] = set()
+
+NO_TORCH = "depyf.{name} looks into torch.compile and needs PyTorch: install it with `pip install 'depyf[torch]'`"
+
+
+def require_torch(name: str) -> None:
+    """Raise an ``ImportError`` that says what to install when ``depyf.<name>`` is used without PyTorch."""
+    try:
+        importlib.import_module("torch._dynamo")
+    except ImportError as error:
+        raise ImportError(NO_TORCH.format(name=name)) from error
+
+
+def report_once(key: str, message: str) -> None:
+    """Log one warning for each ``key`` and stay silent after that."""
+    if key not in _reported:
+        _reported.add(key)
+        logger.warning("%s", message)
+
+
+def find(module_name: str, attribute: str) -> Optional[Any]:
+    """The attribute of that module, or ``None`` where this torch lacks one of them."""
+    try:
+        return getattr(importlib.import_module(module_name), attribute, None)
+    except ImportError:
+        return None
+
+
+def find_or_report(module_name: str, attribute: str, lost: str) -> Optional[Any]:
+    """Like ``find``, and says once what is ``lost`` when the name is missing."""
+    found = find(module_name, attribute)
+    if found is None:
+        report_once(f"{module_name}.{attribute}", f"this PyTorch has no {module_name}.{attribute}: {lost}")
+    return found
+
+
+def current_compile_id() -> Optional[str]:
+    """The id of the compilation that this thread is in, as ``"frame/compile"``; ``None`` outside of one.
+
+    It is also set while autograd compiles a backward graph lazily.
+    """
+    context = find("torch._guards", "CompileContext")
+    current = getattr(context, "current_compile_id", None)
+    compile_id = current() if current is not None else None
+    return None if compile_id is None else str(compile_id)
+
+
+def register_bytecode_hook(hook: Callable[[CodeType, CodeType], Optional[CodeType]]) -> Optional[Any]:
+    """Register ``hook(original, transformed)``; answers the handle whose ``remove()`` undoes it."""
+    register = find_or_report(
+        "torch._dynamo.convert_frame", "register_bytecode_hook", "transformed code can't be captured"
+    )
+    return None if register is None else register(hook)
+
+
+def skip_code(code: CodeType) -> bool:
+    """Tell Dynamo never to trace ``code``; False where it can't be told."""
+    skip = find("torch._dynamo.eval_frame", "skip_code") or find("torch._C._dynamo.eval_frame", "skip_code")
+    if skip is None:
+        return False
+    skip(code)
+    return True
+
+
+def interned_strings() -> Any:
+    """The table (text to number) that the structured trace abbreviates file names with."""
+    return find("torch._logging.structured", "INTERN_TABLE") or {}
+
+
+def pycode_cache() -> Optional[Any]:
+    """Inductor's loader of generated Python modules, or ``None`` where there is no Inductor."""
+    return find_or_report("torch._inductor.codecache", "PyCodeCache", "Inductor's kernels can't be dumped")
+
+
+def aot_codegen_modules() -> Iterator[ModuleType]:
+    """The modules whose ``_compile_and_exec_source`` turns AOTAutograd's generated wrappers into functions.
+
+    Older versions of PyTorch write these wrappers by hand and have none.
+    """
+    for name in ("codegen", "subclass_codegen"):
+        try:
+            module = importlib.import_module(f"torch._functorch._aot_autograd.{name}")
+        except ImportError:
+            continue
+        if hasattr(module, "_compile_and_exec_source"):
+            yield module
+
+
+def cache_entries(code: CodeType) -> List[Any]:
+    """Dynamo's cache entries of the original ``code``, most recently used first."""
+    lookup = find_or_report(
+        "torch._dynamo.eval_frame", "_debug_get_cache_entry_list", "cache entries and their guards can't be read"
+    )
+    return [] if lookup is None else list(lookup(code))
+
+
+def module(name: str) -> Any:
+    """The module of that name; raises ``ImportError`` where this torch has none."""
+    return importlib.import_module(name)

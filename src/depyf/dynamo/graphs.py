@@ -1,0 +1,140 @@
+"""Graph files: every stage of every graph is written, and a graph that runs is made to run from its file.
+
+The trace sends each stage as text. A ``GraphModule`` whose bytecode is what that text compiles to is relocated onto the
+file; so is one that differs only in how it takes its arguments (aot_eager boxes them), after its file was rewritten.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from types import FunctionType
+from typing import Any, Dict, List, Optional, Tuple
+
+from depyf.dynamo import compat
+from depyf.dynamo.patching import Undo, replace_attribute
+from depyf.dynamo.relocate import SourceFile
+from depyf.dynamo.safely import safely
+from depyf.dynamo.session import GraphFile, KernelFile, Session
+from depyf.dynamo.stages import Outline, Stage, graph_file, outlines, stage_of
+from depyf.dynamo.trace import Event
+
+_PRINT_OPTIONS: Tuple[Dict[str, bool], ...] = (
+    {"print_output": False, "include_stride": True, "include_device": True},
+    {"print_output": False},
+)
+
+
+class GraphModules:
+    """The graph modules that are made during each compilation, held weakly until it ends."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._made: Dict[str, List[weakref.ref[Any]]] = {}
+
+    def watch(self) -> Optional[Undo]:
+        """Note every graph module from now on; answers the function that ends it."""
+        cls = compat.find_or_report("torch.fx.graph_module", "GraphModule", "graphs can't be stepped through")
+        if cls is None:
+            return None
+        original = cls.__init__
+
+        def __init__(module: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it replaces one
+            original(module, *args, **kwargs)
+            self._note(module)
+
+        __init__.__doc__ = original.__doc__
+        __init__.__wrapped__ = original  # type: ignore[attr-defined]
+        return replace_attribute(cls, "__init__", __init__)
+
+    @safely("noting a graph module")
+    def _note(self, module: Any) -> None:
+        compile_id = compat.current_compile_id()
+        if compile_id is not None:
+            with self._lock:
+                self._made.setdefault(compile_id, []).append(weakref.ref(module))
+
+    def take(self, compile_id: str) -> List[Any]:
+        """The modules made during this compilation that are alive; they are forgotten here."""
+        with self._lock:
+            made = self._made.pop(compile_id, [])
+        return [module for module in (ref() for ref in made) if module is not None]
+
+
+def dump_graph(session: Session, event: Event) -> None:
+    """Write the file of the stage that this event is about, if it is about one."""
+    stage = stage_of(event.name)
+    if stage is None or event.payload is None:
+        return
+    function = session.function_name(event.compile_id)
+    index = session.directory.take_number(f"{function}.{stage.value}")
+    write_graph(session, event.compile_id, function, stage, index, event.payload)
+
+
+def write_graph(
+    session: Session, compile_id: Optional[str], function: str, stage: Stage, index: int, readable: str
+) -> GraphFile:
+    """Write (or overwrite) one graph's file from its readable text and record it."""
+    title = f"{stage.value} of {function}" + (f", compile id {compile_id}" if compile_id else "")
+    text = graph_file(session.stable.text(readable), title)
+    path = session.directory.write(f"{function}.{stage.value}.{index}.py", text)
+    record = GraphFile(compile_id, function, stage, index, path, text)
+    session.add(record)
+    return record
+
+
+def run_from_files(session: Session, compile_id: str, modules: List[Any]) -> None:
+    """Relocate those of ``modules`` that are graphs of this compilation onto the files of their stages.
+
+    Where Inductor made a kernel module nothing of this runs, and nothing is done.
+    """
+    if not modules or session.records(KernelFile, compile_id):
+        return
+    for file in session.graph_files(compile_id):
+        if file.stage.may_run and file.path is not None:
+            _relocate_onto(session, file, modules)
+
+
+def _relocate_onto(session: Session, file: GraphFile, modules: List[Any]) -> None:
+    printed = outlines(file.text)
+    candidates = [module for module in modules if any(_is_outline_of(module, each) for each in printed)]
+    left = [module for module in candidates if not _relocate(module, file)]
+    whole = [module for module in left if _is_outline_of(module, printed[0])]
+    if not whole:
+        return
+    # Same graph, other bytecode: boxed arguments. Its own text is what runs, so that becomes the file.
+    readable = _readable(whole[0])
+    file = write_graph(session, file.compile_id, file.function, file.stage, file.index, readable)
+    for module in left:
+        _relocate(module, file)
+
+
+def _is_outline_of(module: Any, printed: Outline) -> bool:
+    nodes = list(module.graph.nodes)
+    inputs = tuple(str(node.target) for node in nodes if node.op == "placeholder")
+    results = tuple(node.name for node in nodes if node.op not in ("placeholder", "output"))
+    # An input whose name differs from the argument's is assigned first.
+    return inputs == printed.inputs and printed.results[len(printed.results) - len(results) :] == results
+
+
+def _relocate(module: Any, file: GraphFile) -> bool:
+    """Let the module's ``forward`` run from ``file`` if that holds the same bytecode."""
+    getattr(module, "real_recompile", lambda: None)()  # torch generates some modules' code at the first call only
+    forward = vars(type(module)).get("forward")
+    if file.path is None or not isinstance(forward, FunctionType):
+        return False
+    moved = SourceFile(file.text, file.path).relocated(forward.__code__)
+    if moved is None:
+        return False
+    compat.skip_code(moved)
+    forward.__code__ = moved
+    return True
+
+
+def _readable(module: Any) -> str:
+    for options in _PRINT_OPTIONS:
+        try:
+            return str(module.print_readable(**options))
+        except TypeError:  # an older torch without these options
+            continue
+    return str(module.code)

@@ -1,0 +1,59 @@
+"""Inductor's generated modules, loaded from the dump directory instead of from its cache."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any, Callable, Optional
+
+from depyf.dynamo import compat
+from depyf.dynamo.patching import Undo, replace_attribute
+from depyf.dynamo.safely import safely
+from depyf.dynamo.session import CurrentSession, KernelFile, Session
+
+Loader = Callable[..., Any]
+
+_CALL = re.compile(r"^(?:def call\(|call = |class Runner\b)", re.MULTILINE)
+"""What only the wrapper of a whole graph has. Single kernels stay where Inductor keeps its notes about them."""
+
+_CACHE_PATH_COMMENT = re.compile(r"^(\s*# kernel path:) .*$", re.MULTILINE)
+
+
+def watch_kernels(current: CurrentSession) -> Optional[Undo]:
+    """From now on load wrapper modules from copies in the dump directory; answers the function that ends it."""
+    cache = compat.pycode_cache()
+    if cache is None or not hasattr(cache, "load_by_key_path"):
+        return None
+    load = loading_copies(cache.load_by_key_path, current)
+    return replace_attribute(cache, "load_by_key_path", staticmethod(load))
+
+
+def loading_copies(original: Loader, current: CurrentSession) -> Loader:
+    """``original(key, path, ...)`` with ``path`` replaced by that of a copy in the current session's directory."""
+
+    @functools.wraps(original)
+    def load_by_key_path(key: str, path: str, *args: Any, **kwargs: Any) -> Any:
+        session = current()
+        copy = None if session is None else _copied(session, path)
+        return original(key, copy or path, *args, **kwargs)
+
+    return load_by_key_path
+
+
+@safely("dumping an Inductor kernel")
+def _copied(session: Session, path: str) -> Optional[str]:
+    """The path of the copy of a wrapper module; None for other modules and when it can't be written."""
+    compile_id = compat.current_compile_id()
+    if compile_id is None:
+        return None
+    with open(path, encoding="utf-8") as file:
+        generated = file.read()
+    if not _CALL.search(generated):
+        return None
+    text = _CACHE_PATH_COMMENT.sub(r"\1 in Inductor's cache", generated)
+    function = session.function_name(compile_id)
+    index = session.directory.take_number(f"{function}.kernel")
+    copy = session.directory.write(f"{function}.kernel_{index}.py", text)
+    if copy is not None:
+        session.add(KernelFile(compile_id, function, index, copy, path, text))
+    return copy

@@ -1,0 +1,77 @@
+"""``prepare_debug``: everything compiled inside is dumped into a directory."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import List, Optional, Type, Union
+
+from depyf.dynamo import compat
+from depyf.dynamo.capture import capture
+from depyf.dynamo.dump import DumpDirectory
+from depyf.dynamo.safely import safely
+from depyf.dynamo.session import Session
+
+
+class PrepareDebug:
+    """The context manager that ``prepare_debug`` returns.
+
+    It may be entered and left in different functions and entered again; each time is a session of its own.
+    ``session`` is the current or last one.
+    """
+
+    def __init__(
+        self, dump_src_dir: Union[str, os.PathLike[str]], clean_wild_fx_code: bool = True, log_bytecode: bool = False
+    ) -> None:
+        compat.require_torch("prepare_debug")
+        self.dump_src_dir = os.path.abspath(os.fspath(dump_src_dir))
+        self.clean_wild_fx_code = clean_wild_fx_code
+        self.log_bytecode = log_bytecode
+        self.session: Optional[Session] = None
+        self._open: List[Session] = []
+
+    def __enter__(self) -> PrepareDebug:
+        session = Session(
+            DumpDirectory.at(self.dump_src_dir),
+            clean_wild_fx_code=self.clean_wild_fx_code,
+            log_bytecode=self.log_bytecode,
+        )
+        self._open.append(session)
+        self.session = session
+        capture.start(session)
+        return self
+
+    def __exit__(
+        self,
+        exc_type: Optional[Type[BaseException]],
+        exc_value: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        if not self._open:
+            return
+        session = self._open.pop()
+        capture.stop(session)
+        _write_full_code(session)
+
+
+@safely("writing full_code files")
+def _write_full_code(session: Session) -> None:
+    try:
+        full_code = compat.module("depyf.dynamo.full_code")
+    except ImportError:
+        return
+    full_code.write_full_code(session)
+
+
+def prepare_debug(
+    dump_src_dir: Union[str, os.PathLike[str]], clean_wild_fx_code: bool = True, log_bytecode: bool = False
+) -> PrepareDebug:
+    """A context manager that dumps everything ``torch.compile`` compiles inside it into ``dump_src_dir``.
+
+    The directory is made if need be; files of others in it are left alone. With ``clean_wild_fx_code=False`` graph
+    modules that belong to no stage of a compilation are dumped too. ``log_bytecode=True`` adds, beside every
+    transformed file, the code objects themselves, stored with dill. What the program computes does not change.
+
+    Raises ``ImportError`` when PyTorch is not installed.
+    """
+    return PrepareDebug(dump_src_dir, clean_wild_fx_code, log_bytecode)

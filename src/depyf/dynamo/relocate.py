@@ -1,0 +1,66 @@
+"""Making code run from a file: the same bytecode, with the file name and lines of a source text that compiles to it.
+
+Whether a text belongs to a code object is decided by comparing bytecode, constants and names, so relocating can't
+change what runs.
+"""
+
+from __future__ import annotations
+
+from types import CodeType
+from typing import Any, Dict, Iterator, List, Optional
+
+_LINE_FIELDS = ("co_filename", "co_firstlineno", "co_linetable")
+_OLD_LINE_FIELDS = ("co_filename", "co_firstlineno", "co_lnotab")
+
+
+class SourceFile:
+    """The code objects that the text of one file compiles to."""
+
+    def __init__(self, text: str, path: str) -> None:
+        """Compile ``text`` as the file ``path``; raises ``SyntaxError`` (or ``ValueError``) when it is not Python."""
+        module = compile(text, path, "exec", dont_inherit=True)
+        self._codes: Dict[bytes, List[CodeType]] = {}
+        for code in nested_codes(module):
+            self._codes.setdefault(code.co_code, []).append(code)
+
+    def relocated(self, code: CodeType) -> Optional[CodeType]:
+        """``code`` as it is, but located in this file; ``None`` when the file holds no such code."""
+        for candidate in self._codes.get(code.co_code, ()):
+            moved = _moved_onto(code, candidate)
+            if moved is not None:
+                return moved
+        return None
+
+
+def nested_codes(code: CodeType) -> Iterator[CodeType]:
+    """``code`` and every code object inside it."""
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            yield from nested_codes(const)
+
+
+def _moved_onto(code: CodeType, place: CodeType) -> Optional[CodeType]:
+    """``code`` with the lines of ``place``, or ``None`` when the two differ in more than lines and names of places."""
+    if len(code.co_consts) != len(place.co_consts):
+        return None
+    consts: List[Any] = []
+    for ours, theirs in zip(code.co_consts, place.co_consts):
+        if isinstance(ours, CodeType) and isinstance(theirs, CodeType):
+            moved = _moved_onto(ours, theirs)
+            if moved is None:
+                return None
+            consts.append(moved)
+        else:
+            consts.append(ours)
+    result = code.replace(co_consts=tuple(consts), **_lines_of(place))
+    return result if result.replace(**_names_of(place)) == place else None
+
+
+def _lines_of(code: CodeType) -> Dict[str, Any]:
+    fields = _LINE_FIELDS if hasattr(code, "co_linetable") else _OLD_LINE_FIELDS
+    return {field: getattr(code, field) for field in fields}
+
+
+def _names_of(code: CodeType) -> Dict[str, Any]:
+    return {field: getattr(code, field) for field in ("co_name", "co_qualname") if hasattr(code, field)}

@@ -1,0 +1,97 @@
+"""The file that stands for one code object of Dynamo's, and the code object that runs from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import CodeType
+from typing import Optional, Tuple
+
+from depyf.decompiler import decompile_code
+from depyf.dynamo.listing import listing_of, running_from
+from depyf.dynamo.names import StableNames, rename
+from depyf.dynamo.safely import describe, report_failure
+from depyf.result import Decompilation, DecompilationError
+
+FAILED = "failed"
+"""Stands where a verdict would when there is no source at all."""
+
+_VARARGS, _VARKEYWORDS = 0x04, 0x08  # inspect.CO_VARARGS, inspect.CO_VARKEYWORDS
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """``code`` runs from a file that holds ``text``.
+
+    ``source`` is the decompiled source (None if there is none), ``proved`` whether ``code`` was compiled from it; if
+    not, ``code`` is the original bytecode and ``text`` its listing. ``reason`` says why it is not proved.
+    """
+
+    text: str
+    code: CodeType
+    source: Optional[str]
+    verdict: str
+    reason: str
+
+    @property
+    def proved(self) -> bool:
+        return self.verdict in ("exact", "equivalent")
+
+
+def render(transformed: CodeType, original: CodeType, name: str, path: str, stable: StableNames) -> Rendering:
+    """Render Dynamo's ``transformed`` code of ``original`` for the file ``path``, as a function called ``name``."""
+    readable, real_names = stable.code(transformed)
+    decompilation, reason = _decompile(readable, name)
+    if decompilation is not None and decompilation.verdict.proved:
+        code, reason = _compile(decompilation, readable, path)
+        code = code and rename(code, real_names)
+        if code is not None and not same_interface(code, original):
+            code, reason = None, "the compiled source has other arguments or closure variables"
+        if code is not None:
+            verdict = decompilation.verdict.value
+            text = f"{decompilation.source.rstrip()}\n\n\n# {verdict}: proved to be the same as Dynamo's bytecode\n"
+            return Rendering(text, code, decompilation.source, verdict, decompilation.reason)
+    source = None if decompilation is None else decompilation.source
+    header = [f"{name}: Dynamo's own bytecode runs, instruction by instruction below.", f"Why: {reason}"]
+    if source is not None:
+        header += ["", "Source that is probably right, but not proved:", *source.splitlines()]
+    listing = listing_of(transformed, "\n".join(header).splitlines(), stable)
+    verdict = FAILED if decompilation is None else "unverified"
+    return Rendering(listing.text, running_from(transformed, listing, path), source, verdict, reason)
+
+
+def same_interface(code: CodeType, original: CodeType) -> bool:
+    """Whether Dynamo accepts ``code`` for ``original``: the same arguments, free variables and cell variables."""
+    return (
+        _arguments(code) == _arguments(original)
+        and code.co_freevars == original.co_freevars
+        and code.co_cellvars == original.co_cellvars
+    )
+
+
+def _arguments(code: CodeType) -> Tuple[object, ...]:
+    star = (bool(code.co_flags & _VARARGS), bool(code.co_flags & _VARKEYWORDS))
+    counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, *star)
+    total = code.co_argcount + code.co_kwonlyargcount + sum(star)
+    return (counts, code.co_varnames[:total])
+
+
+def _decompile(code: CodeType, name: str) -> Tuple[Optional[Decompilation], str]:
+    """The decompilation and why it is not proved; None and why there is none."""
+    try:
+        decompilation = decompile_code(code, name=name)
+    except DecompilationError as error:
+        return None, str(error)
+    except Exception as error:  # a bug of the decompiler must not end the user's compilation
+        report_failure("decompiling a transformed code object", error)
+        return None, f"internal error, {describe(error)}"
+    return decompilation, decompilation.reason
+
+
+def _compile(decompilation: Decompilation, reference: CodeType, path: str) -> Tuple[Optional[CodeType], str]:
+    try:
+        return decompilation.compile_like(reference, path), ""
+    except DecompilationError as error:
+        return None, str(error)
+    except Exception as error:
+        report_failure("compiling decompiled source", error)
+        return None, f"internal error, {describe(error)}"

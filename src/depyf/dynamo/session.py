@@ -1,0 +1,172 @@
+"""What was captured, as records that are only ever added. Whoever reads it patches nothing; whoever patches adds here.
+
+Everything is keyed by compile id (``"frame/compile"``, as torch prints it). A record holds text and numbers; code
+objects are held weakly, because Dynamo frees compiled graphs (and their memory) when a code object dies.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any, Callable, Dict, List, Optional, Tuple, Type, TypeVar, Union
+
+from depyf.dynamo.dump import DumpDirectory
+from depyf.dynamo.names import StableNames
+from depyf.dynamo.stages import Stage
+from depyf.dynamo.trace import Event
+
+CodeRef = weakref.ref  # of a code object
+
+
+@dataclass(frozen=True)
+class CompiledFunction:
+    """Dynamo gave the graph of this compilation a name; ``number`` is the ``<id>`` in ``__compiled_fn_<id>``."""
+
+    compile_id: Optional[str]
+    name: str
+    number: int
+
+    @property
+    def stable_name(self) -> str:
+        return f"__compiled_fn_{self.number}"
+
+
+@dataclass(frozen=True)
+class GraphFile:
+    """The graph of one stage, dumped (``path`` is None when it could not be written)."""
+
+    compile_id: Optional[str]
+    function: str
+    stage: Stage
+    index: int
+    path: Optional[str]
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class WrapperFile:
+    """Python that AOTAutograd generated around the compiled graphs; ``artifact`` is torch's name for it."""
+
+    compile_id: Optional[str]
+    function: str
+    artifact: str
+    path: str
+
+
+@dataclass(frozen=True)
+class KernelFile:
+    """A module that Inductor generated: ``call`` with its kernels. ``generated`` is its path in Inductor's cache."""
+
+    compile_id: Optional[str]
+    function: str
+    index: int
+    path: str
+    generated: str
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class TransformedCode:
+    """One code object that Dynamo produced.
+
+    ``function`` is the name of the user's function (or of the resume function) that it stands for, ``index`` counts
+    the transformed codes of functions of that name. ``text`` is what the file at ``path`` holds. ``source`` is the
+    decompiled source (None when there is none) and ``replaced`` says whether code compiled from it runs in place of
+    Dynamo's. ``verdict`` is ``exact``, ``equivalent``, ``unverified`` or ``failed``, with the ``reason`` where that
+    needs one. ``graphs`` are the stable names of the compiled functions that it calls.
+    """
+
+    compile_id: Optional[str]
+    function: str
+    qualified_name: str
+    filename: str
+    first_line: int
+    index: int
+    path: Optional[str]
+    text: str = field(repr=False)
+    source: Optional[str] = field(repr=False)
+    verdict: str
+    reason: str
+    replaced: bool
+    graphs: Tuple[str, ...]
+    original_code: CodeRef[CodeType] = field(repr=False)
+    running_code: CodeRef[CodeType] = field(repr=False)
+
+
+Record = Union[Event, CompiledFunction, GraphFile, WrapperFile, KernelFile, TransformedCode]
+R = TypeVar("R", bound=Record)
+
+
+class Session:
+    """All records of one ``prepare_debug``. Threads may add and read at the same time."""
+
+    def __init__(self, directory: DumpDirectory, *, clean_wild_fx_code: bool, log_bytecode: bool) -> None:
+        self.directory = directory
+        self.clean_wild_fx_code = clean_wild_fx_code
+        self.log_bytecode = log_bytecode
+        self.stable = StableNames()
+        self._lock = threading.Lock()
+        self._records: List[Record] = []
+        self._names: Dict[Optional[str], CompiledFunction] = {}
+
+    def add(self, record: Record) -> None:
+        with self._lock:
+            self._records.append(record)
+            if isinstance(record, CompiledFunction):
+                self._names[record.compile_id] = record
+
+    def records(self, kind: Type[R], compile_id: Optional[str] = None) -> List[R]:
+        """The records of one kind in the order of their arrival, optionally those of one compile id."""
+        with self._lock:
+            records: List[Any] = list(self._records)
+        return [r for r in records if isinstance(r, kind) and (compile_id is None or r.compile_id == compile_id)]
+
+    def compiled_function(self, compile_id: Optional[str]) -> Optional[CompiledFunction]:
+        """The compiled function whose graph this compilation is making or made last."""
+        with self._lock:
+            return self._names.get(compile_id)
+
+    def function_name(self, compile_id: Optional[str]) -> str:
+        """How files of this compilation begin: ``__compiled_fn_<id>``, or words where Dynamo gave no name."""
+        named = self.compiled_function(compile_id)
+        if named is not None:
+            return named.stable_name
+        return "no_compile_id" if compile_id is None else "compile_" + compile_id.replace("/", "_").replace("!", "a")
+
+    def compile_ids(self) -> List[str]:
+        """The ids of all compilations seen, in the order in which they appeared."""
+        with self._lock:
+            return list(dict.fromkeys(r.compile_id for r in self._records if r.compile_id is not None))
+
+    def transformed_of(self, code: CodeType) -> Optional[TransformedCode]:
+        """The record of the transformed code that runs as ``code`` (a cache entry's ``code``)."""
+        for record in self.records(TransformedCode):
+            if record.running_code() is code:
+                return record
+        return None
+
+    def original_codes(self) -> List[CodeType]:
+        """The user's code objects (resume functions too) that have transformed code and are still alive."""
+        alive = (record.original_code() for record in self.records(TransformedCode))
+        unique = {id(code): code for code in alive if code is not None}
+        return list(unique.values())
+
+    def graph_files(self, compile_id: Optional[str] = None) -> List[GraphFile]:
+        """The graph files as they are now: a file that was rewritten is listed once, with its last text."""
+        latest = {(r.function, r.stage, r.index): r for r in self.records(GraphFile, compile_id)}
+        return list(latest.values())
+
+    def events(self, name: str, compile_id: Optional[str] = None) -> List[Event]:
+        """The trace's events of that name."""
+        return [event for event in self.records(Event, compile_id) if event.name == name]
+
+    def metrics(self, compile_id: str) -> Dict[str, Any]:
+        """torch's own numbers about one compilation (times in seconds or microseconds, as their names say)."""
+        events = self.events("compilation_metrics", compile_id)
+        return dict(events[-1].meta) if events else {}
+
+
+CurrentSession = Callable[[], Optional[Session]]
+"""How a hook asks which session to add to; None while nobody captures."""

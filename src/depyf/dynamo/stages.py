@@ -1,0 +1,113 @@
+"""The stages of a compilation that have a graph: what the trace calls them, what their files are called, their text."""
+
+from __future__ import annotations
+
+import ast
+import enum
+import re
+from dataclasses import dataclass
+from typing import Iterator, List, Optional, Tuple
+
+
+class Stage(enum.Enum):
+    """A graph of one compiled function on its way down; the value is its part of the file name."""
+
+    CAPTURED = "Captured_Graph"
+    BEFORE_PRE_GRAD = "BEFORE_PRE_GRAD"
+    AFTER_PRE_GRAD = "AFTER_PRE_GRAD"
+    JOINT = "Joint_graph"
+    FORWARD = "Forward_graph"
+    BACKWARD = "Backward_graph"
+    BEFORE_POST_GRAD = "BEFORE_POST_GRAD"
+    AFTER_POST_GRAD = "AFTER_POST_GRAD"
+
+    @property
+    def may_run(self) -> bool:
+        """Whether some backend runs this graph as it is (the others only feed the next stage)."""
+        return self in (Stage.CAPTURED, Stage.FORWARD, Stage.BACKWARD)
+
+
+_BY_TRACE_NAME = {
+    "dynamo_output_graph": Stage.CAPTURED,
+    "before_pre_grad_graph": Stage.BEFORE_PRE_GRAD,
+    "after_pre_grad_graph": Stage.AFTER_PRE_GRAD,
+    "aot_joint_graph": Stage.JOINT,
+    "aot_forward_graph": Stage.FORWARD,
+    "aot_inference_graph": Stage.FORWARD,
+    "aot_backward_graph": Stage.BACKWARD,
+    "before_post_grad_graph": Stage.BEFORE_POST_GRAD,
+    "after_post_grad_graph": Stage.AFTER_POST_GRAD,
+    "inductor_post_grad_graph": Stage.AFTER_POST_GRAD,
+}
+
+_CLASS_LINE = re.compile(r"^(\s*)class\s+(.*?)\(torch\.nn\.Module\):", re.MULTILINE)
+
+_IMPORTS = {
+    "torch": "import torch",
+    "device": "from torch import device",
+    "inf": "from torch import inf",
+    "nan": "from torch import nan",
+    "fx_pytree": "import torch.fx._pytree as fx_pytree",
+    "pytree": "import torch.utils._pytree as pytree",
+    "math": "import math",
+    "operator": "import operator",
+}
+
+
+def stage_of(trace_name: str) -> Optional[Stage]:
+    """The stage whose graph the trace sends under this name, if it is one."""
+    return _BY_TRACE_NAME.get(trace_name)
+
+
+def graph_file(readable: str, title: str) -> str:
+    """The file for a graph as ``GraphModule.print_readable`` shows it: ``title`` as a comment, imports, the class.
+
+    The result always parses. A text that can't be made to is kept as comments, which say so.
+    """
+    body = _CLASS_LINE.sub(_with_identifier, readable).strip("\n") + "\n"
+    try:
+        tree = ast.parse(body)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        lines = "".join(f"# {line}\n" for line in body.splitlines())
+        return f"# {title}\n# This graph's text is not valid Python ({error}), so here it is as comments.\n{lines}"
+    imports = "".join(f"{line}\n" for line in _imports_for(tree))
+    return f"# {title}\n{imports}\n\n{body}"
+
+
+def _with_identifier(match: re.Match[str]) -> str:
+    name = match.group(2)
+    return match.group(0) if name.isidentifier() else f"{match.group(1)}class GraphModule(torch.nn.Module):"
+
+
+def _imports_for(tree: ast.Module) -> List[str]:
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return [line for name, line in _IMPORTS.items() if name in used]
+
+
+@dataclass(frozen=True)
+class Outline:
+    """What a graph is recognised by, however it is printed: the names of its inputs and results, in order."""
+
+    inputs: Tuple[str, ...]
+    results: Tuple[str, ...]
+
+
+def outlines(text: str) -> List[Outline]:
+    """The outline of every ``forward`` in the text of a graph file, that of the whole graph first."""
+    functions = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef))
+    return [
+        Outline(tuple(argument.arg for argument in node.args.args[1:]), tuple(_assigned(node.body)))
+        for node in functions
+        if node.name == "forward"
+    ]
+
+
+def _assigned(body: List[ast.stmt]) -> Iterator[str]:
+    for statement in body:
+        value = getattr(statement, "value", None)
+        if value is None or (isinstance(value, ast.Constant) and value.value is None):
+            continue
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            yield statement.targets[0].id
+        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            yield statement.target.id

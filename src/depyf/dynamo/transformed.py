@@ -1,0 +1,91 @@
+"""Dynamo's transformed code: decompiled, proved, written to a file, and run from that file."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from types import CodeType
+from typing import Callable, Optional, Tuple
+
+from depyf.dynamo import compat
+from depyf.dynamo.names import compiled_fn_number, file_stem
+from depyf.dynamo.rendering import Rendering, render
+from depyf.dynamo.safely import safely
+from depyf.dynamo.session import CurrentSession, Session, TransformedCode
+
+BytecodeHook = Callable[[CodeType, CodeType], Optional[CodeType]]
+
+
+def bytecode_hook(current: CurrentSession, before: Callable[[Session], object]) -> BytecodeHook:
+    """The hook for Dynamo: it answers the code object that runs from a file, or None to let Dynamo's run.
+
+    ``before(session)`` is called first, when the graphs of the compilation are complete.
+    """
+
+    @safely("dumping a transformed code object")
+    def hook(original: CodeType, transformed: CodeType) -> Optional[CodeType]:
+        session = current()
+        if session is None:
+            return None
+        before(session)
+        return capture_transformed(session, original, transformed)
+
+    return hook
+
+
+def capture_transformed(session: Session, original: CodeType, transformed: CodeType) -> Optional[CodeType]:
+    """Dump the ``transformed`` code of ``original``; answers the code object to run, or None for Dynamo's as it is."""
+    function = file_stem(original.co_name)
+    index = session.directory.take_number(f"transformed code of {function}")
+    stem = f"__transformed_code_{index}_for_{function}"
+    path = os.path.join(session.directory.path, f"{stem}.py")
+    rendering = render(transformed, original, stem, path, session.stable)
+    written = session.directory.write(f"{stem}.py", rendering.text)
+    if session.log_bytecode:
+        _log_bytecode(session, stem, original, transformed, rendering)
+    running = transformed if written is None else rendering.code
+    session.add(_record(original, transformed, index, written, rendering, running))
+    return None if written is None else running
+
+
+def _record(
+    original: CodeType,
+    transformed: CodeType,
+    index: int,
+    path: Optional[str],
+    rendering: Rendering,
+    running: CodeType,
+) -> TransformedCode:
+    return TransformedCode(
+        compile_id=compat.current_compile_id(),
+        function=original.co_name,
+        qualified_name=getattr(original, "co_qualname", original.co_name),
+        filename=original.co_filename,
+        first_line=original.co_firstlineno,
+        index=index,
+        path=path,
+        text=rendering.text,
+        source=rendering.source,
+        verdict=rendering.verdict,
+        reason=rendering.reason,
+        replaced=path is not None and rendering.proved,
+        graphs=_graphs_called(transformed),
+        original_code=weakref.ref(original),
+        running_code=weakref.ref(running),
+    )
+
+
+def _graphs_called(transformed: CodeType) -> Tuple[str, ...]:
+    numbers = (compiled_fn_number(name) for name in transformed.co_names)
+    return tuple(f"__compiled_fn_{number}" for number in numbers if number is not None)
+
+
+@safely("logging bytecode (log_bytecode=True)")
+def _log_bytecode(session: Session, stem: str, original: CodeType, transformed: CodeType, rendering: Rendering) -> None:
+    import dill
+
+    logged = {"original_bytecode": original, "transformed_bytecode": transformed}
+    if rendering.proved:
+        logged["decompiled_and_compiled_back_bytecode"] = rendering.code
+    for suffix, code in logged.items():
+        session.directory.write(f"{stem}.py.{suffix}", dill.dumps(code))

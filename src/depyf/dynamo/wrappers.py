@@ -1,0 +1,64 @@
+"""The functions that AOTAutograd generates around compiled graphs, made to run from files in the dump directory."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from types import CodeType, FunctionType
+from typing import Any, Callable, List
+
+from depyf.dynamo import compat
+from depyf.dynamo.names import file_stem
+from depyf.dynamo.patching import Undo, replace_attribute
+from depyf.dynamo.relocate import SourceFile, nested_codes
+from depyf.dynamo.safely import safely
+from depyf.dynamo.session import CurrentSession, Session, WrapperFile
+
+_GENERATOR = "_compile_and_exec_source"
+
+
+def watch_wrappers(current: CurrentSession) -> List[Undo]:
+    """From now on write each generated wrapper to a file and run it from there; answers the functions that end it."""
+    undo: List[Undo] = []
+    for generator_module in compat.aot_codegen_modules():
+        original = getattr(generator_module, _GENERATOR)
+        replacement = _generating_files(original, current)
+        holders = [module for module in list(sys.modules.values()) if vars(module).get(_GENERATOR) is original]
+        undo.extend(replace_attribute(module, _GENERATOR, replacement) for module in holders)
+    return undo
+
+
+def _generating_files(original: Callable[..., Any], current: CurrentSession) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def compile_and_exec_source(
+        source: str, globals_dict: Any, fn_name: str, artifact_name: str, *args: Any, **kwargs: Any
+    ) -> Any:
+        function = original(source, globals_dict, fn_name, artifact_name, *args, **kwargs)
+        session = current()
+        if session is not None and isinstance(function, FunctionType):
+            _move_to_file(session, function, source, artifact_name)
+        return function
+
+    return compile_and_exec_source
+
+
+@safely("writing an AOTAutograd wrapper")
+def _move_to_file(session: Session, function: FunctionType, source: str, artifact: str) -> None:
+    compile_id = compat.current_compile_id()
+    name = session.function_name(compile_id)
+    stem = f"{name}.AOT_{file_stem(artifact)}"
+    text = session.stable.text(source) + "\n"
+    path = session.directory.write(f"{stem}.{session.directory.take_number(stem)}.py", text)
+    if path is None:
+        return
+    session.add(WrapperFile(compile_id, name, artifact, path))
+    moved = SourceFile(text, path).relocated(function.__code__)
+    if moved is not None:
+        _skip_all(moved)
+        function.__code__ = moved
+
+
+def _skip_all(code: CodeType) -> None:
+    # torch names these files as if they lay in torch/, which is what keeps Dynamo from tracing them; ours don't.
+    for each in nested_codes(code):
+        compat.skip_code(each)
