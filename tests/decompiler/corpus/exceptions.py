@@ -1,0 +1,563 @@
+"""try, except, else, finally, raise, and leaving through all of them."""
+
+
+# run: simple_except(lambda: 1)
+# run: simple_except(lambda: 1 / 0)
+def simple_except(f):
+    try:
+        f()
+    except ZeroDivisionError:
+        print('caught')
+
+
+# run: bare_except(lambda: 1 / 0)
+def bare_except(f):
+    try:
+        return f()
+    except:
+        return 'any'
+
+
+# run: named_except(lambda: [][0])
+def named_except(f):
+    try:
+        f()
+    except IndexError as error:
+        print(error)
+    return 'error' in locals()
+
+
+# run: tuple_except(lambda: {}[1])
+# run: tuple_except(lambda: [][1])
+# run: tuple_except(lambda: None.x)
+def tuple_except(f):
+    try:
+        return f()
+    except (KeyError, IndexError) as error:
+        return repr(error)
+
+
+# run: several_excepts(lambda: {}[1])
+# run: several_excepts(lambda: [][1])
+# run: several_excepts(lambda: None.x)
+# run: several_excepts(lambda: 1 / 0)
+def several_excepts(f):
+    try:
+        f()
+    except KeyError:
+        print('key')
+    except IndexError as error:
+        print('index', error)
+    except AttributeError:
+        return 'attribute'
+    return 'end'
+
+
+# run: try_else(lambda: 1)
+# run: try_else(lambda: 1 / 0)
+def try_else(f):
+    try:
+        x = f()
+    except ZeroDivisionError:
+        x = None
+    else:
+        print('fine')
+    return x
+
+
+# run: try_finally(lambda: 1)
+# run: try_finally(lambda: 1 / 0)
+def try_finally(f):
+    try:
+        f()
+    finally:
+        print('finally')
+
+
+# run: full_try(lambda: 1)
+# run: full_try(lambda: 1 / 0)
+# run: full_try(lambda: [][0])
+def full_try(f):
+    try:
+        x = f()
+    except ZeroDivisionError as error:
+        print('caught', error)
+        x = 0
+    else:
+        print('else')
+    finally:
+        print('finally')
+    return x
+
+
+# run: return_in_try(1)
+def return_in_try(a):
+    try:
+        return a
+    finally:
+        print('finally')
+
+
+# run: return_in_finally(lambda: 1 / 0)
+# run: return_in_finally(lambda: 1)
+def return_in_finally(f):
+    try:
+        return f()
+    finally:
+        return 'final'
+
+
+# run: return_everywhere(lambda: 1)
+# run: return_everywhere(lambda: 1 / 0)
+# run: return_everywhere(lambda: [][0])
+def return_everywhere(f):
+    try:
+        return f()
+    except ZeroDivisionError:
+        return 'zero'
+    finally:
+        print('out')
+
+
+# run: return_changed_value()
+def return_changed_value():
+    x = 1
+    try:
+        return x
+    finally:
+        x = 2
+        print(x)
+
+
+# run: break_in_try([1, 2])
+def break_in_try(a):
+    for x in a:
+        try:
+            if x == 1:
+                break
+        finally:
+            print('finally', x)
+    return x
+
+
+# run: continue_in_try([1, 2])
+def continue_in_try(a):
+    for x in a:
+        try:
+            if x == 1:
+                continue
+            print('body', x)
+        finally:
+            print('finally', x)
+
+
+# run: break_in_except([lambda: 1, lambda: 1 / 0, lambda: 2])
+def break_in_except(functions):
+    for f in functions:
+        try:
+            print(f())
+        except ZeroDivisionError:
+            break
+    else:
+        print('else')
+
+
+# run: continue_in_except(['1', 'x', '2'])
+def continue_in_except(a):
+    total = 0
+    for x in a:
+        try:
+            n = int(x)
+        except ValueError:
+            continue
+        total += n
+    return total
+
+
+# run: break_in_finally([1, 2])
+def break_in_finally(a):
+    for x in a:
+        try:
+            1 / 0
+        finally:
+            break
+    return x
+
+
+# run: continue_in_finally([1, 2])
+def continue_in_finally(a):
+    for x in a:
+        try:
+            1 / 0
+        finally:
+            continue
+    return x
+
+
+# run: return_in_except_as(lambda: 1 / 0)
+def return_in_except_as(f):
+    try:
+        f()
+    except Exception as error:
+        return type(error).__name__
+
+
+# run: nested_try(lambda: 1 / 0)
+# run: nested_try(lambda: [][0])
+# run: nested_try(lambda: {}[0])
+def nested_try(f):
+    try:
+        try:
+            f()
+        except ZeroDivisionError:
+            print('inner')
+            raise
+        finally:
+            print('inner finally')
+    except (ZeroDivisionError, IndexError):
+        print('outer')
+    finally:
+        print('outer finally')
+
+
+# run: try_in_except(lambda: 1 / 0, lambda: [][0])
+# run: try_in_except(lambda: 1 / 0, lambda: {}[0])
+def try_in_except(f, g):
+    try:
+        f()
+    except ZeroDivisionError:
+        try:
+            g()
+        except IndexError:
+            return 'both'
+        return 'first'
+
+
+# run: try_in_finally(lambda: 1 / 0)
+# run: try_in_finally(lambda: 1)
+def try_in_finally(f):
+    try:
+        f()
+    finally:
+        try:
+            raise KeyError('inside')
+        except KeyError as error:
+            print(error)
+
+
+# run: try_in_else(lambda: 1)
+def try_in_else(f):
+    try:
+        f()
+    except ZeroDivisionError:
+        pass
+    else:
+        try:
+            raise KeyError
+        except KeyError:
+            print('else')
+
+
+# run: triple_finally(lambda: 1)
+# run: triple_finally(lambda: 1 / 0)
+def triple_finally(f):
+    try:
+        try:
+            try:
+                return f()
+            finally:
+                print(1)
+        finally:
+            print(2)
+    finally:
+        print(3)
+
+
+# run: reraise(lambda: 1 / 0)
+def reraise(f):
+    try:
+        f()
+    except ZeroDivisionError:
+        print('passing on')
+        raise
+
+
+# run: raise_plain()
+def raise_plain():
+    raise ValueError
+
+
+# run: raise_call(3)
+def raise_call(n):
+    raise ValueError('bad', n)
+
+
+# run: raise_from(lambda: 1 / 0)
+def raise_from(f):
+    try:
+        f()
+    except ZeroDivisionError as error:
+        raise ValueError('wrapped') from error
+
+
+# run: raise_from_none(lambda: 1 / 0)
+def raise_from_none(f):
+    try:
+        f()
+    except ZeroDivisionError:
+        raise ValueError('clean') from None
+
+
+# run: raise_in_finally(lambda: 1 / 0)
+def raise_in_finally(f):
+    try:
+        f()
+    finally:
+        raise KeyError('other')
+
+
+# run: bare_raise_nothing()
+def bare_raise_nothing():
+    raise
+
+
+# run: assert_plain(1)
+# run: assert_plain(0)
+def assert_plain(a):
+    assert a
+
+
+# run: assert_message(1)
+# run: assert_message(0)
+def assert_message(a):
+    assert a > 0, f'a is {a}'
+
+
+# run: assert_boolean(1, 0)
+# run: assert_boolean(1, 1)
+def assert_boolean(a, b):
+    assert a and b, 'both'
+    return 'ok'
+
+
+# run: assert_not(1)
+def assert_not(a):
+    assert not a, (a, 'truthy')
+
+
+# run: exception_name_is_deleted(lambda: 1 / 0)
+def exception_name_is_deleted(f):
+    error = 'before'
+    try:
+        f()
+    except ZeroDivisionError as error:
+        pass
+    try:
+        return error
+    except NameError:
+        return 'deleted'
+
+
+# run: exception_name_reassigned(lambda: 1 / 0)
+def exception_name_reassigned(f):
+    try:
+        f()
+    except ZeroDivisionError as error:
+        error = 'mine'
+        print(error)
+
+
+# run: exception_name_deleted_by_hand(lambda: 1 / 0)
+def exception_name_deleted_by_hand(f):
+    try:
+        f()
+    except ZeroDivisionError as error:
+        del error
+    return 'ok'
+
+
+# run: context_is_kept(lambda: 1 / 0)
+def context_is_kept(f):
+    try:
+        f()
+    except ZeroDivisionError:
+        raise KeyError('second')
+
+
+# run: retry_loop([ValueError, ValueError, None])
+def retry_loop(outcomes):
+    tries = 0
+    while True:
+        tries += 1
+        try:
+            outcome = outcomes[tries - 1]
+            if outcome:
+                raise outcome
+            return tries
+        except ValueError:
+            if tries > 5:
+                raise
+
+
+# run: loop_in_try([1, 0])
+def loop_in_try(a):
+    try:
+        for x in a:
+            print(1 / x)
+    except ZeroDivisionError:
+        print('stopped')
+
+
+# run: if_in_except(lambda: 1 / 0, True)
+# run: if_in_except(lambda: 1 / 0, False)
+def if_in_except(f, flag):
+    try:
+        f()
+    except ZeroDivisionError:
+        if flag:
+            return 'flag'
+        raise
+    return 'none'
+
+
+# run: if_in_finally(True)
+# run: if_in_finally(False)
+def if_in_finally(flag):
+    try:
+        print('body')
+    finally:
+        if flag:
+            print('flag')
+        else:
+            print('no flag')
+
+
+# run: loop_in_finally(2)
+def loop_in_finally(n):
+    try:
+        return n
+    finally:
+        for i in range(n):
+            print(i)
+
+
+# run: finally_with_return_in_loop([1, 2])
+def finally_with_return_in_loop(a):
+    for x in a:
+        try:
+            if x == 2:
+                return x
+        finally:
+            print('step', x)
+    return None
+
+
+# run: else_with_return(lambda: 1)
+# run: else_with_return(lambda: 1 / 0)
+def else_with_return(f):
+    try:
+        f()
+    except ZeroDivisionError:
+        print('bad')
+    else:
+        return 'good'
+    return 'end'
+
+
+# run: else_and_finally_no_except_match(lambda: [][0])
+def else_and_finally_no_except_match(f):
+    try:
+        f()
+    except KeyError:
+        print('key')
+    else:
+        print('else')
+    finally:
+        print('finally')
+
+
+# run: except_expression(lambda: 1 / 0, 0)
+def except_expression(f, i):
+    kinds = (ZeroDivisionError, KeyError)
+    try:
+        f()
+    except kinds[i]:
+        return i
+    except Exception:
+        return 'other'
+
+
+# run: pass_everywhere(lambda: 1 / 0)
+def pass_everywhere(f):
+    try:
+        f()
+    except ZeroDivisionError:
+        pass
+    else:
+        pass
+    finally:
+        pass
+
+
+# run: try_around_return_of_loop([[1], [0]])
+def try_around_return_of_loop(a):
+    try:
+        for row in a:
+            for x in row:
+                if not x:
+                    return 'zero'
+        return 'none'
+    except TypeError:
+        return 'type'
+    finally:
+        print('bye')
+
+
+# run: nested_finally_break([1, 2, 3])
+def nested_finally_break(a):
+    for x in a:
+        try:
+            try:
+                if x == 2:
+                    break
+            finally:
+                print('inner', x)
+        finally:
+            print('outer', x)
+    else:
+        print('else')
+
+
+# run: import_fallback()
+def import_fallback():
+    try:
+        import no_such_module_for_sure as chosen
+    except ImportError:
+        import json as chosen
+    return chosen.__name__
+
+
+# run: sys_exc_info(lambda: 1 / 0)
+def sys_exc_info(f):
+    import sys
+
+    try:
+        f()
+    except ZeroDivisionError:
+        inside = sys.exc_info()[0]
+    return inside, sys.exc_info()[0]
+
+
+# run: exc_info_nested(lambda: 1 / 0, lambda: [][0])
+def exc_info_nested(f, g):
+    import sys
+
+    try:
+        f()
+    except ZeroDivisionError:
+        try:
+            g()
+        except IndexError:
+            first = sys.exc_info()[0]
+        second = sys.exc_info()[0]
+    return first, second

@@ -1,0 +1,141 @@
+"""Compare the syntax trees of two functions, up to what the bytecode of a function does not hold."""
+
+from __future__ import annotations
+
+import ast
+from typing import List, Union
+
+Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+_LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+
+
+def same_source(left: str, right: str) -> bool:
+    """Whether two texts of one function differ in nothing that CPython keeps."""
+    return canonical(left) == canonical(right)
+
+
+def canonical(source: str) -> str:
+    """A dump of the function's tree in one form of several that compile to the same bytecode.
+
+    Taken away: decorators, defaults and annotations of the function itself (they belong to the code around it),
+    annotations of local variables, ``pass``, constants as statements, a ``return`` at the end that returns nothing.
+    Made alike: ``import a, b``; ``else`` after a branch that leaves; lists that nobody can tell from tuples.
+    """
+    function = ast.parse(source).body[0]
+    assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+    function.decorator_list = []
+    function.returns = None
+    function.args.defaults = []
+    function.args.kw_defaults = [None for _ in function.args.kwonlyargs]
+    arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    for argument in [*arguments, function.args.vararg, function.args.kwarg]:
+        if argument is not None:
+            argument.annotation = None
+    tree = _Canonical().visit(function)
+    return ast.dump(tree)
+
+
+class _Canonical(ast.NodeTransformer):
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        super().generic_visit(node)
+        for field in ("body", "orelse", "finalbody"):
+            statements = getattr(node, field, None)
+            if isinstance(statements, list):
+                setattr(node, field, self._statements(statements, function=self._is_function(node)))
+        return node
+
+    @staticmethod
+    def _is_function(node: ast.AST) -> bool:
+        return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+
+    def _statements(self, statements: List[ast.stmt], function: bool) -> List[ast.stmt]:
+        docstring = statements[:1] if function and _is_constant(statements[:1]) else []
+        kept: List[ast.stmt] = []
+        for statement in statements[len(docstring) :]:
+            if isinstance(statement, ast.Pass) or _is_constant([statement]):
+                continue
+            kept.append(statement)
+            if isinstance(statement, ast.If) and statement.body and isinstance(statement.body[-1], _LEAVES):
+                kept.extend(statement.orelse)
+                statement.orelse = []
+        while function and kept and _returns_nothing(kept[-1]):
+            kept.pop()
+        for index, statement in enumerate(kept):
+            if isinstance(statement, _LEAVES):
+                del kept[index + 1 :]
+                break
+        return docstring + kept
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Union[ast.AST, None]:
+        self.generic_visit(node)
+        if not node.simple:
+            return ast.Assign(targets=[node.target], value=node.value, lineno=0) if node.value else node
+        return ast.Assign(targets=[node.target], value=node.value, lineno=0) if node.value else None
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return node  # a class body keeps its annotations and its doc string
+
+    def visit_Import(self, node: ast.Import) -> List[ast.Import]:
+        return [ast.Import(names=[alias]) for alias in node.names]
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.value, ast.Constant) and node.value.value is None:
+            node.value = None
+        return node
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        node.kind = None
+        return node
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        node.iter = _as_tuple(node.iter)
+        return self.generic_visit(node)
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
+        node.iter = _as_tuple(node.iter)
+        return self.generic_visit(node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        if isinstance(node.ops[-1], (ast.In, ast.NotIn)):
+            node.comparators[-1] = _as_tuple(node.comparators[-1])
+        return self.generic_visit(node)
+
+    def visit_List(self, node: ast.List) -> ast.AST:
+        self.generic_visit(node)
+        return ast.Tuple(node.elts, node.ctx) if isinstance(node.ctx, (ast.Store, ast.Del)) else node
+
+    def visit_Delete(self, node: ast.Delete) -> List[ast.Delete]:
+        return [ast.Delete(targets=[name]) for target in node.targets for name in _flat(target)]
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        if isinstance(node.test, ast.Constant) and node.test.value:
+            node.test = ast.Constant(True)
+        return self.generic_visit(node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        value = node.operand
+        if isinstance(node.op, ast.USub) and isinstance(value, ast.Constant) and isinstance(value.value, (int, float)):
+            return ast.Constant(-value.value)
+        return node
+
+
+def _flat(target: ast.expr) -> List[ast.expr]:
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return [name for element in target.elts for name in _flat(element)]
+    return [target]
+
+
+def _as_tuple(node: ast.expr) -> ast.expr:
+    if isinstance(node, ast.List) and not any(isinstance(element, ast.Starred) for element in node.elts):
+        return ast.Tuple(node.elts, node.ctx)
+    return node
+
+
+def _is_constant(statements: List[ast.stmt]) -> bool:
+    return bool(statements) and isinstance(statements[0], ast.Expr) and isinstance(statements[0].value, ast.Constant)
+
+
+def _returns_nothing(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Return) and statement.value is None
