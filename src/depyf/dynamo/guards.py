@@ -1,0 +1,250 @@
+"""The guards of a cache entry as a Python function that can be read and called.
+
+``EntryGuards.of`` renders them; the answer can be evaluated at once, or written into a file whose functions agree with
+PyTorch when the file is imported in the process that compiled (see ``guards_live`` for how, and for elsewhere).
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
+
+from depyf.dynamo import guard_runtime
+from depyf.dynamo.guards_live import GuardNotLiveError, LiveGuard, LiveTable
+from depyf.dynamo.guards_text import Naming, convert, convert_structure, split_comment
+from depyf.dynamo.guards_tree import EPILOGUE, Check, checks_of
+
+RUNTIME = "depyf.dynamo.guard_runtime"
+_IMPORTED_MODULES = {"torch": "import torch", "np": "import numpy as np", "math": "import math"}
+_DEFINED_IN_FILE = frozenset({"L", "G", "___ids", "___names", "___live"})
+
+
+@dataclass(frozen=True)
+class GuardLine:
+    """One guard.
+
+    ``kind`` is PyTorch's class of guard, ``source`` what it reads, ``code`` PyTorch's own text, ``expression`` the
+    Python that checks the same, ``user_line`` the line of the user that caused it. ``live`` is true when there is no
+    Python for it: the expression then asks PyTorch's own guard. ``path`` is what that needs.
+    """
+
+    kind: str
+    source: str
+    code: str
+    expression: str
+    user_line: str
+    live: bool = False
+    path: FrozenSet[str] = field(default=frozenset(), repr=False)
+
+
+@dataclass(frozen=True)
+class EntryGuards:
+    """The guards of one cache entry, as lines of the function ``name`` and as PyTorch's own (held weakly)."""
+
+    name: str
+    lines: Tuple[GuardLine, ...]
+    naming: Naming = field(repr=False)
+    live: LiveGuard = field(repr=False)
+
+    @staticmethod
+    def of(manager: Any, name: str, naming: Optional[Naming] = None) -> EntryGuards:
+        """Render the guards of ``cache_entry.guard_manager``; functions of one file share a ``naming``."""
+        naming = naming or Naming(lambda text: text)
+        lines: List[GuardLine] = []
+        known: Set[str] = set()
+        root = getattr(manager, "root", None)
+        for check in checks_of(root) if root is not None else ():
+            for line in _lines_of(check, name, naming, manager):
+                if line.expression not in known:
+                    known.add(line.expression)
+                    lines.append(line)
+        return EntryGuards(name, tuple(lines), naming, LiveGuard(manager))
+
+    def source(self) -> str:
+        """The text of the guard function, which needs ``header`` before it."""
+        out = ["@___guard", f"def {self.name}(L, G, **___kwargs_ignored):", "    return ("]
+        if not self.lines:
+            out.append("        True  # no guards are left: the cache entry was invalidated")
+        for index, line in enumerate(self.lines):
+            notes = [f"not expressible, asks PyTorch: {line.code}"] if line.live else []
+            notes += [line.user_line] if line.user_line else []
+            comment = "  # " + " | ".join(notes) if notes else ""
+            out.append(f"        {'and ' if index else ''}{line.expression}{one_line(comment)}")
+        return "\n".join([*out, "    )", ""])
+
+    def table(self) -> LiveTable:
+        """What a file that holds only this function needs at run time."""
+        return live_table_of([self])
+
+    def evaluate(self, frame_locals: Mapping[str, Any], frame_globals: Optional[Mapping[str, Any]] = None) -> bool:
+        """Whether all guards hold for these arguments and free variables (by name), under the current global state."""
+        return self.function()(frame_locals, self._globals(frame_globals))
+
+    def failing(
+        self, frame_locals: Mapping[str, Any], frame_globals: Optional[Mapping[str, Any]] = None
+    ) -> List[GuardLine]:
+        """Every guard that does not hold, also those that PyTorch would not have come to."""
+        scope = self._globals(frame_globals)
+        names = namespace([self], self.table())
+        return [line for line in self.lines if not _holds(line.expression, names, frame_locals, scope)]
+
+    def function(self) -> Callable[[Mapping[str, Any], Mapping[str, Any]], bool]:
+        """The guard function itself, with the live objects bound."""
+        names = namespace([self], self.table())
+        exec(compile(self.source(), f"<{self.name}>", "exec"), names)
+        function: Callable[[Mapping[str, Any], Mapping[str, Any]], bool] = names[self.name]
+        return function
+
+    def _globals(self, frame_globals: Optional[Mapping[str, Any]]) -> Mapping[str, Any]:
+        if frame_globals is not None:
+            return frame_globals
+        scope = self.live.global_scope()
+        if scope is None:
+            raise GuardNotLiveError(
+                f"the cache entry of {self.name} is gone, and with it the globals that its guards read"
+            )
+        return scope
+
+
+def _holds(expression: str, names: Dict[str, Any], frame_locals: Any, frame_globals: Any) -> bool:
+    check = guard_runtime.___guard(lambda: eval(expression, {**names, "L": frame_locals, "G": frame_globals}))
+    return check()
+
+
+def one_line(comment: str) -> str:
+    """A comment that stays on its line."""
+    return " ".join(comment.splitlines())
+
+
+def _lines_of(check: Check, name: str, naming: Naming, manager: Any) -> List[GuardLine]:
+    if check.kind == "TORCH_FUNCTION_MODE_STACK":
+        structural = _mode_stack(manager, naming)
+    else:
+        structural = convert_structure(check, naming)
+    if structural is not None:
+        _, code, user_line = split_comment(check.parts[0], lambda _: None) if check.parts else (None, "", "")
+        return [GuardLine(check.kind, check.source, code, structural, naming.stable(user_line))]
+    lines = []
+    for part in check.parts:
+        expression, code, user_line = split_comment(part, lambda text: convert(check, text, naming))
+        code, user_line = naming.stable(code), naming.stable(user_line)
+        if expression is None:
+            return [_live_line(check, name, code, user_line, naming)]
+        lines.append(GuardLine(check.kind, check.source, code, expression, user_line))
+    return lines or [_live_line(check, name, f"class and length of {check.source}", "", naming)]
+
+
+def _live_line(check: Check, name: str, code: str, user_line: str, naming: Naming) -> GuardLine:
+    """A guard that has no Python form: the expression asks PyTorch about this value, or about all."""
+    whole = check.source == EPILOGUE
+    label = "" if whole else f", {naming.stable(check.source or 'global state')!r}"
+    expression = f"___live.guard({name!r}{label})(L)"
+    return GuardLine(check.kind, check.source, code, expression, user_line, True, check.path)
+
+
+def _mode_stack(manager: Any, naming: Naming) -> Optional[str]:
+    """The expression for the stack of torch function modes; the classes stand in the closure of PyTorch's checker."""
+    checker: Any = (getattr(manager, "closure_vars", None) or {}).get("___check_torch_function_mode_stack")
+    code = getattr(checker, "__code__", None)
+    if checker is None or code is None or "types" not in code.co_freevars:
+        return None
+    types = checker.__closure__[code.co_freevars.index("types")].cell_contents
+    ids = [naming.id_of(guard_runtime._class_name(each), id(each)) for each in types]
+    return f"___check_torch_function_modes({', '.join(ids)})"
+
+
+def live_table_of(entries: Sequence[EntryGuards]) -> LiveTable:
+    """What a file with all these guard functions needs at run time; they must share their ``naming``."""
+    ids: Dict[str, int] = {}
+    names: Dict[str, str] = {}
+    paths: Dict[str, FrozenSet[str]] = {}
+    for entry in entries:
+        ids.update(entry.naming.ids)
+        names.update(entry.naming.names)
+        for line in entry.lines:
+            if line.live and line.source != EPILOGUE:
+                paths[entry.naming.stable(line.source or "global state")] = line.path
+    return LiveTable(ids, names, {entry.name: entry.live for entry in entries}, paths)
+
+
+def header(entries: Sequence[EntryGuards]) -> str:
+    """The imports and tables that the guard functions of a file need, to stand before them."""
+    used = names_used(entries)
+    modules = [text for name, text in _IMPORTED_MODULES.items() if name in used]
+    builtin_names = set(dir(__import__("builtins")))
+    helpers = sorted(used - set(_IMPORTED_MODULES) - _DEFINED_IN_FILE - builtin_names)
+    imported = ", ".join([*helpers, "___guard", "live_table"])
+    return "\n".join(
+        [
+            *sorted(modules),
+            f"from {RUNTIME} import {imported}",
+            "",
+            "# Object ids and guards that only PyTorch can evaluate, filled in when this file is imported in the",
+            "# process that compiled. Elsewhere classes are compared by name, and the rest raises GuardNotLiveError.",
+            "___live = live_table(__file__)",
+            "___ids = ___live.ids",
+            "___names = ___live.names",
+            "",
+        ]
+    )
+
+
+def names_used(entries: Sequence[EntryGuards]) -> Set[str]:
+    """The names that the guard expressions refer to."""
+    found: Set[str] = set()
+    for entry in entries:
+        for line in entry.lines:
+            tree = ast.parse(line.expression, mode="eval")
+            found |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return found
+
+
+def namespace(entries: Sequence[EntryGuards], table: LiveTable) -> Dict[str, Any]:
+    """The globals that the guard functions see when they are run without a file."""
+    names: Dict[str, Any] = {"___live": table, "___ids": table.ids, "___names": table.names}
+    names["___guard"] = guard_runtime.___guard
+    text = "\n".join(_IMPORTED_MODULES[name] for name in names_used(entries) if name in _IMPORTED_MODULES)
+    exec(text, names)
+    for name in names_used(entries) - set(names) - _DEFINED_IN_FILE - set(dir(__import__("builtins"))):
+        names[name] = getattr(guard_runtime, name)
+    return names
+
+
+def frame_locals(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tuple[CodeType, Dict[str, Any]]:
+    """The code object that a call of ``function`` runs, and what its guards see as ``L``.
+
+    ``function`` is a Python function, a bound method, an ``nn.Module`` or what ``torch.compile`` made of them. Raises
+    ``TypeError`` when the arguments do not fit or there is no Python function behind it.
+    """
+    function = _innermost(function)
+    if not hasattr(function, "__code__") and not hasattr(function, "__func__"):
+        function = getattr(function, "forward", None) or function.__call__
+    bound = inspect.signature(function).bind(*args, **kwargs)
+    bound.apply_defaults()
+    values = dict(bound.arguments)
+    if inspect.ismethod(function):
+        plain = function.__func__
+        values = {plain.__code__.co_varnames[0]: function.__self__, **values}
+    else:
+        plain = function
+    for name, cell in zip(plain.__code__.co_freevars, plain.__closure__ or ()):
+        try:
+            values[name] = cell.cell_contents
+        except ValueError:
+            # An empty cell: PyTorch's frame locals lack it too.
+            continue
+    return plain.__code__, values
+
+
+def _innermost(function: Any) -> Any:
+    """The function or module that ``torch.compile`` wrapped, through any number of wrappings."""
+    while True:
+        inner = getattr(function, "_orig_mod", None)
+        if inner is None:
+            inner = getattr(function, "_torchdynamo_orig_callable", None)
+        if inner is None:
+            return function
+        function = inner

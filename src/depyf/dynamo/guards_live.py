@@ -1,0 +1,171 @@
+"""What guards compare with and no file can hold: object ids, and guards that only PyTorch itself can evaluate.
+
+The process that compiled registers a ``LiveTable`` for every file of guards that it writes, under the path of the
+file. Imported in that process, the file finds its table and its guards are those of PyTorch. Imported elsewhere it
+gets an empty table: types are then compared by name, and what can't be known raises ``GuardNotLiveError``.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import Any, Callable, Dict, FrozenSet, Mapping, Optional
+
+
+class GuardNotLiveError(RuntimeError):
+    """A guard was asked that means something only in the process that compiled, while its cache entry exists."""
+
+
+class LiveId:
+    """An object id under a name that is the same in every run. ``value`` is None outside of the compiling process."""
+
+    __slots__ = ("name", "value")
+
+    def __init__(self, name: str, value: Optional[int]) -> None:
+        self.name = name
+        self.value = value
+
+    def number(self) -> int:
+        """The id; raises ``GuardNotLiveError`` where it is not known."""
+        if self.value is None:
+            raise GuardNotLiveError(f"the id of {self.name} is known only in the process that compiled")
+        return self.value
+
+    def __eq__(self, other: object) -> bool:
+        return other.number() == self.number() if isinstance(other, LiveId) else other == self.number()
+
+    def __hash__(self) -> int:
+        return hash(self.number())
+
+    def __repr__(self) -> str:
+        return f"LiveId({self.name!r})"
+
+
+class LiveIds(Mapping[str, LiveId]):
+    """The ids of one file by name. Any name is answered: one that is not known has no value."""
+
+    def __init__(self, values: Mapping[str, int]) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, name: str) -> LiveId:
+        return LiveId(name, self._values.get(name))
+
+    def __iter__(self) -> Any:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+class LiveGuard:
+    """The guards of one cache entry in PyTorch's own form, held weakly: it answers as long as the entry exists."""
+
+    def __init__(self, manager: Any) -> None:
+        self._manager = weakref.ref(manager)
+        self._partial: Dict[FrozenSet[str], Any] = {}
+
+    def _root(self) -> Any:
+        manager = self._manager()
+        root = getattr(manager, "root", None)
+        if root is None:
+            self._partial.clear()
+            raise GuardNotLiveError(
+                "the cache entry of this guard is gone (torch._dynamo.reset, or an object of it died)"
+            )
+        return root
+
+    def check(self, frame_locals: Mapping[str, Any]) -> bool:
+        """All guards of the entry, as PyTorch checks them; ``frame_locals`` holds the arguments and free variables."""
+        return bool(self._root().check(dict(frame_locals)))
+
+    def check_path(self, frame_locals: Mapping[str, Any], sources: FrozenSet[str]) -> bool:
+        """Only the guards on the values with these sources and on the global state, as PyTorch checks them."""
+        root = self._root()
+        if not hasattr(root, "clone_manager"):
+            return self.check(frame_locals)
+        if sources not in self._partial:
+            root_type = type(root)
+            self._partial[sources] = root.clone_manager(
+                lambda node: isinstance(node, root_type) or node.get_source() in sources
+            )
+        return bool(self._partial[sources].check(dict(frame_locals)))
+
+    def global_scope(self) -> Optional[Dict[str, Any]]:
+        """The globals that the guards read, ``None`` once the entry is gone."""
+        manager = self._manager()
+        scope = getattr(manager, "global_scope", None) or {}
+        return scope.get("G")
+
+
+class LiveTable:
+    """Everything live that one file of guards needs.
+
+    ``ids`` and ``names`` (names of globals that contain an id) are by stable name, ``guards`` by the name of the
+    guard function, ``paths`` by the text that the file uses for one guard that has no Python form.
+    """
+
+    def __init__(
+        self,
+        ids: Optional[Mapping[str, int]] = None,
+        names: Optional[Mapping[str, str]] = None,
+        guards: Optional[Mapping[str, LiveGuard]] = None,
+        paths: Optional[Mapping[str, FrozenSet[str]]] = None,
+    ) -> None:
+        self.ids = LiveIds(ids or {})
+        self.names = LiveNames(names or {})
+        self._guards = dict(guards or {})
+        self._paths = dict(paths or {})
+
+    def guard(self, function: str, path: Optional[str] = None) -> Callable[[Mapping[str, Any]], bool]:
+        """The live guard of that guard function; only its part called ``path`` when that is given."""
+
+        def check(frame_locals: Mapping[str, Any]) -> bool:
+            if function not in self._guards:
+                raise GuardNotLiveError(f"{function} can be evaluated only in the process that compiled")
+            guard = self._guards[function]
+            if path is None or path not in self._paths:
+                return guard.check(frame_locals)
+            return guard.check_path(frame_locals, self._paths[path])
+
+        return check
+
+    def global_scope(self) -> Dict[str, Any]:
+        """The user's globals, empty where they are not known."""
+        for guard in self._guards.values():
+            scope = guard.global_scope()
+            if scope is not None:
+                return scope
+        return {}
+
+
+class LiveNames(Mapping[str, str]):
+    """Names of globals that differ from run to run, by stable name; a name that is not known stands for itself."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, name: str) -> str:
+        return self._values.get(name, name)
+
+    def __iter__(self) -> Any:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+_tables: Dict[str, LiveTable] = {}
+_tables_lock = threading.Lock()
+
+
+def register(path: str, table: LiveTable) -> None:
+    """Make ``table`` what the file at ``path`` gets when it is imported in this process from now on."""
+    with _tables_lock:
+        _tables[os.path.realpath(path)] = table
+
+
+def live_table(path: str) -> LiveTable:
+    """The table of the file at ``path``; an empty one in a process that has not written this file."""
+    with _tables_lock:
+        return _tables.get(os.path.realpath(path)) or LiveTable()
