@@ -1,0 +1,106 @@
+"""The entry: are two code objects, and those nested in them, the same by meaning?"""
+
+from __future__ import annotations
+
+from types import CodeType
+from typing import AbstractSet, Dict, List, Mapping, Optional, Tuple
+
+from depyf.normal.lowering import lower
+from depyf.verify.comparison import Comparison, Finding, Mismatch
+from depyf.verify.exact import same_operations
+from depyf.verify.product import Product
+from depyf.verify.program import Program
+from depyf.verify.signature import argument_names, docstring, nested_difference, signature_difference
+
+Around = Optional[Tuple[CodeType, CodeType]]
+
+
+def compare(
+    original: CodeType,
+    candidate: CodeType,
+    *,
+    droppable: AbstractSet[str] = frozenset(),
+    renamed: Optional[Mapping[str, str]] = None,
+    check_docstring: bool = True,
+    always_prove: bool = False,
+) -> Comparison:
+    """Whether ``candidate`` behaves as ``original`` does; both are bytecode of the running Python.
+
+    ``droppable``: local variables of the original that the candidate need not have (temporaries that a tool made).
+    ``renamed``: from local names of the candidate to those of the original, where the original's are no identifiers.
+    ``check_docstring=False`` is for code objects that no function is made from, as those that Dynamo writes.
+    ``always_prove`` leaves the short way out: what is exactly the same is proved EQUIVALENT, not EXACT.
+
+    Same behaviour means: the same observable operations in the same order with the same operands on every path, exceptions
+    included; the same values in the variables that both have, and the same values kept alive, whenever other code runs.
+    Asynchronous exceptions, line numbers, stack depth and the identity of constant tuples are left out.
+    """
+    comparer = _Comparer(frozenset(droppable), dict(renamed or {}), check_docstring, always_prove)
+    return comparer.compare(original, candidate, None)
+
+
+class _Comparer:
+    """Comparisons of one pair and its nested pairs, each made once."""
+
+    def __init__(
+        self, droppable: AbstractSet[str], renamed: Mapping[str, str], check_docstring: bool, always_prove: bool
+    ) -> None:
+        self._droppable = droppable
+        self._renamed = renamed
+        self._check_docstring = check_docstring
+        self._always_prove = always_prove
+
+    def compare(self, original: CodeType, candidate: CodeType, around: Around) -> Comparison:
+        children: List[Comparison] = []
+        name = getattr(original, "co_qualname", original.co_name)
+
+        def answer(finding: Finding, reason: str = "", pairs: AbstractSet[Tuple[int, int]] = frozenset()) -> Comparison:
+            return Comparison(finding, reason, tuple(sorted(pairs)), tuple(children), name)
+
+        def nested(mine: CodeType, theirs: CodeType) -> Comparison:
+            key = (id(mine), id(theirs))
+            if key not in known:
+                known[key] = self.compare(mine, theirs, (original, candidate))
+                children.append(known[key])
+            return known[key]
+
+        known: Dict[Tuple[int, int], Comparison] = {}
+        difference = self._difference_of_facts(original, candidate, around)
+        if difference is not None:
+            return answer(Finding.DIFFERENT, difference)
+        mine, theirs = self._programs(original, candidate, around)
+        if not self._always_prove:
+            found = same_operations(mine, theirs, nested)
+            if found is not None:
+                pairs = {(one.offset, other.offset) for one, other in zip(mine.ops, theirs.ops)}
+                worst = max(found, key=_severity, default=None)
+                if worst is None or worst.proved:
+                    return answer(Finding.EXACT if worst is None else worst.finding, "", pairs)
+                return answer(worst.finding, f"in {worst.original_name}: {worst.reason}", pairs)
+        arguments = list(argument_names(original))
+        try:
+            product = Product(mine, theirs, nested, arguments, self._droppable)
+            return answer(Finding.EQUIVALENT, "", product.prove())
+        except Mismatch as mismatch:
+            return answer(mismatch.finding, mismatch.reason)
+
+    def _difference_of_facts(self, original: CodeType, candidate: CodeType, around: Around) -> Optional[str]:
+        difference = signature_difference(original, candidate, self._renamed)
+        if difference is None and around is not None:
+            difference = nested_difference(original, candidate, around, self._renamed)
+        if difference is None and (around is not None or self._check_docstring):
+            mine, theirs = docstring(original), docstring(candidate)
+            if mine != theirs:
+                difference = f"the docstrings differ: {mine!r} in the original, {theirs!r} in the candidate"
+        return difference
+
+    def _programs(self, original: CodeType, candidate: CodeType, around: Around) -> Tuple[Program, Program]:
+        parents = around or (None, None)
+        return (
+            Program(lower(original), {}, parents[0]),
+            Program(lower(candidate), self._renamed, parents[1]),
+        )
+
+
+def _severity(comparison: Comparison) -> int:
+    return [Finding.EXACT, Finding.EQUIVALENT, Finding.UNVERIFIED, Finding.DIFFERENT].index(comparison.finding)

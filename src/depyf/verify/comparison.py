@@ -1,0 +1,68 @@
+"""What a comparison of two code objects answers."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Iterator, Optional, Tuple
+
+from depyf.result import Verdict
+
+OffsetPair = Tuple[int, int]
+
+
+class Finding(enum.Enum):
+    """How two code objects relate."""
+
+    EXACT = "exact"
+    """The same operations, tables and constants."""
+    EQUIVALENT = "equivalent"
+    """Proved to behave the same."""
+    UNVERIFIED = "unverified"
+    """No proof was found, and no difference that is certain."""
+    DIFFERENT = "different"
+    """There is a path on which they do different things."""
+
+    @property
+    def proved(self) -> bool:
+        return self in (Finding.EXACT, Finding.EQUIVALENT)
+
+    @property
+    def verdict(self) -> Optional[Verdict]:
+        """The verdict of a decompilation with this finding; ``None`` for DIFFERENT, which nobody may see."""
+        return None if self is Finding.DIFFERENT else Verdict(self.value)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The finding for a pair of code objects, their nested ones included.
+
+    ``reason`` is empty when the finding is a proof. ``pairs`` holds bytecode offsets (original, candidate) of operations
+    that correspond, sorted; for nested code objects see ``children``. ``original_name`` is the qualified name of the
+    original code object.
+    """
+
+    finding: Finding
+    reason: str
+    pairs: Tuple[OffsetPair, ...]
+    children: Tuple[Comparison, ...]
+    original_name: str
+
+    @property
+    def proved(self) -> bool:
+        return self.finding.proved
+
+    def walk(self) -> Iterator[Comparison]:
+        """This comparison and all nested ones."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+class Mismatch(Exception):
+    """Raised inside the product when the proof fails: the finding and why."""
+
+    def __init__(self, finding: Finding, reason: str) -> None:
+        super().__init__(reason)
+        self.finding = finding
+        self.reason = reason

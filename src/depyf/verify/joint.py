@@ -1,0 +1,129 @@
+"""The joint state of both sides, and when values of one side correspond to values of the other."""
+
+from __future__ import annotations
+
+import itertools
+from types import CodeType
+from typing import Callable, Dict, Iterator, List, Optional, Set, Tuple
+
+from depyf.verify.comparison import Comparison
+from depyf.verify.machine import Machine
+from depyf.verify.program import Program
+from depyf.verify.side import Fresh, Side
+from depyf.verify.values import Const, Ref, Sym, Value
+
+_paths = itertools.count(1)
+
+CompareCodes = Callable[[CodeType, CodeType], Comparison]
+
+
+class Joint:
+    """Both sides at once.
+
+    ``facts`` are the truths that the path has tested, ``path`` tells paths apart, ``onesided`` are the values that one
+    side keeps alive and the other does not. ``doubtful``: it is not certain that the path can be taken at all.
+    """
+
+    __slots__ = ("doubtful", "facts", "left", "onesided", "path", "right")
+
+    def __init__(self, left: Side, right: Side, onesided: Set[Value], facts: Dict[Value, Value]) -> None:
+        self.left, self.right, self.onesided, self.facts = left, right, onesided, facts
+        self.path = next(_paths)
+        self.doubtful = False
+
+    @classmethod
+    def start(cls, original: Program, candidate: Program) -> Joint:
+        onesided: Set[Value] = set()
+        return cls(Side(original, onesided), Side(candidate, onesided), onesided, {})
+
+    def clone(self) -> Joint:
+        onesided = self.onesided.copy()
+        other = Joint(self.left.clone(onesided), self.right.clone(onesided), onesided, self.facts.copy())
+        other.doubtful = self.doubtful
+        return other
+
+    def renew(self) -> None:
+        """From here on it is another path than the one it was on."""
+        self.path = next(_paths)
+
+    def sides(self) -> Tuple[Side, Side]:
+        return self.left, self.right
+
+
+class Matcher:
+    """Decides whether values of both sides correspond; fresh objects do if their structure does, one to one."""
+
+    def __init__(self, joint: Joint, machine: Machine, compare_codes: CompareCodes) -> None:
+        self._left, self._right = joint.sides()
+        self._machine = machine
+        self._compare_codes = compare_codes
+        self._pairs: Dict[Ref, Ref] = {}
+        self._taken: Set[Ref] = set()
+        self.nested: Optional[Comparison] = None
+        """The last pair of nested code objects that was not proved."""
+
+    def same(self, left: Value, right: Value) -> bool:
+        if isinstance(left, Ref) or isinstance(right, Ref):
+            return isinstance(left, Ref) and isinstance(right, Ref) and self._same_objects(left, right)
+        left, right = self._machine.resolve(left), self._machine.resolve(right)
+        if left is right:
+            return True
+        if isinstance(left, Const) and isinstance(right, Const):
+            one, other = left.value, right.value
+            if isinstance(one, CodeType) and isinstance(other, CodeType):
+                comparison = self._compare_codes(one, other)
+                if not comparison.proved:
+                    self.nested = comparison
+                return comparison.proved
+        return False
+
+    def try_same(self, left: Value, right: Value) -> bool:
+        """As ``same``, but pairs nothing if they don't correspond."""
+        pairs, taken = dict(self._pairs), set(self._taken)
+        if self.same(left, right):
+            return True
+        self._pairs, self._taken = pairs, taken
+        return False
+
+    def _same_objects(self, left: Ref, right: Ref) -> bool:
+        if left in self._pairs or right in self._taken:
+            return self._pairs.get(left) is right
+        one, other = self._left.heap[left], self._right.heap[right]
+        if one.kind != other.kind or one.detail != other.detail or len(one.items) != len(other.items):
+            return False
+        self._pairs[left] = right
+        self._taken.add(right)
+        if one.kind == "function" and self._same_functions(one, other):
+            return True
+        return all(self.same(mine, theirs) for mine, theirs in zip(one.items, other.items))
+
+    def _same_functions(self, one: Fresh, other: Fresh) -> bool:
+        """Functions whose closures list their cells in different orders, as renamed variables may make it."""
+        flags = one.detail
+        if not isinstance(flags, int) or not flags & 8:
+            return False
+        mine, theirs = self._closure(self._left, one), self._closure(self._right, other)
+        if mine is None or theirs is None or set(mine) != set(theirs):
+            return False
+        return all(self.same(a, b) for a, b in zip(one.items[:-1], other.items[:-1]))
+
+    def _closure(self, side: Side, function: Fresh) -> Optional[Tuple[Value, ...]]:
+        cells = function.items[-1]
+        return side.heap[cells].items if isinstance(cells, Ref) and side.heap[cells].kind == "tuple" else None
+
+    def escape(self, where: int) -> None:
+        """The pairs found so far are known to others from now on: give each a symbol of its own."""
+        for left, right in self._pairs.items():
+            if left not in self._left.heap and right not in self._right.heap:
+                continue
+            fresh = self._left.heap.get(left) or self._right.heap[right]
+            sym = Sym(f"new {fresh.kind} at {where}", loose=True)
+            self._left.replace(left, sym)
+            self._right.replace(right, sym)
+        self._pairs, self._taken = {}, set()
+
+
+def refs(values: List[Value]) -> Iterator[Ref]:
+    for value in values:
+        if isinstance(value, Ref):
+            yield value

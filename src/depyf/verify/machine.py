@@ -1,0 +1,335 @@
+"""Runs one side alone up to its next stop.
+
+A rule takes the machine, the side and the operation. It executes the operation and returns ``None`` (go on behind it) or
+``MOVED`` (it has set the position), or it changes nothing and returns the stop.
+"""
+
+from __future__ import annotations
+
+from typing import Callable, Dict, Optional, Set, Tuple, Union
+
+from depyf.normal.ops import Instr, Op
+from depyf.verify import containers
+from depyf.verify.comparison import Finding, Mismatch
+from depyf.verify.constants import FOLDABLE
+from depyf.verify.events import EVENTS
+from depyf.verify.side import GONE, Fresh, Side
+from depyf.verify.stops import Event, Exit, Split, Stop
+from depyf.verify.values import NULL, OUTER, Const, Maybe, Prev, Ref, Term, Value, Values, known_truth
+
+
+class Moved:
+    """Says that a rule has set the position itself."""
+
+
+MOVED = Moved()
+Answer = Union[None, Moved, Stop]
+Rule = Callable[["Machine", Side, Instr], Answer]
+
+
+class Machine:
+    """What running needs besides the side: the value tables, and what the current path knows (``facts``)."""
+
+    def __init__(self, values: Values, counted_globals: bool) -> None:
+        self.values = values
+        self.counted_globals = counted_globals
+        self.facts: Dict[Value, Value] = {}
+        self.steps = 0
+
+    def resolve(self, value: Value) -> Value:
+        """``value`` as the current path knows it."""
+        facts = self.facts
+        if not facts:
+            return value
+        if isinstance(value, Term) and value.kind == "not":
+            return self.values.negate(self.resolve(value.left))
+        return facts.get(value, value)
+
+    def run(self, side: Side) -> Stop:
+        """Execute silent operations; the stop at which the side now stands."""
+        ops, joins = side.program.ops, side.program.joins
+        patience = self.steps + 2 * len(ops) + 100
+        seen: Set[Tuple[object, ...]] = set()
+        while True:
+            position = side.position
+            if position == GONE:
+                return Exit("raise", side.leaving)
+            instr = ops[position]
+            self.steps += 1
+            rule = RULES.get(instr.op)
+            answer = EVENTS[instr.op](self, side, instr) if rule is None else rule(self, side, instr)
+            if answer is None:
+                side.position = position + 1
+            elif not isinstance(answer, Moved):
+                return answer
+            if side.position in joins:
+                side.crossed = True
+                if self.steps > patience:
+                    if self._was_here(side, seen):
+                        return Exit("diverge", NULL)
+                    if self.steps > patience + 50 * len(ops) + 1000:
+                        raise Mismatch(Finding.UNVERIFIED, f"it loops silently at offset {instr.offset}")
+
+    def _was_here(self, side: Side, seen: Set[Tuple[object, ...]]) -> bool:
+        state = (side.position, tuple(side.stack), tuple(side.locals.items()), tuple(side.heap.items()))
+        if state in seen:
+            return True
+        seen.add(state)
+        return False
+
+
+# --- values and the stack
+
+
+def _const(machine: Machine, side: Side, instr: Instr) -> Answer:
+    side.push(machine.values.const(instr.arg))
+    return None
+
+
+def _null(machine: Machine, side: Side, instr: Instr) -> Answer:
+    side.push(NULL)
+    return None
+
+
+def _load(machine: Machine, side: Side, instr: Instr) -> Answer:
+    scope, name = instr.arg
+    if scope == "fast":
+        value = side.locals.get(name)
+        if value is None:
+            return Event("unbound local", name, (), "", 0, outcome="raise")
+        if isinstance(value, Maybe):
+            return Event("use of the local", name, (value.inner,), "", 0, advance=False, outcome="bound")
+        side.push(value)
+        return None
+    counted = machine.counted_globals or scope in ("deref", "classderef")
+    return Event(f"load {scope}", name, (), "v" if counted else "u", 0)
+
+
+def _store(machine: Machine, side: Side, instr: Instr) -> Answer:
+    scope, name = instr.arg
+    if scope != "fast":
+        return Event(f"store {scope}", name, (side.stack[-1],), "", 1)
+    side.store(name, side.stack[-1])
+    side.pop()
+    return None
+
+
+def _delete(machine: Machine, side: Side, instr: Instr) -> Answer:
+    scope, name = instr.arg
+    if scope != "fast":
+        return Event(f"delete {scope}", name, (), "", 0)
+    value = side.locals.get(name)
+    if value is None:
+        return Event("unbound local", name, (), "", 0, outcome="raise")
+    if isinstance(value, Maybe):
+        return Event("use of the local", name, (value.inner,), "", 0, advance=False, outcome="bound")
+    side.delete(name)
+    return None
+
+
+def _closure(machine: Machine, side: Side, instr: Instr) -> Answer:
+    side.push(machine.values.named("cell", instr.arg))
+    return None
+
+
+def _special(machine: Machine, side: Side, instr: Instr) -> Answer:
+    side.push(machine.values.named("special", instr.arg))
+    return None
+
+
+def _copy(machine: Machine, side: Side, instr: Instr) -> Answer:
+    side.push(side.stack[-instr.arg])
+    return None
+
+
+def _swap(machine: Machine, side: Side, instr: Instr) -> Answer:
+    stack = side.stack
+    stack[-1], stack[-instr.arg] = stack[-instr.arg], stack[-1]
+    return None
+
+
+def _pop(machine: Machine, side: Side, instr: Instr) -> Answer:
+    side.pop()
+    return None
+
+
+# --- truths
+
+
+def truth_of(machine: Machine, side: Side, value: Value) -> Optional[Value]:
+    """The truth of ``value`` as a constant or a known truth; ``None`` if testing it is an event."""
+    value = machine.resolve(value)
+    if value.is_bool:
+        return value
+    known = known_truth(value)
+    if known is None and isinstance(value, Ref):
+        fresh = side.heap[value]
+        known = bool(fresh.items) if fresh.kind in ("list", "tuple", "map", "set") else True
+    return None if known is None else machine.values.const(known)
+
+
+def _unary(machine: Machine, side: Side, instr: Instr) -> Answer:
+    if instr.arg != "not":
+        return EVENTS[Op.UNARY](machine, side, instr)
+    truth = truth_of(machine, side, side.stack[-1])
+    if truth is None:
+        return Event("truth of", None, (side.stack[-1],), "b", 1, negated=True)
+    side.pop()
+    side.push(machine.values.negate(truth))
+    return None
+
+
+def _is(machine: Machine, side: Side, instr: Instr) -> Answer:
+    left, right = machine.resolve(side.stack[-2]), machine.resolve(side.stack[-1])
+    same = machine.resolve(machine.values.same_object(left, right))
+    side.drop(2)
+    side.push(machine.values.negate(same) if instr.arg else same)
+    return None
+
+
+def _compare(machine: Machine, side: Side, instr: Instr) -> Answer:
+    left, right = machine.resolve(side.stack[-2]), machine.resolve(side.stack[-1])
+    if isinstance(left, Const) and isinstance(right, Const):
+        folded = _fold_comparison(instr.arg, left.value, right.value)
+        if folded is not None:
+            side.drop(2)
+            side.push(machine.values.const(folded))
+            return None
+    return EVENTS[Op.COMPARE](machine, side, instr)
+
+
+def _fold_comparison(symbol: str, left: object, right: object) -> Optional[bool]:
+    if type(left) not in FOLDABLE or type(right) not in FOLDABLE:
+        return None
+    if symbol == "==":
+        return bool(left == right)
+    if symbol == "!=":
+        return bool(left != right)
+    if isinstance(left, int) and isinstance(right, int):
+        return {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[symbol]
+    return None
+
+
+def _branch(machine: Machine, side: Side, instr: Instr) -> Answer:
+    value = side.stack[-1]
+    if instr.arg in ("true", "false"):
+        truth = truth_of(machine, side, value)
+        if truth is None:
+            return Event("truth of", None, (value,), "b", 1, advance=False)
+    else:
+        values = machine.values
+        truth = machine.resolve(values.same_object(machine.resolve(value), values.none))
+    if not isinstance(truth, Const):
+        return Split(truth)
+    side.pop()
+    jumps = bool(truth.value) == (instr.arg in ("true", "none"))
+    assert instr.target is not None
+    side.position = instr.target if jumps else side.position + 1
+    return MOVED
+
+
+# --- control and exceptions
+
+
+def _jump(machine: Machine, side: Side, instr: Instr) -> Answer:
+    assert instr.target is not None
+    side.position = instr.target
+    return MOVED
+
+
+def _return(machine: Machine, side: Side, instr: Instr) -> Answer:
+    return Exit("return", side.stack[-1])
+
+
+def _raise(machine: Machine, side: Side, instr: Instr) -> Answer:
+    """``raise`` alone goes on unwinding with the exception being handled, traceback and context as they are.
+
+    That is what RERAISE of the same exception does (ceval.c: both restore it and skip the new traceback entry).
+    """
+    if instr.arg == 0 and side.handled is not OUTER:
+        side.unwind(instr.handler, side.handled)
+        return MOVED
+    count = instr.arg
+    operands = tuple(side.stack[len(side.stack) - count :])
+    return Event("raise", count, operands, "", count, outcome="raise")
+
+
+def _reraise(machine: Machine, side: Side, instr: Instr) -> Answer:
+    side.unwind(instr.handler, machine.resolve(side.stack[-1]))
+    return MOVED
+
+
+def _push_exc(machine: Machine, side: Side, instr: Instr) -> Answer:
+    exception = side.stack[-1]
+    side.handle(exception)
+    side.stack[-1], side.stack[-2] = side.stack[-2], side.stack[-1]
+    return None
+
+
+def _pop_exc(machine: Machine, side: Side, instr: Instr) -> Answer:
+    marker = side.stack[-1]
+    if not isinstance(marker, Prev):
+        raise Mismatch(Finding.UNVERIFIED, f"POP_EXC without its marker at offset {instr.offset}")
+    side.restore(marker)
+    side.pop()
+    return None
+
+
+def _with_except(machine: Machine, side: Side, instr: Instr) -> Answer:
+    return Event("exit with the exception", None, (side.stack[-4], side.stack[-1]), "v", 0)
+
+
+def _for(machine: Machine, side: Side, instr: Instr) -> Answer:
+    return Event("async for" if instr.arg else "for", None, (side.stack[-1],), "v", 0, outcome="for")
+
+
+# --- functions
+
+
+def _make_function(machine: Machine, side: Side, instr: Instr) -> Answer:
+    """A new function: its code first, then what the flags say is there."""
+    count = 1 + bin(instr.arg & 15).count("1")
+    taken = side.stack[len(side.stack) - count :]
+    ref = side.allocate(Fresh("function", (taken[-1], *taken[:-1]), instr.arg))
+    side.drop(count)
+    side.push(ref)
+    return None
+
+
+RULES: Dict[Op, Rule] = {
+    Op.CONST: _const,
+    Op.NULL: _null,
+    Op.LOAD: _load,
+    Op.STORE: _store,
+    Op.DELETE: _delete,
+    Op.CLOSURE: _closure,
+    Op.SPECIAL: _special,
+    Op.COPY: _copy,
+    Op.SWAP: _swap,
+    Op.POP: _pop,
+    Op.UNARY: _unary,
+    Op.IS: _is,
+    Op.COMPARE: _compare,
+    Op.BRANCH: _branch,
+    Op.JUMP: _jump,
+    Op.RETURN: _return,
+    Op.RAISE: _raise,
+    Op.RERAISE: _reraise,
+    Op.PUSH_EXC: _push_exc,
+    Op.POP_EXC: _pop_exc,
+    Op.WITH_EXCEPT: _with_except,
+    Op.FOR: _for,
+    Op.MAKE_FUNCTION: _make_function,
+    Op.BUILD: containers.build,
+    Op.ADD: containers.add,
+    Op.UPDATE: containers.update,
+    Op.LIST_TO_TUPLE: containers.list_to_tuple,
+    Op.UNPACK: containers.unpack,
+    Op.UNPACK_EX: containers.unpack_ex,
+    Op.SUBSCR: containers.subscr,
+    Op.STORE_SUBSCR: containers.store_subscr,
+    Op.DELETE_SUBSCR: containers.delete_subscr,
+    Op.ATTR: containers.attr,
+    Op.CALL: containers.call,
+    Op.CALL_EX: containers.call_ex,
+}

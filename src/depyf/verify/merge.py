@@ -1,0 +1,221 @@
+"""Where paths meet: what both agree on stays, everything else becomes a symbol.
+
+A joint state stands for all states that come from putting values in place of its symbols. ``join`` finds the most special
+state that stands for two given ones: slots that hold the same pair of values on both paths share a symbol. That this
+goes on only for finitely many steps (a partition of the slots can only become finer) is what ends loops.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, FrozenSet, List, Optional, Set, Tuple
+
+from depyf.verify.comparison import Finding, Mismatch
+from depyf.verify.joint import Joint, Matcher, refs
+from depyf.verify.machine import Machine
+from depyf.verify.side import Fresh, Side
+from depyf.verify.values import Const, Marker, Maybe, Prev, Ref, Sym, Term, Value
+
+
+def settle(joint: Joint, machine: Machine, matcher: Matcher, common: FrozenSet[str]) -> None:
+    """Prepare ``joint`` to be stored: no facts, no terms, fresh objects of both sides that correspond are symbols."""
+    left, right = joint.sides()
+    terms: Dict[Value, Value] = {}
+    _plain(left, machine, terms)
+    _plain(right, machine, terms)
+    joint.facts = {}
+    machine.facts = joint.facts
+    if not (left.heap and right.heap):
+        return
+    for name in common:
+        mine, theirs = left.locals.get(name), right.locals.get(name)
+        if isinstance(mine, Ref) and isinstance(theirs, Ref):
+            matcher.try_same(mine, theirs)
+    mine_left = list(refs([*left.stack, *left.locals.values()]))
+    for theirs in list(refs([*right.stack, *right.locals.values()])):
+        for mine in mine_left:
+            if matcher.try_same(mine, theirs):
+                break
+    matcher.escape(left.position)
+
+
+def _plain(side: Side, machine: Machine, terms: Dict[Value, Value]) -> None:
+    """Replace what the facts decide by constants, and other terms by symbols. None of these is counted."""
+
+    def plain(value: Value) -> Value:
+        if not value.is_bool or isinstance(value, Const):
+            return value
+        value = machine.resolve(value)
+        if isinstance(value, Term):
+            if value not in terms:
+                terms[value] = Sym("truth", counted=False, is_bool=True, loose=True)
+            return terms[value]
+        return value
+
+    side.stack = [plain(value) if value.is_bool else value for value in side.stack]
+    for name, value in side.locals.items():
+        if value.is_bool:
+            side.locals[name] = plain(value)
+    for ref, fresh in side.heap.items():
+        if any(item.is_bool for item in fresh.items):
+            side.heap[ref] = fresh._replace(items=tuple(plain(item) for item in fresh.items))
+
+
+def join(stored: Joint, incoming: Joint) -> Optional[Joint]:
+    """The most special state that stands for both; ``None`` if that is ``stored``.
+
+    Both are at the same positions and settled. Raises ``Mismatch`` where their shapes differ.
+    """
+    merging = _Merging()
+    left = merging.side(stored.left, incoming.left)
+    right = merging.side(stored.right, incoming.right)
+    if not merging.changed:
+        for old, new in zip(stored.sides(), incoming.sides()):
+            for name, offset in new.stored.items():
+                old.stored.setdefault(name, offset)
+        return None
+    onesided: Set[Value] = set()
+    joined = Joint(left.build(onesided), right.build(onesided), onesided, {})
+    joined.doubtful = stored.doubtful or incoming.doubtful
+    return joined
+
+
+class _Parts:
+    """What a side is rebuilt from."""
+
+    def __init__(self, like: Side, stored: Dict[str, int]) -> None:
+        self.like = like
+        self.stored = stored
+        self.stack: List[Value] = []
+        self.locals: Dict[str, Value] = {}
+        self.heap: Dict[Ref, Fresh] = {}
+        self.handled: Value = like.handled
+        self.leaving: Value = like.leaving
+
+    def build(self, onesided: Set[Value]) -> Side:
+        side = Side(self.like.program, onesided)
+        side.position = self.like.position
+        side.stored = self.stored
+        side.heap = self.heap
+        for fresh in self.heap.values():
+            for item in fresh.items:
+                side.hold(item)
+        for value in self.stack:
+            side.push(value)
+        for name, value in self.locals.items():
+            side.locals[name] = value
+            side.hold(value)
+        side.handled = self.handled
+        side.hold(self.handled)
+        side.leaving = self.leaving
+        return side
+
+
+class _Merging:
+    """One join under way: which value of the incoming state each symbol of the stored one stands for."""
+
+    def __init__(self) -> None:
+        self.changed = False
+        self._stands_for: Dict[Value, Value] = {}
+        self._made: Dict[Tuple[Value, Optional[Value]], Value] = {}
+        self._refs: Dict[Ref, Ref] = {}
+        self._parts: Optional[_Parts] = None
+        self._heaps: Tuple[Dict[Ref, Fresh], Dict[Ref, Fresh]] = ({}, {})
+
+    def side(self, old: Side, new: Side) -> _Parts:
+        if len(old.stack) != len(new.stack):
+            raise Mismatch(Finding.UNVERIFIED, f"the stack depth differs on two paths to operation {old.position}")
+        parts = self._parts = _Parts(old, {**new.stored, **old.stored})
+        self._heaps = (old.heap, new.heap)
+        meet = self.meet
+        parts.stack = [meet(one, other) for one, other in zip(old.stack, new.stack)]
+        for name, value in old.locals.items():
+            parts.locals[name] = self._meet_local(value, new.locals.get(name))
+        for name, value in new.locals.items():
+            if name not in old.locals:
+                parts.locals[name] = self._maybe(None, value)
+        parts.handled = meet(old.handled, new.handled)
+        parts.leaving = meet(old.leaving, new.leaving)
+        return parts
+
+    def meet(self, old: Value, new: Value) -> Value:
+        if isinstance(old, Sym):
+            if isinstance(new, (Sym, Const)):
+                known = self._stands_for.get(old)
+                if known is new:
+                    return old
+                if known is None and (new.is_bool or not old.is_bool) and (old.counted or not new.counted):
+                    self._stands_for[old] = new
+                    return old
+                return self._symbol(old, new)
+        elif isinstance(old, Const):
+            if old is new:
+                return old
+            if isinstance(new, (Sym, Const)):
+                return self._symbol(old, new)
+        elif isinstance(old, Ref) and isinstance(new, Ref):
+            return self._meet_refs(old, new)
+        elif isinstance(old, Prev) and isinstance(new, Prev):
+            inner = self.meet(old.inner, new.inner)
+            return old if inner is old.inner else Prev(inner)
+        elif isinstance(old, Marker) and old is new:
+            return old
+        raise Mismatch(Finding.UNVERIFIED, f"two paths that meet hold {old!r} and {new!r}")
+
+    def _symbol(self, old: Value, new: Value) -> Value:
+        """The symbol for what is ``old`` on one path and ``new`` on the other."""
+        key = (old, new)
+        if key not in self._made:
+            self._made[key] = Sym(
+                "merged value",
+                counted=old.counted or new.counted,
+                is_bool=old.is_bool and new.is_bool,
+                loose=True,
+            )
+        self.changed = True
+        return self._made[key]
+
+    def _meet_refs(self, old: Ref, new: Ref) -> Value:
+        """Fresh objects that only one side has: the same object on both paths, with contents that meet."""
+        if old in self._refs:
+            if self._refs[old] is new:
+                return old
+        elif new not in self._refs.values():
+            one, other = self._heaps[0][old], self._heaps[1][new]
+            if one.kind == other.kind and one.detail == other.detail and len(one.items) == len(other.items):
+                self._refs[old] = new
+                items = tuple(self.meet(mine, theirs) for mine, theirs in zip(one.items, other.items))
+                assert self._parts is not None
+                self._parts.heap[old] = one._replace(items=items)
+                return old
+        raise Mismatch(Finding.UNVERIFIED, "a new object of one side differs on two paths that meet")
+
+    # --- locals that may be unbound
+
+    def _meet_local(self, old: Value, new: Optional[Value]) -> Value:
+        if isinstance(old, Maybe):
+            inner = new.inner if isinstance(new, Maybe) else new
+            if inner is None:
+                return old
+            if isinstance(inner, Ref):
+                return self._maybe(old, inner)
+            known = self._stands_for.get(old.inner)
+            if known is inner or (known is None and (old.counted or not inner.counted)):
+                self._stands_for[old.inner] = inner
+                return old
+            return self._maybe(old, new)
+        if new is None or isinstance(new, Maybe):
+            return self._maybe(old, new)
+        return self.meet(old, new)
+
+    def _maybe(self, old: Optional[Value], new: Optional[Value]) -> Value:
+        if isinstance(old, Ref) or isinstance(new, Ref):
+            raise Mismatch(Finding.UNVERIFIED, "a new object of one side is bound on one of two paths that meet")
+        key = (old if old is not None else _UNBOUND, new)
+        if key not in self._made:
+            counted = any(value is not None and value.counted for value in (old, new))
+            self._made[key] = Maybe(Sym("value of a local that may be unbound", counted=counted, loose=True))
+        self.changed = True
+        return self._made[key]
+
+
+_UNBOUND = Marker("unbound")

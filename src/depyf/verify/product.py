@@ -1,0 +1,266 @@
+"""The proof: both machines run in lockstep, from event to event, over all paths.
+
+This is translation validation (Necula, PLDI 2000) by exploring a product program. Each side runs silently up to its next
+stop. Two events must be the same with corresponding operands, and then both sides go on with the same new symbols; an
+unknown truth splits the path; every event may also raise, and then both sides go to their handlers. ``merge`` says what
+happens where paths meet.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import AbstractSet, Dict, FrozenSet, Hashable, List, Mapping, Optional, Set, Tuple
+
+from depyf.normal.ops import Handler
+from depyf.verify.comparison import Finding, Mismatch, OffsetPair
+from depyf.verify.constants import FOLDABLE
+from depyf.verify.joint import CompareCodes, Joint, Matcher
+from depyf.verify.machine import Machine
+from depyf.verify.merge import join, settle
+from depyf.verify.program import Program, live_flags
+from depyf.verify.reasons import different_event, lifetimes, local_differs, offsets_of, operand_differs, where
+from depyf.verify.side import GONE, Side
+from depyf.verify.stops import Event, Exit, Split
+from depyf.verify.values import Const, Maybe, Sym, Value, Values
+
+Key = Tuple[Hashable, ...]
+
+EFFORT = 60
+"""How many operations may be executed for each one in the programs before the proof is given up."""
+
+VARIANTS = 16
+"""How many values of flags are kept apart at one place before they are merged."""
+
+
+class Product:
+    """One proof. ``prove`` returns pairs of offsets of corresponding events, or raises ``Mismatch``."""
+
+    def __init__(
+        self,
+        original: Program,
+        candidate: Program,
+        compare_codes: CompareCodes,
+        arguments: List[str],
+        droppable: AbstractSet[str],
+    ) -> None:
+        self._compare_codes = compare_codes
+        self._programs = (original, candidate)
+        values = Values()
+        counted_globals = original.changes_globals or candidate.changes_globals
+        self._machine = Machine(values, counted_globals)
+        self._start = Joint.start(original, candidate)
+        for name in arguments:
+            argument = Sym(f"argument {name}")
+            for side in self._start.sides():
+                side.locals[name] = argument
+                side.hold(argument)
+        self._common = (original.locals & candidate.locals) | frozenset(arguments)
+        self._flags = tuple(live_flags(program, program.locals - self._common) for program in self._programs)
+        self._limit = 5000 + EFFORT * (len(original.ops) + len(candidate.ops))
+        self._nodes: Dict[Key, Joint] = {}
+        self._variants: Dict[Tuple[int, int], Set[Key]] = {}
+        self._queue: List[Tuple[int, int, int, Key]] = []
+        self._queued: Set[Key] = set()
+        self._raised: Set[Key] = set()
+        self._pairs: Set[OffsetPair] = set()
+        missing = original.locals - self._common - droppable
+        self._doubt = f"locals: the candidate has no {', '.join(sorted(missing))}" if missing else None
+
+    def prove(self) -> Set[OffsetPair]:
+        self._explore(self._start)
+        while self._queue:
+            key = heapq.heappop(self._queue)[-1]
+            self._queued.discard(key)
+            self._explore(self._nodes[key].clone())
+        if self._doubt is not None:
+            raise Mismatch(Finding.UNVERIFIED, self._doubt)
+        return self._pairs
+
+    def _explore(self, start: Joint) -> None:
+        todo = [start]
+        while todo:
+            joint = todo.pop()
+            while self._step(joint, todo):
+                if self._machine.steps > self._limit:
+                    raise Mismatch(Finding.UNVERIFIED, f"no proof within {self._limit} steps")
+
+    def _step(self, joint: Joint, todo: List[Joint]) -> bool:
+        """Run both sides to their stops and past them; whether ``joint`` goes on. Other paths are put on ``todo``."""
+        machine = self._machine
+        machine.facts = joint.facts
+        left, right = joint.sides()
+        mine, theirs = machine.run(left), machine.run(right)
+        if left.crossed or right.crossed:
+            left.crossed = right.crossed = False
+            self._arrive(joint)
+            return False
+        for stop in (mine, theirs):
+            if isinstance(stop, Split):
+                self._split(joint, stop.truth, todo)
+                return True
+        if isinstance(mine, Event) and isinstance(theirs, Event):
+            return self._event(joint, mine, theirs, todo)
+        if isinstance(mine, Exit) and isinstance(theirs, Exit) and mine.kind == theirs.kind:
+            self._exit(joint, mine, theirs)
+            return False
+        raise different_event(joint, mine, theirs)
+
+    def _split(self, joint: Joint, truth: Value, todo: List[Joint]) -> None:
+        values = self._machine.values
+        other = joint.clone()
+        joint.facts[truth], other.facts[truth] = values.true, values.false
+        opposite = values.negate(truth)
+        joint.facts[opposite], other.facts[opposite] = values.false, values.true
+        joint.renew()
+        if isinstance(truth, Sym) and truth.loose:
+            joint.doubtful = other.doubtful = True
+        todo.append(other)
+
+    def _exit(self, joint: Joint, mine: Exit, theirs: Exit) -> None:
+        matcher = self._matcher(joint)
+        if not matcher.same(mine.value, theirs.value):
+            raise operand_differs(joint, matcher, mine, theirs, mine.value, theirs.value)
+        self._pair(joint)
+
+    # --- events
+
+    def _event(self, joint: Joint, mine: Event, theirs: Event, todo: List[Joint]) -> bool:
+        if (mine.kind, mine.arg, len(mine.operands)) != (theirs.kind, theirs.arg, len(theirs.operands)):
+            raise different_event(joint, mine, theirs)
+        matcher = self._matcher(joint)
+        for one, other in zip(mine.operands, theirs.operands):
+            if one is not other and not matcher.same(one, other):
+                raise operand_differs(joint, matcher, mine, theirs, one, other)
+        left, right = joint.sides()
+        if left.handled is not right.handled:
+            raise Mismatch(Finding.UNVERIFIED, f"different exceptions are being handled {where(joint)}")
+        self._check_locals(joint, matcher)
+        if joint.onesided and self._doubt is None:
+            self._doubt = lifetimes(joint, where(joint))
+        offsets = self._pair(joint)
+        left.drop(mine.pops)
+        right.drop(theirs.pops)
+        matcher.escape(offsets[0])
+        self._exception(joint, offsets[0])
+        if mine.outcome == "raise":
+            return False
+        if mine.outcome == "for":
+            todo.append(self._exhausted(joint))
+        self._complete(joint, mine, theirs, offsets[0])
+        return True
+
+    def _complete(self, joint: Joint, mine: Event, theirs: Event, offset: int) -> None:
+        """The event has happened: both sides get the same results."""
+        results = [
+            Sym(f"{mine.kind} at {offset}", counted=letter == "v", is_bool=letter == "b") for letter in mine.results
+        ]
+        for side, event in ((joint.left, mine), (joint.right, theirs)):
+            if event.outcome == "bound":
+                _bind(side, str(event.arg))
+            for result in results:
+                side.push(self._machine.values.negate(result) if event.negated else result)
+            if event.advance:
+                side.position += 1
+                if side.position in side.program.joins:
+                    side.crossed = True
+
+    def _check_locals(self, joint: Joint, matcher: Matcher) -> None:
+        """Variables of both programs that changed since the last event: others can see them now."""
+        left, right = joint.sides()
+        if not (left.stored or right.stored):
+            return
+        for name in {**left.stored, **right.stored}:
+            if name not in self._common:
+                continue
+            mine, theirs = left.locals.get(name), right.locals.get(name)
+            if mine is not theirs and (mine is None or theirs is None or not matcher.same(mine, theirs)):
+                self._doubt = self._doubt or local_differs(name, mine, theirs, matcher, where(joint))
+            elif name in left.stored and name in right.stored:
+                self._pairs.add((left.stored[name], right.stored[name]))
+        left.stored.clear()
+        right.stored.clear()
+
+    def _exception(self, joint: Joint, offset: int) -> None:
+        """The event raises: both sides go to their handlers, or leave."""
+        handlers = [side.program.ops[side.position].handler for side in joint.sides()]
+        if handlers == [None, None]:
+            return
+        key = (joint.path, *(_seen_by(side, handler) for side, handler in zip(joint.sides(), handlers)))
+        if key in self._raised:
+            return
+        self._raised.add(key)
+        raised = joint.clone()
+        exception = Sym(f"exception at {offset}")
+        for side, handler in zip(raised.sides(), handlers):
+            side.unwind(handler, exception)
+            side.crossed = False
+        self._arrive(raised)
+
+    def _exhausted(self, joint: Joint) -> Joint:
+        other = joint.clone()
+        for side in other.sides():
+            target = side.program.ops[side.position].target
+            assert target is not None
+            side.pop()
+            side.position = target
+            side.crossed = target in side.program.joins
+        return other
+
+    # --- where paths meet
+
+    def _arrive(self, joint: Joint) -> None:
+        left, right = joint.sides()
+        settle(joint, self._machine, self._matcher(joint), self._common)
+        place = (left.position, right.position)
+        key: Key = (*place, *_flags(left, self._flags[0]), *_flags(right, self._flags[1]))
+        variants = self._variants.setdefault(place, set())
+        if key not in variants and len(variants) >= VARIANTS:
+            key = place
+        variants.add(key)
+        stored = self._nodes.get(key)
+        if stored is not None:
+            joined = join(stored, joint)
+            if joined is None:
+                return
+            joint = joined
+        self._nodes[key] = joint
+        if key not in self._queued:
+            self._queued.add(key)
+            heapq.heappush(self._queue, (*place, len(self._nodes), key))
+
+    # --- small helpers
+
+    def _matcher(self, joint: Joint) -> Matcher:
+        return Matcher(joint, self._machine, self._compare_codes)
+
+    def _pair(self, joint: Joint) -> OffsetPair:
+        left, right = offsets = offsets_of(joint)
+        if left >= 0 and right >= 0:
+            self._pairs.add(offsets)
+        return offsets
+
+
+def _bind(side: Side, name: str) -> None:
+    """A local that might have been unbound turned out to be bound."""
+    value = side.locals[name]
+    assert isinstance(value, Maybe)
+    side.hold(value.inner)
+    side.locals[name] = value.inner
+    side.release(value)
+
+
+def _seen_by(side: Side, handler: Optional[Handler]) -> Hashable:
+    """What a handler can see of the side: equal keys mean equal states at its entry."""
+    if handler is None:
+        return GONE
+    return (handler, side.version, tuple(side.stack[: handler.depth]), side.handled)
+
+
+def _flags(side: Side, live: Mapping[int, FrozenSet[str]]) -> List[Hashable]:
+    """The constants in live flags of one side: part of the key of a meeting place."""
+    found: List[Hashable] = []
+    for name in sorted(live.get(side.position, ())):
+        value = side.locals.get(name)
+        if isinstance(value, Const) and type(value.value) in FOLDABLE:
+            found.append((name, value))
+    return found

@@ -1,0 +1,128 @@
+"""One side of the comparison, as static facts: operations with comparable names, join points, tested flags."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import CodeType
+from typing import FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
+
+from depyf.normal.ops import ENDS, Instr, NormalCode, Op
+
+LOCAL_SCOPES = ("fast", "deref", "classderef")
+
+
+class Program:
+    """The operations of one code object, local names mapped by ``renamed``.
+
+    ``joins`` holds the indices that can be reached in more than one way. ``locals`` are the names that its operations
+    use as fast locals. A cell variable that no closure captures behaves like a fast local and is turned into one.
+    A class body stores its own qualified name: only the part behind that of the ``parent`` code object counts.
+    """
+
+    def __init__(self, normal: NormalCode, renamed: Mapping[str, str], parent: Optional[CodeType]) -> None:
+        self.code: CodeType = normal.code
+        private = _private_cells(normal, renamed)
+        ops = [_rename(instr, renamed, private) for instr in normal.ops]
+        for index, instr in enumerate(ops[1:]):
+            if instr.op is Op.STORE and instr.arg == ("name", "__qualname__") and isinstance(ops[index].arg, str):
+                ops[index] = replace(ops[index], arg=relative_name(ops[index].arg, self.code, parent))
+        self.ops: Tuple[Instr, ...] = tuple(ops)
+        self.joins = _joins(self.ops)
+        self.locals = frozenset(
+            instr.arg[1] for instr in self.ops if instr.op in (Op.LOAD, Op.STORE, Op.DELETE) and instr.arg[0] == "fast"
+        )
+        self.changes_globals = any(
+            instr.op in (Op.STORE, Op.DELETE) and instr.arg[0] in ("global", "name") for instr in self.ops
+        )
+
+
+def relative_name(qualified: str, code: CodeType, parent: Optional[CodeType]) -> str:
+    """The part of a qualified name of ``code`` that the code around it decides; the rest is where that stands."""
+    around = getattr(parent, "co_qualname", None)
+    if around is not None and qualified.startswith(f"{around}."):
+        return qualified[len(around) :]
+    return code.co_name if parent is None or around is None else qualified
+
+
+def _private_cells(normal: NormalCode, renamed: Mapping[str, str]) -> FrozenSet[str]:
+    """Cell variables (by their mapped names) whose cell object is never taken."""
+    captured = {instr.arg for instr in normal.ops if instr.op is Op.CLOSURE}
+    return frozenset(renamed.get(name, name) for name in normal.code.co_cellvars if name not in captured)
+
+
+def _rename(instr: Instr, renamed: Mapping[str, str], private: FrozenSet[str]) -> Instr:
+    if instr.op is Op.CLOSURE:
+        return replace(instr, arg=renamed[instr.arg]) if instr.arg in renamed else instr
+    if instr.op in (Op.LOAD, Op.STORE, Op.DELETE) and instr.arg[0] in LOCAL_SCOPES:
+        scope, name = instr.arg
+        name = renamed.get(name, name)
+        if scope == "deref" and name in private:
+            scope = "fast"
+        if (scope, name) != instr.arg:
+            return replace(instr, arg=(scope, name))
+    return instr
+
+
+def _joins(ops: Sequence[Instr]) -> FrozenSet[int]:
+    """Indices with two or more ways in (being called is one), and all handlers."""
+    ways = [0] * (len(ops) + 1)
+    ways[0] = 1
+    handlers: Set[int] = set()
+    for index, instr in enumerate(ops):
+        if instr.op not in ENDS:
+            ways[index + 1] += 1
+        if instr.target is not None:
+            ways[instr.target] += 1
+        if instr.handler is not None:
+            handlers.add(instr.handler.target)
+    return frozenset(index for index, count in enumerate(ways) if count > 1) | handlers
+
+
+def live_flags(program: Program, names: FrozenSet[str]) -> Mapping[int, FrozenSet[str]]:
+    """Which of ``names`` are live at each operation of ``program``, of those whose value some test decides on.
+
+    Their constants are kept apart where paths meet: they are what a dispatch loop or a loop's ``else`` flag steers by.
+    """
+    ops = program.ops
+    flags = _tested(ops, names) if names else names
+    if not flags:
+        return {}
+    live: List[Set[str]] = [set() for _ in range(len(ops) + 1)]
+    changed = True
+    while changed:
+        changed = False
+        for index in range(len(ops) - 1, -1, -1):
+            after = _live_after(ops, live, index)
+            instr = ops[index]
+            if instr.op in (Op.LOAD, Op.STORE, Op.DELETE) and instr.arg[0] == "fast" and instr.arg[1] in flags:
+                after = after | {instr.arg[1]} if instr.op is Op.LOAD else after - {instr.arg[1]}
+            if after != live[index]:
+                live[index] = after
+                changed = True
+    return {index: frozenset(names) for index, names in enumerate(live) if names}
+
+
+def _live_after(ops: Sequence[Instr], live: Sequence[Set[str]], index: int) -> Set[str]:
+    instr = ops[index]
+    after: Set[str] = set() if instr.op in ENDS else set(live[index + 1])
+    if instr.target is not None:
+        after |= live[instr.target]
+    if instr.handler is not None:
+        after |= live[instr.handler.target]
+    return after
+
+
+def _tested(ops: Sequence[Instr], names: FrozenSet[str]) -> FrozenSet[str]:
+    """Those of ``names`` that go into a test: at once, or compared with a constant first."""
+    found: Set[str] = set()
+    for index, instr in enumerate(ops):
+        if instr.op is not Op.LOAD or instr.arg[0] != "fast" or instr.arg[1] not in names:
+            continue
+        following = [later.op for later in ops[index + 1 : index + 4]]
+        if (
+            following[:1] == [Op.BRANCH]
+            or following[:2] == [Op.UNARY, Op.BRANCH]
+            or following in ([Op.CONST, Op.COMPARE, Op.BRANCH], [Op.CONST, Op.IS, Op.BRANCH])
+        ):
+            found.add(instr.arg[1])
+    return frozenset(found)

@@ -1,0 +1,86 @@
+"""Says in words what differs, and whether that is certain."""
+
+from __future__ import annotations
+
+from typing import List, Optional, Union
+
+from depyf.verify.comparison import Comparison, Finding, Mismatch, OffsetPair
+from depyf.verify.joint import Joint, Matcher
+from depyf.verify.side import GONE, Side
+from depyf.verify.stops import Event, Exit, Stop
+from depyf.verify.values import Maybe, Sym, Value
+
+
+def offsets_of(joint: Joint) -> OffsetPair:
+    """The bytecode offsets where both sides stand; -1 for a side that an exception has left."""
+    left, right = (
+        side.program.ops[side.position].offset if side.position != GONE else -1 for side in joint.sides()
+    )
+    return left, right
+
+
+def where(joint: Joint) -> str:
+    left, right = offsets_of(joint)
+    return f"at offset {left} (candidate: {right})"
+
+
+def different_event(joint: Joint, mine: Stop, theirs: Stop) -> Mismatch:
+    """Both sides do different things next."""
+    operands = [*_operands(mine), *_operands(theirs)]
+    sure = not joint.doubtful and not any(_loose(value) for value in operands)
+    return Mismatch(
+        Finding.DIFFERENT if sure else Finding.UNVERIFIED,
+        f"{where(joint)} the original does: {mine.describe()}; the candidate does: {theirs.describe()}",
+    )
+
+
+def operand_differs(
+    joint: Joint, matcher: Matcher, mine: Union[Event, Exit], theirs: Union[Event, Exit], one: Value, other: Value
+) -> Mismatch:
+    """Both sides do the same, but with different values."""
+    if matcher.nested is not None:
+        return nested_differs(matcher.nested)
+    sure = not joint.doubtful and not _loose(one) and not _loose(other)
+    return Mismatch(
+        Finding.DIFFERENT if sure else Finding.UNVERIFIED,
+        f"{where(joint)} the original does: {mine.describe()}, with {one!r} where the candidate has {other!r}",
+    )
+
+
+def nested_differs(nested: Comparison) -> Mismatch:
+    return Mismatch(nested.finding, f"in {nested.original_name}: {nested.reason}")
+
+
+def _operands(stop: Stop) -> List[Value]:
+    if isinstance(stop, Event):
+        return list(stop.operands)
+    return [stop.value] if isinstance(stop, Exit) else []
+
+
+def _loose(value: Value) -> bool:
+    return isinstance(value, Sym) and value.loose
+
+
+def local_differs(name: str, mine: Optional[Value], theirs: Optional[Value], matcher: Matcher, place: str) -> str:
+    if matcher.nested is not None:
+        return nested_differs(matcher.nested).reason
+    mine_text, theirs_text = ("nothing" if value is None else repr(value) for value in (mine, theirs))
+    return f"locals: {place} {name!r} is {mine_text} in the original, {theirs_text} in the candidate"
+
+
+def lifetimes(joint: Joint, place: str) -> str:
+    """What only one side still keeps alive."""
+    texts = []
+    for side, owner in zip(joint.sides(), ("original", "candidate")):
+        held = [value for value in joint.onesided if value in side.counts]
+        if held:
+            names = ", ".join(sorted(f"{value!r} ({_holder(side, value)})" for value in held))
+            texts.append(f"only the {owner} keeps {names} alive")
+    return f"lifetime: {place} " + "; ".join(texts)
+
+
+def _holder(side: Side, value: Value) -> str:
+    for name, held in side.locals.items():
+        if held is value or (isinstance(held, Maybe) and held.inner is value):
+            return f"in {name}"
+    return "on the stack" if value in side.stack else "inside something"

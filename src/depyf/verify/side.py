@@ -1,0 +1,209 @@
+"""The machine of one side: stack, locals, fresh objects, and how often each value is held.
+
+``Side`` knows nothing of operations (see ``machine`` and ``events``), and nothing of the other side but ``onesided``: the
+set of values that exactly one of the two sides keeps alive.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Dict, List, NamedTuple, Optional, Set, Tuple
+
+from depyf.normal.ops import Handler
+from depyf.verify.program import Program
+from depyf.verify.values import LASTI, OUTER, Maybe, Prev, Ref, Sym, Value
+
+_clock = itertools.count(1)
+
+GONE = -1
+"""The position of a side that an exception has left."""
+
+
+class Fresh(NamedTuple):
+    """A fresh object: ``kind`` ("list", "tuple", "map", "set", "slice", "function", "method") and what it holds.
+
+    ``detail`` is a method's name or a function's flags; a map's items are key, value, key, value ...
+    """
+
+    kind: str
+    items: Tuple[Value, ...]
+    detail: object = None
+
+
+class Side:
+    """The state of one side. ``position`` indexes ``program.ops``; ``version`` changes with locals and heap."""
+
+    __slots__ = (
+        "counts", "crossed", "handled", "heap", "leaving", "locals", "onesided", "position", "program", "stack",
+        "stored", "version",
+    )  # fmt: skip
+
+    def __init__(self, program: Program, onesided: Set[Value]) -> None:
+        self.program = program
+        self.onesided = onesided
+        self.position = 0
+        self.stack: List[Value] = []
+        self.locals: Dict[str, Value] = {}
+        self.heap: Dict[Ref, Fresh] = {}
+        self.counts: Dict[Value, int] = {}
+        self.handled: Value = OUTER
+        self.leaving: Value = OUTER
+        self.crossed = False
+        self.stored: Dict[str, int] = {}
+        self.version = next(_clock)
+
+    def clone(self, onesided: Set[Value]) -> Side:
+        other = Side.__new__(Side)
+        other.program = self.program
+        other.onesided = onesided
+        other.position = self.position
+        other.stack = self.stack.copy()
+        other.locals = self.locals.copy()
+        other.heap = self.heap.copy()
+        other.counts = self.counts.copy()
+        other.handled = self.handled
+        other.leaving = self.leaving
+        other.crossed = self.crossed
+        other.stored = self.stored.copy()
+        other.version = self.version
+        return other
+
+    # --- holding values
+
+    def hold(self, value: Value) -> None:
+        """Something of this side now refers to ``value``."""
+        if not value.counted:
+            return
+        count = self.counts.get(value, 0)
+        self.counts[value] = count + 1
+        if not count:
+            self._flip(value, held=True)
+
+    def release(self, value: Value) -> None:
+        """Something of this side no longer refers to ``value``."""
+        if not value.counted:
+            return
+        count = self.counts[value] - 1
+        if count:
+            self.counts[value] = count
+            return
+        del self.counts[value]
+        self._flip(value, held=False)
+        if isinstance(value, Ref):
+            for item in self.heap.pop(value).items:
+                self.release(item)
+
+    def _flip(self, value: Value, held: bool) -> None:
+        if isinstance(value, Sym):
+            if value in self.onesided:
+                self.onesided.remove(value)
+            else:
+                self.onesided.add(value)
+        elif isinstance(value, (Prev, Maybe)):
+            (self.hold if held else self.release)(value.inner)
+
+    # --- stack and locals
+
+    def push(self, value: Value) -> None:
+        self.stack.append(value)
+        self.hold(value)
+
+    def pop(self) -> Value:
+        value = self.stack.pop()
+        self.release(value)
+        return value
+
+    def drop(self, count: int) -> None:
+        for _ in range(count):
+            self.pop()
+
+    def store(self, name: str, value: Value) -> None:
+        self.hold(value)
+        old = self.locals.get(name)
+        self.locals[name] = value
+        if old is not None:
+            self.release(old)
+        self.stored[name] = self.program.ops[self.position].offset
+        self.version = next(_clock)
+
+    def delete(self, name: str) -> None:
+        self.release(self.locals.pop(name))
+        self.stored[name] = self.program.ops[self.position].offset
+        self.version = next(_clock)
+
+    # --- fresh objects
+
+    def allocate(self, fresh: Fresh) -> Ref:
+        """A new object; whoever calls pushes or stores it."""
+        ref = Ref()
+        self.heap[ref] = fresh
+        for item in fresh.items:
+            self.hold(item)
+        return ref
+
+    def mutate(self, ref: Ref, items: Tuple[Value, ...]) -> None:
+        old = self.heap[ref]
+        for item in items:
+            self.hold(item)
+        self.heap[ref] = old._replace(items=items)
+        for item in old.items:
+            self.release(item)
+        self.version = next(_clock)
+
+    def replace(self, ref: Ref, value: Value) -> None:
+        """The object behind ``ref`` is seen by others from now on: it is ``value`` wherever it is held."""
+        if ref not in self.counts:
+            return
+        for index, item in enumerate(self.stack):
+            if item is ref:
+                self.stack[index] = value
+                self.hold(value)
+                self.release(ref)
+        for name in [name for name, item in self.locals.items() if item is ref]:
+            self.hold(value)
+            self.locals[name] = value
+            self.release(ref)
+        if ref in self.counts:
+            for holder, fresh in list(self.heap.items()):
+                if holder is not ref and ref in fresh.items:
+                    self.mutate(holder, tuple(value if item is ref else item for item in fresh.items))
+        self.version = next(_clock)
+
+    # --- exceptions
+
+    def handle(self, exception: Value) -> None:
+        """PUSH_EXC: ``exception`` is now the one being handled."""
+        self.push(Prev(self.handled))
+        self._set_handled(exception)
+
+    def restore(self, marker: Prev) -> None:
+        self._set_handled(marker.inner)
+
+    def _set_handled(self, exception: Value) -> None:
+        self.hold(exception)
+        self.release(self.handled)
+        self.handled = exception
+
+    def cut(self, depth: int) -> None:
+        """Unwind the stack to ``depth``; what is being handled goes back with the markers."""
+        while len(self.stack) > depth:
+            value = self.stack[-1]
+            if isinstance(value, Prev):
+                self._set_handled(value.inner)
+            self.pop()
+
+    def unwind(self, handler: Optional[Handler], exception: Value) -> None:
+        """Raise ``exception`` at the current operation: on to its handler, or out of the function."""
+        self.hold(exception)
+        if handler is None:
+            self.cut(0)
+            self.leaving = exception
+            self.position = GONE
+            return
+        self.cut(handler.depth)
+        if handler.lasti:
+            self.push(LASTI)
+        self.push(exception)
+        self.release(exception)
+        self.position = handler.target
+        self.crossed = True

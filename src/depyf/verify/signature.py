@@ -1,0 +1,79 @@
+"""Facts of a code object that its operations don't show: how it can be called, what kind it is, its docstring."""
+
+from __future__ import annotations
+
+import inspect
+from types import CodeType
+from typing import List, Mapping, Optional, Sequence, Tuple
+
+from depyf.verify.program import relative_name
+
+Fact = Tuple[str, object, object]
+
+KIND_FLAGS = (
+    inspect.CO_OPTIMIZED
+    | inspect.CO_NEWLOCALS
+    | inspect.CO_VARARGS
+    | inspect.CO_VARKEYWORDS
+    | inspect.CO_GENERATOR
+    | inspect.CO_COROUTINE
+    | inspect.CO_ITERABLE_COROUTINE
+    | inspect.CO_ASYNC_GENERATOR
+)
+
+
+def argument_names(code: CodeType) -> Tuple[str, ...]:
+    """All argument names: positional, keyword-only, ``*args``, ``**kwargs``."""
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    return code.co_varnames[:count]
+
+
+def docstring(code: CodeType) -> Optional[str]:
+    """What ``__doc__`` of a function with this code is; ``None`` for comprehensions, classes and modules."""
+    if code.co_name.startswith("<") or not code.co_flags & inspect.CO_OPTIMIZED or not code.co_consts:
+        return None
+    first = code.co_consts[0]
+    return first if isinstance(first, str) else None
+
+
+def signature_difference(original: CodeType, candidate: CodeType, renamed: Mapping[str, str]) -> Optional[str]:
+    """The first fact in which the two disagree, in words; ``None`` if there is none."""
+    facts: List[Fact] = [
+        ("positional arguments", original.co_argcount, candidate.co_argcount),
+        ("positional-only arguments", original.co_posonlyargcount, candidate.co_posonlyargcount),
+        ("keyword-only arguments", original.co_kwonlyargcount, candidate.co_kwonlyargcount),
+        ("kind flags", original.co_flags & KIND_FLAGS, candidate.co_flags & KIND_FLAGS),
+        ("argument names", argument_names(original), _mapped(argument_names(candidate), renamed)),
+    ]
+    return _first_difference(facts)
+
+
+def nested_difference(
+    original: CodeType, candidate: CodeType, around: Tuple[CodeType, CodeType], renamed: Mapping[str, str]
+) -> Optional[str]:
+    """As above, for what matters only if a program makes a function from the code object while it runs.
+
+    ``around`` are the code objects that the two are constants of.
+    """
+    mine, theirs = (
+        relative_name(getattr(code, "co_qualname", code.co_name), code, parent)
+        for code, parent in zip((original, candidate), around)
+    )
+    facts: List[Fact] = [
+        ("qualified names", mine, theirs),
+        ("names", original.co_name, candidate.co_name),
+        ("free variables", sorted(original.co_freevars), sorted(_mapped(candidate.co_freevars, renamed))),
+    ]
+    return _first_difference(facts)
+
+
+def _mapped(names: Tuple[str, ...], renamed: Mapping[str, str]) -> Tuple[str, ...]:
+    return tuple(renamed.get(name, name) for name in names)
+
+
+def _first_difference(facts: Sequence[Fact]) -> Optional[str]:
+    for what, mine, theirs in facts:
+        if mine != theirs:
+            return f"the {what} differ: {mine!r} in the original, {theirs!r} in the candidate"
+    return None

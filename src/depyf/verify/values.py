@@ -1,0 +1,183 @@
+"""What the symbolic machine computes with.
+
+Values are compared by identity: constants and terms are interned by ``Values``, symbols are unique, and a fresh
+container is a ``Ref`` into the heap of its side. ``counted`` says whether a value takes part in the comparison of
+lifetimes (constants, markers and truths don't).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Hashable, Optional, Tuple
+
+from depyf.verify.constants import TESTABLE, constant_key
+
+
+class Value:
+    """Base of all values. ``is_bool`` means known to be exactly ``True`` or ``False``."""
+
+    __slots__ = ()
+    counted = False
+    is_bool = False
+
+
+class Const(Value):
+    """A constant; ``Values.const`` makes equal ones identical."""
+
+    __slots__ = ("is_bool", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.is_bool = type(value) is bool
+
+    def __repr__(self) -> str:
+        text = repr(self.value)
+        return text if len(text) <= 40 else text[:37] + "..."
+
+
+class Sym(Value):
+    """An unknown that both sides share: an argument, what an event gave, or what paths that join disagree about.
+
+    ``loose``: something was forgotten when it was made, so that a difference in it need not be a real one.
+    """
+
+    __slots__ = ("counted", "is_bool", "loose", "name")
+
+    def __init__(self, name: str, *, counted: bool = True, is_bool: bool = False, loose: bool = False) -> None:
+        self.name = name
+        self.counted = counted
+        self.is_bool = is_bool
+        self.loose = loose
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+
+class Term(Value):
+    """A pure truth: ``a is b``, or ``not a`` for a truth ``a``."""
+
+    __slots__ = ("kind", "left", "right")
+    is_bool = True
+
+    def __init__(self, kind: str, left: Value, right: Optional[Value] = None) -> None:
+        self.kind, self.left, self.right = kind, left, right
+
+    def __repr__(self) -> str:
+        return f"<not {self.left}>" if self.kind == "not" else f"<{self.left} is {self.right}>"
+
+
+class Ref(Value):
+    """A fresh object that nobody else has seen; its contents lie in the heap of its side."""
+
+    __slots__ = ()
+    counted = True
+
+    def __repr__(self) -> str:
+        return "<a new object>"
+
+
+class Prev(Value):
+    """The marker that PUSH_EXC leaves: the exception that was being handled before."""
+
+    __slots__ = ("counted", "inner")
+
+    def __init__(self, inner: Value) -> None:
+        self.inner = inner
+        self.counted = inner.counted
+
+
+class Maybe(Value):
+    """A local that holds ``inner``, or nothing."""
+
+    __slots__ = ("counted", "inner")
+
+    def __init__(self, inner: Sym) -> None:
+        self.inner = inner
+        self.counted = inner.counted
+
+
+class Marker(Value):
+    """NULL and the other markers of the stack."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+NULL = Marker("NULL")
+LASTI = Marker("LASTI")
+OUTER = Marker("the exception that the caller handles")
+
+
+class Values:
+    """The tables that make equal constants, terms and named symbols identical."""
+
+    def __init__(self) -> None:
+        self._constants: Dict[Hashable, Const] = {}
+        self._by_identity: Dict[int, Tuple[Any, Const]] = {}
+        self._terms: Dict[Hashable, Term] = {}
+        self._named: Dict[Hashable, Sym] = {}
+        self.none = self.const(None)
+        self.true = self.const(True)
+        self.false = self.const(False)
+
+    def const(self, value: Any) -> Const:
+        known = self._by_identity.get(id(value))
+        if known is not None:
+            return known[1]
+        key = constant_key(value)
+        const = self._constants.get(key)
+        if const is None:
+            const = self._constants[key] = Const(value)
+        self._by_identity[id(value)] = (value, const)  # holds the object, so that its id stays its own
+        return const
+
+    def named(self, kind: str, name: str, *, counted: bool = False) -> Sym:
+        """The one symbol for ``kind`` and ``name``, as the cell of a variable."""
+        sym = self._named.get((kind, name))
+        if sym is None:
+            sym = self._named[kind, name] = Sym(f"{kind} {name}", counted=counted)
+        return sym
+
+    def negate(self, truth: Value) -> Value:
+        if isinstance(truth, Const):
+            return self.false if truth.value else self.true
+        if isinstance(truth, Term) and truth.kind == "not":
+            return truth.left
+        return self._term("not", truth, None)
+
+    def same_object(self, left: Value, right: Value) -> Value:
+        """``left is right``: a constant where that is certain."""
+        if left is right:
+            return self.true
+        if isinstance(left, Ref) or isinstance(right, Ref):
+            return self.false
+        if isinstance(left, Const):
+            left, right = right, left
+        if isinstance(right, Const):
+            if isinstance(left, Const):
+                return self.false
+            if left.is_bool:
+                if type(right.value) is bool:
+                    return left if right.value else self.negate(left)
+                return self.false
+        elif id(left) > id(right):
+            left, right = right, left
+        return self._term("is", left, right)
+
+    def _term(self, kind: str, left: Value, right: Optional[Value]) -> Term:
+        key = (kind, left, right)
+        term = self._terms.get(key)
+        if term is None:
+            term = self._terms[key] = Term(kind, left, right)
+        return term
+
+
+def known_truth(value: Value) -> Optional[bool]:
+    """The truth of a constant, where testing it can run nobody's code."""
+    if isinstance(value, Const) and type(value.value) in TESTABLE:
+        return bool(value.value)
+    return None
