@@ -6,10 +6,11 @@ from types import CodeType
 from typing import AbstractSet, Dict, List, Mapping, Optional, Tuple
 
 from depyf.normal.lowering import lower
-from depyf.verify.comparison import Comparison, Finding, Mismatch
+from depyf.verify.comparison import Comparison, Finding, MismatchError
 from depyf.verify.exact import same_operations
 from depyf.verify.product import Product
 from depyf.verify.program import Program
+from depyf.verify.settings import Settings
 from depyf.verify.signature import argument_names, docstring, nested_difference, signature_difference
 
 Around = Optional[Tuple[CodeType, CodeType]]
@@ -21,6 +22,8 @@ def compare(
     *,
     droppable: AbstractSet[str] = frozenset(),
     renamed: Optional[Mapping[str, str]] = None,
+    stable_globals: AbstractSet[str] = frozenset(),
+    tuple_results: Optional[Mapping[str, int]] = None,
     check_docstring: bool = True,
     always_prove: bool = False,
 ) -> Comparison:
@@ -28,27 +31,28 @@ def compare(
 
     ``droppable``: local variables of the original that the candidate need not have (temporaries that a tool made).
     ``renamed``: from local names of the candidate to those of the original, where the original's are no identifiers.
+    ``stable_globals``: globals that are bound and stay as they are while the code runs, so that when they are read does
+    not matter (what Dynamo installs: compiled functions, resume functions).
+    ``tuple_results``: those of them that return a tuple of a known length when called, so that taking it apart is no
+    operation that others can observe.
     ``check_docstring=False`` is for code objects that no function is made from, as those that Dynamo writes.
     ``always_prove`` leaves the short way out: what is exactly the same is proved EQUIVALENT, not EXACT.
 
-    Same behaviour means: the same observable operations in the same order with the same operands on every path, exceptions
-    included; the same values in the variables that both have, and the same values kept alive, whenever other code runs.
-    Asynchronous exceptions, line numbers, stack depth and the identity of constant tuples are left out.
+    Same behaviour means: the same observable operations in the same order with the same operands on every path,
+    exceptions included; the same values in the variables that both have, and the same values kept alive, whenever other
+    code runs. Asynchronous exceptions, line numbers, stack depth and the identity of constant tuples are left out.
     """
-    comparer = _Comparer(frozenset(droppable), dict(renamed or {}), check_docstring, always_prove)
-    return comparer.compare(original, candidate, None)
+    settings = Settings(
+        droppable, dict(renamed or {}), stable_globals, dict(tuple_results or {}), check_docstring, always_prove
+    )
+    return _Comparer(settings).compare(original, candidate, None)
 
 
 class _Comparer:
     """Comparisons of one pair and its nested pairs, each made once."""
 
-    def __init__(
-        self, droppable: AbstractSet[str], renamed: Mapping[str, str], check_docstring: bool, always_prove: bool
-    ) -> None:
-        self._droppable = droppable
-        self._renamed = renamed
-        self._check_docstring = check_docstring
-        self._always_prove = always_prove
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
 
     def compare(self, original: CodeType, candidate: CodeType, around: Around) -> Comparison:
         children: List[Comparison] = []
@@ -69,7 +73,7 @@ class _Comparer:
         if difference is not None:
             return answer(Finding.DIFFERENT, difference)
         mine, theirs = self._programs(original, candidate, around)
-        if not self._always_prove:
+        if not self._settings.always_prove:
             found = same_operations(mine, theirs, nested)
             if found is not None:
                 pairs = {(one.offset, other.offset) for one, other in zip(mine.ops, theirs.ops)}
@@ -79,16 +83,16 @@ class _Comparer:
                 return answer(worst.finding, f"in {worst.original_name}: {worst.reason}", pairs)
         arguments = list(argument_names(original))
         try:
-            product = Product(mine, theirs, nested, arguments, self._droppable)
+            product = Product(mine, theirs, nested, arguments, self._settings)
             return answer(Finding.EQUIVALENT, "", product.prove())
-        except Mismatch as mismatch:
+        except MismatchError as mismatch:
             return answer(mismatch.finding, mismatch.reason)
 
     def _difference_of_facts(self, original: CodeType, candidate: CodeType, around: Around) -> Optional[str]:
-        difference = signature_difference(original, candidate, self._renamed)
+        difference = signature_difference(original, candidate, self._settings.renamed)
         if difference is None and around is not None:
-            difference = nested_difference(original, candidate, around, self._renamed)
-        if difference is None and (around is not None or self._check_docstring):
+            difference = nested_difference(original, candidate, around, self._settings.renamed)
+        if difference is None and (around is not None or self._settings.check_docstring):
             mine, theirs = docstring(original), docstring(candidate)
             if mine != theirs:
                 difference = f"the docstrings differ: {mine!r} in the original, {theirs!r} in the candidate"
@@ -98,7 +102,7 @@ class _Comparer:
         parents = around or (None, None)
         return (
             Program(lower(original), {}, parents[0]),
-            Program(lower(candidate), self._renamed, parents[1]),
+            Program(lower(candidate), self._settings.renamed, parents[1]),
         )
 
 

@@ -37,9 +37,9 @@ class Finding(enum.Enum):
 class Comparison:
     """The finding for a pair of code objects, their nested ones included.
 
-    ``reason`` is empty when the finding is a proof. ``pairs`` holds bytecode offsets (original, candidate) of operations
-    that correspond, sorted; for nested code objects see ``children``. ``original_name`` is the qualified name of the
-    original code object.
+    ``reason`` is empty when the finding is a proof. ``pairs`` holds bytecode offsets (original, candidate) of
+    operations that correspond, sorted; for nested code objects see ``children``. ``original_name`` is the qualified
+    name of the original code object.
     """
 
     finding: Finding
@@ -59,7 +59,7 @@ class Comparison:
             yield from child.walk()
 
 
-class Mismatch(Exception):
+class MismatchError(Exception):
     """Raised inside the product when the proof fails: the finding and why."""
 
     def __init__(self, finding: Finding, reason: str) -> None:

@@ -111,13 +111,13 @@ class Matcher:
         cells = function.items[-1]
         return side.heap[cells].items if isinstance(cells, Ref) and side.heap[cells].kind == "tuple" else None
 
-    def escape(self, where: int) -> None:
+    def escape(self, where: int, *, loose: bool = False) -> None:
         """The pairs found so far are known to others from now on: give each a symbol of its own."""
         for left, right in self._pairs.items():
             if left not in self._left.heap and right not in self._right.heap:
                 continue
             fresh = self._left.heap.get(left) or self._right.heap[right]
-            sym = Sym(f"new {fresh.kind} at {where}", loose=True)
+            sym = Sym(f"new {fresh.kind} at {where}", loose=loose)
             self._left.replace(left, sym)
             self._right.replace(right, sym)
         self._pairs, self._taken = {}, set()

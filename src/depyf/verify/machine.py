@@ -1,16 +1,16 @@
 """Runs one side alone up to its next stop.
 
-A rule takes the machine, the side and the operation. It executes the operation and returns ``None`` (go on behind it) or
-``MOVED`` (it has set the position), or it changes nothing and returns the stop.
+A rule takes the machine, the side and the operation. It executes the operation and returns ``None`` (go on behind it)
+or ``MOVED`` (it has set the position), or it changes nothing and returns the stop.
 """
 
 from __future__ import annotations
 
-from typing import Callable, Dict, Optional, Set, Tuple, Union
+from typing import AbstractSet, Callable, Dict, Optional, Set, Tuple, Union
 
 from depyf.normal.ops import Instr, Op
 from depyf.verify import containers
-from depyf.verify.comparison import Finding, Mismatch
+from depyf.verify.comparison import Finding, MismatchError
 from depyf.verify.constants import FOLDABLE
 from depyf.verify.events import EVENTS
 from depyf.verify.side import GONE, Fresh, Side
@@ -30,9 +30,10 @@ Rule = Callable[["Machine", Side, Instr], Answer]
 class Machine:
     """What running needs besides the side: the value tables, and what the current path knows (``facts``)."""
 
-    def __init__(self, values: Values, counted_globals: bool) -> None:
+    def __init__(self, values: Values, counted_globals: bool, stable_globals: AbstractSet[str]) -> None:
         self.values = values
         self.counted_globals = counted_globals
+        self.stable_globals = stable_globals
         self.facts: Dict[Value, Value] = {}
         self.steps = 0
 
@@ -68,7 +69,7 @@ class Machine:
                     if self._was_here(side, seen):
                         return Exit("diverge", NULL)
                     if self.steps > patience + 50 * len(ops) + 1000:
-                        raise Mismatch(Finding.UNVERIFIED, f"it loops silently at offset {instr.offset}")
+                        raise MismatchError(Finding.UNVERIFIED, f"it loops silently at offset {instr.offset}")
 
     def _was_here(self, side: Side, seen: Set[Tuple[object, ...]]) -> bool:
         state = (side.position, tuple(side.stack), tuple(side.locals.items()), tuple(side.heap.items()))
@@ -100,6 +101,9 @@ def _load(machine: Machine, side: Side, instr: Instr) -> Answer:
         if isinstance(value, Maybe):
             return Event("use of the local", name, (value.inner,), "", 0, advance=False, outcome="bound")
         side.push(value)
+        return None
+    if scope == "global" and name in machine.stable_globals:
+        side.push(machine.values.named("global", name))
         return None
     counted = machine.counted_globals or scope in ("deref", "classderef")
     return Event(f"load {scope}", name, (), "v" if counted else "u", 0)
@@ -269,7 +273,7 @@ def _push_exc(machine: Machine, side: Side, instr: Instr) -> Answer:
 def _pop_exc(machine: Machine, side: Side, instr: Instr) -> Answer:
     marker = side.stack[-1]
     if not isinstance(marker, Prev):
-        raise Mismatch(Finding.UNVERIFIED, f"POP_EXC without its marker at offset {instr.offset}")
+        raise MismatchError(Finding.UNVERIFIED, f"POP_EXC without its marker at offset {instr.offset}")
     side.restore(marker)
     side.pop()
     return None

@@ -1,15 +1,15 @@
 """Where paths meet: what both agree on stays, everything else becomes a symbol.
 
-A joint state stands for all states that come from putting values in place of its symbols. ``join`` finds the most special
-state that stands for two given ones: slots that hold the same pair of values on both paths share a symbol. That this
-goes on only for finitely many steps (a partition of the slots can only become finer) is what ends loops.
+A joint state stands for all states that come from putting values in place of its symbols. ``join`` finds the most
+special state that stands for two given ones: slots that hold the same pair of values on both paths share a symbol. The
+partition of slots into symbols can become finer only finitely often, and that is what ends loops.
 """
 
 from __future__ import annotations
 
 from typing import Dict, FrozenSet, List, Optional, Set, Tuple
 
-from depyf.verify.comparison import Finding, Mismatch
+from depyf.verify.comparison import Finding, MismatchError
 from depyf.verify.joint import Joint, Matcher, refs
 from depyf.verify.machine import Machine
 from depyf.verify.side import Fresh, Side
@@ -35,7 +35,7 @@ def settle(joint: Joint, machine: Machine, matcher: Matcher, common: FrozenSet[s
         for mine in mine_left:
             if matcher.try_same(mine, theirs):
                 break
-    matcher.escape(left.position)
+    matcher.escape(left.position, loose=True)
 
 
 def _plain(side: Side, machine: Machine, terms: Dict[Value, Value]) -> None:
@@ -47,7 +47,7 @@ def _plain(side: Side, machine: Machine, terms: Dict[Value, Value]) -> None:
         value = machine.resolve(value)
         if isinstance(value, Term):
             if value not in terms:
-                terms[value] = Sym("truth", counted=False, is_bool=True, loose=True)
+                terms[value] = Sym("truth", counted=False, is_bool=True)
             return terms[value]
         return value
 
@@ -63,7 +63,7 @@ def _plain(side: Side, machine: Machine, terms: Dict[Value, Value]) -> None:
 def join(stored: Joint, incoming: Joint) -> Optional[Joint]:
     """The most special state that stands for both; ``None`` if that is ``stored``.
 
-    Both are at the same positions and settled. Raises ``Mismatch`` where their shapes differ.
+    Both are at the same positions and settled. Raises ``MismatchError`` where their shapes differ.
     """
     merging = _Merging()
     left = merging.side(stored.left, incoming.left)
@@ -123,7 +123,7 @@ class _Merging:
 
     def side(self, old: Side, new: Side) -> _Parts:
         if len(old.stack) != len(new.stack):
-            raise Mismatch(Finding.UNVERIFIED, f"the stack depth differs on two paths to operation {old.position}")
+            raise MismatchError(Finding.UNVERIFIED, f"the stack depth differs on two paths to operation {old.position}")
         parts = self._parts = _Parts(old, {**new.stored, **old.stored})
         self._heaps = (old.heap, new.heap)
         meet = self.meet
@@ -159,7 +159,7 @@ class _Merging:
             return old if inner is old.inner else Prev(inner)
         elif isinstance(old, Marker) and old is new:
             return old
-        raise Mismatch(Finding.UNVERIFIED, f"two paths that meet hold {old!r} and {new!r}")
+        raise MismatchError(Finding.UNVERIFIED, f"two paths that meet hold {old!r} and {new!r}")
 
     def _symbol(self, old: Value, new: Value) -> Value:
         """The symbol for what is ``old`` on one path and ``new`` on the other."""
@@ -187,7 +187,7 @@ class _Merging:
                 assert self._parts is not None
                 self._parts.heap[old] = one._replace(items=items)
                 return old
-        raise Mismatch(Finding.UNVERIFIED, "a new object of one side differs on two paths that meet")
+        raise MismatchError(Finding.UNVERIFIED, "a new object of one side differs on two paths that meet")
 
     # --- locals that may be unbound
 
@@ -209,7 +209,7 @@ class _Merging:
 
     def _maybe(self, old: Optional[Value], new: Optional[Value]) -> Value:
         if isinstance(old, Ref) or isinstance(new, Ref):
-            raise Mismatch(Finding.UNVERIFIED, "a new object of one side is bound on one of two paths that meet")
+            raise MismatchError(Finding.UNVERIFIED, "a new object of one side is bound on one of two paths that meet")
         key = (old if old is not None else _UNBOUND, new)
         if key not in self._made:
             counted = any(value is not None and value.counted for value in (old, new))

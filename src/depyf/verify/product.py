@@ -1,25 +1,26 @@
 """The proof: both machines run in lockstep, from event to event, over all paths.
 
-This is translation validation (Necula, PLDI 2000) by exploring a product program. Each side runs silently up to its next
-stop. Two events must be the same with corresponding operands, and then both sides go on with the same new symbols; an
-unknown truth splits the path; every event may also raise, and then both sides go to their handlers. ``merge`` says what
-happens where paths meet.
+This is translation validation (Necula, PLDI 2000) by exploring a product program. Each side runs silently up to its
+next stop. Two events must be the same with corresponding operands, and then both sides go on with the same new symbols;
+an unknown truth splits the path; every event may also raise, and then both sides go to their handlers. ``merge`` says
+what happens where paths meet.
 """
 
 from __future__ import annotations
 
 import heapq
-from typing import AbstractSet, Dict, FrozenSet, Hashable, List, Mapping, Optional, Set, Tuple
+from typing import Dict, FrozenSet, Hashable, List, Mapping, Optional, Set, Tuple
 
 from depyf.normal.ops import Handler
-from depyf.verify.comparison import Finding, Mismatch, OffsetPair
+from depyf.verify.comparison import Finding, MismatchError, OffsetPair
 from depyf.verify.constants import FOLDABLE
 from depyf.verify.joint import CompareCodes, Joint, Matcher
 from depyf.verify.machine import Machine
 from depyf.verify.merge import join, settle
 from depyf.verify.program import Program, live_flags
 from depyf.verify.reasons import different_event, lifetimes, local_differs, offsets_of, operand_differs, where
-from depyf.verify.side import GONE, Side
+from depyf.verify.settings import Settings
+from depyf.verify.side import GONE, Fresh, Side
 from depyf.verify.stops import Event, Exit, Split
 from depyf.verify.values import Const, Maybe, Sym, Value, Values
 
@@ -33,7 +34,7 @@ VARIANTS = 16
 
 
 class Product:
-    """One proof. ``prove`` returns pairs of offsets of corresponding events, or raises ``Mismatch``."""
+    """One proof. ``prove`` returns pairs of offsets of corresponding events, or raises ``MismatchError``."""
 
     def __init__(
         self,
@@ -41,13 +42,16 @@ class Product:
         candidate: Program,
         compare_codes: CompareCodes,
         arguments: List[str],
-        droppable: AbstractSet[str],
+        settings: Settings,
     ) -> None:
         self._compare_codes = compare_codes
         self._programs = (original, candidate)
         values = Values()
         counted_globals = original.changes_globals or candidate.changes_globals
-        self._machine = Machine(values, counted_globals)
+        self._machine = Machine(values, counted_globals, settings.stable_globals)
+        self._tuples: Dict[Value, int] = {
+            values.named("global", name): count for name, count in settings.tuple_results.items()
+        }
         self._start = Joint.start(original, candidate)
         for name in arguments:
             argument = Sym(f"argument {name}")
@@ -63,7 +67,7 @@ class Product:
         self._queued: Set[Key] = set()
         self._raised: Set[Key] = set()
         self._pairs: Set[OffsetPair] = set()
-        missing = original.locals - self._common - droppable
+        missing = original.locals - self._common - settings.droppable
         self._doubt = f"locals: the candidate has no {', '.join(sorted(missing))}" if missing else None
 
     def prove(self) -> Set[OffsetPair]:
@@ -73,7 +77,7 @@ class Product:
             self._queued.discard(key)
             self._explore(self._nodes[key].clone())
         if self._doubt is not None:
-            raise Mismatch(Finding.UNVERIFIED, self._doubt)
+            raise MismatchError(Finding.UNVERIFIED, self._doubt)
         return self._pairs
 
     def _explore(self, start: Joint) -> None:
@@ -82,7 +86,7 @@ class Product:
             joint = todo.pop()
             while self._step(joint, todo):
                 if self._machine.steps > self._limit:
-                    raise Mismatch(Finding.UNVERIFIED, f"no proof within {self._limit} steps")
+                    raise MismatchError(Finding.UNVERIFIED, f"no proof within {self._limit} steps")
 
     def _step(self, joint: Joint, todo: List[Joint]) -> bool:
         """Run both sides to their stops and past them; whether ``joint`` goes on. Other paths are put on ``todo``."""
@@ -133,7 +137,7 @@ class Product:
                 raise operand_differs(joint, matcher, mine, theirs, one, other)
         left, right = joint.sides()
         if left.handled is not right.handled:
-            raise Mismatch(Finding.UNVERIFIED, f"different exceptions are being handled {where(joint)}")
+            raise MismatchError(Finding.UNVERIFIED, f"different exceptions are being handled {where(joint)}")
         self._check_locals(joint, matcher)
         if joint.onesided and self._doubt is None:
             self._doubt = lifetimes(joint, where(joint))
@@ -151,14 +155,20 @@ class Product:
 
     def _complete(self, joint: Joint, mine: Event, theirs: Event, offset: int) -> None:
         """The event has happened: both sides get the same results."""
-        results = [
+        results: List[Value] = [
             Sym(f"{mine.kind} at {offset}", counted=letter == "v", is_bool=letter == "b") for letter in mine.results
         ]
+        count = self._tuples.get(mine.operands[0]) if mine.kind == "call" else None
+        if count is not None:
+            results = [Sym(f"item {index} of the call at {offset}") for index in range(count)]
         for side, event in ((joint.left, mine), (joint.right, theirs)):
             if event.outcome == "bound":
                 _bind(side, str(event.arg))
-            for result in results:
-                side.push(self._machine.values.negate(result) if event.negated else result)
+            if count is not None:
+                side.push(side.allocate(Fresh("tuple", tuple(results))))
+            else:
+                for result in results:
+                    side.push(self._machine.values.negate(result) if event.negated else result)
             if event.advance:
                 side.position += 1
                 if side.position in side.program.joins:

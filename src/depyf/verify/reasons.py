@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import List, Optional, Union
 
-from depyf.verify.comparison import Comparison, Finding, Mismatch, OffsetPair
+from depyf.verify.comparison import Comparison, Finding, MismatchError, OffsetPair
 from depyf.verify.joint import Joint, Matcher
 from depyf.verify.side import GONE, Side
 from depyf.verify.stops import Event, Exit, Stop
@@ -13,9 +13,7 @@ from depyf.verify.values import Maybe, Sym, Value
 
 def offsets_of(joint: Joint) -> OffsetPair:
     """The bytecode offsets where both sides stand; -1 for a side that an exception has left."""
-    left, right = (
-        side.program.ops[side.position].offset if side.position != GONE else -1 for side in joint.sides()
-    )
+    left, right = (side.program.ops[side.position].offset if side.position != GONE else -1 for side in joint.sides())
     return left, right
 
 
@@ -24,11 +22,11 @@ def where(joint: Joint) -> str:
     return f"at offset {left} (candidate: {right})"
 
 
-def different_event(joint: Joint, mine: Stop, theirs: Stop) -> Mismatch:
+def different_event(joint: Joint, mine: Stop, theirs: Stop) -> MismatchError:
     """Both sides do different things next."""
     operands = [*_operands(mine), *_operands(theirs)]
     sure = not joint.doubtful and not any(_loose(value) for value in operands)
-    return Mismatch(
+    return MismatchError(
         Finding.DIFFERENT if sure else Finding.UNVERIFIED,
         f"{where(joint)} the original does: {mine.describe()}; the candidate does: {theirs.describe()}",
     )
@@ -36,19 +34,19 @@ def different_event(joint: Joint, mine: Stop, theirs: Stop) -> Mismatch:
 
 def operand_differs(
     joint: Joint, matcher: Matcher, mine: Union[Event, Exit], theirs: Union[Event, Exit], one: Value, other: Value
-) -> Mismatch:
+) -> MismatchError:
     """Both sides do the same, but with different values."""
     if matcher.nested is not None:
         return nested_differs(matcher.nested)
     sure = not joint.doubtful and not _loose(one) and not _loose(other)
-    return Mismatch(
+    return MismatchError(
         Finding.DIFFERENT if sure else Finding.UNVERIFIED,
         f"{where(joint)} the original does: {mine.describe()}, with {one!r} where the candidate has {other!r}",
     )
 
 
-def nested_differs(nested: Comparison) -> Mismatch:
-    return Mismatch(nested.finding, f"in {nested.original_name}: {nested.reason}")
+def nested_differs(nested: Comparison) -> MismatchError:
+    return MismatchError(nested.finding, f"in {nested.original_name}: {nested.reason}")
 
 
 def _operands(stop: Stop) -> List[Value]:
