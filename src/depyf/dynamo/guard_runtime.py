@@ -11,9 +11,9 @@ import json
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from depyf.dynamo import compat
-from depyf.dynamo.guards_live import GuardNotLiveError, LiveId, live_table
+from depyf.dynamo.guards_live import LiveId, NotLiveError, live_table
 
-__all__ = ["GuardNotLiveError", "live_table"]
+__all__ = ["NotLiveError", "live_table"]
 
 _MARKS = (
     "_dynamo_dynamic_indices",
@@ -36,7 +36,7 @@ def ___guard(function: Callable[..., bool]) -> Callable[..., bool]:
     def check(*args: Any, **kwargs: Any) -> bool:
         try:
             return bool(function(*args, **kwargs))
-        except GuardNotLiveError:
+        except NotLiveError:
             raise
         except Exception:
             # PyTorch's guards clear the exception and fail, whatever its type.
@@ -135,7 +135,7 @@ def ___check_overlapping(*, overlapping: List[Any], non_overlapping: List[Any]) 
     """The first tensors, and only they, share memory with another one."""
     compute = compat.find("torch._C._dynamo.guards", "compute_overlapping_tensors")
     if compute is None:
-        raise GuardNotLiveError("this PyTorch can't tell which tensors share memory")
+        raise NotLiveError("this PyTorch can't tell which tensors share memory")
     shared = compute([*overlapping, *non_overlapping], symbolic=False)
     return set(shared) == set(range(len(overlapping)))
 
@@ -149,7 +149,7 @@ def ___global_state() -> Dict[str, Any]:
     """The global switches now, as ``___check_global_state`` takes them."""
     guard = compat.find("torch._C._dynamo.guards", "GlobalStateGuard")
     if guard is None or not hasattr(guard, "__getstate__"):
-        raise GuardNotLiveError("this PyTorch does not show the global state that it guards")
+        raise NotLiveError("this PyTorch does not show the global state that it guards")
     return flat_global_state(json.loads(guard().__getstate__()))
 
 
@@ -172,7 +172,7 @@ def ___check_torch_function_modes(*expected: Expected) -> bool:
     """The active ``TorchFunctionMode`` objects, outermost first, are of exactly these classes."""
     stack_now = compat.find("torch._dynamo.utils", "get_torch_function_mode_stack")
     if stack_now is None:
-        raise GuardNotLiveError("this PyTorch does not tell its stack of torch function modes")
+        raise NotLiveError("this PyTorch does not tell its stack of torch function modes")
     modes = stack_now()
     return len(modes) == len(expected) and all(map(___check_type_id, modes, expected))
 
@@ -182,7 +182,7 @@ def ___inlined_saved_tensors_hooks() -> Optional[Tuple[int, ...]]:
     top = compat.find("torch._functorch._aot_autograd.utils", "top_saved_tensors_hooks")
     inlineable = compat.find("torch._functorch._aot_autograd.utils", "saved_tensors_hooks_are_inlineable")
     if top is None or inlineable is None:
-        raise GuardNotLiveError("this PyTorch has no saved-tensors hooks that can be compiled")
+        raise NotLiveError("this PyTorch has no saved-tensors hooks that can be compiled")
     hooks = top()
     return tuple(map(id, hooks)) if inlineable(hooks) else None
 
@@ -199,7 +199,7 @@ def _dispatch_keys(value: Any) -> str:
     included = compat.find("torch._C", "_dispatch_tls_local_include_set")
     excluded = compat.find("torch._C", "_dispatch_tls_local_exclude_set")
     if keys_of is None or included is None or excluded is None:
-        raise GuardNotLiveError("this PyTorch does not tell the dispatch keys of a tensor")
+        raise NotLiveError("this PyTorch does not tell the dispatch keys of a tensor")
     text = str((keys_of(value) | included()) - excluded())
     return text[len("DispatchKeySet(") : -1]
 

@@ -13,7 +13,7 @@ from types import CodeType
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.dynamo import guard_runtime
-from depyf.dynamo.guards_live import GuardNotLiveError, LiveGuard, LiveTable
+from depyf.dynamo.guards_live import LiveGuard, LiveTable, NotLiveError
 from depyf.dynamo.guards_text import Naming, convert, convert_structure, split_comment
 from depyf.dynamo.guards_tree import EPILOGUE, Check, checks_of
 
@@ -77,7 +77,7 @@ class EntryGuards:
 
     def table(self) -> LiveTable:
         """What a file that holds only this function needs at run time."""
-        return live_table_of([self])
+        return live_table_of([self], self.naming)
 
     def evaluate(self, frame_locals: Mapping[str, Any], frame_globals: Optional[Mapping[str, Any]] = None) -> bool:
         """Whether all guards hold for these arguments and free variables (by name), under the current global state."""
@@ -103,9 +103,7 @@ class EntryGuards:
             return frame_globals
         scope = self.live.global_scope()
         if scope is None:
-            raise GuardNotLiveError(
-                f"the cache entry of {self.name} is gone, and with it the globals that its guards read"
-            )
+            raise NotLiveError(f"the cache entry of {self.name} is gone, and with it the globals that its guards read")
         return scope
 
 
@@ -156,18 +154,19 @@ def _mode_stack(manager: Any, naming: Naming) -> Optional[str]:
     return f"___check_torch_function_modes({', '.join(ids)})"
 
 
-def live_table_of(entries: Sequence[EntryGuards]) -> LiveTable:
-    """What a file with all these guard functions needs at run time; they must share their ``naming``."""
-    ids: Dict[str, int] = {}
-    names: Dict[str, str] = {}
-    paths: Dict[str, FrozenSet[str]] = {}
+def live_table_of(
+    entries: Sequence[EntryGuards], naming: Naming, codes: Optional[Mapping[str, CodeType]] = None
+) -> LiveTable:
+    """What a file with all these guard functions, rendered with ``naming``, needs at run time.
+
+    ``codes`` are code objects that the file runs as they are, by the name of the function that does so.
+    """
+    paths: Dict[Tuple[str, str], FrozenSet[str]] = {}
     for entry in entries:
-        ids.update(entry.naming.ids)
-        names.update(entry.naming.names)
         for line in entry.lines:
             if line.live and line.source != EPILOGUE:
-                paths[entry.naming.stable(line.source or "global state")] = line.path
-    return LiveTable(ids, names, {entry.name: entry.live for entry in entries}, paths)
+                paths[entry.name, naming.stable(line.source or "global state")] = line.path
+    return LiveTable(naming.ids, naming.names, {entry.name: entry.live for entry in entries}, paths, codes)
 
 
 def header(entries: Sequence[EntryGuards]) -> str:
@@ -183,7 +182,7 @@ def header(entries: Sequence[EntryGuards]) -> str:
             f"from {RUNTIME} import {imported}",
             "",
             "# Object ids and guards that only PyTorch can evaluate, filled in when this file is imported in the",
-            "# process that compiled. Elsewhere classes are compared by name, and the rest raises GuardNotLiveError.",
+            "# process that compiled. Elsewhere classes are compared by name, and the rest raises NotLiveError.",
             "___live = live_table(__file__)",
             "___ids = ___live.ids",
             "___names = ___live.names",

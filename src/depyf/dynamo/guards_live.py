@@ -2,7 +2,7 @@
 
 The process that compiled registers a ``LiveTable`` for every file of guards that it writes, under the path of the
 file. Imported in that process, the file finds its table and its guards are those of PyTorch. Imported elsewhere it
-gets an empty table: types are then compared by name, and what can't be known raises ``GuardNotLiveError``.
+gets an empty table: types are then compared by name, and what can't be known raises ``NotLiveError``.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import Any, Callable, Dict, FrozenSet, Mapping, Optional
+from types import CodeType
+from typing import Any, Callable, Dict, FrozenSet, Mapping, Optional, Tuple
 
 
-class GuardNotLiveError(RuntimeError):
+class NotLiveError(RuntimeError):
     """A guard was asked that means something only in the process that compiled, while its cache entry exists."""
 
 
@@ -27,9 +28,9 @@ class LiveId:
         self.value = value
 
     def number(self) -> int:
-        """The id; raises ``GuardNotLiveError`` where it is not known."""
+        """The id; raises ``NotLiveError`` where it is not known."""
         if self.value is None:
-            raise GuardNotLiveError(f"the id of {self.name} is known only in the process that compiled")
+            raise NotLiveError(f"the id of {self.name} is known only in the process that compiled")
         return self.value
 
     def __eq__(self, other: object) -> bool:
@@ -70,9 +71,7 @@ class LiveGuard:
         root = getattr(manager, "root", None)
         if root is None:
             self._partial.clear()
-            raise GuardNotLiveError(
-                "the cache entry of this guard is gone (torch._dynamo.reset, or an object of it died)"
-            )
+            raise NotLiveError("the cache entry of this guard is gone (torch._dynamo.reset, or an object of it died)")
         return root
 
     def check(self, frame_locals: Mapping[str, Any]) -> bool:
@@ -102,7 +101,8 @@ class LiveTable:
     """Everything live that one file of guards needs.
 
     ``ids`` and ``names`` (names of globals that contain an id) are by stable name, ``guards`` by the name of the
-    guard function, ``paths`` by the text that the file uses for one guard that has no Python form.
+    guard function, ``paths`` by that and the text that stands for one guard without a Python form, ``codes`` (held
+    weakly) by the name of the function in the file.
     """
 
     def __init__(
@@ -110,25 +110,32 @@ class LiveTable:
         ids: Optional[Mapping[str, int]] = None,
         names: Optional[Mapping[str, str]] = None,
         guards: Optional[Mapping[str, LiveGuard]] = None,
-        paths: Optional[Mapping[str, FrozenSet[str]]] = None,
+        paths: Optional[Mapping[Tuple[str, str], FrozenSet[str]]] = None,
+        codes: Optional[Mapping[str, CodeType]] = None,
     ) -> None:
         self.ids = LiveIds(ids or {})
         self.names = LiveNames(names or {})
         self._guards = dict(guards or {})
         self._paths = dict(paths or {})
+        self._codes = {name: weakref.ref(code) for name, code in (codes or {}).items()}
 
     def guard(self, function: str, path: Optional[str] = None) -> Callable[[Mapping[str, Any]], bool]:
         """The live guard of that guard function; only its part called ``path`` when that is given."""
 
         def check(frame_locals: Mapping[str, Any]) -> bool:
             if function not in self._guards:
-                raise GuardNotLiveError(f"{function} can be evaluated only in the process that compiled")
+                raise NotLiveError(f"{function} can be evaluated only in the process that compiled")
             guard = self._guards[function]
-            if path is None or path not in self._paths:
+            if path is None or (function, path) not in self._paths:
                 return guard.check(frame_locals)
-            return guard.check_path(frame_locals, self._paths[path])
+            return guard.check_path(frame_locals, self._paths[function, path])
 
         return check
+
+    def code(self, name: str) -> Optional[CodeType]:
+        """The code object of that name, ``None`` when it is not known or gone."""
+        reference = self._codes.get(name)
+        return None if reference is None else reference()
 
     def global_scope(self) -> Dict[str, Any]:
         """The user's globals, empty where they are not known."""

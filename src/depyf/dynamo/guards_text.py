@@ -12,7 +12,7 @@ import importlib
 import json
 import re
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.dynamo import guard_runtime
 from depyf.dynamo.guards_tree import ACCESS, DICT_MANAGER, Check
@@ -35,6 +35,9 @@ _MARK = re.compile(
 _DISPATCH_KEYS = re.compile(r"(.*)\.raw_repr\(\) == (DispatchKeySet\([^()]*\))\.raw_repr\(\)\Z", re.S)
 _ATTRIBUTE = re.compile(r"(?:Generic)?GetAttrGuardAccessor\((.*)\)\Z", re.S)
 _LONG_NUMBER_IN_NAME = re.compile(r"_\d{9,}")
+
+Edit = Tuple[Tuple[int, int], Tuple[int, int], str]
+"""From and to, as line (from 1) and column (in UTF-8 bytes), and the text to stand there."""
 
 _LITERAL_NAMES = frozenset({"frozenset", "set", "range", "slice", "device", "torch", "np", "inf", "float", "complex"})
 
@@ -109,13 +112,13 @@ def tidy(expression: str, naming: Naming) -> Optional[str]:
         return None
     if not _names_used(tree) <= _known_names():
         return None
-    edits: List[Tuple[Tuple[int, int], Tuple[int, int], str]] = []
+    edits: List[Edit] = []
     for node in ast.walk(tree):
         replacement = _replacement(node, naming)
         if replacement is not None:
             end = (node.end_lineno or 0, node.end_col_offset or 0)  # type: ignore[attr-defined]
             edits.append(((node.lineno, node.col_offset), end, replacement))  # type: ignore[attr-defined]
-    text = " ".join(_edit(expression, edits).split("\n"))
+    text = " ".join(edited(expression, edits).split("\n"))
     # Everything is joined by ``and``, which binds tighter than these.
     loose = isinstance(tree.body, (ast.IfExp, ast.Lambda)) or (
         isinstance(tree.body, ast.BoolOp) and isinstance(tree.body.op, ast.Or)
@@ -137,8 +140,8 @@ def _replacement(node: ast.AST, naming: Naming) -> Optional[str]:
     return None
 
 
-def _edit(text: str, edits: List[Tuple[Tuple[int, int], Tuple[int, int], str]]) -> str:
-    """``text`` with the (line, column in UTF-8) ranges replaced; ranges do not overlap."""
+def edited(text: str, edits: Sequence[Edit]) -> str:
+    """``text`` with the ranges replaced; they do not overlap."""
     lines = [line.encode() for line in text.split("\n")]
     for (first, start), (last, end), replacement in sorted(edits, reverse=True):
         tail = lines[last - 1][end:]

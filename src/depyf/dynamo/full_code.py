@@ -1,0 +1,172 @@
+"""``full_code_for_<function>_<n>.py``: the whole story of one user function as one importable Python file.
+
+The file holds the guards of every cache entry, stubs that name the compiled graphs, the transformed code of every
+entry, the resume functions with theirs, the user's own function, and ``transformed_<function>``, which chooses among
+all that as Dynamo does. Importing it runs nothing of the user's.
+"""
+
+from __future__ import annotations
+
+import os
+from types import CodeType
+from typing import Callable, Dict, List, Mapping, Sequence, Tuple
+
+from depyf.dynamo import guards as guard_rendering
+from depyf.dynamo.full_code_functions import StoryText, story_text
+from depyf.dynamo.full_code_globals import definition_of, missing_names
+from depyf.dynamo.full_code_story import Story, global_scope, names_in, stories_of
+from depyf.dynamo.full_code_text import commented, why_it_does_not_compile
+from depyf.dynamo.guards import EntryGuards
+from depyf.dynamo.guards_live import LiveTable, register
+from depyf.dynamo.guards_text import Naming
+from depyf.dynamo.names import compiled_fn_number
+from depyf.dynamo.safely import safely
+from depyf.dynamo.session import KernelFile, Session
+
+_RUNTIME = "depyf.dynamo.full_code_runtime"
+_HELPERS = ("___bind_globals", "___call_global", "___contents", "___placeholder", "___run_bytecode")
+
+
+def write_full_code(session: Session) -> List[str]:
+    """Write the file of every user function that was transformed in this session; answers their paths.
+
+    A function whose file can't be made is reported and does not keep the others from theirs.
+    """
+    written: List[str] = []
+    for stories in stories_of(session):
+        _write_one(session, stories, written)
+    return written
+
+
+@safely("writing a full_code file")
+def _write_one(session: Session, stories: Sequence[Story], written: List[str]) -> None:
+    stem = stories[0].stem
+    number = session.directory.take_number(f"full code of {stem}")
+    text, table = full_code(stories, session)
+    path = session.directory.write(f"full_code_for_{stem}_{number}.py", text)
+    if path is not None:
+        register(path, table)
+        written.append(path)
+
+
+def full_code(stories: Sequence[Story], session: Session) -> Tuple[str, LiveTable]:
+    """The text of the file for a user function and its resume functions, and what the file needs at run time."""
+    naming = Naming(session.stable.text)
+    guards = _guards_of(stories, naming)
+    real_names = _real_names(stories, session.stable.text)
+    naming.names.update(real_names)
+    texts = _story_texts(stories, guards)
+    body = "\n\n\n".join([*_stubs(stories, session), *(text.text for text in texts)])
+    top = _top(stories, texts, list(guards.values()))
+    text = "\n".join([top, _globals(stories, top, body, real_names), "", body, ""])
+    problem = why_it_does_not_compile(text)
+    if problem is not None:
+        # Every piece was compiled alone, so this is a bug of ours; what there is stays readable.
+        text = f'"""This file does not compile ({problem}); its text is below as comments."""\n\n{commented(text)}\n'
+    return text, _table(stories, list(guards.values()), naming)
+
+
+def _story_texts(stories: Sequence[Story], guards: Mapping[str, EntryGuards]) -> List[StoryText]:
+    """One text a story. Dynamo makes up new names for a resume function that it needs again: they become aliases."""
+    texts: List[StoryText] = []
+    names: Dict[int, str] = {}
+    for story in stories:
+        first_name = names.get(id(story.code))
+        if first_name is not None and story.called_as is not None:
+            texts.append(StoryText(f"{story.called_as} = {first_name}", story.called_as))
+        else:
+            texts.append(story_text(story, guards))
+            names[id(story.code)] = story.called_as or texts[-1].dispatcher
+    return texts
+
+
+def _guards_of(stories: Sequence[Story], naming: Naming) -> Dict[str, EntryGuards]:
+    """The guards by the name of the transformed function; entries that left the cache have none."""
+    found: Dict[str, EntryGuards] = {}
+    for story in stories:
+        for entry in story.entries:
+            if entry.manager is not None and entry.name not in found:
+                name = f"__guard_{entry.number}_for_{story.stem}"
+                found[entry.name] = EntryGuards.of(entry.manager, name, naming)
+    return found
+
+
+def _real_names(stories: Sequence[Story], stable: Callable[[str], str]) -> Dict[str, str]:
+    """The globals of the transformed code whose names differ from run to run, by stable name."""
+    found: Dict[str, str] = {}
+    for code in _codes(stories):
+        for name in names_in(code):
+            if stable(name) != name:
+                found[stable(name)] = name
+    return found
+
+
+def _codes(stories: Sequence[Story]) -> List[CodeType]:
+    return [entry.code for story in stories for entry in story.entries if entry.code is not None]
+
+
+def _table(stories: Sequence[Story], guards: Sequence[EntryGuards], naming: Naming) -> LiveTable:
+    codes = {e.name: e.code for story in stories for e in story.entries if e.code is not None and e.source is None}
+    return guard_rendering.live_table_of(guards, naming, codes)
+
+
+def _stubs(stories: Sequence[Story], session: Session) -> List[str]:
+    """A function for every compiled graph that the transformed code calls; it names the files that hold the graph."""
+    called = (compiled_fn_number(name) for code in _codes(stories) for name in names_in(code))
+    return [_stub(f"__compiled_fn_{number}", session) for number in sorted({n for n in called if n is not None})]
+
+
+def _stub(name: str, session: Session) -> str:
+    paths = [record.path for record in session.graph_files() if record.function == name]
+    paths += [record.path for record in session.records(KernelFile) if record.function == name]
+    files = [os.path.basename(path) for path in paths if path is not None]
+    listed = "".join(f"\n        {file}" for file in dict.fromkeys(files)) or " none was dumped"
+    docstring = f'"""A compiled graph. Its files:{listed}\n    """'
+    return f"def {name}(*args):\n    {docstring}\n    return ___call_global(___live, {name!r}, *args)"
+
+
+def _globals(stories: Sequence[Story], top: str, body: str, real_names: Mapping[str, str]) -> str:
+    """Definitions of the user's globals that the functions of the file read."""
+    scope: Mapping[str, object] = {}
+    for story in stories:
+        for entry in story.entries:
+            scope = scope or global_scope(entry.manager)
+    definitions: List[str] = []
+    placeholders: List[str] = []
+    for name in missing_names(f"{top}\n{body}"):
+        definition, is_placeholder = definition_of(name, scope, real_names.get(name, name))
+        definitions.append(definition)
+        if is_placeholder:
+            placeholders.append(name)
+    if placeholders:
+        definitions.append(f"___bind_globals(___live, globals(), {placeholders!r})")
+    if not definitions:
+        return ""
+    return "\n".join(["# The user's globals that are read below.", *definitions, ""])
+
+
+def _top(stories: Sequence[Story], texts: Sequence[StoryText], guards: Sequence[EntryGuards]) -> str:
+    code = stories[0].code
+    entries = sum(len(story.entries) for story in stories)
+    lines = [
+        f'"""{_docstring_safe(code.co_name)} under torch.compile ({_docstring_safe(code.co_filename)}, '
+        f"line {code.co_firstlineno}).",
+        "",
+        f"Call {texts[0].dispatcher} for what Dynamo does: it tries the guards of each cache entry and runs the code",
+        "of the first that holds, or the function itself. Imported in the process that compiled, it works on the",
+        "real objects; elsewhere it is there to be read.",
+        "",
+        f"Here: {entries} transformed code object(s), {len(stories) - 1} resume function(s).",
+        '"""',
+        "",
+        "from __future__ import annotations",
+        "",
+        guard_rendering.header(guards),
+        f"from {_RUNTIME} import {', '.join(_HELPERS)}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _docstring_safe(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', "'")

@@ -1,0 +1,97 @@
+"""The globals that a ``full_code_*.py`` needs but does not define: imports, constants, placeholders."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import symtable
+import sys
+import warnings
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any, List, Mapping, Optional, Set, Tuple
+
+from depyf.dynamo.full_code_text import is_name
+
+_SAFE_TO_IMPORT = frozenset({"torch", "numpy", *getattr(sys, "stdlib_module_names", ("math", "os", "sys"))})
+_LONGEST_CONSTANT = 200
+_NAMED = (type, FunctionType, BuiltinFunctionType)
+
+
+def missing_names(source: str) -> List[str]:
+    """The names that ``source``, a module, reads as globals and neither defines nor gets from the builtins, sorted."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table = symtable.symtable(source, "<full_code>", "exec")
+    read: Set[str] = set()
+    assigned = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
+    todo = [table]
+    while todo:
+        scope = todo.pop()
+        todo.extend(scope.get_children())
+        for symbol in scope.get_symbols():
+            is_global = symbol.is_global() or scope.get_type() == "module"
+            if is_global and symbol.is_referenced():
+                read.add(symbol.get_name())
+    module_names = set(dir(builtins)) | {"__file__", "__name__", "__doc__"}
+    return sorted(name for name in read - assigned - module_names if is_name(name))
+
+
+def definition_of(name: str, scope: Mapping[str, Any], real_name: str) -> Tuple[str, bool]:
+    """A statement that gives ``name`` a value, and whether that is only a placeholder.
+
+    ``real_name`` is its name in ``scope``, the user's globals.
+    """
+    if real_name not in scope:
+        return f"{name} = ___placeholder({f'global {name}'!r})", True
+    value = scope[real_name]
+    imported = _import_of(name, value)
+    if imported is not None:
+        return imported, False
+    if _is_constant(value):
+        return f"{name} = {value!r}", False
+    return f"{name} = ___placeholder({description(value)!r})", True
+
+
+def _import_of(name: str, value: Any) -> Optional[str]:
+    """An import statement that gives the same object without running the user's code."""
+    if isinstance(value, ModuleType):
+        if not _importable(value.__name__, value):
+            return None
+        return f"import {value.__name__}" if value.__name__ == name else f"import {value.__name__} as {name}"
+    if not isinstance(value, _NAMED):
+        # Asking any other object for its name could run code of the user's class.
+        return None
+    module, attribute = getattr(value, "__module__", None), getattr(value, "__name__", None)
+    if not isinstance(module, str) or not isinstance(attribute, str) or not is_name(attribute):
+        return None
+    home = sys.modules.get(module)
+    if home is None or not _importable(module, home) or vars(home).get(attribute) is not value:
+        return None
+    return f"from {module} import {attribute}" + ("" if attribute == name else f" as {name}")
+
+
+def _importable(module: str, value: ModuleType) -> bool:
+    if module.partition(".")[0] not in _SAFE_TO_IMPORT or sys.modules.get(module) is not value:
+        return False
+    # ``__main__`` and modules made at run time have no place to be imported from.
+    spec = getattr(value, "__spec__", None)
+    return (
+        module != "__main__" and spec is not None and spec.origin is not None and all(map(is_name, module.split(".")))
+    )
+
+
+def _is_constant(value: Any) -> bool:
+    if value is None or value is Ellipsis or type(value) in (bool, int, complex):
+        return True
+    if type(value) is float:
+        return math.isfinite(value)
+    return type(value) in (str, bytes) and len(value) <= _LONGEST_CONSTANT
+
+
+def description(value: Any) -> str:
+    """Words for an object, the same in every run."""
+    if isinstance(value, ModuleType):
+        return f"module {value.__name__}"
+    kind = "class" if isinstance(value, type) else "function" if isinstance(value, _NAMED) else "an instance of"
+    named = value if isinstance(value, _NAMED) else type(value)
+    return f"{kind} {named.__module__}.{named.__qualname__}"

@@ -1,0 +1,138 @@
+"""Python text as text: moving it in and out without touching its strings, signatures, whether it compiles."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import keyword
+import tokenize
+import warnings
+from dataclasses import dataclass
+from types import CodeType
+from typing import FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
+
+
+def indented(source: str, prefix: str = "    ") -> str:
+    """``source`` further to the right; lines that a string literal runs over stay as they are."""
+    inside = lines_inside_strings(source)
+    lines = source.split("\n")
+    return "\n".join(
+        line if not line.strip() or number in inside else prefix + line for number, line in enumerate(lines, 1)
+    )
+
+
+def dedented(source: str) -> str:
+    """``source`` as far to the left as it goes; lines that a string literal runs over stay as they are."""
+    first = next((line for line in source.split("\n") if line.strip()), "")
+    margin = len(first) - len(first.lstrip())
+    if not margin:
+        return source
+    inside = lines_inside_strings("if True:\n" + source)
+    out = []
+    for number, line in enumerate(source.split("\n"), 2):
+        movable = number not in inside and not line[:margin].strip()
+        out.append(line[margin:] if movable else line)
+    return "\n".join(out)
+
+
+def lines_inside_strings(source: str) -> FrozenSet[int]:
+    """The numbers (from 1) of the lines that begin inside of a string literal."""
+    inside: Set[int] = set()
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            # Also the middle parts of f-strings, which are tokens of their own since 3.12.
+            if token.type == tokenize.STRING or tokenize.tok_name[token.type].startswith("FSTRING"):
+                inside.update(range(token.start[0] + 1, token.end[0] + 1))
+    except (tokenize.TokenError, IndentationError, SyntaxError):
+        # Not to be tokenised to its end: what came before is still right.
+        return frozenset(inside)
+    return frozenset(inside)
+
+
+def commented(text: str) -> str:
+    """Every line of ``text`` as a comment."""
+    return "\n".join(f"# {line}".rstrip() for line in text.splitlines())
+
+
+def why_it_does_not_compile(source: str) -> Optional[str]:
+    """The compiler's complaint about ``source`` as a module, ``None`` when it is fine."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(source, "<full_code>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def is_name(text: str) -> bool:
+    """Whether it can stand as a variable in Python source."""
+    return text.isidentifier() and not keyword.iskeyword(text)
+
+
+@dataclass(frozen=True)
+class Signature:
+    """How a code object takes its arguments; ``names`` are its own, ``shown`` the same as Python can spell them."""
+
+    names: Tuple[str, ...]
+    shown: Tuple[str, ...]
+    positional_only: int
+    positional: int
+    keyword_only: int
+    has_varargs: bool
+    has_varkeywords: bool
+
+    @staticmethod
+    def of(code: CodeType) -> Signature:
+        """The signature of ``code`` (defaults are no part of a code object)."""
+        has_varargs = bool(code.co_flags & inspect.CO_VARARGS)
+        has_varkeywords = bool(code.co_flags & inspect.CO_VARKEYWORDS)
+        total = code.co_argcount + code.co_kwonlyargcount + has_varargs + has_varkeywords
+        names = code.co_varnames[:total]
+        shown: List[str] = []
+        for index, name in enumerate(names):
+            shown.append(name if is_name(name) else f"___argument_{index}")
+        return Signature(
+            names,
+            tuple(shown),
+            code.co_posonlyargcount,
+            code.co_argcount,
+            code.co_kwonlyargcount,
+            has_varargs,
+            has_varkeywords,
+        )
+
+    def parameters(self, defaults: Mapping[str, str]) -> str:
+        """The text between the parentheses of a ``def``; ``defaults`` are expressions by parameter name."""
+        out = [self._with_default(index, defaults) for index in range(self.positional)]
+        if self.positional_only:
+            out.insert(self.positional_only, "/")
+        star = self.positional + self.keyword_only
+        if self.has_varargs:
+            out.append("*" + self.shown[star])
+        elif self.keyword_only:
+            out.append("*")
+        out += [self._with_default(index, defaults) for index in range(self.positional, star)]
+        if self.has_varkeywords:
+            out.append("**" + self.shown[-1])
+        return ", ".join(out)
+
+    def _with_default(self, index: int, defaults: Mapping[str, str]) -> str:
+        name = self.shown[index]
+        return f"{name}={defaults[self.names[index]]}" if self.names[index] in defaults else name
+
+    def arguments(self) -> str:
+        """The text between the parentheses of a call that passes all parameters on."""
+        out = list(self.shown[: self.positional])
+        star = self.positional + self.keyword_only
+        if self.has_varargs:
+            out.append("*" + self.shown[star])
+        out += [f"{name}={name}" for name in self.shown[self.positional : star]]
+        if self.has_varkeywords:
+            out.append("**" + self.shown[-1])
+        return ", ".join(out)
+
+    def frame_locals(self, free_variables: Sequence[str]) -> str:
+        """The dict of a frame's locals by name, as source."""
+        pairs = [*zip(self.names, self.shown), *((name, name) for name in free_variables)]
+        return "{" + ", ".join(f"{name!r}: {shown}" for name, shown in pairs) + "}"
