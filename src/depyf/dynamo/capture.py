@@ -18,6 +18,7 @@ from depyf.dynamo.safely import report_failure, safely
 from depyf.dynamo.session import CompiledFunction, Session
 from depyf.dynamo.trace import Event, listen
 from depyf.dynamo.transformed import bytecode_hook
+from depyf.dynamo.warm_caches import WarmCaches
 from depyf.dynamo.wrappers import watch_wrappers
 
 _END_OF_COMPILATION = frozenset({"compilation_metrics", "bwd_compilation_metrics"})
@@ -31,6 +32,7 @@ class Capture:
         self._sessions: List[Session] = []
         self._undo: List[Undo] = []
         self._modules = GraphModules()
+        self._caches = WarmCaches(self.current, self._receive)
         self.last_directory: Optional[str] = None
 
     def current(self) -> Optional[Session]:
@@ -57,6 +59,7 @@ class Capture:
         self._add(lambda: listen(self._receive))
         self._add(self._modules.watch)
         self._add(self._watch_names)
+        self._add(self._caches.watch)
         self._add(self._watch_bytecode)
         self._add(lambda: watch_kernels(self.current))
         self._add(lambda: _all_of(watch_wrappers(self.current)))
@@ -107,8 +110,10 @@ class Capture:
             return
         session.add(event)
         dump_graph(session, event)
+        self._caches.event(event)
         if event.name in _END_OF_COMPILATION and event.compile_id is not None:
             self._run_from_files(session, event.compile_id)
+            self._caches.forget(event.compile_id)
 
     def _graphs_are_complete(self, session: Session) -> None:
         compile_id = compat.current_compile_id()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import importlib
 import logging
+import os
+import tempfile
 from types import CodeType, ModuleType
 from typing import Any, Callable, Iterator, List, Optional, Set
 
@@ -112,3 +114,11 @@ def cache_entries(code: CodeType) -> List[Any]:
 def module(name: str) -> Any:
     """The module of that name; raises ``ImportError`` where this torch has none."""
     return importlib.import_module(name)
+
+
+def cache_directory() -> str:
+    """The directory where torch keeps its compile caches."""
+    where = find("torch._inductor.runtime.cache_dir_utils", "cache_dir") or find(
+        "torch._inductor.runtime.runtime_utils", "cache_dir"
+    )
+    return str(where()) if where is not None else os.path.join(tempfile.gettempdir(), "depyf")

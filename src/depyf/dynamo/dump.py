@@ -1,19 +1,22 @@
 """The dump directory: flat, files whole or absent, stable names, never in the user's way.
 
-Several processes may write into one directory at once, a process may die in the middle, the disk may be full. A file
-is written under a temporary name and renamed; a failure is reported once and the program goes on.
+A file is written under a temporary name and then appears under its own. Several processes may write into one directory
+at once: a file that another living process may be running from is never replaced by one that says something else. A
+failure is reported once and the program goes on.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
 from collections import Counter
 from typing import Counter as CounterType
-from typing import Dict, Optional, Union
+from typing import Dict, Optional, Set, Union
 
 from depyf.dynamo.safely import describe
+from depyf.dynamo.writers import Place
 
 logger = logging.getLogger("depyf")
 
@@ -26,9 +29,11 @@ class DumpDirectory:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._next: CounterType[str] = Counter()
         self._failed = False
+        self._place: Optional[Place] = None
+        self._own: Set[str] = set()
 
     @staticmethod
     def at(path: Union[str, os.PathLike[str]]) -> DumpDirectory:
@@ -40,14 +45,11 @@ class DumpDirectory:
         absolute = os.path.abspath(os.fspath(path))
         with _registry_lock:
             directory = _registry.setdefault(absolute, DumpDirectory(absolute))
-        directory._create()
-        return directory
-
-    def _create(self) -> None:
         try:
-            os.makedirs(self.path, exist_ok=True)
+            os.makedirs(absolute, exist_ok=True)
         except OSError as error:
-            self._report(error)
+            directory._report(error)
+        return directory
 
     def take_number(self, kind: str) -> int:
         """The next number, from 0, for files of this ``kind`` (any text that names a series)."""
@@ -56,30 +58,56 @@ class DumpDirectory:
             self._next[kind] += 1
             return number
 
-    def write(self, name: str, content: Union[str, bytes]) -> Optional[str]:
-        """Write ``content`` as the file ``name``, replacing an older one; the path, or ``None`` when it can't be.
+    def file(self, name: str) -> str:
+        """The path that a file called ``name`` has here."""
+        return os.path.join(self.path, name)
 
-        A lone surrogate in the text is written escaped; line ends are written as they are.
+    def write(self, name: str, content: Union[str, bytes]) -> Optional[str]:
+        """Write ``content`` as the file ``name``; the path, or ``None`` when it can't be written.
+
+        A file of an earlier run is replaced. Where another living process has written something else under this name,
+        the file gets another name, which the path says. A lone surrogate in a text is written escaped.
         """
         data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
-        path = os.path.join(self.path, name)
         try:
-            self._write_whole(path, data)
+            with self._lock:
+                return self._write_whole(name, data)
         except OSError as error:
             self._report(error)
             return None
-        return path
 
-    def _write_whole(self, path: str, data: bytes) -> None:
-        temporary = os.path.join(self.path, f".depyf_{os.getpid()}_{threading.get_ident()}")
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    def _write_whole(self, name: str, data: bytes) -> str:
+        place = self._my_place()
+        temporary = self.file(f".depyf_writing_{place.process}")
         try:
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
-            os.replace(temporary, path)
+            if name not in self._own and not place.alone():
+                name = self._name_not_taken(name, temporary, data, place)
+            os.replace(temporary, self.file(name))
         except BaseException:
-            os.unlink(temporary)
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
             raise
+        self._own.add(name)
+        return self.file(name)
+
+    def _my_place(self) -> Place:
+        if self._place is None or self._place.process != os.getpid():  # a fork is another process
+            self._own = set()
+            self._place = Place(self.path)
+        return self._place
+
+    def _name_not_taken(self, name: str, temporary: str, data: bytes, place: Place) -> str:
+        """``name``, or another one when a file of this name is there and says something else."""
+        try:
+            os.link(temporary, self.file(name))  # unlike a rename, it fails when the name is taken in this moment
+        except FileExistsError:
+            if not _holds(self.file(name), data):
+                stem, suffix = os.path.splitext(name)
+                return f"{stem}.process_{place.number}{suffix}"
+        return name
 
     def _report(self, error: OSError) -> None:
         if not self._failed:
@@ -89,3 +117,19 @@ class DumpDirectory:
                 self.path,
                 describe(error),
             )
+
+
+def write_atomically(path: str, data: bytes) -> None:
+    """Write a file that readers see whole or not at all; raises ``OSError``."""
+    temporary = f"{path}.{os.getpid()}_{threading.get_ident()}"
+    with open(temporary, "wb") as file:
+        file.write(data)
+    os.replace(temporary, path)
+
+
+def _holds(path: str, data: bytes) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read() == data
+    except OSError:
+        return False

@@ -6,6 +6,7 @@ file; so is one that differs only in how it takes its arguments (aot_eager boxes
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from types import FunctionType
@@ -16,7 +17,7 @@ from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.relocate import SourceFile
 from depyf.dynamo.safely import safely
 from depyf.dynamo.session import GraphFile, KernelFile, Session
-from depyf.dynamo.stages import Outline, Stage, graph_file, outlines, stage_of
+from depyf.dynamo.stages import Outline, Stage, graph_file, outlines, stage_of, with_input_types, without_imports
 from depyf.dynamo.trace import Event
 
 _PRINT_OPTIONS: Tuple[Dict[str, bool], ...] = (
@@ -86,27 +87,35 @@ def write_graph(
 def run_from_files(session: Session, compile_id: str, modules: List[Any]) -> None:
     """Relocate those of ``modules`` that are graphs of this compilation onto the files of their stages.
 
-    Where Inductor made a kernel module nothing of this runs, and nothing is done.
+    Where Inductor made a kernel module none of them runs. A captured graph that a backend of the user's own has
+    changed gets a file of its own, and so do all others when the session shall keep them.
     """
-    if not modules or session.records(KernelFile, compile_id):
+    if not modules:
         return
-    for file in session.graph_files(compile_id):
-        if file.stage.may_run and file.path is not None:
-            _relocate_onto(session, file, modules)
+    if not session.records(KernelFile, compile_id):
+        for file in session.graph_files(compile_id):
+            if file.stage.may_run and file.path is not None:
+                _relocate_onto(session, file, modules)
+        for module in modules:
+            if "dynamo_compile_id" in module.meta and not _runs_from(session, module):
+                _dump_module(session, compile_id, module, Stage.BACKEND)
+    if not session.clean_wild_fx_code:
+        for module in modules:
+            if not _runs_from(session, module):
+                _dump_module(session, compile_id, module, Stage.WILD)
 
 
 def _relocate_onto(session: Session, file: GraphFile, modules: List[Any]) -> None:
     printed = outlines(file.text)
     candidates = [module for module in modules if any(_is_outline_of(module, each) for each in printed)]
-    left = [module for module in candidates if not _relocate(module, file)]
+    left = _not_relocated(candidates, file)
     whole = [module for module in left if _is_outline_of(module, printed[0])]
     if not whole:
         return
     # Same graph, other bytecode: boxed arguments. Its own text is what runs, so that becomes the file.
-    readable = _readable(whole[0])
+    readable = with_input_types(_readable(whole[0]), file.text)
     file = write_graph(session, file.compile_id, file.function, file.stage, file.index, readable)
-    for module in left:
-        _relocate(module, file)
+    _not_relocated(left, file)
 
 
 def _is_outline_of(module: Any, printed: Outline) -> bool:
@@ -117,18 +126,34 @@ def _is_outline_of(module: Any, printed: Outline) -> bool:
     return inputs == printed.inputs and printed.results[len(printed.results) - len(results) :] == results
 
 
-def _relocate(module: Any, file: GraphFile) -> bool:
-    """Let the module's ``forward`` run from ``file`` if that holds the same bytecode."""
+def _not_relocated(modules: List[Any], file: GraphFile) -> List[Any]:
+    """Let each module whose bytecode ``file`` holds run from there; answers the others."""
+    if file.path is None or not modules:
+        return modules
+    source = SourceFile(without_imports(file.text), file.path)
+    return [module for module in modules if not _relocate(module, source)]
+
+
+def _relocate(module: Any, source: SourceFile) -> bool:
     getattr(module, "real_recompile", lambda: None)()  # torch generates some modules' code at the first call only
     forward = vars(type(module)).get("forward")
-    if file.path is None or not isinstance(forward, FunctionType):
-        return False
-    moved = SourceFile(file.text, file.path).relocated(forward.__code__)
+    moved = source.relocated(forward.__code__) if isinstance(forward, FunctionType) else None
     if moved is None:
         return False
     compat.skip_code(moved)
     forward.__code__ = moved
     return True
+
+
+def _runs_from(session: Session, module: Any) -> bool:
+    code = getattr(vars(type(module)).get("forward"), "__code__", None)
+    return code is not None and os.path.dirname(code.co_filename) == session.directory.path
+
+
+def _dump_module(session: Session, compile_id: str, module: Any, stage: Stage) -> None:
+    function = session.function_name(compile_id)
+    index = session.directory.take_number(f"{function}.{stage.value}")
+    _not_relocated([module], write_graph(session, compile_id, function, stage, index, _readable(module)))
 
 
 def _readable(module: Any) -> str:

@@ -40,6 +40,17 @@ def nested_codes(code: CodeType) -> Iterator[CodeType]:
             yield from nested_codes(const)
 
 
+def in_file(code: CodeType, path: str) -> CodeType:
+    """``code``, and what is nested in it and comes from the same file, as if that file were at ``path``."""
+    if code.co_filename == path:
+        return code
+    consts = tuple(
+        in_file(const, path) if isinstance(const, CodeType) and const.co_filename == code.co_filename else const
+        for const in code.co_consts
+    )
+    return code.replace(co_filename=path, co_consts=consts)
+
+
 def _moved_onto(code: CodeType, place: CodeType) -> Optional[CodeType]:
     """``code`` with the lines of ``place``, or ``None`` when the two differ in more than lines and names of places."""
     if len(code.co_consts) != len(place.co_consts):

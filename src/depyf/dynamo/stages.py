@@ -20,6 +20,10 @@ class Stage(enum.Enum):
     BACKWARD = "Backward_graph"
     BEFORE_POST_GRAD = "BEFORE_POST_GRAD"
     AFTER_POST_GRAD = "AFTER_POST_GRAD"
+    BACKEND = "Backend_graph"
+    """The captured graph after a backend of one's own has changed it."""
+    WILD = "Wild_graph"
+    """A graph module that was made on the way and is none of the others."""
 
     @property
     def may_run(self) -> bool:
@@ -41,6 +45,10 @@ _BY_TRACE_NAME = {
 }
 
 _CLASS_LINE = re.compile(r"^(\s*)class\s+(.*?)\(torch\.nn\.Module\):", re.MULTILINE)
+
+_IMPORT_LINE = re.compile(r"^(?:import|from) .*$", re.MULTILINE)
+
+_UNBOXED_INPUT = re.compile(r"^([ ]+)(\w+) = next\(", re.MULTILINE)
 
 _IMPORTS = {
     "torch": "import torch",
@@ -74,6 +82,33 @@ def graph_file(readable: str, title: str) -> str:
     return f"# {title}\n{imports}\n\n{body}"
 
 
+def without_imports(text: str) -> str:
+    """The text of a graph file as torch compiled it: its import lines are blank, all other lines where they were.
+
+    ``torch.sin(x)`` compiles differently (3.11: LOAD_ATTR, not LOAD_METHOD) where the module says ``import torch``.
+    """
+    return _IMPORT_LINE.sub("", text)
+
+
+def with_input_types(readable: str, typed: str) -> str:
+    """``readable`` with the types that the graph's text ``typed`` gives its inputs, where boxed inputs are unpacked."""
+    function = next(_forwards(typed), None)
+    arguments = [] if function is None else function.args.args
+    types = {a.arg: ast.literal_eval(a.annotation) for a in arguments if isinstance(a.annotation, ast.Constant)}
+
+    def typed_line(match: re.Match[str]) -> str:
+        annotation = types.get(match.group(2))
+        return match.group(0) if annotation is None else f'{match.group(1)}{match.group(2)}: "{annotation}" = next('
+
+    return _UNBOXED_INPUT.sub(typed_line, readable)
+
+
+def _forwards(text: str) -> Iterator[ast.FunctionDef]:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef) and node.name == "forward":
+            yield node
+
+
 def _with_identifier(match: re.Match[str]) -> str:
     name = match.group(2)
     return match.group(0) if name.isidentifier() else f"{match.group(1)}class GraphModule(torch.nn.Module):"
@@ -94,11 +129,9 @@ class Outline:
 
 def outlines(text: str) -> List[Outline]:
     """The outline of every ``forward`` in the text of a graph file, that of the whole graph first."""
-    functions = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef))
     return [
         Outline(tuple(argument.arg for argument in node.args.args[1:]), tuple(_assigned(node.body)))
-        for node in functions
-        if node.name == "forward"
+        for node in _forwards(text)
     ]
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import weakref
 from types import CodeType
 from typing import Callable, Optional, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.names import compiled_fn_number, file_stem
+from depyf.dynamo.relocate import in_file
 from depyf.dynamo.rendering import Rendering, render
 from depyf.dynamo.safely import safely
 from depyf.dynamo.session import CurrentSession, Session, TransformedCode
@@ -38,12 +38,12 @@ def capture_transformed(session: Session, original: CodeType, transformed: CodeT
     function = file_stem(original.co_name)
     index = session.directory.take_number(f"transformed code of {function}")
     stem = f"__transformed_code_{index}_for_{function}"
-    path = os.path.join(session.directory.path, f"{stem}.py")
+    path = session.directory.file(f"{stem}.py")
     rendering = render(transformed, original, stem, path, session.stable)
     written = session.directory.write(f"{stem}.py", rendering.text)
     if session.log_bytecode:
         _log_bytecode(session, stem, original, transformed, rendering)
-    running = transformed if written is None else rendering.code
+    running = transformed if written is None else in_file(rendering.code, written)
     session.add(_record(original, transformed, index, written, rendering, running))
     return None if written is None else running
 
