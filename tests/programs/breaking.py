@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List
 
 import torch
-from torch import Tensor
-
 from case import Case
+from torch import Tensor
 
 PROGRAMS: Dict[str, Callable[[], Case]] = {}
 
@@ -310,7 +309,7 @@ def generator_returned() -> Case:
     def f(x: Tensor) -> List[Tensor]:
         y = x.cos()
         torch._dynamo.graph_break()
-        return [row * 2 for row in y] + list(row for row in y if row.sum() > 0)
+        return [row * 2 for row in y] + [row for row in y if row.sum() > 0]
 
     return unary(f)
 
@@ -462,7 +461,7 @@ def random_numbers() -> Case:
 @program
 def short_circuits() -> Case:
     def f(x: Tensor) -> Tensor:
-        if x.sum() > 0 and x.mean() < 10 or x.max() > 3:
+        if (x.sum() > 0 and x.mean() < 10) or x.max() > 3:
             x = x + 1
         return x * 2 if x.min() > -1 else x
 
@@ -513,7 +512,7 @@ def lambda_and_partial() -> Case:
 
 @program
 def ordered_dict_and_namedtuple() -> Case:
-    Point = collections.namedtuple("Point", "x y")  # noqa: PYI024
+    Point = collections.namedtuple("Point", "x y")
 
     def f(x: Tensor) -> Any:
         table = collections.OrderedDict(a=x + 1)

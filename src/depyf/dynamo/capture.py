@@ -10,6 +10,7 @@ import threading
 from typing import Any, Callable, List, Optional
 
 from depyf.dynamo import compat
+from depyf.dynamo.full_code import write_full_code
 from depyf.dynamo.graphs import GraphModules, dump_graph, run_from_files
 from depyf.dynamo.kernels import watch_kernels
 from depyf.dynamo.names import compiled_fn_number
@@ -49,17 +50,19 @@ class Capture:
             self.last_directory = session.directory.path
 
     def stop(self, session: Session) -> None:
-        """End this session, wherever it stands among the open ones."""
+        """End this session, wherever it stands among the open ones, and write what can be written only now."""
         with self._lock:
             self._sessions = [each for each in self._sessions if each is not session]
             if not self._sessions:
                 self._uninstall()
+        tell(session)
 
     def _install(self) -> None:
         self._add(lambda: listen(self._receive))
         self._add(self._modules.watch)
         self._add(self._watch_names)
         self._add(self._caches.watch)
+        self._add(self._watch_reset)
         self._add(self._watch_bytecode)
         self._add(lambda: watch_kernels(self.current))
         self._add(lambda: _all_of(watch_wrappers(self.current)))
@@ -76,6 +79,20 @@ class Capture:
     def _uninstall(self) -> None:
         while self._undo:
             safely("taking a hook out of torch")(self._undo.pop())()
+
+    def _watch_reset(self) -> Optional[Undo]:
+        """Tell the story of what is compiled before ``torch._dynamo.reset`` throws it away."""
+        original = compat.find("torch._dynamo", "reset")
+        if original is None:
+            return None
+
+        @functools.wraps(original)
+        def reset(*args: Any, **kwargs: Any) -> Any:
+            for session in self._sessions:
+                tell(session)
+            return original(*args, **kwargs)
+
+        return replace_attribute(compat.module("torch._dynamo"), "reset", reset)
 
     def _watch_bytecode(self) -> Optional[Undo]:
         handle = compat.register_bytecode_hook(bytecode_hook(self.current, self._graphs_are_complete))
@@ -123,6 +140,12 @@ class Capture:
     @safely("making graphs run from their files")
     def _run_from_files(self, session: Session, compile_id: str) -> None:
         run_from_files(session, compile_id, self._modules.take(compile_id))
+
+
+@safely("writing full_code files")
+def tell(session: Session) -> None:
+    """Write the full_code files of what was compiled since the last time."""
+    write_full_code(session.untold())
 
 
 def _all_of(undo: List[Undo]) -> Undo:

@@ -9,7 +9,6 @@ from typing import List, Optional, Type, Union
 from depyf.dynamo import compat
 from depyf.dynamo.capture import capture
 from depyf.dynamo.dump import DumpDirectory
-from depyf.dynamo.safely import safely
 from depyf.dynamo.session import Session
 
 
@@ -51,16 +50,6 @@ class PrepareDebug:
             return
         session = self._open.pop()
         capture.stop(session)
-        _write_full_code(session)
-
-
-@safely("writing full_code files")
-def _write_full_code(session: Session) -> None:
-    try:
-        full_code = compat.module("depyf.dynamo.full_code")
-    except ImportError:
-        return
-    full_code.write_full_code(session)
 
 
 def prepare_debug(

@@ -110,6 +110,7 @@ class Session:
         self._lock = threading.Lock()
         self._records: List[Record] = []
         self._names: Dict[Optional[str], CompiledFunction] = {}
+        self._told = 0
 
     def add(self, record: Record) -> None:
         with self._lock:
@@ -139,6 +140,15 @@ class Session:
         """The ids of all compilations seen, in the order in which they appeared."""
         with self._lock:
             return list(dict.fromkeys(r.compile_id for r in self._records if r.compile_id is not None))
+
+    def untold(self) -> Session:
+        """A session of the records that came since the last call: those whose whole story has not been told yet."""
+        rest = Session(self.directory, clean_wild_fx_code=self.clean_wild_fx_code, log_bytecode=self.log_bytecode)
+        rest.stable = self.stable
+        with self._lock:
+            rest._records, rest._names = self._records[self._told :], dict(self._names)
+            self._told = len(self._records)
+        return rest
 
     def transformed_of(self, code: CodeType) -> Optional[TransformedCode]:
         """The record of the transformed code that runs as ``code`` (a cache entry's ``code``)."""
