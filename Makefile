@@ -31,7 +31,7 @@ $(VENV)/bin/python:
 
 $(VENV)/.depyf-torch: pyproject.toml | $(VENV)/bin/python
 	@echo "installing depyf and $(TORCH)"
-	@$(PIP) -e '.[torch]' '$(TORCH)'
+	@$(PIP) -e '.[torch]' '$(TORCH)' numpy
 	@touch $@
 
 $(VENV)/.depyf-dev: pyproject.toml $(VENV)/.depyf-torch
