@@ -61,20 +61,19 @@ def lower(code: CodeType, version: Optional[Version] = None) -> NormalCode:
     drafts = join_send_loops(drafts)
     drafts = join_async_for(drafts)
     drafts = skip_cleanup_handlers(drafts)
-    return NormalCode(code, _resolve(code, drafts))
+    return NormalCode(code, _resolve(code, drafts), _module(decoded.version).COPIES_LOOP_TESTS)
 
 
-def _rules(version: Version) -> Dict[str, Rule]:
+def _module(version: Version) -> Any:
     try:
-        module = importlib.import_module(f"depyf.normal.v{version[0]}{version[1]}")
+        return importlib.import_module(f"depyf.normal.v{version[0]}{version[1]}")
     except ModuleNotFoundError:
         raise NotImplementedError(f"depyf can't lower bytecode of CPython {version[0]}.{version[1]} yet") from None
-    rules: Dict[str, Rule] = module.RULES
-    return rules
 
 
 def _draft(decoded: Decoded) -> List[Draft]:
-    rules, lowering = _rules(decoded.version), Lowering(decoded)
+    rules: Dict[str, Rule] = _module(decoded.version).RULES
+    lowering = Lowering(decoded)
     drafts: List[Draft] = []
     ranges = sorted(decoded.exceptions, key=lambda entry: entry.start)
     position = 0

@@ -209,10 +209,14 @@ class Instr:
 
 @dataclass(frozen=True)
 class NormalCode:
-    """A code object in normal form. Unreachable operations are gone; ``code`` is the object it was made from."""
+    """A code object in normal form. Unreachable operations are gone; ``code`` is the object it was made from.
+
+    ``copies_loop_tests``: this version's compiler writes the test of a ``while`` loop at its top and at its bottom.
+    """
 
     code: CodeType
     ops: Tuple[Instr, ...]
+    copies_loop_tests: bool = False
 
     def listing(self) -> str:
         """The operations, one a line, for people who debug the decompiler."""

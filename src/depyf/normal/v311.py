@@ -9,6 +9,8 @@ from depyf.normal.lowering import Draft, Lowering, Rule
 from depyf.normal.ops import Op
 from depyf.normal.undo import ANEXT, END_ASYNC_FOR, SEND
 
+COPIES_LOOP_TESTS = True
+
 
 def _nothing(lowering: Lowering, ins: Instruction) -> List[Draft]:
     return []

@@ -1,1 +1,1 @@
-"""TODO docstring."""
+"""From a graph of nodes to nested statements: if, loops, try, with; a dispatch loop for what fits none of them."""

@@ -1,0 +1,216 @@
+"""The flow graph: basic blocks with explicit ends, each in one protected region.
+
+Blocks are mutable while the steps of this layer undo what the compiler copied; the later layers only read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Dict, Iterator, List, Optional, Set, Tuple, Union
+
+from depyf.normal.ops import Instr, NormalCode, Op
+
+
+@dataclass(frozen=True)
+class Region:
+    """What guards a block: the handler's entry block, the stack depth kept, and whether LASTI is pushed."""
+
+    entry: int
+    depth: int
+    lasti: bool
+
+
+@dataclass
+class Jump:
+    target: int
+    offset: int = -1
+
+
+@dataclass
+class Branch:
+    """Goes to ``target`` when the popped value is (``jump_when``) or is not true/None, else to ``fall``."""
+
+    test: str  # "truth" or "none"
+    jump_when: bool
+    target: int
+    fall: int
+    instr: Instr
+
+
+@dataclass
+class For:
+    async_: bool
+    body: int
+    exhausted: int
+    instr: Instr
+
+
+@dataclass
+class End:
+    """The last operation of the block is RETURN, RAISE or RERAISE."""
+
+
+Term = Union[Jump, Branch, For, End]
+
+
+@dataclass
+class Block:
+    """``ops`` holds no jumps: they are ``term``. ``leaves`` names regions that a removed copy of a
+    ``finally`` body, ended here: control leaves them as this block begins. ``implicit``: a ``return None``
+    that nobody wrote. ``jumps_from``: the last offset of jumps behind it that were threaded away."""
+
+    id: int
+    ops: List[Instr]
+    term: Term
+    region: Optional[Region]
+    leaves: Tuple[Region, ...] = ()
+    implicit: bool = False
+    jumps_from: int = -1
+
+    def extent(self) -> int:
+        """The last offset that belongs to the block, jumps that were threaded away included."""
+        last = self.ops[-1].offset if self.ops else -1
+        term = self.term
+        end = term.offset if isinstance(term, Jump) else -1 if isinstance(term, End) else term.instr.offset
+        return max(last, end, self.jumps_from)
+
+    def successors(self) -> Tuple[int, ...]:
+        term = self.term
+        if isinstance(term, Jump):
+            return (term.target,)
+        if isinstance(term, Branch):
+            return (term.fall, term.target)
+        if isinstance(term, For):
+            return (term.body, term.exhausted)
+        return ()
+
+    def offset(self) -> int:
+        """Where the block begins in the bytecode; -1 for blocks that were made up."""
+        if self.ops:
+            return self.ops[0].offset
+        if isinstance(self.term, Jump):
+            return self.term.offset
+        return self.term.instr.offset if isinstance(self.term, (Branch, For)) else -1
+
+    def redirect(self, old: int, new: int) -> None:
+        """Make every edge to ``old`` go to ``new``."""
+        term = self.term
+        if isinstance(term, Jump):
+            term.target = new if term.target == old else term.target
+        elif isinstance(term, Branch):
+            term.target = new if term.target == old else term.target
+            term.fall = new if term.fall == old else term.fall
+        elif isinstance(term, For):
+            term.body = new if term.body == old else term.body
+            term.exhausted = new if term.exhausted == old else term.exhausted
+
+
+@dataclass
+class FlowGraph:
+    """``exception_names``: entries of the handlers that forget an ``except ... as name``; ``finally_regions``: those
+    whose copies were joined; ``copied_tests``: blocks that end in a branch and stood in the bytecode twice."""
+
+    code: NormalCode
+    blocks: Dict[int, Block]
+    entry: int = 0
+    next_id: int = 0
+    exception_names: Dict[int, str] = field(default_factory=dict)
+    finally_regions: Set[Region] = field(default_factory=set)
+    copied_tests: Set[int] = field(default_factory=set)
+
+    def new_block(self, ops: List[Instr], term: Term, region: Optional[Region]) -> Block:
+        block = Block(self.next_id, ops, term, region)
+        self.blocks[block.id] = block
+        self.next_id += 1
+        return block
+
+    def outer(self, region: Region) -> Optional[Region]:
+        """The region that guards the handler of ``region``."""
+        return self.blocks[region.entry].region
+
+    def chain(self, region: Optional[Region]) -> Tuple[Region, ...]:
+        """``region`` and the ones around it, innermost first."""
+        chain: List[Region] = []
+        while region is not None and region not in chain:
+            chain.append(region)
+            region = self.outer(region)
+        return tuple(chain)
+
+    def regions(self) -> Set[Region]:
+        return {block.region for block in self.blocks.values() if block.region is not None}
+
+    def all_successors(self, block: Block) -> Tuple[int, ...]:
+        """Normal successors, then the handler."""
+        if block.region is None:
+            return block.successors()
+        return (*block.successors(), block.region.entry)
+
+    def predecessors(self) -> Dict[int, List[int]]:
+        """Normal predecessors of each block (a block that jumps twice to the same place counts twice)."""
+        result: Dict[int, List[int]] = {id: [] for id in self.blocks}
+        for block in self.blocks.values():
+            for successor in block.successors():
+                result[successor].append(block.id)
+        return result
+
+    def drop_unreachable(self) -> None:
+        reached: Set[int] = set()
+        todo = [self.entry]
+        while todo:
+            id = todo.pop()
+            if id not in reached:
+                reached.add(id)
+                todo.extend(self.all_successors(self.blocks[id]))
+        self.blocks = {id: block for id, block in self.blocks.items() if id in reached}
+
+    def listing(self) -> str:
+        """For people who debug the decompiler."""
+
+        def lines() -> Iterator[str]:
+            for block in self.blocks.values():
+                yield f"B{block.id} region={block.region} leaves={[region.entry for region in block.leaves]}"
+                for instr in block.ops:
+                    yield f"    {instr.offset:5} L{instr.line} {instr.op.name} {instr.arg!r}"
+                yield f"    -> {block.term}"
+
+        return "\n".join(lines())
+
+
+def build(code: NormalCode) -> FlowGraph:
+    """The flow graph of ``code``; block ids follow the order of the bytecode."""
+    ops = code.ops
+    leaders = {0}
+    for index, instr in enumerate(ops):
+        if instr.target is not None:
+            leaders.add(instr.target)
+        if instr.handler is not None:
+            leaders.add(instr.handler.target)
+        if instr.op in (Op.JUMP, Op.BRANCH, Op.FOR, Op.RETURN, Op.RAISE, Op.RERAISE) or (
+            index + 1 < len(ops) and ops[index + 1].handler != instr.handler
+        ):
+            leaders.add(index + 1)
+        if instr.op is Op.FOR:
+            leaders.add(index)
+    starts = sorted(index for index in leaders if index < len(ops))
+    id_at = {start: number for number, start in enumerate(starts)}
+    graph = FlowGraph(code, {}, 0)
+    for number, start in enumerate(starts):
+        end = starts[number + 1] if number + 1 < len(starts) else len(ops)
+        body = list(ops[start:end])
+        handler = body[0].handler
+        region = None if handler is None else Region(id_at[handler.target], handler.depth, handler.lasti)
+        last = body[-1]
+        term: Term
+        if last.op is Op.JUMP:
+            term = Jump(id_at[body.pop().target], last.offset)  # type: ignore[index]
+        elif last.op is Op.BRANCH:
+            test = "none" if last.arg in ("none", "not none") else "truth"
+            term = Branch(test, last.arg in ("true", "none"), id_at[last.target], number + 1, body.pop())  # type: ignore[index]
+        elif last.op is Op.FOR:
+            term = For(last.arg, number + 1, id_at[last.target], body.pop())  # type: ignore[index]
+        elif last.op in (Op.RETURN, Op.RAISE, Op.RERAISE):
+            term = End()
+        else:
+            term = Jump(number + 1)
+        graph.new_block(body, term, region)
+    return graph

@@ -1,0 +1,241 @@
+"""Makers of ``ast`` expressions from operations and operands."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type
+
+from depyf.lift.items import ChainTest, Function
+from depyf.lift.nodes import FunctionExpression, FunctionStatement
+from depyf.normal.ops import Op
+
+UNARY: Dict[str, Type[ast.unaryop]] = {"+": ast.UAdd, "-": ast.USub, "~": ast.Invert, "not": ast.Not}
+BINARY: Dict[str, Type[ast.operator]] = {
+    "+": ast.Add, "&": ast.BitAnd, "//": ast.FloorDiv, "<<": ast.LShift, "@": ast.MatMult, "*": ast.Mult,
+    "%": ast.Mod, "|": ast.BitOr, "**": ast.Pow, ">>": ast.RShift, "-": ast.Sub, "/": ast.Div, "^": ast.BitXor,
+}  # fmt: skip
+_COMPARE: Dict[str, Type[ast.cmpop]] = {
+    "<": ast.Lt, "<=": ast.LtE, "==": ast.Eq, "!=": ast.NotEq, ">": ast.Gt, ">=": ast.GtE,
+}  # fmt: skip
+ASSERTION_ERROR = "AssertionError"
+
+
+@dataclass(frozen=True)
+class Import:
+    """What an IMPORT operation asked for."""
+
+    name: str
+    level: int
+    names: Optional[Tuple[str, ...]]
+
+
+class Special(ast.Name):
+    """A name that is not looked up: what ``assert`` raises."""
+
+
+class CellName(ast.Name):
+    """The cell object of a variable, which has no syntax outside a closure."""
+
+
+def assertion_error() -> ast.expr:
+    return Special(ASSERTION_ERROR, ast.Load())
+
+
+def cell(name: str) -> ast.expr:
+    return CellName(name, ast.Load())
+
+
+def comparison(op: Op, arg: Any) -> ast.cmpop:
+    if op is Op.IS:
+        return ast.IsNot() if arg else ast.Is()
+    if op is Op.IN:
+        return ast.NotIn() if arg else ast.In()
+    return _COMPARE[arg]()
+
+
+def chain_expression(chain: ChainTest) -> ast.expr:
+    return ast.Compare(chain.left, list(chain.operators), list(chain.operands))
+
+
+def negate(test: ast.expr) -> ast.expr:
+    """``not test``, as one would write it. Only for tests whose truth alone counts."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return test.operand
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        opposite = {ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In}.get(type(test.ops[0]))
+        if opposite is not None:
+            return ast.Compare(test.left, [opposite()], test.comparators)
+    if isinstance(test, ast.BoolOp):
+        values = [negate(value) for value in test.values]
+        if sum(map(_is_not, values)) <= sum(map(_is_not, test.values)):
+            return ast.BoolOp(ast.And() if isinstance(test.op, ast.Or) else ast.Or(), values)
+    return ast.UnaryOp(ast.Not(), test)
+
+
+def _is_not(test: ast.expr) -> bool:
+    return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+
+
+def both(operator: ast.boolop, left: ast.expr, right: ast.expr) -> ast.expr:
+    """``left and/or right``, flat where the left side is the same operator."""
+    if isinstance(right, ast.BoolOp) and type(right.op) is type(operator):
+        right_values = right.values
+    else:
+        right_values = [right]
+    if isinstance(left, ast.BoolOp) and type(left.op) is type(operator):
+        return ast.BoolOp(operator, [*left.values, *right_values])
+    return ast.BoolOp(operator, [left, *right_values])
+
+
+def _slice(parts: List[ast.expr]) -> ast.expr:
+    def bound(part: ast.expr) -> Optional[ast.expr]:
+        return None if isinstance(part, ast.Constant) and part.value is None else part
+
+    return ast.Slice(bound(parts[0]), bound(parts[1]), parts[2] if len(parts) == 3 else None)
+
+
+def _string(parts: List[ast.expr]) -> ast.expr:
+    """``f"..."`` of several parts: constants stay text, formatted values stay fields."""
+    values: List[ast.expr] = []
+    for part in parts:
+        values.extend(part.values if isinstance(part, ast.JoinedStr) else [part])
+    return ast.JoinedStr(values)
+
+
+DISPLAYS: Dict[str, Callable[[List[ast.expr]], ast.expr]] = {
+    "tuple": lambda parts: ast.Tuple(parts, ast.Load()),
+    "list": lambda parts: ast.List(parts, ast.Load()),
+    "set": lambda parts: ast.Set(parts),
+    "slice": _slice,
+    "string": _string,
+}
+
+
+def formatted(conversion: str, value: ast.expr, spec: Optional[ast.expr] = None) -> ast.expr:
+    code = ord(conversion) if conversion else -1
+    if spec is not None and not isinstance(spec, ast.JoinedStr):
+        spec = ast.JoinedStr([spec] if isinstance(spec, ast.Constant) else [ast.FormattedValue(spec, -1, None)])
+    return ast.JoinedStr([ast.FormattedValue(value, code, spec)])
+
+
+def _iterable_constant(expr: ast.expr) -> Optional[List[ast.expr]]:
+    if isinstance(expr, ast.Constant) and isinstance(expr.value, (tuple, frozenset)):
+        return [ast.Constant(element) for element in expr.value]
+    return None
+
+
+def extend_display(display: ast.expr, more: ast.expr) -> ast.expr:
+    """``[..., *more]``, ``{..., *more}`` or ``{..., **more}``; constants that the compiler put together fall apart."""
+    if isinstance(display, ast.Dict):
+        if isinstance(more, ast.Dict) and None not in more.keys and more.keys:
+            if not display.keys and not more.keys:
+                return display
+            if all(isinstance(key, ast.Constant) for key in more.keys) or not display.keys:
+                pass
+        return ast.Dict([*display.keys, None], [*display.values, more])
+    assert isinstance(display, (ast.List, ast.Set))
+    constants = _iterable_constant(more)
+    elements = constants if constants and not display.elts else [ast.Starred(more, ast.Load())]
+    if isinstance(display, ast.List):
+        return ast.List([*display.elts, *elements], ast.Load())
+    return ast.Set([*display.elts, *elements])
+
+
+def add_to_display(display: ast.expr, kind: str, element: ast.expr, key: Optional[ast.expr]) -> ast.expr:
+    if isinstance(display, ast.Dict):
+        return ast.Dict([*display.keys, key], [*display.values, element])
+    if isinstance(display, ast.List):
+        return ast.List([*display.elts, element], ast.Load())
+    assert isinstance(display, ast.Set)
+    return ast.Set([*display.elts, element])
+
+
+def call(exprs: Sequence[ast.expr], names: Tuple[str, ...]) -> ast.expr:
+    positional = len(exprs) - len(names)
+    keywords = [ast.keyword(name, value) for name, value in zip(names, exprs[positional:])]
+    return ast.Call(exprs[0], list(exprs[1:positional]), keywords)
+
+
+def call_ex(callee: ast.expr, positional: ast.expr, keywords: Optional[ast.expr] = None) -> ast.Call:
+    """``f(*positional, **keywords)``, with displays taken apart."""
+    arguments: List[ast.expr]
+    constants = _iterable_constant(positional)
+    if isinstance(positional, ast.Tuple):
+        arguments = positional.elts
+    elif constants is not None and isinstance(positional, ast.Constant) and isinstance(positional.value, tuple):
+        arguments = constants
+    else:
+        arguments = [ast.Starred(positional, ast.Load())]
+    pairs: List[ast.keyword] = []
+    if isinstance(keywords, ast.Dict):
+        for key, value in zip(keywords.keys, keywords.values):
+            if key is None and isinstance(value, ast.Dict) and all(_keyword_name(inner) for inner in value.keys):
+                pairs.extend(ast.keyword(_keyword_name(inner), field) for inner, field in zip(value.keys, value.values))
+            elif key is None:
+                pairs.append(ast.keyword(None, value))
+            elif _keyword_name(key):
+                pairs.append(ast.keyword(_keyword_name(key), value))
+            else:
+                return ast.Call(callee, arguments, [ast.keyword(None, keywords)])
+    elif keywords is not None:
+        pairs = [ast.keyword(None, keywords)]
+    return ast.Call(callee, arguments, pairs)
+
+
+def _keyword_name(key: Optional[ast.expr]) -> Optional[str]:
+    if isinstance(key, ast.Constant) and isinstance(key.value, str) and key.value.isidentifier():
+        return key.value
+    return None
+
+
+def elements(expr: ast.expr) -> List[ast.expr]:
+    """The elements of a tuple display or constant."""
+    if isinstance(expr, ast.Tuple):
+        return list(expr.elts)
+    if isinstance(expr, ast.Constant) and isinstance(expr.value, tuple):
+        return [ast.Constant(element) for element in expr.value]
+    raise ValueError("the defaults of a function are no tuple display")
+
+
+def string_pairs(expr: ast.expr) -> Dict[str, ast.expr]:
+    """A dict display with strings as keys."""
+    if not isinstance(expr, ast.Dict):
+        raise ValueError("the keyword defaults of a function are no dict display")
+    pairs: Dict[str, ast.expr] = {}
+    for key, value in zip(expr.keys, expr.values):
+        if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
+            raise ValueError("the keyword defaults of a function have a computed key")
+        pairs[key.value] = value
+    return pairs
+
+
+def annotation_pairs(expr: ast.expr) -> Dict[str, ast.expr]:
+    """Annotations as 3.10 to 3.13 make them: ``('name', annotation, ...)``; before that a dict display."""
+    if isinstance(expr, ast.Dict):
+        return string_pairs(expr)
+    parts = elements(expr)
+    names = [part.value for part in parts[::2] if isinstance(part, ast.Constant)]
+    return dict(zip(names, parts[1::2]))
+
+
+def names_match(code_name: str, stored: str) -> bool:
+    """Whether a definition called ``code_name`` may be stored as ``stored`` (a private name is stored mangled)."""
+    if code_name == stored:
+        return True
+    return code_name.startswith("__") and not code_name.endswith("__") and stored.startswith("_") and stored.endswith(
+        code_name
+    )
+
+
+def function_expression(function: Function) -> ast.expr:
+    expression = FunctionExpression()
+    expression.function = function
+    return expression
+
+
+def function_statement(function: Function, name: str) -> ast.stmt:
+    statement = FunctionStatement()
+    statement.function = function
+    statement.name = name
+    return statement

@@ -1,0 +1,93 @@
+"""What lies on the symbolic stack: values that are not evaluated yet, and markers for everything else."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+
+
+@dataclass(eq=False)
+class Value:
+    """An expression that stands for a value.
+
+    ``stable``: evaluating it later gives the same value and nobody can tell (constants, temporaries, fast locals
+    until they are stored). ``order`` says when an unstable one was evaluated. ``chain`` are the targets that already
+    got the value (``a = b = value``); ``copies`` counts duplicates on the stack that stand for the same evaluation.
+    """
+
+    expr: ast.expr
+    stable: bool = False
+    local: Optional[str] = None
+    order: int = 0
+    born: int = 0
+    chain: List[ast.expr] = field(default_factory=list)
+    copies: int = 0
+    copied_at: int = -1
+    swapped_at: int = -1
+    iterator: bool = False
+    augments: Any = None
+    tests: Optional["ChainTest"] = None
+
+
+@dataclass(eq=False)
+class Copy:
+    """A duplicate of an unstable value further down the stack."""
+
+    of: Value
+    offset: int
+
+
+@dataclass(eq=False)
+class ChainTest:
+    """``a < b < ...`` so far; the value it stands for is the last operand."""
+
+    left: ast.expr
+    operators: List[ast.cmpop]
+    operands: List[ast.expr]
+
+
+@dataclass(eq=False)
+class Function:
+    """A function object under construction, with what MAKE_FUNCTION was given."""
+
+    code: CodeType
+    defaults: List[ast.expr] = field(default_factory=list)
+    kw_defaults: Dict[str, ast.expr] = field(default_factory=dict)
+    annotations: Dict[str, ast.expr] = field(default_factory=dict)
+    decorators: List[ast.expr] = field(default_factory=list)
+    order: int = 0
+    class_arguments: Optional[Tuple[List[ast.expr], List[ast.keyword]]] = None
+
+
+@dataclass(eq=False)
+class Marker:
+    """Everything on the stack that is no value: kind is one of null, iter, exit, exit_result, lasti, prev, exc,
+    matched (result of CHECK_EXC), with_result, build_class; ``origin`` says whose."""
+
+    kind: str
+    origin: int = -1
+    data: Any = None
+
+
+@dataclass(eq=False)
+class Target:
+    """A value that only waits to be stored: what ``for`` and ``with`` bind, and the parts of an unpacking.
+
+    ``fill`` is given the target expression; a part knows its ``group`` so that parts are filled in order.
+    """
+
+    fill: Callable[[ast.expr], None]
+    group: Any = None
+
+
+Item = Union[Value, Copy, Function, Marker, Target]
+
+
+class Retry(Exception):
+    """Lifting has to start again with one more decision: values at ``offset`` must be kept in temporaries."""
+
+    def __init__(self, kind: str, key: Any) -> None:
+        super().__init__(f"{kind} {key}")
+        self.kind, self.key = kind, key

@@ -1,0 +1,440 @@
+"""Lifts a whole flow graph: decides which blocks make one node, and where values meet that need a variable."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Dict, List, Optional, Set, Tuple
+
+from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Region
+from depyf.lift import build
+from depyf.flow.order import Order, order_blocks
+from depyf.lift.items import Copy, Function, Item, Marker, Retry, Target, Value
+from depyf.lift.nodes import (
+    Condition,
+    ExceptionTest,
+    Goto,
+    LiftedGraph,
+    Loop,
+    Node,
+    PopException,
+    Raise,
+    Return,
+    WithDecision,
+    WithEnter,
+    WithExit,
+)
+from depyf.lift.reduce import Reducer
+from depyf.lift.simulate import Context, Decisions, Simulator
+from depyf.normal.ops import Op, is_silent
+
+ATTEMPTS = 200
+
+
+def lift(graph: FlowGraph) -> LiftedGraph:
+    """The lifted form of ``graph``.
+
+    Starts again with more temporaries when it turns out that a value could not stay pending; raises ``ValueError``
+    when the bytecode does something that has no syntax.
+    """
+    decisions = Decisions()
+    order = order_blocks(graph)
+    for _ in range(ATTEMPTS):
+        try:
+            return _Lifter(graph, order, decisions).run()
+        except Retry as retry:
+            decisions.learn(retry)
+    raise ValueError(f"lifting needs more than {ATTEMPTS} attempts")
+
+
+class _Lifter:
+    def __init__(self, graph: FlowGraph, order: Order, decisions: Decisions) -> None:
+        self.graph, self.order = graph, order
+        self.context = Context(decisions)
+        self.nodes: Dict[int, Node] = {}
+        self.edges: Dict[int, List[Node]] = {id: [] for id in graph.blocks}
+        self.skip: Dict[int, int] = {}
+        self.reducer = Reducer(graph, order.headers, self.nodes, self.edges, self.context.next_order)
+        self.handler_bases: Dict[int, List[Any]] = {}
+        self.block_predecessors = graph.predecessors()
+        self.node_of_block: Dict[int, Node] = {}
+
+    def run(self) -> LiftedGraph:
+        for id in self.order.blocks:
+            if id != self.graph.entry and not self.edges[id] and id not in self.handler_bases:
+                continue  # folded into an expression
+            self._lift_block(self.graph.blocks[id])
+        for node in self.nodes.values():
+            if isinstance(node.terminator, Loop) and node.terminator.target is None:
+                node.terminator.target = ast.Name(self.context.temporary(), ast.Store())
+        _split_at_marks(self.nodes)
+        return LiftedGraph(self.nodes, self.graph.entry, self.context.temporaries)
+
+    # --- one block -------------------------------------------------------------------------------------------------
+
+    def _lift_block(self, block: Block) -> None:
+        node = self._fusable(block)
+        if node is None:
+            node = Node(block.id, block.region, leaves=block.leaves)
+            node.base = self._entry_stack(block)
+            node.stack = list(node.base)
+            node.handling = tuple(item.origin for item in node.base if isinstance(item, Marker) and item.kind == "prev")
+            node.offset = block.offset()
+            self.nodes[block.id] = node
+        else:
+            self.edges[block.id].remove(node)
+        self.node_of_block[block.id] = node
+        node.extent = max(node.extent, block.extent())
+        self._remember_handler_base(block, node)
+        simulator = Simulator(self.context, node)
+        start = self.skip.get(block.id, 0)
+        ops = block.ops
+        keep = self._keeps_tested_value(block)
+        if keep:
+            block = Block(block.id, ops[:-1], block.term, block.region)
+        node.silent = node.silent and all(is_silent(instr) for instr in ops)
+        if any(instr.op is Op.PUSH_EXC for instr in ops[:1]):
+            node.handling = (*node.handling, block.id)
+        simulator.run(block, start)
+        self._terminate(node, block, simulator, keep)
+        node.stack = simulator.stack
+        for target in node.successors():
+            self.edges[target].append(node)
+            if self.order.is_back_edge(block.id, target):
+                self._close_loop(node, target)
+        self.reducer.reduce(node)
+
+    def _fusable(self, block: Block) -> Optional[Node]:
+        """The node that ``block`` simply continues, if there is one."""
+        edges = self.edges[block.id]
+        if len(edges) != 1 or block.id in self.order.headers or block.leaves or block.id in self.handler_bases:
+            return None
+        node = edges[0]
+        if not isinstance(node.terminator, Goto) or isinstance(block.term, For) and not block.ops:
+            return None
+        if node.region != block.region:
+            if not block.ops or not all(is_silent(instr) for instr in block.ops):
+                return None
+            if node.leaves:
+                return None
+        if node.leaves and node.region == block.region and not node.statements and len(node.stack) >= 0:
+            return None
+        if node.statements and isinstance(node.statements[-1], WithEnter):
+            return None
+        return node
+
+    def _keeps_tested_value(self, block: Block) -> bool:
+        """``COPY 1; BRANCH target; POP``: the tested value goes on to ``target`` only."""
+        term = block.term
+        if not isinstance(term, Branch) or term.test != "truth" or not block.ops:
+            return False
+        last = block.ops[-1]
+        if last.op is not Op.COPY or last.arg != 1 or last.offset in self.context.decisions.spill:
+            return False
+        fall = self.graph.blocks[term.fall]
+        if not fall.ops or fall.ops[0].op is not Op.POP or len(self.block_predecessors[fall.id]) != 1:
+            return False
+        self.skip[fall.id] = 1
+        return True
+
+    def _terminate(self, node: Node, block: Block, simulator: Simulator, keep: bool) -> None:
+        term = block.term
+        if isinstance(term, End):
+            if node.terminator is None or isinstance(node.terminator, Goto):
+                if not block.ops:  # a finally body that never ends normally
+                    node.terminator = Raise(ast.Raise())
+            return
+        if block.id in self.context.decisions.spill_end:
+            self._settle_before_branch(simulator, term)
+        if isinstance(term, Jump):
+            node.terminator = Goto(term.target)
+        elif isinstance(term, For):
+            self._terminate_loop(node, term, simulator)
+        else:
+            self._terminate_branch(node, term, simulator, keep)
+
+    def _settle_before_branch(self, simulator: Simulator, term: Any) -> None:
+        top = simulator.stack[-1] if simulator.stack else None
+        if isinstance(term, Branch) and isinstance(top, Value):
+            simulator.stack.pop()
+            simulator.settle()
+            simulator.stack.append(top)
+        else:
+            simulator.settle()
+
+    def _terminate_branch(self, node: Node, term: Branch, simulator: Simulator, keep: bool) -> None:
+        top = simulator.stack[-1]
+        if isinstance(top, Marker):
+            simulator.stack.pop()
+            if top.kind == "matched":
+                match, other = (term.fall, term.target) if not term.jump_when else (term.target, term.fall)
+                node.terminator = ExceptionTest(top.origin, top.data, match, other)
+            elif top.kind == "with_result":
+                yes, no = (term.target, term.fall) if term.jump_when else (term.fall, term.target)
+                node.terminator = WithDecision(yes, no)
+            else:
+                raise ValueError(f"a {top.kind} marker is tested at offset {term.instr.offset}")
+            return
+        if keep and isinstance(top, Copy):
+            raise Retry("spill", top.offset)
+        if keep:
+            assert isinstance(top, Value) or isinstance(top, (Function, Target))
+            if not isinstance(top, Value):
+                simulator.stack[-1] = top = simulator.as_value(top)
+            if top.copies or top.chain and len(top.chain) > 1:
+                raise Retry("spill", top.copied_at)
+            if top.chain:
+                simulator.stack[-1] = top = simulator.as_value(top)
+            fall = self.graph.blocks[term.fall]
+            behind = term.fall
+            if len(fall.ops) == 1 and isinstance(fall.term, Jump):  # only the POP: others jump behind it
+                behind = fall.term.target
+            node.terminator = Condition(top.expr, term.jump_when, term.target, behind, keep=True)
+            simulator.stack.pop()
+            node.kept = top  # type: ignore[attr-defined]
+            return
+        test = simulator.pop_value().expr
+        if term.test == "none":
+            test = ast.Compare(test, [ast.Is()], [ast.Constant(None)])
+        if term.jump_when:
+            test = build.negate(test)
+        node.terminator = Condition(test, False, term.target, term.fall)
+
+    def _terminate_loop(self, node: Node, term: For, simulator: Simulator) -> None:
+        item = node.base[-1]
+        iterable = None
+        if isinstance(item, Marker) and item.kind == "iter":
+            iterable = item.data
+        node.terminator = Loop(term.async_, term.body, term.exhausted, iterable)
+
+    # --- stacks at block entries -----------------------------------------------------------------------------------
+
+    def _remember_handler_base(self, block: Block, node: Node) -> None:
+        region = block.region
+        if region is None or region.entry in self.handler_bases:
+            return
+        base = list(node.base[: region.depth]) if node.id == block.id else list(node.stack[: region.depth])
+        if len(base) < region.depth:
+            raise ValueError("a handler keeps more values than there are")
+        for item in base:
+            if isinstance(item, Value) and not item.stable or isinstance(item, (Copy, Function, Target)):
+                born = item.born if isinstance(item, Value) else node.id
+                raise Retry("spill_end", born) if isinstance(item, Value) else ValueError(
+                    "something is pending where an exception handler begins"
+                )
+        if region.lasti:
+            base.append(Marker("lasti", region.entry))
+        base.append(Marker("exc", region.entry))
+        self.handler_bases[region.entry] = base
+
+    def _stack_on_edge(self, node: Node, target: int) -> List[Any]:
+        term = node.terminator
+        if isinstance(term, Loop):
+            base = list(node.stack[:-1])
+            if target == term.exhausted:
+                return base
+            loop = term
+
+            def fill(expr: ast.expr) -> None:
+                loop.target = expr
+
+            item = Target(fill)
+            item.needed = True  # type: ignore[attr-defined]
+            return [*base, Marker("iter", node.id), item]
+        if isinstance(term, Condition) and term.keep and target == term.target:
+            return [*node.stack, node.kept]  # type: ignore[attr-defined]
+        return list(node.stack)
+
+    def _entry_stack(self, block: Block) -> List[Any]:
+        if block.id in self.handler_bases:
+            return list(self.handler_bases[block.id])
+        edges = self.edges[block.id]
+        if block.id == self.graph.entry and not edges:
+            stack: List[Any] = []
+        elif len(edges) == 1:
+            stack = self._stack_on_edge(edges[0], block.id)
+        else:
+            stack = self._meet(block, edges)
+        if isinstance(block.term, For) and not block.ops:
+            stack = self._enter_loop(block, edges, stack)
+        if block.id in self.order.headers:
+            stack = self._header_stack(block, edges, stack)
+        return stack
+
+    def _enter_loop(self, block: Block, edges: List[Node], stack: List[Any]) -> List[Any]:
+        """The iterator is no longer a value: the loop holds it."""
+        item = stack[-1]
+        if isinstance(item, Marker) and item.kind == "iter":
+            return stack
+        if not isinstance(item, Value):
+            raise ValueError("a loop runs over something that is no value")
+        for other in stack[:-1]:
+            if isinstance(other, Value) and not other.stable:
+                raise Retry("spill_end", self._home(other, edges))
+        if item.copies or item.tests:
+            raise Retry("spill", item.copied_at)
+        return [*stack[:-1], Marker("iter", block.id, item.expr)]
+
+    def _home(self, item: Value, edges: List[Node]) -> int:
+        """The last block of the node in which ``item`` was made: where it has to be stored."""
+        for id, node in self.node_of_block.items():
+            if node.id == item.born:
+                home = id
+        return home
+
+    def _header_stack(self, block: Block, edges: List[Node], stack: List[Any]) -> List[Any]:
+        """At the head of a loop only markers and values that no iteration changes may be pending."""
+        result = []
+        for slot, item in enumerate(stack):
+            if isinstance(item, Marker):
+                result.append(item)
+            elif isinstance(item, Value) and item.stable and (block.id, slot) not in self.context.decisions.phi and (
+                isinstance(item.expr, ast.Constant)
+                or isinstance(item.expr, ast.Name) and item.local is None and item.expr.id.startswith("__temp_")
+            ):
+                result.append(item)
+            else:
+                result.append(self._phi(block, slot, edges))
+        return result
+
+    def _meet(self, block: Block, edges: List[Node]) -> List[Any]:
+        stacks = [self._stack_on_edge(node, block.id) for node in edges]
+        depth = len(stacks[0])
+        if any(len(stack) != depth for stack in stacks):
+            raise ValueError(f"the stack has different depths where block {block.id} begins")
+        result: List[Any] = []
+        for slot in range(depth):
+            items = [stack[slot] for stack in stacks]
+            first = items[0]
+            if all(isinstance(item, Marker) for item in items):
+                result.append(first)
+            elif all(isinstance(item, Value) and item.stable and _same(item.expr, first.expr) for item in items):
+                result.append(Value(first.expr, True, first.local))
+            else:
+                result.append(self._phi(block, slot, edges))
+        return result
+
+    def _phi(self, block: Block, slot: int, edges: List[Node]) -> Value:
+        """A temporary for ``slot`` that every way into ``block`` assigns."""
+        name = f"__temp_{self.context.temporaries}"
+        stored = []
+        for node in list(edges):
+            stack = self._stack_on_edge(node, block.id)
+            item = stack[slot]
+            if isinstance(item, Function):
+                raise Retry("spill_end", self._last_block(node))
+            if not isinstance(item, Value):
+                raise ValueError(f"something without value meets a value where block {block.id} begins")
+            if not isinstance(node.terminator, Goto) and not item.stable:
+                if getattr(node, "kept", None) is item:
+                    raise Retry("spill", self._copy_offset(node))
+                raise Retry("spill_end", self._home(item, edges))
+            if not item.stable and item.born != node.id and len(self.edges[node.id]) == 1:
+                shared = [other for other in edges if other is not node and item in self._stack_on_edge(other, block.id)]
+                if shared:
+                    raise Retry("spill_end", self._home(item, edges))
+            stored.append((node, item))
+        self.context.temporaries += 1
+        for node, item in stored:
+            statement = ast.Assign([ast.Name(name, ast.Store()), *item.chain], item.expr)
+            if isinstance(node.terminator, Goto):
+                if item.copies or item.tests is not None:
+                    raise Retry("spill", item.copied_at)
+                self._keep_before(node, item)
+                node.statements.append(statement)
+                place = node.stack.index(item)
+                node.stack[place] = Value(ast.Name(name, ast.Load()), True)
+            else:
+                self._split_edge(node, block, statement, slot, name)
+        return Value(ast.Name(name, ast.Load()), True)
+
+    def _keep_before(self, node: Node, item: Value) -> None:
+        """Values evaluated before ``item`` are stored before it."""
+        simulator = Simulator(self.context, node)
+        earlier = [other for other in node.stack if isinstance(other, Value) and not other.stable and other is not item]
+        for other in sorted(earlier, key=lambda value: value.order):
+            if other.order < item.order:
+                simulator.keep(other)
+
+    def _last_block(self, node: Node) -> int:
+        last = node.id
+        for id, other in self.node_of_block.items():
+            if other is node:
+                last = id
+        return last
+
+    def _copy_offset(self, node: Node) -> int:
+        return self.graph.blocks[self._last_block(node)].ops[-1].offset
+
+    def _split_edge(self, node: Node, block: Block, statement: ast.stmt, slot: int, name: str) -> None:
+        id = -len(self.nodes) - 1
+        while id in self.nodes:
+            id -= 1
+        stack = self._stack_on_edge(node, block.id)
+        between = Node(id, node.region, [statement], Goto(block.id), base=list(stack), stack=stack, offset=node.offset)
+        between.handling = node.handling
+        stack[slot] = Value(ast.Name(name, ast.Load()), True)
+        self.nodes[id] = between
+        self.edges[id] = [node]
+        node.redirect(block.id, id)
+        edges = self.edges[block.id]
+        edges[edges.index(node)] = between
+
+    def _close_loop(self, node: Node, header: int) -> None:
+        """At a jump back the pending values must be the header's."""
+        target = self.nodes.get(header)
+        if target is None:
+            return
+        stack = self._stack_on_edge(node, header)
+        if len(stack) != len(target.base):
+            raise ValueError(f"the stack has another depth at the end of the loop at block {header}")
+        for slot, (item, base) in enumerate(zip(stack, target.base)):
+            if isinstance(item, Marker) and isinstance(base, Marker):
+                continue
+            if not isinstance(base, Value):
+                raise ValueError(f"the iterator of the loop at block {header} is replaced")
+            if isinstance(item, Value) and item.stable and _same(item.expr, base.expr):
+                continue
+            if not (isinstance(base.expr, ast.Name) and base.expr.id.startswith("__temp_")):
+                raise Retry("phi", (header, slot))
+            if not isinstance(item, Value) or item.copies or not isinstance(node.terminator, Goto):
+                raise Retry("spill_end", self._last_block(node))
+            if (header, slot) not in self.context.decisions.phi and item.stable and base.stable:
+                raise Retry("phi", (header, slot))
+            self._keep_before(node, item)
+            node.statements.append(ast.Assign([ast.Name(base.expr.id, ast.Store()), *item.chain], item.expr))
+
+
+def _same(one: ast.expr, two: ast.expr) -> bool:
+    if one is two:
+        return True
+    if isinstance(one, ast.Constant) and isinstance(two, ast.Constant):
+        return one.value is two.value
+    return isinstance(one, ast.Name) and type(one) is type(two) and one.id == two.id  # type: ignore[attr-defined]
+
+
+def _split_at_marks(nodes: Dict[int, Node]) -> None:
+    """A region ends with its mark: what follows WithExit or PopException is a node of its own."""
+    fresh = max([abs(id) for id in nodes] or [0]) + 1
+    for node in list(nodes.values()):
+        current = node
+        index = 0
+        while index < len(current.statements):
+            if isinstance(current.statements[index], (WithExit, PopException)):
+                mark = current.statements[index]
+                assert isinstance(mark, (WithExit, PopException))
+                rest = Node(fresh, current.region, current.statements[index + 1 :], current.terminator,
+                            current.silent, (), current.handling, current.offset, current.extent)
+                if not rest.statements and isinstance(rest.terminator, Return):
+                    rest.silent = any(rest.terminator.value is expr for expr in mark.pending)
+                if isinstance(mark, PopException):
+                    gone = mark.handler
+                    rest.handling = tuple(handler for handler in current.handling if handler != gone)
+                if not rest.statements and isinstance(rest.terminator, Goto):
+                    current.statements = current.statements[: index + 1]
+                    break
+                current.statements, current.terminator = current.statements[: index + 1], Goto(fresh)
+                nodes[fresh] = rest
+                current, index = rest, 0
+                fresh += 1
+                continue
+            index += 1

@@ -1,0 +1,200 @@
+"""What lifting produces: a graph of nodes, each a list of statements and one terminator.
+
+Beside ``ast`` statements a node may hold marks, which say where a ``with`` begins or ends and where an exception
+starts or stops being handled. Structuring turns them into syntax.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Optional, Tuple, Union
+
+from depyf.flow.graph import Region
+
+
+@dataclass
+class WithEnter:
+    """``with manager as target``: the last statement of its node."""
+
+    origin: int
+    manager: ast.expr
+    async_: bool
+    target: Optional[ast.expr] = None
+
+
+@dataclass
+class WithExit:
+    """The manager's exit is called on a normal way out; ``pending`` was evaluated before."""
+
+    origin: int
+    pending: Tuple[ast.expr, ...] = ()
+
+
+@dataclass
+class BindException:
+    """The handled exception is stored (``as name``) or, with ``name`` None, dropped."""
+
+    handler: int
+    target: Optional[ast.expr]
+
+
+@dataclass
+class PopException:
+    """The exception of ``handler`` stops being handled on a normal way out; ``pending`` was evaluated before."""
+
+    handler: int
+    pending: Tuple[ast.expr, ...] = ()
+
+
+@dataclass
+class Accumulate:
+    """A comprehension adds ``element`` (and ``key`` in front of it for a dict) to its result."""
+
+    kind: str
+    element: ast.expr
+    key: Optional[ast.expr] = None
+
+
+Statement = Union[ast.stmt, WithEnter, WithExit, BindException, PopException, Accumulate]
+
+
+@dataclass
+class Goto:
+    target: int
+
+
+@dataclass
+class Condition:
+    """Goes to ``fall`` if ``test`` holds, else to ``target``. With ``keep`` it goes to ``target`` if the truth of
+    ``test`` is ``jump_when``, and the tested value stays on the stack on the way there."""
+
+    test: ast.expr
+    jump_when: bool
+    target: int
+    fall: int
+    keep: bool = False
+
+
+@dataclass
+class Loop:
+    """A ``for``: ``iterable`` is evaluated before the loop is entered the first time."""
+
+    async_: bool
+    body: int
+    exhausted: int
+    iterable: Optional[ast.expr] = None
+    target: Optional[ast.expr] = None
+
+
+@dataclass
+class ExceptionTest:
+    """``except type``: to ``match`` if the handled exception is of ``type``, else to ``other``."""
+
+    handler: int
+    type: ast.expr
+    match: int
+    other: int
+    group: bool = False
+
+
+@dataclass
+class Return:
+    value: ast.expr
+
+
+@dataclass
+class Raise:
+    statement: ast.Raise
+
+
+@dataclass
+class Reraise:
+    """The exception of ``handler`` (None: some value, ``value``) goes on as if it had not been caught."""
+
+    handler: Optional[int]
+    value: Optional[ast.expr] = None
+
+
+@dataclass
+class WithDecision:
+    """The end of a ``with`` handler: to ``suppressed`` if the manager swallowed the exception."""
+
+    suppressed: int
+    other: int
+
+
+Terminator = Union[Goto, Condition, Loop, ExceptionTest, Return, Raise, Reraise, WithDecision]
+
+
+@dataclass
+class Node:
+    """``silent``: nothing in it can raise, so it may stand inside or outside of any region. ``leaves``: regions
+    whose ``finally`` body runs as the node begins. ``handling``: entries of handlers the node runs under. ``offset`` and
+    ``extent``: the first and last byte offset that belong to it."""
+
+    id: int
+    region: Optional[Region]
+    statements: List[Statement] = field(default_factory=list)
+    terminator: Optional[Terminator] = None
+    silent: bool = True
+    leaves: Tuple[Region, ...] = ()
+    handling: Tuple[int, ...] = ()
+    offset: int = 0
+    extent: int = -1
+    base: List[Any] = field(default_factory=list)
+    stack: List[Any] = field(default_factory=list)
+
+    def successors(self) -> Tuple[int, ...]:
+        term = self.terminator
+        if isinstance(term, Goto):
+            return (term.target,)
+        if isinstance(term, Condition):
+            return (term.fall, term.target)
+        if isinstance(term, Loop):
+            return (term.body, term.exhausted)
+        if isinstance(term, ExceptionTest):
+            return (term.match, term.other)
+        if isinstance(term, WithDecision):
+            return (term.suppressed, term.other)
+        return ()
+
+    def redirect(self, old: int, new: int) -> None:
+        """Make every edge to ``old`` go to ``new``."""
+        term = self.terminator
+        for name in ("target", "fall", "body", "exhausted", "match", "other", "suppressed"):
+            if not isinstance(term, Loop) or name != "target":
+                if getattr(term, name, None) == old:
+                    setattr(term, name, new)
+
+
+@dataclass
+class LiftedGraph:
+    """``handlers`` maps each region to the node where its handler begins."""
+
+    nodes: Dict[int, Node]
+    entry: int
+    temporaries: int = 0
+
+
+class FunctionExpression(ast.expr):
+    """Stands for a lambda (or any function used as a value) until its code object is decompiled."""
+
+    _fields = ("defaults", "kw_defaults", "annotations")
+    function: Any
+
+
+class FunctionStatement(ast.stmt):
+    """Stands for a ``def`` or ``class`` until its code object is decompiled."""
+
+    _fields = ("defaults", "kw_defaults", "annotations", "decorators", "bases", "keywords")
+    function: Any
+    name: str
+
+
+class ComprehensionExpression(ast.expr):
+    """Stands for a comprehension or generator expression over ``iterable``."""
+
+    _fields = ("iterable",)
+    function: Any
+    iterable: ast.expr

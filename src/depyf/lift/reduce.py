@@ -1,0 +1,181 @@
+"""Branches that only compute a value or a condition become ``and``, ``or``, ``not``, ``if``-``else`` expressions.
+
+A node is *pure* if it has no statements and only adds to the stack that its predecessor left. The rules join a pure
+node with the single node before it; they are tried whenever a node is complete.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Callable, Dict, List, Optional, Set
+
+from depyf.flow.graph import FlowGraph, Jump
+from depyf.lift import build
+from depyf.lift.items import Value
+from depyf.lift.nodes import Condition, Goto, Node
+from depyf.normal.ops import Op
+
+
+class Reducer:
+    def __init__(
+        self,
+        graph: FlowGraph,
+        headers: Set[int],
+        nodes: Dict[int, Node],
+        edges: Dict[int, List[Node]],
+        next_order: Callable[[], int],
+    ) -> None:
+        self.graph, self.headers, self.nodes, self.edges = graph, headers, nodes, edges
+        self.next_order = next_order
+
+    def reduce(self, node: Node) -> None:
+        """Join ``node`` with what comes before it as long as a rule applies."""
+        current: Optional[Node] = node
+        while current is not None:
+            current = self._step(current)
+
+    def _step(self, node: Node) -> Optional[Node]:
+        edges = self.edges[node.id]
+        if len(edges) != 1 or node.statements or node.leaves or node.id in self.headers:
+            return None
+        before = edges[0]
+        term = before.terminator
+        if not isinstance(term, Condition) or before.region != node.region or node.id == self.graph.entry:
+            return None
+        if term.fall == term.target:
+            return None
+        if node.id == term.fall:
+            if before.stack and isinstance(before.stack[-1], Value) and before.stack[-1].tests is not None:
+                return self._chain(before, term, node)
+            if isinstance(node.terminator, Condition):
+                joined = self._conditions(before, term, node, node.terminator)
+                if joined is not None:
+                    return joined
+            elif isinstance(node.terminator, Goto) and term.keep:
+                return self._keeps(before, term, node, node.terminator)
+        return self._choice(before, term)
+
+    # --- rules -------------------------------------------------------------------------------------------------------
+
+    def _keeps(self, before: Node, term: Condition, node: Node, goto: Goto) -> Optional[Node]:
+        """``a and b``, ``a or b`` as values: the tested value itself arrives if the test decides."""
+        if goto.target != term.target or not self._adds_one_value(node, before.stack):
+            return None
+        value = node.stack[-1]
+        operator: ast.boolop = ast.Or() if term.jump_when else ast.And()
+        result = self._value(before, build.both(operator, term.test, value.expr))
+        self._absorb(before, [node], Goto(goto.target), [*before.stack, result])
+        return before
+
+    def _conditions(self, before: Node, term: Condition, node: Node, second: Condition) -> Optional[Node]:
+        """Two tests in a row that share a way out are one test."""
+        if not self._adds_nothing(node, before.stack):
+            return None
+        if term.target == second.target and term.keep == second.keep and term.jump_when == second.jump_when:
+            operator: ast.boolop = ast.Or() if second.jump_when else ast.And()
+            test = term.test
+        elif term.target == second.fall and not term.keep:
+            operator = ast.And() if second.jump_when else ast.Or()
+            test = term.test if second.jump_when else build.negate(term.test)
+        else:
+            return None
+        joined = Condition(
+            build.both(operator, test, second.test), second.jump_when, second.target, second.fall, second.keep
+        )
+        if second.keep:
+            before.kept = self._value(before, joined.test)  # type: ignore[attr-defined]
+        self._absorb(before, [node], joined, list(before.stack))
+        return before
+
+    def _choice(self, before: Node, term: Condition) -> Optional[Node]:
+        """``a if test else b``: both ways only compute one value (or one condition) and go on to the same place."""
+        if term.keep:
+            return None
+        one, two = self.nodes.get(term.fall), self.nodes.get(term.target)
+        if one is None or two is None or one.terminator is None or two.terminator is None:
+            return None
+        for arm in (one, two):
+            if arm.id in self.headers or arm.statements or len(self.edges[arm.id]) != 1 or arm.region != before.region or arm.leaves:
+                return None
+        test = term.test
+        if isinstance(one.terminator, Goto) and isinstance(two.terminator, Goto):
+            if one.terminator.target != two.terminator.target:
+                return None
+            if not (self._adds_one_value(one, before.stack) and self._adds_one_value(two, before.stack)):
+                return None
+            value = self._value(before, ast.IfExp(test, one.stack[-1].expr, two.stack[-1].expr))
+            self._absorb(before, [one, two], Goto(one.terminator.target), [*before.stack, value])
+            return before
+        if isinstance(one.terminator, Condition) and isinstance(two.terminator, Condition):
+            return self._choose_condition(before, test, one, one.terminator, two, two.terminator)
+        return None
+
+    def _choose_condition(
+        self, before: Node, test: ast.expr, one: Node, first: Condition, two: Node, second: Condition
+    ) -> Optional[Node]:
+        if first.keep or second.keep:
+            return None
+        if not (self._adds_nothing(one, before.stack) and self._adds_nothing(two, before.stack)):
+            return None
+        if (first.target, first.fall) == (second.target, second.fall):
+            other = second.test
+        elif (first.target, first.fall) == (second.fall, second.target):
+            other = build.negate(second.test)
+        else:
+            return None
+        joined = Condition(ast.IfExp(test, first.test, other), False, first.target, first.fall)
+        self._absorb(before, [one, two], joined, list(before.stack))
+        return before
+
+    def _chain(self, before: Node, term: Condition, node: Node) -> Optional[Node]:
+        """``a < b < c``: ``b`` waits below the first test; a block that drops it leads to where a failed second
+        test leads."""
+        if not self._same_stack(node.base, before.stack):
+            return None
+        cleanup = self.graph.blocks[term.target]
+        if not isinstance(cleanup.term, Jump) or cleanup.leaves:
+            return None
+        drops = [(instr.op, instr.arg) for instr in cleanup.ops]
+        out = cleanup.term.target
+        below = before.stack[:-1]
+        second = node.terminator
+        if term.keep and drops == [(Op.SWAP, 2), (Op.POP, None)] and isinstance(second, Goto) and second.target == out:
+            if not self._adds_one_value(node, below):
+                return None
+        elif not term.keep and drops == [(Op.POP, None)] and isinstance(second, Condition):
+            if second.target != out or second.keep or not self._same_stack(node.stack, below):
+                return None
+        else:
+            return None
+        self._absorb(before, [node], second, list(node.stack))
+        return before
+
+    # --- helpers -----------------------------------------------------------------------------------------------------
+
+    def _absorb(self, before: Node, gone: List[Node], term: Any, stack: List[Any]) -> None:
+        for target in before.successors():
+            self.edges[target].remove(before)
+        for node in gone:
+            for target in node.successors():
+                self.edges[target].remove(node)
+            self.nodes.pop(node.id, None)
+            before.silent = before.silent and node.silent
+            before.extent = max(before.extent, node.extent)
+        before.terminator, before.stack = term, stack
+        for target in before.successors():
+            self.edges[target].append(before)
+
+    def _value(self, before: Node, expr: ast.expr) -> Value:
+        return Value(expr, False, None, self.next_order(), before.id)
+
+    def _same_stack(self, one: List[Any], two: List[Any]) -> bool:
+        return len(one) == len(two) and all(a is b for a, b in zip(one, two))
+
+    def _adds_nothing(self, node: Node, base: List[Any]) -> bool:
+        return self._same_stack(node.stack, base)
+
+    def _adds_one_value(self, node: Node, base: List[Any]) -> bool:
+        if not self._same_stack(node.stack[:-1], base) or not node.stack:
+            return False
+        value = node.stack[-1]
+        return isinstance(value, Value) and not value.copies and not value.chain and value.tests is None

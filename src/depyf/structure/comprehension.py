@@ -1,0 +1,86 @@
+"""The body of a comprehension's code object, structured, back to one expression."""
+
+from __future__ import annotations
+
+import ast
+from typing import List, Optional
+
+from depyf.lift.nodes import ComprehensionExpression
+from depyf.structure.structurer import AccumulateStatement, Unstructured
+
+
+def comprehension(kind: str, body: List[ast.stmt], iterable: ast.expr) -> ast.expr:
+    """``kind`` is the code object's name (``<listcomp>`` ...); ``body`` its statements; ``iterable`` what the
+    outermost loop runs over. Raises ``Unstructured`` if the statements are no comprehension."""
+    statements = list(body)
+    if statements and isinstance(statements[-1], ast.Return):
+        statements.pop()
+    if len(statements) == 2 and isinstance(statements[0], ast.Assign):  # the empty container that is filled
+        del statements[0]
+    generators: List[ast.comprehension] = []
+    current = statements
+    while True:
+        if len(current) != 1:
+            current = _continue_form(current)
+        statement = current[0]
+        if isinstance(statement, (ast.For, ast.AsyncFor)) and not statement.orelse:
+            over = statement.iter if generators else iterable
+            async_ = int(isinstance(statement, ast.AsyncFor))
+            generators.append(ast.comprehension(statement.target, over, [], async_))
+            current = statement.body
+        elif isinstance(statement, ast.If) and generators and not statement.orelse:
+            generators[-1].ifs.append(statement.test)
+            current = statement.body
+        else:
+            return _result(kind, statement, generators)
+
+
+def _continue_form(statements: List[ast.stmt]) -> List[ast.stmt]:
+    """``if a: continue`` before the rest is ``if not a:`` around it."""
+    first = statements[0] if statements else None
+    if (
+        isinstance(first, ast.If)
+        and len(first.body) == 1
+        and isinstance(first.body[0], ast.Continue)
+        and not first.orelse
+    ):
+        from depyf.lift.build import negate
+
+        return [ast.If(negate(first.test), statements[1:], [])]
+    raise Unstructured("a comprehension does more than one thing in its loop")
+
+
+def _result(kind: str, statement: ast.stmt, generators: List[ast.comprehension]) -> ast.expr:
+    if not generators:
+        raise Unstructured("a comprehension without a loop")
+    if kind == "<genexpr>":
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Yield):
+            element = statement.value.value
+            return ast.GeneratorExp(element if element is not None else ast.Constant(None), generators)
+    elif isinstance(statement, AccumulateStatement):
+        if statement.kind == "list" and kind == "<listcomp>":
+            return ast.ListComp(statement.element, generators)
+        if statement.kind == "set" and kind == "<setcomp>":
+            return ast.SetComp(statement.element, generators)
+        if statement.kind == "map" and kind == "<dictcomp>":
+            return ast.DictComp(statement.key, statement.element, generators)
+    raise Unstructured(f"the loop of a {kind} does not end in adding an element")
+
+
+def as_expression(body: List[ast.stmt]) -> ast.expr:
+    """The value of a lambda whose body is ``body``: returns in branches become a conditional expression."""
+    if len(body) == 1:
+        statement = body[0]
+        if isinstance(statement, ast.Return):
+            return statement.value if statement.value is not None else ast.Constant(None)
+        if isinstance(statement, ast.If) and statement.orelse:
+            return ast.IfExp(statement.test, as_expression(statement.body), as_expression(statement.orelse))
+    if body and isinstance(body[0], ast.If) and not body[0].orelse:
+        return ast.IfExp(body[0].test, as_expression(body[0].body), as_expression(body[1:]))
+    if len(body) == 2 and isinstance(body[0], ast.Expr) and _is_none(body[1]):
+        return body[0].value
+    raise Unstructured("a lambda holds statements")
+
+
+def _is_none(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Return) and isinstance(statement.value, ast.Constant) and statement.value.value is None

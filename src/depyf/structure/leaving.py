@@ -1,0 +1,43 @@
+"""Whether control can run off the end of a list of statements."""
+
+from __future__ import annotations
+
+import ast
+from typing import List
+
+
+def leaves(statements: List[ast.stmt]) -> bool:
+    """Whether the statements always end in return, raise, break or continue (False if that is not obvious)."""
+    if not statements:
+        return False
+    last = statements[-1]
+    if isinstance(last, (ast.Return, ast.Raise, ast.Break, ast.Continue)):
+        return True
+    if isinstance(last, ast.If):
+        return leaves(last.body) and leaves(last.orelse)
+    if isinstance(last, (ast.With, ast.AsyncWith)):
+        return False
+    if isinstance(last, ast.Try):
+        if leaves(last.finalbody):
+            return True
+        ends = leaves(last.orelse) if last.orelse else leaves(last.body)
+        return ends and all(leaves(handler.body) for handler in last.handlers)
+    if isinstance(last, ast.While):
+        return isinstance(last.test, ast.Constant) and last.test.value is True and not _breaks(last.body)
+    return False
+
+
+def _breaks(statements: List[ast.stmt]) -> bool:
+    for statement in statements:
+        if isinstance(statement, ast.Break):
+            return True
+        if isinstance(statement, (ast.For, ast.AsyncFor, ast.While)):
+            if _breaks(statement.orelse):
+                return True
+            continue
+        for field in ("body", "orelse", "finalbody"):
+            if _breaks(getattr(statement, field, None) or []):
+                return True
+        if any(_breaks(handler.body) for handler in getattr(statement, "handlers", ())):
+            return True
+    return False

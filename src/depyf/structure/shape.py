@@ -1,0 +1,173 @@
+"""Facts about a lifted graph that structuring needs: order, dominators, loops, what lies in which region."""
+
+from __future__ import annotations
+
+from typing import Dict, Iterator, List, Optional, Set, Tuple
+
+from depyf.flow.graph import FlowGraph, Region
+from depyf.lift.nodes import BindException, Goto, LiftedGraph, Node, PopException, Raise, Return, WithEnter, WithExit
+
+
+class Shape:
+    """Computed once; nothing here changes the graph.
+
+    Dominators: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm" (2001), with an edge from every guarded
+    node to its handler.
+    """
+
+    def __init__(self, lifted: LiftedGraph, flow: FlowGraph) -> None:
+        self.nodes, self.flow, self.entry = lifted.nodes, flow, lifted.entry
+        self._chains: Dict[Optional[Region], Tuple[Region, ...]] = {None: ()}
+        self.order = self._reverse_postorder()
+        self.index = {id: position for position, id in enumerate(self.order)}
+        self.predecessors: Dict[int, List[int]] = {id: [] for id in self.order}
+        for id in self.order:
+            for successor in self.nodes[id].successors():
+                self.predecessors[successor].append(id)
+        self.dominator = self._dominators()
+        self.children: Dict[int, List[int]] = {id: [] for id in self.order}
+        for id in self.order[1:]:
+            self.children[self.dominator[id]].append(id)
+        self._number_dominator_tree()
+        self.with_region = self._with_regions()
+        self.loops = self._loops()
+
+    # --- regions -----------------------------------------------------------------------------------------------------
+
+    def chain(self, region: Optional[Region]) -> Tuple[Region, ...]:
+        if region not in self._chains:
+            self._chains[region] = self.flow.chain(region)
+        return self._chains[region]
+
+    def regions_of(self, id: int) -> Tuple[Region, ...]:
+        """The regions that guard node ``id``, innermost first."""
+        return self.chain(self.nodes[id].region)
+
+    def exits_region(self, id: int, region: Region) -> bool:
+        """Whether node ``id`` is the mark that ends ``region`` on a normal way out."""
+        node = self.nodes[id]
+        if region in node.leaves:
+            return True
+        return any(
+            isinstance(mark, WithExit) and self.with_region.get(mark.origin) == region for mark in node.statements
+        )
+
+    def _with_regions(self) -> Dict[int, Region]:
+        result: Dict[int, Region] = {}
+        for id in self.order:
+            node = self.nodes[id]
+            if node.statements and isinstance(node.statements[-1], WithEnter) and isinstance(node.terminator, Goto):
+                region = self.nodes[node.terminator.target].region
+                if region is not None and region != node.region:
+                    result[node.statements[-1].origin] = region
+        return result
+
+    # --- order and dominance -----------------------------------------------------------------------------------------
+
+    def _out(self, id: int) -> Iterator[int]:
+        node = self.nodes[id]
+        if node.region is not None and node.region.entry in self.nodes:
+            yield node.region.entry
+        yield from reversed(node.successors())
+
+    def _reverse_postorder(self) -> List[int]:
+        seen = {self.entry}
+        postorder: List[int] = []
+        todo = [(self.entry, self._out(self.entry))]
+        while todo:
+            id, successors = todo[-1]
+            for successor in successors:
+                if successor not in seen:
+                    seen.add(successor)
+                    todo.append((successor, self._out(successor)))
+                    break
+            else:
+                postorder.append(id)
+                todo.pop()
+        postorder.reverse()
+        return postorder
+
+    def _dominators(self) -> Dict[int, int]:
+        sources: Dict[int, List[int]] = {id: list(self.predecessors[id]) for id in self.order}
+        for id in self.order:
+            region = self.nodes[id].region
+            if region is not None and region.entry in sources:
+                sources[region.entry].append(id)
+        dominator: Dict[int, int] = {self.entry: self.entry}
+        index = self.index
+        changed = True
+        while changed:
+            changed = False
+            for id in self.order[1:]:
+                best: Optional[int] = None
+                for source in sources[id]:
+                    if source not in dominator:
+                        continue
+                    if best is None:
+                        best = source
+                        continue
+                    other = source
+                    while best != other:
+                        while index[best] > index[other]:
+                            best = dominator[best]
+                        while index[other] > index[best]:
+                            other = dominator[other]
+                if best is not None and dominator.get(id) != best:
+                    dominator[id] = best
+                    changed = True
+        return dominator
+
+    def _number_dominator_tree(self) -> None:
+        self._enter: Dict[int, int] = {}
+        self._leave: Dict[int, int] = {}
+        clock = 0
+        todo: List[Tuple[int, bool]] = [(self.entry, False)]
+        while todo:
+            id, done = todo.pop()
+            clock += 1
+            if done:
+                self._leave[id] = clock
+                continue
+            self._enter[id] = clock
+            todo.append((id, True))
+            todo.extend((child, False) for child in self.children[id])
+
+    def dominates(self, one: int, two: int) -> bool:
+        return self._enter[one] <= self._enter[two] and self._leave[two] <= self._leave[one]
+
+    def forward_predecessors(self, id: int) -> List[int]:
+        return [source for source in self.predecessors[id] if self.index[source] < self.index[id]]
+
+    # --- loops -------------------------------------------------------------------------------------------------------
+
+    def _loops(self) -> Dict[int, Set[int]]:
+        """The natural loop of each header: what reaches a jump back to it without passing it."""
+        loops: Dict[int, Set[int]] = {}
+        for id in self.order:
+            for header in self.nodes[id].successors():
+                if self.index[header] <= self.index[id]:
+                    body = loops.setdefault(header, {header})
+                    todo = [id]
+                    while todo:
+                        member = todo.pop()
+                        if member not in body:
+                            body.add(member)
+                            todo.extend(self.predecessors[member])
+                            if any(region.entry == member for region in self._all_regions()):
+                                todo.extend(self._guarded(member))
+        return loops
+
+    def _all_regions(self) -> Set[Region]:
+        if not hasattr(self, "_regions"):
+            self._regions = {node.region for node in self.nodes.values() if node.region is not None}
+        return self._regions
+
+    def _guarded(self, entry: int) -> List[int]:
+        return [id for id in self.order if (region := self.nodes[id].region) is not None and region.entry == entry]
+
+    # --- small tails -------------------------------------------------------------------------------------------------
+
+    def is_copyable(self, id: int) -> bool:
+        """Whether node ``id`` may be written at every jump to it: it returns something that costs nothing."""
+        node = self.nodes[id]
+        return isinstance(node.terminator, Return) and not node.statements and node.silent and not node.leaves

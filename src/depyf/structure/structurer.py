@@ -1,0 +1,553 @@
+"""Nested statements from a lifted graph.
+
+Walks from the entry. Where control splits, the node that both ways come together at (a child in the dominator tree
+with several ways into it; Ramsey, "Beyond Relooper", ICFP 2022) follows the statement; loops and regions are opened
+where they are entered. A jump is what its target means at that place: nothing, ``break``, ``continue``, a copied
+``return``. Anything else has no structured form here, and ``Unstructured`` is raised.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+from typing import Any, Dict, List, Optional, Set, Tuple
+
+from depyf.flow.graph import FlowGraph, Region
+from depyf.lift import build
+from depyf.lift.nodes import (
+    Accumulate,
+    BindException,
+    Condition,
+    ExceptionTest,
+    Goto,
+    LiftedGraph,
+    Loop,
+    Node,
+    PopException,
+    Raise,
+    Reraise,
+    Return,
+    WithDecision,
+    WithEnter,
+    WithExit,
+)
+from depyf.structure.leaving import leaves
+from depyf.structure.shape import Shape
+
+
+class Unstructured(Exception):
+    """A jump has no structured form; says which."""
+
+
+class AccumulateStatement(ast.stmt):
+    """A comprehension adds an element; only inside comprehensions that are not expressions yet."""
+
+    _fields = ("key", "element")
+    kind: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where statements are being written: what runs next by itself, where ``break`` and ``continue`` go, which
+    regions and handlers are open, which of them were left on the way."""
+
+    follow: Optional[int] = None
+    continues: Optional[int] = None
+    breaks: Optional[int] = None
+    regions: Tuple[Region, ...] = ()
+    handlers: Tuple[int, ...] = ()
+    finalizer: Optional[int] = None
+
+    def known(self, target: Optional[int]) -> bool:
+        return target is not None and target in (self.follow, self.continues, self.breaks)
+
+
+def structure(lifted: LiftedGraph, flow: FlowGraph) -> List[ast.stmt]:
+    """The statements of a whole code object. Raises ``Unstructured``."""
+    return _Structurer(lifted, flow).run()
+
+
+class _Structurer:
+    def __init__(self, lifted: LiftedGraph, flow: FlowGraph) -> None:
+        self.shape = Shape(lifted, flow)
+        self.nodes, self.flow = lifted.nodes, flow
+        self.written: Set[int] = set()
+        self.open_loops: Set[int] = set()
+
+    def run(self) -> List[ast.stmt]:
+        end = next((id for id, node in self.nodes.items() if self._is_end(id, node)), None)
+        return self.sequence(self.shape.entry, Place(follow=end))
+
+    def _is_end(self, id: int, node: Node) -> bool:
+        block = self.flow.blocks.get(id)
+        return block is not None and block.implicit and isinstance(node.terminator, Return) and not node.statements
+
+    # --- straight on -------------------------------------------------------------------------------------------------
+
+    def sequence(self, start: Optional[int], place: Place) -> List[ast.stmt]:
+        """Statements from node ``start`` until control goes where ``place`` says."""
+        result: List[ast.stmt] = []
+        current = start
+        while current is not None:
+            jump = self._jump(current, place)
+            if jump is not None:
+                result.extend(jump)
+                break
+            if current in self.shape.loops and current not in self.open_loops and self._loop_is_next(current, place):
+                current = self._loop(current, place, result)
+                continue
+            region = self._opens(current, place)
+            if region is not None:
+                current = self._try(current, region, place, result)
+                continue
+            node = self.nodes[current]
+            self._check_place(node, place)
+            if current in self.written:
+                raise Unstructured(f"node {current} (offset {node.offset}) is reached a second time")
+            self.written.add(current)
+            place = self._statements(node, place, result)
+            current = self._terminate(node, place, result)
+        return result
+
+    def _jump(self, target: int, place: Place) -> Optional[List[ast.stmt]]:
+        """What a jump to ``target`` is at this place, if it is a statement or nothing."""
+        if target == place.follow:
+            return []
+        if target == place.continues:
+            return [ast.Continue()]
+        if target == place.breaks:
+            return [ast.Break()]
+        if self.shape.is_copyable(target):
+            term = self.nodes[target].terminator
+            assert isinstance(term, Return)
+            self.written.add(target)
+            return [_return(term)]
+        return None
+
+    def _check_place(self, node: Node, place: Place) -> None:
+        """Code must not move into a region that does not guard it, nor into a handler it does not run under."""
+        if node.silent:
+            return
+        guards = self.shape.chain(node.region)
+        for region in place.regions:
+            if region not in guards and not self.shape.exits_region(node.id, region):
+                raise Unstructured(f"node {node.id} (offset {node.offset}) lies outside of the region around it")
+        for handler in place.handlers:
+            if handler not in node.handling:
+                raise Unstructured(f"node {node.id} (offset {node.offset}) lies outside of the handler around it")
+
+    def _statements(self, node: Node, place: Place, result: List[ast.stmt]) -> Place:
+        """Write the statements of ``node``; the place behind them (marks end regions)."""
+        for region in node.leaves:
+            place = replace(place, regions=tuple(other for other in place.regions if other != region))
+        for statement in node.statements:
+            if isinstance(statement, ast.stmt):
+                result.append(statement)
+            elif isinstance(statement, WithExit):
+                left = self.shape.with_region.get(statement.origin)
+                place = replace(place, regions=tuple(other for other in place.regions if other != left))
+            elif isinstance(statement, PopException):
+                left_handler = statement.handler
+                place = replace(place, handlers=tuple(other for other in place.handlers if other != left_handler))
+            elif isinstance(statement, Accumulate):
+                add = AccumulateStatement()
+                add.kind, add.key, add.element = statement.kind, statement.key, statement.element
+                result.append(add)
+        return place
+
+    def _terminate(self, node: Node, place: Place, result: List[ast.stmt]) -> Optional[int]:
+        term = node.terminator
+        if isinstance(term, Goto):
+            if node.statements and isinstance(node.statements[-1], WithEnter):
+                return self._with(node, node.statements[-1], term.target, place, result)
+            return term.target
+        if isinstance(term, Condition):
+            return self._if(node, term, place, result)
+        if isinstance(term, Return):
+            result.append(_return(term))
+        elif isinstance(term, Raise):
+            result.append(term.statement)
+        elif isinstance(term, Reraise):
+            if term.value is not None:
+                raise Unstructured(f"node {node.id} raises a value that is not the handled exception")
+            if term.handler != place.finalizer:
+                result.append(ast.Raise())
+        elif isinstance(term, WithDecision):
+            raise Unstructured(f"node {node.id}: the end of a with statement stands outside of its handler")
+        elif isinstance(term, ExceptionTest):
+            raise Unstructured(f"node {node.id}: an exception is tested outside of an except clause")
+        else:
+            raise Unstructured(f"node {node.id}: a loop is entered in its middle")
+        return None
+
+    # --- if ----------------------------------------------------------------------------------------------------------
+
+    def _if(self, node: Node, term: Condition, place: Place, result: List[ast.stmt]) -> Optional[int]:
+        if term.keep:
+            raise Unstructured(f"node {node.id} keeps the value it tests")
+        merge = self._merge(node, place)
+        arms = place if merge is None else replace(place, follow=merge)
+        body = self.sequence(term.fall, arms)
+        if merge is None and leaves(body):
+            result.append(_if_statement(term.test, body, []))
+            return term.target
+        orelse = self.sequence(term.target, arms)
+        if not body and orelse and place.follow is not None and place.follow == place.continues and merge is None:
+            result.append(ast.If(term.test, [ast.Continue()], []))
+            result.extend(orelse)
+            return None
+        if leaves(body) and not (leaves(orelse) and merge is None):
+            result.append(_if_statement(term.test, body, []))
+            result.extend(orelse)
+        else:
+            result.append(_if_statement(term.test, body, orelse))
+        return merge
+
+    def _merge(self, node: Node, place: Place) -> Optional[int]:
+        """The node behind the statement that begins at ``node``: dominated by it and reached more than one way."""
+        best: Optional[int] = None
+        for child in self.shape.children[node.id]:
+            if place.known(child) or self.shape.is_copyable(child):
+                continue
+            if len(self.shape.forward_predecessors(child)) < 2:
+                continue
+            if best is None or self.shape.index[child] < self.shape.index[best]:
+                best = child
+        return best
+
+    # --- loops -------------------------------------------------------------------------------------------------------
+
+    def _loop_is_next(self, header: int, place: Place) -> bool:
+        """A loop that lies inside the region that begins with it is opened after the region."""
+        region = self._opens(header, place)
+        if region is None:
+            return True
+        return not all(region in self.shape.regions_of(id) for id in self.shape.loops[header])
+
+    def _loop(self, header: int, place: Place, result: List[ast.stmt]) -> Optional[int]:
+        node = self.nodes[header]
+        term = node.terminator
+        test, inside, out = self._loop_test(header, node)
+        members = self._with_inlined_exits(header, out, place)
+        after = self._after_loop(members, out, place)
+        self.open_loops.add(header)
+        inner = replace(place, follow=header, continues=header, breaks=after)
+        if isinstance(term, Loop):
+            self._check_place(node, place)
+            self.written.add(header)
+            body = self.sequence(term.body, inner)
+        elif test is not None:
+            self.written.add(header)
+            body = self.sequence(inside, inner)
+        else:
+            body = self._endless(header, inner)
+        self.open_loops.discard(header)
+        orelse: List[ast.stmt] = []
+        if out is not None and out != after and after is not None:
+            orelse = self.sequence(out, replace(place, follow=after))
+        elif out is not None and after is None:
+            after = out
+        result.append(_loop_statement(term, test, body, orelse))
+        return after
+
+    def _endless(self, header: int, inner: Place) -> List[ast.stmt]:
+        """``while True``: the header itself is the first thing in the body, so it must not count as a jump back."""
+        region = self._opens(header, inner)
+        if region is not None:
+            body: List[ast.stmt] = []
+            after = self._try(header, region, inner, body)
+            return body + (self.sequence(after, inner) if after is not None else [])
+        node = self.nodes[header]
+        self._check_place(node, inner)
+        self.written.add(header)
+        body = []
+        place = self._statements(node, inner, body)
+        following = self._terminate(node, place, body)
+        return body + (self.sequence(following, place) if following is not None else [])
+
+    def _loop_test(self, header: int, node: Node) -> Tuple[Optional[ast.expr], Optional[int], Optional[int]]:
+        """``(test, first node of the body, node behind the loop)``; no test for ``for`` and ``while True``."""
+        term, members = node.terminator, self.shape.loops[header]
+        if isinstance(term, Loop):
+            return None, term.body, term.exhausted
+        may_test = header in self.flow.copied_tests or not self.flow.code.copies_loop_tests
+        if isinstance(term, Condition) and not node.statements and not term.keep and may_test:
+            if term.fall in members and term.target not in members:
+                return term.test, term.fall, term.target
+            if term.target in members and term.fall not in members:
+                return build.negate(term.test), term.target, term.fall
+        return None, None, None
+
+    def _with_inlined_exits(self, header: int, out: Optional[int], place: Place) -> Set[int]:
+        """The loop with those nodes behind it that the compiler placed between its own: ``if x: ...; return``."""
+        members = set(self.shape.loops[header])
+        last = max(self.nodes[id].extent for id in members)
+        todo = [target for id in members for target in self.nodes[id].successors()]
+        while todo:
+            target = todo.pop()
+            if target in members or target == out or place.known(target) or self.shape.is_copyable(target):
+                continue
+            if not self.shape.dominates(header, target):
+                continue
+            if self.nodes[target].offset > last and not self._deeper(target, header):
+                continue
+            if any(source not in members for source in self.shape.forward_predecessors(target)):
+                continue
+            members.add(target)
+            todo.extend(self.nodes[target].successors())
+        return members
+
+    def _deeper(self, target: int, header: int) -> bool:
+        """Whether ``target`` lies in a region or handler that was opened inside of the loop."""
+        node, outer = self.nodes[target], self.nodes[header]
+        if any(handler not in outer.handling for handler in node.handling):
+            return True
+        return any(region not in self.shape.regions_of(header) for region in self.shape.regions_of(target))
+
+    def _after_loop(self, members: Set[int], out: Optional[int], place: Place) -> Optional[int]:
+        exits: List[int] = []
+        for id in members:
+            for target in self.nodes[id].successors():
+                if target not in members and target not in exits and target != out:
+                    if not self.shape.is_copyable(target) or target == place.follow:
+                        exits.append(target)
+        if out is not None and any(
+            out in self.nodes[id].successors() and not self._is_loop_exit(id, out) for id in members
+        ):
+            return out
+        if not exits:
+            return out
+        fresh = [target for target in exits if not place.known(target)]
+        return max(fresh or exits, key=lambda id: self.shape.index[id])
+
+    def _is_loop_exit(self, id: int, out: int) -> bool:
+        term = self.nodes[id].terminator
+        return id in self.shape.loops and (isinstance(term, Loop) and term.exhausted == out
+                                           or isinstance(term, Condition) and not self.nodes[id].statements
+                                           and out in (term.fall, term.target))
+
+    # --- regions -----------------------------------------------------------------------------------------------------
+
+    def _opens(self, id: int, place: Place) -> Optional[Region]:
+        """The outermost region around node ``id`` that is not open yet."""
+        if self.nodes[id].silent and not self.nodes[id].statements and not isinstance(self.nodes[id].terminator, Goto):
+            return None
+        for region in reversed(self.shape.regions_of(id)):
+            if region not in place.regions and region.entry not in place.handlers:
+                return region
+        return None
+
+    def _with(self, node: Node, enter: WithEnter, target: int, place: Place, result: List[ast.stmt]) -> Optional[int]:
+        region = self._opens(target, place)
+        if region is None:
+            raise Unstructured(f"node {node.id}: a with statement guards nothing")
+        handler = self.nodes[region.entry]
+        if not isinstance(handler.terminator, WithDecision):
+            raise Unstructured(f"node {region.entry} does not look like the handler of a with statement")
+        suppressed = self._behind_marks(handler.terminator.suppressed, region)
+        inside = self._inside(region)
+        exits = [self._behind_marks(exit, region) for exit in self._exits(inside, region)]
+        follow = self._choose_follow([*exits, suppressed], place)
+        self._write_handler_nodes(region)
+        inner = replace(place, follow=follow, regions=(*place.regions, region))
+        body = self.sequence(target, inner)
+        item = ast.withitem(enter.manager, enter.target)
+        kind = ast.AsyncWith if enter.async_ else ast.With
+        result.append(kind(items=[item], body=body or [ast.Pass()]))
+        return follow
+
+    def _write_handler_nodes(self, region: Region) -> None:
+        """The nodes of a ``with`` handler are not written: they come with the statement."""
+        todo = [region.entry]
+        seen: Set[int] = set()
+        while todo:
+            id = todo.pop()
+            if id in seen or region.entry not in self.nodes[id].handling:
+                continue
+            seen.add(id)
+            self.written.add(id)
+            todo.extend(self.nodes[id].successors())
+
+    def _behind_marks(self, id: int, region: Region) -> int:
+        """The first node at or behind ``id`` that is more than a mark that ends ``region``."""
+        seen: Set[int] = set()
+        while id not in seen:
+            seen.add(id)
+            node = self.nodes[id]
+            if not isinstance(node.terminator, Goto) or any(other != region for other in node.leaves):
+                break
+            if not all(self._ends(statement, region) for statement in node.statements):
+                break
+            if not node.statements and not node.silent:  # evaluates what a loop runs over
+                break
+            id = node.terminator.target
+        return id
+
+    def _ends(self, statement: Any, region: Region) -> bool:
+        if isinstance(statement, WithExit):
+            return self.shape.with_region.get(statement.origin) == region
+        if isinstance(statement, PopException):
+            return statement.handler == region.entry
+        return isinstance(statement, BindException) and statement.handler == region.entry
+
+    def _inside(self, region: Region) -> Set[int]:
+        """The nodes that ``region`` guards, and the marks that end it."""
+        members = {id for id in self.shape.order if region in self.shape.regions_of(id)}
+        marks = {
+            target
+            for id in members
+            for target in self.nodes[id].successors()
+            if target not in members and self.shape.exits_region(target, region)
+        }
+        return members | marks
+
+    def _exits(self, members: Set[int], region: Region) -> List[int]:
+        exits: List[int] = []
+        for id in self.shape.order:
+            if id in members:
+                for target in self.nodes[id].successors():
+                    if target not in members and target not in exits:
+                        exits.append(target)
+        return exits
+
+    def _choose_follow(self, targets: List[int], place: Place) -> Optional[int]:
+        """Where control goes behind a statement whose ways out are ``targets``."""
+        open_: List[int] = []
+        for target in targets:
+            if target in open_ or self.shape.is_copyable(target) and target != place.follow:
+                continue
+            if target in (place.continues, place.breaks) and target != place.follow:
+                continue
+            open_.append(target)
+        fresh = [target for target in open_ if target != place.follow and not self._leaves_alone(target)]
+        if fresh:
+            return max(fresh, key=lambda id: self.shape.index[id]) if len(fresh) > 1 else fresh[0]
+        if place.follow in open_:
+            return place.follow
+        rest = [target for target in open_ if target != place.follow]
+        return rest[0] if rest else place.follow
+
+    def _leaves_alone(self, target: int) -> bool:
+        node = self.nodes[target]
+        return node.silent and isinstance(node.terminator, Return)
+
+    def _try(self, start: int, region: Region, place: Place, result: List[ast.stmt]) -> Optional[int]:
+        handler = self.nodes[region.entry]
+        inside = self._inside(region)
+        body_exits = [self._behind_marks(exit, region) for exit in self._exits(inside, region)]
+        if region in self.flow.finally_regions:
+            follow = self._choose_follow(body_exits, place)
+            body = self.sequence(start, replace(place, follow=follow, regions=(*place.regions, region)))
+            final = self.sequence(
+                region.entry,
+                replace(place, follow=None, handlers=(*place.handlers, region.entry), finalizer=region.entry),
+            )
+            result.append(_try_finally(body, final))
+            return follow
+        if isinstance(handler.terminator, WithDecision):
+            raise Unstructured(f"node {start}: the body of a with statement is entered from elsewhere")
+        handler_exits = self._handler_exits(region)
+        follow, orelse_entry = self._after_try(body_exits, handler_exits, place)
+        body_follow = orelse_entry if orelse_entry is not None else follow
+        body = self.sequence(start, replace(place, follow=body_follow, regions=(*place.regions, region)))
+        clauses = self._clauses(region, replace(place, follow=follow, handlers=(*place.handlers, region.entry)))
+        orelse = self.sequence(orelse_entry, replace(place, follow=follow)) if orelse_entry is not None else []
+        result.append(ast.Try(body=body or [ast.Pass()], handlers=clauses, orelse=orelse, finalbody=[]))
+        return follow
+
+    def _handler_exits(self, region: Region) -> List[int]:
+        members = {id for id in self.shape.order if region.entry in self.nodes[id].handling}
+        return [self._behind_marks(exit, region) for exit in self._exits(members, region)]
+
+    def _after_try(
+        self, body_exits: List[int], handler_exits: List[int], place: Place
+    ) -> Tuple[Optional[int], Optional[int]]:
+        """``(where control goes behind the statement, first node of the else clause)``."""
+        normal = self._choose_follow(body_exits, place) if self._open(body_exits, place) else None
+        handled = self._choose_follow(handler_exits, place) if self._open(handler_exits, place) else None
+        if normal is None and handled is None:
+            return place.follow, None
+        if handled is None or normal is None or normal == handled:
+            return (normal if normal is not None else handled), None
+        if handled == place.follow and place.follow == place.continues:
+            return normal, None
+        if handled == place.follow or self.shape.index[handled] > self.shape.index[normal]:
+            if normal == place.follow:
+                return handled, None
+            return handled, normal
+        return normal, None
+
+    def _open(self, targets: List[int], place: Place) -> List[int]:
+        return [
+            target
+            for target in targets
+            if target == place.follow
+            or not self.shape.is_copyable(target)
+            and not self._leaves_alone(target)
+            and target not in (place.continues, place.breaks)
+        ]
+
+    def _clauses(self, region: Region, place: Place) -> List[ast.ExceptHandler]:
+        clauses: List[ast.ExceptHandler] = []
+        current = region.entry
+        while True:
+            node = self.nodes[current]
+            term = node.terminator
+            first = node.statements[0] if node.statements else None
+            if isinstance(first, BindException) and first.target is None:
+                clauses.append(ast.ExceptHandler(None, None, self._clause_body(current, place)))
+                return clauses
+            if isinstance(term, Reraise) and not node.statements and clauses:
+                self.written.add(current)
+                return clauses
+            if isinstance(term, ExceptionTest) and not node.statements and term.handler == region.entry:
+                self.written.add(current)
+                bind = self.nodes[term.match].statements[:1]
+                name = None
+                if bind and isinstance(bind[0], BindException) and isinstance(bind[0].target, ast.Name):
+                    name = bind[0].target.id
+                elif not bind or not isinstance(bind[0], BindException) or bind[0].target is not None:
+                    raise Unstructured(f"node {term.match} does not begin an except clause")
+                clauses.append(ast.ExceptHandler(term.type, name, self._clause_body(term.match, place)))
+                current = term.other
+                continue
+            body = self.sequence(current, replace(place, finalizer=None))
+            clauses.append(ast.ExceptHandler(None, None, body))
+            return clauses
+
+    def _clause_body(self, start: int, place: Place) -> List[ast.stmt]:
+        return self.sequence(start, place) or [ast.Pass()]
+
+
+def _return(term: Return) -> ast.Return:
+    return ast.Return(term.value)
+
+
+def _if_statement(test: ast.expr, body: List[ast.stmt], orelse: List[ast.stmt]) -> ast.stmt:
+    if not orelse and len(body) == 1 and isinstance(body[0], ast.Raise) and body[0].cause is None:
+        raised = body[0].exc
+        if isinstance(raised, build.Special):
+            return ast.Assert(build.negate(test), None)
+        if isinstance(raised, ast.Call) and isinstance(raised.func, build.Special) and len(raised.args) == 1:
+            return ast.Assert(build.negate(test), raised.args[0])
+    if not body and orelse:
+        return ast.If(build.negate(test), orelse, [])
+    return ast.If(test, body or [ast.Pass()], orelse)
+
+
+def _loop_statement(term: Any, test: Optional[ast.expr], body: List[ast.stmt], orelse: List[ast.stmt]) -> ast.stmt:
+    body = body or [ast.Pass()]
+    if isinstance(term, Loop):
+        assert term.iterable is not None and term.target is not None
+        kind = ast.AsyncFor if term.async_ else ast.For
+        return kind(target=term.target, iter=term.iterable, body=body, orelse=orelse)
+    return ast.While(test if test is not None else ast.Constant(True), body, orelse)
+
+
+def _try_finally(body: List[ast.stmt], final: List[ast.stmt]) -> ast.stmt:
+    """``try`` inside ``try``/``finally`` is one statement."""
+    final = final or [ast.Pass()]
+    if len(body) == 1 and isinstance(body[0], ast.Try) and not body[0].finalbody:
+        inner = body[0]
+        return ast.Try(inner.body, inner.handlers, inner.orelse, final)
+    return ast.Try(body or [ast.Pass()], [], [], final)
