@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import enum
 import importlib
 import json
 import re
@@ -212,12 +213,22 @@ def _as_it_stands(check: Check, code: str, naming: Naming) -> Optional[str]:
 
 def _equals(check: Check, code: str, naming: Naming) -> Optional[str]:
     reference, separator, shown = code.partition(" == ")
+    member = _enum_member(check.value_type, shown)
+    if separator and member is not None:
+        return f"___check_obj_id({reference}, {naming.id_of(f'{type(member).__qualname__}.{member.name}', id(member))})"
     found, value = literal_value(shown)
     if not separator or not found:
         return None
     if check.value_type is not None and type(value) is not check.value_type:
         return None
     return f"___equals({reference}, {shown})"
+
+
+def _enum_member(cls: Optional[type], shown: str) -> Optional[enum.Enum]:
+    """The member that is shown as ``shown``, if only that object is equal to it."""
+    if cls is None or not issubclass(cls, enum.Enum) or cls.__eq__ is not object.__eq__:
+        return None
+    return next((member for member in cls if repr(member) == shown), None)
 
 
 def _identity_with(constant: str) -> Callable[[Check, str, Naming], Optional[str]]:

@@ -1,0 +1,133 @@
+"""The guard functions of depyf decide as PyTorch does, for every kind of guarded value."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from typing import Any, ContextManager, Iterator, List, Tuple
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from depyf.dynamo import compat  # noqa: E402
+from depyf.dynamo.guards import EntryGuards, frame_locals, header  # noqa: E402
+from depyf.dynamo.guards_live import register  # noqa: E402
+from depyf.dynamo.guards_text import Naming  # noqa: E402
+from depyf.dynamo.guards_tree import DICT_MANAGER  # noqa: E402
+from depyf.dynamo.names import StableNames  # noqa: E402
+
+sys.path.insert(0, str(Path(__file__).parent))
+from guarded_inputs import CASES, GuardCase  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture(autouse=True)
+def _fresh_dynamo() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def compiled_case(case: GuardCase) -> Tuple[Any, Any, EntryGuards]:
+    """The compiled function, its cache entry for the case's own arguments, and our rendering of its guards."""
+    compiled = torch.compile(case.function, backend=case.backend, dynamic=case.dynamic)
+    with case.compile_under(), torch._dynamo.config.patch(case.config):
+        compiled(*case.arguments())
+    entries = compat.cache_entries(case.function.__code__)
+    assert len(entries) == 1
+    entry = entries[0]
+    return compiled, entry, EntryGuards.of(entry.guard_manager, "__guard_0", Naming(StableNames().text))
+
+
+def attempts(case: GuardCase) -> Iterator[Tuple[str, Any, ContextManager[Any]]]:
+    """What to call with, and under which context; the first is what was compiled for."""
+    yield "compiled for", case.arguments, case.compile_under()
+    for index, arguments in enumerate(case.others):
+        yield f"arguments {index}", arguments, case.compile_under()
+    for index, context in enumerate(case.contexts):
+        yield f"context {index}", case.arguments, context()
+
+
+def imported(guards: EntryGuards, folder: Path) -> Any:
+    """The guard function from a file that was written and imported."""
+    path = folder / "guards_of_case.py"
+    path.write_text(f"{header([guards])}\n{guards.source()}", encoding="utf-8")
+    register(str(path), guards.table())
+    spec = importlib.util.spec_from_file_location("guards_of_case", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, guards.name)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_guard_function_decides_as_pytorch(name: str, tmp_path: Path) -> None:
+    case = CASES[name]()
+    _, entry, guards = compiled_case(case)
+    from_file = imported(guards, tmp_path)
+    decisions: List[bool] = []
+    for what, arguments, context in attempts(case):
+        with context:
+            _, values = frame_locals(case.function, arguments(), {})
+            expected = entry.guard_manager.root.check(values)
+            failing = [line.expression for line in guards.failing(values)]
+            assert guards.evaluate(values) == expected, f"{what}: PyTorch says {expected}; failing: {failing}"
+            assert (failing == []) == expected, what
+            assert from_file(values, case.function.__globals__) == expected, f"{what}: the file's function differs"
+        decisions.append(expected)
+    assert decisions[0] is True
+    assert False in decisions, "the case has nothing that does not match"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_guard_function_foretells_a_recompilation(name: str) -> None:
+    case = CASES[name]()
+    compiled, _, guards = compiled_case(case)
+    for what, arguments, context in attempts(case):
+        with context:
+            values = arguments()
+            hit = guards.evaluate(frame_locals(case.function, values, {})[1])
+            assert runs_without_compiling(compiled, values) == hit, what
+
+
+def runs_without_compiling(compiled: Any, values: Any) -> bool:
+    with torch.compiler.set_stance("fail_on_recompile"), contextlib.suppress(TypeError, AttributeError):
+        try:
+            compiled(*values)
+        except RuntimeError as error:
+            if "recompile" in str(error):
+                return False
+            raise
+    return True
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_guard_of_common_values_is_plain_python(name: str) -> None:
+    _, _, guards = compiled_case(CASES[name]())
+    live = {(line.kind, line.source) for line in guards.lines if line.live}
+    assert {kind for kind, _ in live} <= LIVE_KINDS.get(name, {DICT_MANAGER})
+
+
+LIVE_KINDS = {
+    # A class as a dict key: its text does not say which of several classes of that name.
+    "dict_with_odd_keys": {"EQUALS_MATCH"},
+    # The subclass makes the checker up, or it compares values that have no literal.
+    "traceable_subclasses": {"LAMBDA_GUARD"},
+    "nested_tensors": {"LAMBDA_GUARD"},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_text_holds_no_id_or_address(name: str) -> None:
+    _, _, guards = compiled_case(CASES[name]())
+    assert re.findall(r"0x[0-9a-f]{6,}|\d{9,}", guards.source()) == []
+
+
+def test_there_are_enough_kinds() -> None:
+    assert len(CASES) >= 50
