@@ -123,12 +123,17 @@ def _no_longer_in_place(node: ast.AST) -> bool:
     return False
 
 
+def _calls(statement: ast.stmt) -> bool:
+    """Whether it is a simple statement with a call, so that it can't be missing or moved unnoticed."""
+    return isinstance(statement, STATEMENTS) and any(isinstance(inner, ast.Call) for inner in ast.walk(statement))
+
+
 def _drop_statement(node: ast.AST) -> bool:
     body = getattr(node, "body", None)
     if not isinstance(node, ast.stmt) or not isinstance(body, list):
         return False
     for index, statement in enumerate(body):
-        if isinstance(statement, STATEMENTS) and any(isinstance(inner, ast.Call) for inner in ast.walk(statement)):
+        if _calls(statement):
             body[index] = ast.Pass()
             return True
     return False
@@ -140,10 +145,9 @@ def _swap_statements(node: ast.AST) -> bool:
         return False
     for index in range(len(body) - 1):
         pair = body[index : index + 2]
-        if all(isinstance(item, STATEMENTS) and any(isinstance(x, ast.Call) for x in ast.walk(item)) for item in pair):
-            if ast.dump(pair[0]) != ast.dump(pair[1]):
-                body[index], body[index + 1] = pair[1], pair[0]
-                return True
+        if all(_calls(item) for item in pair) and ast.dump(pair[0]) != ast.dump(pair[1]):
+            body[index], body[index + 1] = pair[1], pair[0]
+            return True
     return False
 
 

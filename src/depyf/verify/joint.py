@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from types import CodeType
-from typing import Callable, Dict, Iterator, List, Optional, Set, Tuple
+from typing import Callable, Dict, Hashable, Iterator, List, Mapping, Optional, Set, Tuple
 
 from depyf.verify.comparison import Comparison
 from depyf.verify.machine import Machine
@@ -22,14 +22,16 @@ class Joint:
 
     ``facts`` are the truths that the path has tested, ``path`` tells paths apart, ``onesided`` are the values that one
     side keeps alive and the other does not. ``doubtful``: it is not certain that the path can be taken at all.
+    ``origin`` is the meeting place that it comes from, if there was no event since.
     """
 
-    __slots__ = ("doubtful", "facts", "left", "onesided", "path", "right")
+    __slots__ = ("doubtful", "facts", "left", "onesided", "origin", "path", "right")
 
     def __init__(self, left: Side, right: Side, onesided: Set[Value], facts: Dict[Value, Value]) -> None:
         self.left, self.right, self.onesided, self.facts = left, right, onesided, facts
         self.path = next(_paths)
         self.doubtful = False
+        self.origin: Optional[Hashable] = None
 
     @classmethod
     def start(cls, original: Program, candidate: Program) -> Joint:
@@ -40,6 +42,7 @@ class Joint:
         onesided = self.onesided.copy()
         other = Joint(self.left.clone(onesided), self.right.clone(onesided), onesided, self.facts.copy())
         other.doubtful = self.doubtful
+        other.origin = self.origin
         return other
 
     def renew(self) -> None:
@@ -53,10 +56,11 @@ class Joint:
 class Matcher:
     """Decides whether values of both sides correspond; fresh objects do if their structure does, one to one."""
 
-    def __init__(self, joint: Joint, machine: Machine, compare_codes: CompareCodes) -> None:
+    def __init__(self, joint: Joint, machine: Machine, compare_codes: CompareCodes, renamed: Mapping[str, str]) -> None:
         self._left, self._right = joint.sides()
         self._machine = machine
         self._compare_codes = compare_codes
+        self._renamed = renamed
         self._pairs: Dict[Ref, Ref] = {}
         self._taken: Set[Ref] = set()
         self.nested: Optional[Comparison] = None
@@ -93,23 +97,29 @@ class Matcher:
             return False
         self._pairs[left] = right
         self._taken.add(right)
-        if one.kind == "function" and self._same_functions(one, other):
-            return True
+        if one.kind == "function" and isinstance(one.detail, int) and one.detail & 8:
+            return self._same_closures(one, other)
         return all(self.same(mine, theirs) for mine, theirs in zip(one.items, other.items))
 
-    def _same_functions(self, one: Fresh, other: Fresh) -> bool:
-        """Functions whose closures list their cells in different orders, as renamed variables may make it."""
-        flags = one.detail
-        if not isinstance(flags, int) or not flags & 8:
+    def _same_closures(self, one: Fresh, other: Fresh) -> bool:
+        """Functions with closures: each free variable has the same cell, in whatever order (renaming may change it)."""
+        if not all(self.same(mine, theirs) for mine, theirs in zip(one.items[:-1], other.items[:-1])):
             return False
-        mine, theirs = self._closure(self._left, one), self._closure(self._right, other)
-        if mine is None or theirs is None or set(mine) != set(theirs):
-            return False
-        return all(self.same(a, b) for a, b in zip(one.items[:-1], other.items[:-1]))
+        my_names, their_names = self._free_variables(one, {}), self._free_variables(other, self._renamed)
+        mine, theirs = one.items[-1], other.items[-1]
+        if isinstance(mine, Ref) and isinstance(theirs, Ref):
+            my_cells, their_cells = self._left.heap[mine].items, self._right.heap[theirs].items
+            by_name = dict(zip(their_names, their_cells))
+            return len(my_names) == len(my_cells) == len(by_name) == len(their_cells) and all(
+                name in by_name and self.same(cell, by_name[name]) for name, cell in zip(my_names, my_cells)
+            )
+        return my_names == their_names and self.same(mine, theirs)
 
-    def _closure(self, side: Side, function: Fresh) -> Optional[Tuple[Value, ...]]:
-        cells = function.items[-1]
-        return side.heap[cells].items if isinstance(cells, Ref) and side.heap[cells].kind == "tuple" else None
+    def _free_variables(self, function: Fresh, renamed: Mapping[str, str]) -> Tuple[str, ...]:
+        code = function.items[0]
+        if not isinstance(code, Const) or not isinstance(code.value, CodeType):
+            return ()
+        return tuple(renamed.get(name, name) for name in code.value.co_freevars)
 
     def escape(self, where: int, *, loose: bool = False) -> None:
         """The pairs found so far are known to others from now on: give each a symbol of its own."""

@@ -6,13 +6,14 @@ or ``MOVED`` (it has set the position), or it changes nothing and returns the st
 
 from __future__ import annotations
 
-from typing import AbstractSet, Callable, Dict, Optional, Set, Tuple, Union
+from typing import AbstractSet, Callable, Dict, List, Optional, Set, Tuple, Union
 
 from depyf.normal.ops import Instr, Op
 from depyf.verify import containers
 from depyf.verify.comparison import Finding, MismatchError
 from depyf.verify.constants import FOLDABLE
 from depyf.verify.events import EVENTS
+from depyf.verify.program import Program
 from depyf.verify.side import GONE, Fresh, Side
 from depyf.verify.stops import Event, Exit, Split, Stop
 from depyf.verify.values import NULL, OUTER, Const, Maybe, Prev, Ref, Term, Value, Values, known_truth
@@ -26,6 +27,9 @@ MOVED = Moved()
 Answer = Union[None, Moved, Stop]
 Rule = Callable[["Machine", Side, Instr], Answer]
 
+SILENT_EFFORT = 50
+"""How many operations for each one in the program a side may execute without a stop."""
+
 
 class Machine:
     """What running needs besides the side: the value tables, and what the current path knows (``facts``)."""
@@ -36,6 +40,7 @@ class Machine:
         self.stable_globals = stable_globals
         self.facts: Dict[Value, Value] = {}
         self.steps = 0
+        self._rules: Dict[Program, List[Rule]] = {}
 
     def resolve(self, value: Value) -> Value:
         """``value`` as the current path knows it."""
@@ -48,7 +53,11 @@ class Machine:
 
     def run(self, side: Side) -> Stop:
         """Execute silent operations; the stop at which the side now stands."""
-        ops, joins = side.program.ops, side.program.joins
+        program = side.program
+        ops, joins = program.ops, program.joins
+        rules = self._rules.get(program)
+        if rules is None:
+            rules = self._rules[program] = [RULES.get(instr.op) or EVENTS[instr.op] for instr in ops]
         patience = self.steps + 2 * len(ops) + 100
         seen: Set[Tuple[object, ...]] = set()
         while True:
@@ -57,18 +66,18 @@ class Machine:
                 return Exit("raise", side.leaving)
             instr = ops[position]
             self.steps += 1
-            rule = RULES.get(instr.op)
-            answer = EVENTS[instr.op](self, side, instr) if rule is None else rule(self, side, instr)
+            answer = rules[position](self, side, instr)
             if answer is None:
                 side.position = position + 1
             elif not isinstance(answer, Moved):
                 return answer
+            side.moved = True
             if side.position in joins:
                 side.crossed = True
                 if self.steps > patience:
                     if self._was_here(side, seen):
                         return Exit("diverge", NULL)
-                    if self.steps > patience + 50 * len(ops) + 1000:
+                    if self.steps > patience + SILENT_EFFORT * len(ops) + 1000:
                         raise MismatchError(Finding.UNVERIFIED, f"it loops silently at offset {instr.offset}")
 
     def _was_here(self, side: Side, seen: Set[Tuple[object, ...]]) -> bool:

@@ -12,7 +12,7 @@ from typing import Dict, FrozenSet, List, Optional, Set, Tuple
 from depyf.verify.comparison import Finding, MismatchError
 from depyf.verify.joint import Joint, Matcher, refs
 from depyf.verify.machine import Machine
-from depyf.verify.side import Fresh, Side
+from depyf.verify.side import GONE, Fresh, Side
 from depyf.verify.values import Const, Marker, Maybe, Prev, Ref, Sym, Term, Value
 
 
@@ -107,6 +107,8 @@ class _Parts:
         side.handled = self.handled
         side.hold(self.handled)
         side.leaving = self.leaving
+        if side.position == GONE:
+            side.hold(self.leaving)
         return side
 
 

@@ -9,6 +9,7 @@ what happens where paths meet.
 from __future__ import annotations
 
 import heapq
+import itertools
 from typing import Dict, FrozenSet, Hashable, List, Mapping, Optional, Set, Tuple
 
 from depyf.normal.ops import Handler
@@ -18,6 +19,7 @@ from depyf.verify.joint import CompareCodes, Joint, Matcher
 from depyf.verify.machine import Machine
 from depyf.verify.merge import join, settle
 from depyf.verify.program import Program, live_flags
+from depyf.verify.progress import Progress
 from depyf.verify.reasons import different_event, lifetimes, local_differs, offsets_of, operand_differs, where
 from depyf.verify.settings import Settings
 from depyf.verify.side import GONE, Fresh, Side
@@ -45,6 +47,7 @@ class Product:
         settings: Settings,
     ) -> None:
         self._compare_codes = compare_codes
+        self._renamed = settings.renamed
         self._programs = (original, candidate)
         values = Values()
         counted_globals = original.changes_globals or candidate.changes_globals
@@ -64,6 +67,8 @@ class Product:
         self._nodes: Dict[Key, Joint] = {}
         self._variants: Dict[Tuple[int, int], Set[Key]] = {}
         self._queue: List[Tuple[int, int, int, Key]] = []
+        self._progress = Progress()
+        self._tickets = itertools.count()
         self._queued: Set[Key] = set()
         self._raised: Set[Key] = set()
         self._pairs: Set[OffsetPair] = set()
@@ -71,14 +76,25 @@ class Product:
         self._doubt = f"locals: the candidate has no {', '.join(sorted(missing))}" if missing else None
 
     def prove(self) -> Set[OffsetPair]:
-        self._explore(self._start)
-        while self._queue:
-            key = heapq.heappop(self._queue)[-1]
-            self._queued.discard(key)
-            self._explore(self._nodes[key].clone())
+        try:
+            self._explore(self._start)
+            while self._queue:
+                key = heapq.heappop(self._queue)[-1]
+                self._queued.discard(key)
+                self._explore(self._resumed(key))
+        except IndexError:
+            raise MismatchError(Finding.UNVERIFIED, "malformed bytecode: the stack underflows") from None
+        if self._progress.waits_for_ever():
+            raise MismatchError(Finding.UNVERIFIED, "one side may loop silently for ever while the other goes on")
         if self._doubt is not None:
             raise MismatchError(Finding.UNVERIFIED, self._doubt)
         return self._pairs
+
+    def _resumed(self, key: Key) -> Joint:
+        joint = self._nodes[key].clone()
+        joint.origin = key
+        joint.left.moved = joint.right.moved = False
+        return joint
 
     def _explore(self, start: Joint) -> None:
         todo = [start]
@@ -94,6 +110,8 @@ class Product:
         machine.facts = joint.facts
         left, right = joint.sides()
         mine, theirs = machine.run(left), machine.run(right)
+        if isinstance(mine, Exit) and isinstance(theirs, Exit) and mine.kind == theirs.kind == "diverge":
+            return False
         if left.crossed or right.crossed:
             left.crossed = right.crossed = False
             self._arrive(joint)
@@ -124,6 +142,9 @@ class Product:
         matcher = self._matcher(joint)
         if not matcher.same(mine.value, theirs.value):
             raise operand_differs(joint, matcher, mine, theirs, mine.value, theirs.value)
+        self._check_handled(joint)
+        if mine.kind == "raise":  # the traceback holds the frame, so that its variables live on
+            self._check_locals(joint, matcher)
         self._pair(joint)
 
     # --- events
@@ -135,12 +156,11 @@ class Product:
         for one, other in zip(mine.operands, theirs.operands):
             if one is not other and not matcher.same(one, other):
                 raise operand_differs(joint, matcher, mine, theirs, one, other)
+        self._check_handled(joint)
         left, right = joint.sides()
-        if left.handled is not right.handled:
-            raise MismatchError(Finding.UNVERIFIED, f"different exceptions are being handled {where(joint)}")
+        self._check_lifetimes(joint)
         self._check_locals(joint, matcher)
-        if joint.onesided and self._doubt is None:
-            self._doubt = lifetimes(joint, where(joint))
+        joint.origin = None
         offsets = self._pair(joint)
         left.drop(mine.pops)
         right.drop(theirs.pops)
@@ -173,6 +193,16 @@ class Product:
                 side.position += 1
                 if side.position in side.program.joins:
                     side.crossed = True
+
+    def _check_handled(self, joint: Joint) -> None:
+        """``sys.exc_info`` and the context of new exceptions."""
+        if joint.left.handled is not joint.right.handled:
+            raise MismatchError(Finding.UNVERIFIED, f"different exceptions are being handled {where(joint)}")
+
+    def _check_lifetimes(self, joint: Joint) -> None:
+        """What the frames keep alive."""
+        if joint.onesided and self._doubt is None:
+            self._doubt = lifetimes(joint, where(joint))
 
     def _check_locals(self, joint: Joint, matcher: Matcher) -> None:
         """Variables of both programs that changed since the last event: others can see them now."""
@@ -227,6 +257,8 @@ class Product:
         if key not in variants and len(variants) >= VARIANTS:
             key = place
         variants.add(key)
+        if joint.origin is not None:
+            self._progress.step(joint.origin, key, (left.moved, right.moved))
         stored = self._nodes.get(key)
         if stored is not None:
             joined = join(stored, joint)
@@ -236,12 +268,12 @@ class Product:
         self._nodes[key] = joint
         if key not in self._queued:
             self._queued.add(key)
-            heapq.heappush(self._queue, (*place, len(self._nodes), key))
+            heapq.heappush(self._queue, (*place, next(self._tickets), key))
 
     # --- small helpers
 
     def _matcher(self, joint: Joint) -> Matcher:
-        return Matcher(joint, self._machine, self._compare_codes)
+        return Matcher(joint, self._machine, self._compare_codes, self._renamed)
 
     def _pair(self, joint: Joint) -> OffsetPair:
         left, right = offsets = offsets_of(joint)

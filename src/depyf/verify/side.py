@@ -31,11 +31,15 @@ class Fresh(NamedTuple):
 
 
 class Side:
-    """The state of one side. ``position`` indexes ``program.ops``; ``version`` changes with locals and heap."""
+    """The state of one side. ``position`` indexes ``program.ops``; ``version`` changes with locals and heap.
+
+    ``crossed``: it has come to a place that can be reached in several ways; ``moved``: it has done anything silently.
+    Both since they were reset last.
+    """
 
     __slots__ = (
-        "counts", "crossed", "handled", "heap", "leaving", "locals", "onesided", "position", "program", "stack",
-        "stored", "version",
+        "counts", "crossed", "handled", "heap", "leaving", "locals", "moved", "onesided", "position", "program",
+        "stack", "stored", "version",
     )  # fmt: skip
 
     def __init__(self, program: Program, onesided: Set[Value]) -> None:
@@ -49,6 +53,7 @@ class Side:
         self.handled: Value = OUTER
         self.leaving: Value = OUTER
         self.crossed = False
+        self.moved = False
         self.stored: Dict[str, int] = {}
         self.version = next(_clock)
 
@@ -64,6 +69,7 @@ class Side:
         other.handled = self.handled
         other.leaving = self.leaving
         other.crossed = self.crossed
+        other.moved = self.moved
         other.stored = self.stored.copy()
         other.version = self.version
         return other
@@ -200,6 +206,8 @@ class Side:
             self.leaving = exception
             self.position = GONE
             return
+        if len(self.stack) < handler.depth:
+            raise IndexError("a handler wants more values than there are")
         self.cut(handler.depth)
         if handler.lasti:
             self.push(LASTI)

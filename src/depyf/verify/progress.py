@@ -1,0 +1,47 @@
+"""No side may wait for ever: a proof by coinduction must not go round in circles while only one side moves.
+
+Between two meeting places without an event in between, one side may have moved and the other not. A cycle of such steps
+in which one side never moves would let a function that loops silently for ever pass for one that goes on.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Hashable, List, Set, Tuple
+
+Place = Hashable
+
+
+class Progress:
+    """The silent steps between meeting places, apart for those in which the left or the right side stood still."""
+
+    def __init__(self) -> None:
+        self._idle: Tuple[Dict[Place, Set[Place]], Dict[Place, Set[Place]]] = ({}, {})
+
+    def step(self, start: Place, end: Place, moved: Tuple[bool, bool]) -> None:
+        """No event happened from ``start`` to ``end``; ``moved`` says which sides moved."""
+        for graph, has_moved in zip(self._idle, moved):
+            if not has_moved:
+                graph.setdefault(start, set()).add(end)
+
+    def waits_for_ever(self) -> bool:
+        """Whether there is a cycle in which one side stands still."""
+        return any(_has_cycle(graph) for graph in self._idle)
+
+
+def _has_cycle(graph: Dict[Place, Set[Place]]) -> bool:
+    done: Set[Place] = set()
+    for root in graph:
+        open_places: Set[Place] = set()
+        todo: List[Tuple[Place, bool]] = [(root, False)]
+        while todo:
+            place, leaving = todo.pop()
+            if leaving:
+                open_places.discard(place)
+                done.add(place)
+            elif place in open_places:
+                return True
+            elif place not in done:
+                open_places.add(place)
+                todo.append((place, True))
+                todo.extend((after, False) for after in graph.get(place, ()))
+    return False
