@@ -110,9 +110,9 @@ def _relocate_onto(session: Session, file: GraphFile, modules: List[Any]) -> Non
     candidates = [module for module in modules if any(_is_outline_of(module, each) for each in printed)]
     left = _not_relocated(candidates, file)
     whole = [module for module in left if _is_outline_of(module, printed[0])]
-    if not whole:
+    if not whole or file.stage is Stage.CAPTURED:
         return
-    # Same graph, other bytecode: boxed arguments. Its own text is what runs, so that becomes the file.
+    # Same graph, other bytecode: AOTAutograd's backends box the arguments. What runs becomes the file.
     readable = with_input_types(_readable(whole[0]), file.text)
     file = write_graph(session, file.compile_id, file.function, file.stage, file.index, readable)
     _not_relocated(left, file)

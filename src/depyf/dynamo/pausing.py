@@ -66,8 +66,10 @@ def _run_only() -> Iterator[None]:
     def set_eval_frame(callback: Any) -> Any:
         return original(False if callable(callback) else callback)
 
-    undo = replace_attribute(eval_frame, "set_eval_frame", set_eval_frame)
+    names = [name for name, value in vars(eval_frame).items() if value is original]  # some versions have an alias
+    undos = [replace_attribute(eval_frame, name, set_eval_frame) for name in names]
     try:
         yield
     finally:
-        undo()
+        for undo in undos:
+            undo()

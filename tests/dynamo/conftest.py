@@ -1,0 +1,46 @@
+"""Running small programs in processes of their own, with one compile cache for all of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Callable, Dict, Optional
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / "tests" / "programs"
+
+RunProgram = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def program_environment() -> Dict[str, str]:
+    cache = os.path.join(tempfile.gettempdir(), "depyf_tests_compile_cache")
+    path = os.pathsep.join([str(ROOT / "src"), str(PROGRAMS)])
+    return {**os.environ, "PYTHONPATH": path, "TORCHINDUCTOR_CACHE_DIR": cache, "PYTHONHASHSEED": "0"}
+
+
+@pytest.fixture(scope="session")
+def run_program(program_environment: Dict[str, str]) -> RunProgram:
+    """``run_program(script, *arguments)`` answers what a program of tests/programs prints; it must succeed."""
+
+    def run(
+        script: str, *arguments: Any, stdin: str = "", environment: Optional[Dict[str, str]] = None, flags: str = ""
+    ) -> str:
+        command = [sys.executable, *flags.split(), str(PROGRAMS / script), *map(str, arguments)]
+        done = subprocess.run(
+            command,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            env={**program_environment, **(environment or {})},
+        )
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-6000:]
+        return done.stdout
+
+    return run

@@ -1,0 +1,349 @@
+"""``prepare_debug`` and ``debug`` as people use them."""
+
+from __future__ import annotations
+
+import ast
+import logging
+import os
+import re
+import threading
+from pathlib import Path
+from typing import Any, Iterator
+
+import pytest
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch")
+
+import depyf  # noqa: E402
+from depyf.dynamo import safely  # noqa: E402
+from depyf.dynamo.capture import capture  # noqa: E402
+from depyf.dynamo.pausing import _run_only, without_compilation  # noqa: E402
+from depyf.dynamo.session import GraphFile, Session, TransformedCode  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _fresh_dynamo() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def branching(x: Any, y: Any) -> Any:
+    z = x.sin() + y
+    if z.sum() > 100:
+        z = z * 2
+    return z - y
+
+
+def inputs() -> Any:
+    return torch.ones(3, requires_grad=True), torch.arange(3.0)
+
+
+def names(directory: Path) -> set[str]:
+    return {path.name for path in directory.iterdir() if not path.name.startswith(".")}
+
+
+def compile_and_run(function: Any = branching, backend: Any = "aot_eager") -> Any:
+    return torch.compile(function, backend=backend)(*inputs())
+
+
+def test_files_of_a_training_step_have_the_known_names(tmp_path: Path) -> None:
+    with depyf.prepare_debug(tmp_path):
+        compile_and_run().sum().backward()
+    found = names(tmp_path)
+    assert {"__transformed_code_0_for_branching.py", "full_code_for_branching_0.py"} <= found
+    for stage in ("Captured_Graph", "Joint_graph", "Forward_graph", "Backward_graph"):
+        assert any(re.fullmatch(rf"__compiled_fn_\d+\.{stage}\.0\.py", name) for name in found), stage
+    assert any(re.match(r"__transformed_code_0_for_torch_dynamo_resume_in_branching_at_\d+\.py", n) for n in found)
+
+
+def test_every_file_parses_and_holds_no_random_names(tmp_path: Path) -> None:
+    with depyf.prepare_debug(tmp_path):
+        compile_and_run().sum().backward()
+    for path in tmp_path.glob("*.py"):
+        text = path.read_text()
+        ast.parse(text)
+        assert not re.search(r"__compiled_fn_\d+_[0-9a-f]{8}_|\bat 0x[1-9a-f]", text), path.name
+
+
+def test_the_path_may_be_text_or_path_like_and_is_created(tmp_path: Path) -> None:
+    for target in (str(tmp_path / "a" / "b"), tmp_path / "c" / "d"):
+        torch._dynamo.reset()
+        with depyf.prepare_debug(target):
+            compile_and_run()
+        assert names(Path(target))
+
+
+def test_entered_and_left_by_hand_in_different_functions(tmp_path: Path) -> None:
+    held = []
+
+    def start() -> None:
+        manager = depyf.prepare_debug(str(tmp_path))
+        manager.__enter__()
+        held.append(manager)
+
+    def stop() -> None:
+        held.pop().__exit__(None, None, None)
+
+    start()
+    compile_and_run()
+    stop()
+    assert "full_code_for_branching_0.py" in names(tmp_path)
+    assert capture.current() is None
+
+
+def test_foreign_files_stay_and_dumping_again_works(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("a user's own file, not Python")
+    for _ in range(2):
+        torch._dynamo.reset()
+        with depyf.prepare_debug(tmp_path):
+            compile_and_run()
+    assert (tmp_path / "mine.py").read_text() == "a user's own file, not Python"
+    assert {"__transformed_code_0_for_branching.py", "__transformed_code_1_for_branching.py"} <= names(tmp_path)
+
+
+def test_nested_use_dumps_into_the_inner_directory_and_then_the_outer(tmp_path: Path) -> None:
+    outer, inner = tmp_path / "outer", tmp_path / "inner"
+    with depyf.prepare_debug(outer):
+        with depyf.prepare_debug(inner):
+            compile_and_run()
+        torch._dynamo.reset()
+        compile_and_run(lambda x, y: x * y)
+    assert any("branching" in name for name in names(inner))
+    assert any("_lambda_" in name for name in names(outer))
+    assert not any("branching" in name for name in names(outer))
+
+
+def test_torch_is_as_before_afterwards(tmp_path: Path) -> None:
+    from torch._dynamo import convert_frame, output_graph
+    from torch._functorch._aot_autograd import subclass_codegen
+    from torch._inductor.codecache import PyCodeCache
+
+    def state() -> Any:
+        return (
+            dict(convert_frame._bytecode_hooks),
+            output_graph.unique_id,
+            vars(PyCodeCache)["load_by_key_path"],
+            vars(torch.fx.GraphModule)["__init__"],
+            subclass_codegen._compile_and_exec_source,
+            torch._dynamo.reset,
+            [type(handler).__name__ for handler in logging.getLogger("torch.__trace").handlers],
+        )
+
+    with depyf.prepare_debug(tmp_path):  # what torch imports and removes at the first use is done after this
+        compile_and_run()
+    before = state()
+    with depyf.prepare_debug(tmp_path):
+        assert state() != before
+        compile_and_run(lambda x, y: x - y)
+    assert state() == before
+
+
+def test_a_directory_that_cannot_be_written_costs_one_message(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "file").write_text("")
+    expected = branching(*inputs())
+    with caplog.at_level(logging.WARNING, "depyf"), depyf.prepare_debug(tmp_path / "file" / "below"):
+        result = compile_and_run()
+    assert torch.equal(result, expected)
+    assert [record.message for record in caplog.records if "can't write" in record.message]
+    assert len(caplog.records) == 1
+
+
+def test_a_bug_of_ours_does_not_reach_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*args: Any, **kwargs: Any) -> Any:
+        raise ZeroDivisionError("a bug")
+
+    for name in (
+        "depyf.dynamo.transformed.render",
+        "depyf.dynamo.capture.dump_graph",
+        "depyf.dynamo.graphs.SourceFile",
+    ):
+        monkeypatch.setattr(name, broken)
+    monkeypatch.setattr("depyf.dynamo.wrappers.SourceFile", broken)
+    monkeypatch.setattr(safely, "_told", set())
+    with caplog.at_level(logging.WARNING, "depyf"), depyf.prepare_debug(tmp_path):
+        result = compile_and_run()
+    assert torch.equal(result, branching(*inputs()))
+    assert any("ZeroDivisionError" in record.message for record in caplog.records)
+
+
+def test_graphs_and_transformed_code_run_from_the_dump(tmp_path: Path) -> None:
+    def running(backend: str) -> set[str]:
+        seen = set()
+
+        def trace(frame: Any, event: str, argument: Any) -> Any:
+            if frame.f_code.co_filename.startswith(str(tmp_path)):
+                seen.add(os.path.basename(frame.f_code.co_filename))
+            return None
+
+        torch._dynamo.reset()
+        compiled = torch.compile(branching, backend=backend)
+        with depyf.prepare_debug(tmp_path / backend):
+            compiled(*inputs()).sum().backward()
+        threading.settrace(trace)
+        import sys
+
+        sys.settrace(trace)
+        try:
+            compiled(*inputs()).sum().backward()
+        finally:
+            sys.settrace(None)
+            threading.settrace(None)  # type: ignore[arg-type]
+        return {re.sub(r"\d+", "N", name) for name in seen}
+
+    assert {"__transformed_code_N_for_branching.py", "__compiled_fn_N.Captured_Graph.N.py"} <= running("eager")
+    assert {
+        "__compiled_fn_N.Forward_graph.N.py",
+        "__compiled_fn_N.Backward_graph.N.py",
+        "__compiled_fn_N.AOT_runtime_wrapper_orchestration.N.py",
+    } <= running("aot_eager")
+
+
+def test_a_graph_that_a_backend_has_changed_runs_from_its_own_file(tmp_path: Path) -> None:
+    def negating(module: Any, example: Any) -> Any:
+        for node in module.graph.nodes:
+            if node.target == torch.sin or node.target == "sin":
+                node.target = "cos"
+        module.recompile()
+        return module.forward
+
+    with depyf.prepare_debug(tmp_path):
+        result = torch.compile(lambda x: x.sin() + 1, backend=negating)(torch.ones(2))
+    assert torch.equal(result, torch.ones(2).cos() + 1)
+    (file,) = tmp_path.glob("*.Backend_graph.0.py")
+    assert ".cos()" in file.read_text()
+
+
+def test_log_bytecode_stores_code_objects_that_load_again(tmp_path: Path) -> None:
+    dill = pytest.importorskip("dill")
+    with depyf.prepare_debug(tmp_path, log_bytecode=True):
+        compile_and_run(lambda x, y: x + y)
+    stem = "__transformed_code_0_for__lambda_.py"
+    original = dill.loads((tmp_path / f"{stem}.original_bytecode").read_bytes())
+    transformed = dill.loads((tmp_path / f"{stem}.transformed_bytecode").read_bytes())
+    assert original.co_varnames[:2] == transformed.co_varnames[:2] == ("x", "y")
+    assert any(name.startswith("__compiled_fn_") for name in transformed.co_names)
+
+
+def test_a_late_backward_belongs_to_its_own_function(tmp_path: Path) -> None:
+    first = torch.compile(lambda x: x.sin().sum(), backend="aot_eager", dynamic=True)
+    second = torch.compile(lambda x: x.cos().sum(), backend="aot_eager", dynamic=True)
+    x = torch.ones(4, requires_grad=True)
+    with depyf.prepare_debug(tmp_path) as prepared:
+        losses = [first(x), second(x)]
+        losses[1].backward()
+        losses[0].backward()
+    session = prepared.session
+    assert isinstance(session, Session)
+    texts = {file.function: file.text for file in session.records(GraphFile) if file.stage.value == "Backward_graph"}
+    assert len(texts) == 2
+    for function, text in texts.items():
+        captured = next(tmp_path.glob(f"{function}.Captured_Graph.0.py")).read_text()
+        assert ("aten.cos" in text) == (".sin()" in captured)
+
+
+def test_threads_may_compile_at_the_same_time(tmp_path: Path) -> None:
+    results = {}
+
+    def work(number: int) -> None:
+        x = torch.full((3,), float(number))
+        namespace: dict[str, Any] = {}
+        exec(f"def thread_{number}(x):\n    return x * {number} + x.sin()\n", namespace)
+        function = namespace[f"thread_{number}"]
+        results[number] = torch.equal(torch.compile(function, backend="eager")(x), function(x))
+
+    with depyf.prepare_debug(tmp_path):
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert results == {0: True, 1: True, 2: True, 3: True}
+    assert {f"__transformed_code_0_for_thread_{number}.py" for number in range(4)} <= names(tmp_path)
+
+
+def test_a_hostile_repr_does_no_harm(tmp_path: Path) -> None:
+    class Hostile:
+        def __repr__(self) -> str:
+            raise ValueError("no repr")
+
+    hostile = Hostile()
+
+    def function(x: Any, y: Any) -> Any:
+        table = {"hostile": hostile}
+        torch._dynamo.graph_break()
+        return x + y + len(table)
+
+    with depyf.prepare_debug(tmp_path):
+        result = compile_and_run(function, "eager")
+    assert torch.equal(result, function(*inputs()))
+
+
+def test_long_and_foreign_function_names_make_short_ascii_file_names(tmp_path: Path) -> None:
+    namespace: dict[str, Any] = {}
+    long, foreign = "long_" * 60, "größe"
+    exec(f"def {long}(x, y):\n    return x + y\n\ndef {foreign}(x, y):\n    return x - y\n", namespace)
+    with depyf.prepare_debug(tmp_path):
+        for name in (long, foreign):
+            compile_and_run(namespace[name], "eager")
+    assert all(name.isascii() and len(name) < 150 for name in names(tmp_path))
+    assert "__transformed_code_0_for_gr__e.py" in names(tmp_path)
+
+
+def test_records_say_what_was_captured(tmp_path: Path) -> None:
+    with depyf.prepare_debug(tmp_path) as prepared:
+        compile_and_run()
+    session = prepared.session
+    assert session is not None
+    first = session.records(TransformedCode)[0]
+    assert (first.function, first.compile_id, first.index) == ("branching", "0/0", 0)
+    assert first.path == str(tmp_path / "__transformed_code_0_for_branching.py")
+    assert first.graphs == (session.function_name("0/0"),)
+    assert session.events("dynamo_graph_break_reason")[0].compile_id == "0/0"
+    assert session.metrics("0/0")["co_name"] == "branching"
+
+
+def test_debug_inside_prepare_debug_is_an_error(tmp_path: Path) -> None:
+    with depyf.prepare_debug(tmp_path), pytest.raises(RuntimeError, match="prepare_debug"), depyf.debug():
+        pass
+
+
+def test_debug_pauses_once_and_compiles_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pauses = []
+    monkeypatch.setattr("sys.breakpointhook", lambda: pauses.append(1))
+    calls = []
+
+    def counting(module: Any, example: Any) -> Any:
+        calls.append(1)
+        return module.forward
+
+    compiled = torch.compile(lambda x: x + 1, backend=counting)
+    with depyf.prepare_debug(tmp_path):
+        compiled(torch.ones(2))
+    with depyf.debug():
+        assert torch.equal(compiled(torch.ones(3, 3)), torch.ones(3, 3) + 1)
+    assert (pauses, calls) == ([1], [1])
+    assert str(tmp_path) in capsys.readouterr().out
+    compiled(torch.ones(3, 3))
+    assert calls == [1, 1]
+
+
+@pytest.mark.parametrize("context", [without_compilation, _run_only])
+def test_nothing_is_compiled_without_compilation_with_or_without_stances(context: Any) -> None:
+    calls = []
+
+    def counting(module: Any, example: Any) -> Any:
+        calls.append(1)
+        return module.forward
+
+    compiled = torch.compile(lambda x: x * 2, backend=counting)
+    with context():
+        compiled(torch.ones(2))
+    assert calls == []
+    compiled(torch.ones(2))
+    assert calls == [1]

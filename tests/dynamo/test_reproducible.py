@@ -1,0 +1,57 @@
+"""Two runs of one program in two fresh processes dump the same files, byte for byte."""
+
+from __future__ import annotations
+
+import filecmp
+from pathlib import Path
+from typing import Any, List
+
+import pytest
+
+pytestmark = pytest.mark.torch
+pytest.importorskip("torch")
+
+SOME = [
+    "print_in_the_middle",
+    "loop_until_data_says_so",
+    "closure_writes_cell",
+    "random_numbers",
+    "module_with_a_branch",
+]
+
+
+def different(first: Path, second: Path) -> List[str]:
+    """Names of files that only one directory has or that differ in content."""
+    names = [{path.name for path in directory.iterdir()} for directory in (first, second)]
+    _, mismatch, errors = filecmp.cmpfiles(first, second, names[0] & names[1], shallow=False)
+    return sorted([*(names[0] ^ names[1]), *mismatch, *errors])
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_two_processes_dump_equal_directories(run_program: Any, tmp_path: Path, backend: str) -> None:
+    for run, seed in [("first", "1"), ("second", "2")]:
+        run_program("dump_all.py", backend, tmp_path / run, *SOME, environment={"PYTHONHASHSEED": seed})
+    assert len(list((tmp_path / "first").iterdir())) > 20
+    assert different(tmp_path / "first", tmp_path / "second") == []
+
+
+@pytest.mark.inductor
+@pytest.mark.slow
+def test_cold_and_warm_compiler_caches_give_equal_directories(run_program: Any, tmp_path: Path) -> None:
+    caches = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
+    for run in ["cold", "warm"]:
+        run_program("dump_all.py", "inductor", tmp_path / run, "branch_on_data", environment=caches)
+    names = {path.name for path in (tmp_path / "cold").iterdir()}
+    assert "__compiled_fn_1.BEFORE_PRE_GRAD.0.py" in names
+    assert "__compiled_fn_1.kernel_1.py" in names
+    assert different(tmp_path / "cold", tmp_path / "warm") == []
+
+
+@pytest.mark.inductor
+@pytest.mark.slow
+def test_a_cache_that_was_filled_unseen_loses_no_stage(run_program: Any, tmp_path: Path) -> None:
+    caches = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
+    run_program("fill_cache.py", "branch_on_data", environment=caches)
+    run_program("dump_all.py", "inductor", tmp_path / "dump", "branch_on_data", environment=caches)
+    stages = {path.name.split(".")[1] for path in (tmp_path / "dump").glob("__compiled_fn_1.*")}
+    assert {"BEFORE_PRE_GRAD", "AFTER_PRE_GRAD", "BEFORE_POST_GRAD", "AFTER_POST_GRAD", "Joint_graph"} <= stages

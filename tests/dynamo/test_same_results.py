@@ -1,0 +1,60 @@
+"""Under ``prepare_debug`` a program computes, prints, raises and changes what it does without, bit for bit."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import json
+from pathlib import Path
+from typing import Any, Callable, List, Tuple
+
+import pytest
+
+pytestmark = pytest.mark.torch
+pytest.importorskip("torch")
+
+PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
+Wanted = Tuple[str, str, bool, bool]
+
+
+def program_names() -> List[str]:
+    tree = ast.parse((PROGRAMS / "breaking.py").read_text())
+    return [
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+        and any(isinstance(each, ast.Name) and each.id == "program" for each in node.decorator_list)
+    ]
+
+
+def differences(run_program: Callable[..., str], directory: Path, wanted: List[Wanted]) -> Any:
+    printed = run_program("compare_runs.py", directory, json.dumps(wanted))
+    report = json.loads(printed.split("REPORT")[-1])
+    assert len(report) == len(wanted)
+    return [entry for entry in report if entry["different"]]
+
+
+def test_there_are_at_least_thirty_programs_that_break_graphs() -> None:
+    assert len(program_names()) >= 30
+
+
+def test_programs_that_break_graphs_do_the_same_in_inference(run_program: Any, tmp_path: Path) -> None:
+    wanted = [(name, "eager", False, bool(index % 2)) for index, name in enumerate(program_names())]
+    assert differences(run_program, tmp_path, wanted) == []
+
+
+def test_programs_that_break_graphs_do_the_same_in_training(run_program: Any, tmp_path: Path) -> None:
+    wanted = [(name, "aot_eager", True, bool(index % 2)) for index, name in enumerate(program_names())]
+    assert differences(run_program, tmp_path, wanted) == []
+
+
+@pytest.mark.parametrize(
+    "backend", ["eager", "aot_eager", pytest.param("inductor", marks=[pytest.mark.inductor, pytest.mark.slow])]
+)
+def test_function_and_module_do_the_same_static_and_dynamic(run_program: Any, tmp_path: Path, backend: str) -> None:
+    names = ["branch_on_data", "module_with_a_branch"]
+    wanted = [
+        (name, backend, training, dynamic)
+        for name, training, dynamic in itertools.product(names, [False, True], [False, True])
+    ]
+    assert differences(run_program, tmp_path, wanted) == []
