@@ -11,7 +11,7 @@ import pytest
 from depyf.cli import main
 
 
-def python(*arguments: str) -> "subprocess.CompletedProcess[str]":
+def python(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=120, check=False)
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import enum
+import os
 import re
 import time
 import traceback
 from dataclasses import dataclass
 from typing import Optional
 
+import depyf
 from depyf.decompiler import decompile_code
 from depyf.result import Decompilation, DecompilationError, Verdict
 from depyf.sweep.targets import Target, size
@@ -104,13 +106,16 @@ def _objection(answer: Decompilation) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """The innermost frame of ``error``, as file:line and function."""
+    """The innermost frame of ``error`` that is code of depyf, as file:line and function."""
     frames = traceback.extract_tb(error.__traceback__)
-    if not frames:
+    ours = [frame for frame in frames if frame.filename.startswith(_PACKAGE)] or frames
+    if not ours:
         return "?"
-    path = frames[-1].filename.replace("\\", "/")
-    return f"{path.rpartition('/depyf/')[2]}:{frames[-1].lineno} {frames[-1].name}"
+    path = ours[-1].filename[len(_PACKAGE) :].replace(os.sep, "/")
+    return f"{path}:{ours[-1].lineno} {ours[-1].name}"
 
+
+_PACKAGE = os.path.join(os.path.dirname(depyf.__file__), "")
 
 _VARYING = re.compile(r"0x[0-9a-fA-F]+|\d+|'[^']*'|\"[^\"]*\"|`[^`]*`")
 
