@@ -1,0 +1,95 @@
+"""Free and cell variables in a given order: the compiler sorts them by name, so they are compiled under other names.
+
+CPython lists free variables, and cells that are no parameters, sorted by name. Dynamo's code objects list them in the
+order in which Dynamo met them, and Dynamo demands that order of whatever replaces its code.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from types import CodeType
+from typing import Any, Dict, List, Mapping, Optional, Sequence
+
+from depyf.source.names import mangle
+from depyf.source.rewriting import Rewriter, replaced
+
+# "__class__" keeps its name, the compiler looks for it; "A" sorts before "_", "a" behind it.
+_PREFIX = re.compile(r"[Aa]\d{6}depyf_")
+
+
+def sorted_spellings(reference: CodeType) -> Dict[str, str]:
+    """Names for the cells and free variables of ``reference`` that sort as they are ordered in it."""
+    spellings: Dict[str, str] = {}
+    for names in (reference.co_cellvars, reference.co_freevars):
+        first = "A" if "__class__" in names else "a"
+        for name in names:
+            if name == "__class__":
+                first = "a"
+            else:
+                spellings[name] = f"{first}{len(spellings):06}depyf_{name}"
+    return spellings
+
+
+def original_spelling(name: str) -> str:
+    """``name`` without what ``sorted_spellings`` put in front of any part of it."""
+    return _PREFIX.sub("", name)
+
+
+def respell(tree: Any, spellings: Mapping[str, str]) -> Any:
+    """``tree`` with its variables renamed; attributes and keyword arguments stay."""
+    return _Respelling(spellings).visit(tree)
+
+
+class _Respelling(Rewriter):
+    def __init__(self, spellings: Mapping[str, str]) -> None:
+        super().__init__()
+        self._spellings = spellings
+        self._class: Optional[str] = None
+
+    def _name(self, name: str) -> str:
+        return self._spellings.get(mangle(name, self._class), name)
+
+    def _names(self, names: Sequence[str]) -> List[str]:
+        return [self._name(name) for name in names]
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return replaced(node, id=self._name(node.id))
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        return replaced(self.rewrite_children(node), arg=self._name(node.arg))
+
+    def visit_alias(self, node: ast.alias) -> ast.alias:
+        if node.asname:
+            return replaced(node, asname=self._name(node.asname))
+        # "import a.b" binds "a"; what is imported gets its name back in the compiled code.
+        first, dot, rest = node.name.partition(".")
+        return replaced(node, name=self._name(first) + dot + rest)
+
+    def visit_Global(self, node: ast.Global) -> ast.Global:
+        return replaced(node, names=self._names(node.names))
+
+    def visit_Nonlocal(self, node: ast.Nonlocal) -> ast.Nonlocal:
+        return replaced(node, names=self._names(node.names))
+
+    def _visit_named(self, node: Any) -> Any:
+        node = self.rewrite_children(node)
+        return replaced(node, name=self._name(node.name)) if node.name else node
+
+    visit_ExceptHandler = _visit_named
+    visit_MatchAs = _visit_named
+    visit_MatchStar = _visit_named
+    visit_FunctionDef = _visit_named
+    visit_AsyncFunctionDef = _visit_named
+
+    def visit_MatchMapping(self, node: Any) -> Any:
+        node = self.rewrite_children(node)
+        return replaced(node, rest=self._name(node.rest)) if node.rest else node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
+        outside = ("decorator_list", "bases", "keywords")
+        changes: Any = {field: self.visit_list(getattr(node, field)) for field in outside}
+        outer, self._class = self._class, node.name
+        changes["body"] = self.visit_list(node.body)
+        self._class = outer
+        return replaced(node, name=self._name(node.name), **changes)

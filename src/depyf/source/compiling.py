@@ -1,0 +1,95 @@
+"""Source back to a code object that can stand in for a given one."""
+
+from __future__ import annotations
+
+import ast
+import threading
+import warnings
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any, Mapping, Optional, Sequence
+
+from depyf.result import DecompilationError
+from depyf.source.cell_order import respell, sorted_spellings
+from depyf.source.deep_stack import with_deep_stack
+from depyf.source.placeholders import StandIns
+from depyf.source.restoring import FUTURE_FLAGS, Restoration, stand_in_for
+from depyf.source.scaffold import NAME, Target, dig, scaffold, target_of
+from depyf.source.source_text import SourceText
+
+_filters_lock = threading.Lock()
+
+
+def compile_like(source: SourceText, reference: CodeType, filename: str) -> CodeType:
+    """The code object of ``source`` that can stand in for ``reference``.
+
+    It has the name, parameters, free variables, cell variables (the last two in the same order), flags and objects as
+    constants of ``reference``, and lies on the lines of ``source.text`` in file ``filename``. Raises
+    ``DecompilationError`` when that can't be had.
+    """
+    try:
+        return with_deep_stack(lambda: _compile_like(source, reference, filename))
+    except (SyntaxError, ValueError, TypeError) as error:
+        raise DecompilationError(f"{reference.co_name}: the source does not compile: {error}") from error
+
+
+def _compile_like(source: SourceText, reference: CodeType, filename: str) -> CodeType:
+    stand_ins = StandIns(source.constants)
+    tree = stand_ins.put_in(ast.parse(source.text))
+    target = target_of(tree, reference)
+    job = _Job(source, reference, filename, stand_ins)
+    if target is None:
+        code = job.compile(tree)
+        return stand_in_for(reference, Restoration(source.names, stand_ins, NAME, NAME).restore(code))
+    code = job.compile_target(target)
+    missing = [cell for cell in reference.co_cellvars if cell not in code.co_cellvars]
+    if missing:
+        code = job.compile_target(target, missing)
+    if _out_of_order(code, reference):
+        code = job.compile_target(target, missing, sorted_spellings(reference))
+    return stand_in_for(reference, code)
+
+
+def _out_of_order(code: CodeType, reference: CodeType) -> bool:
+    return any(
+        getattr(code, field) != getattr(reference, field)
+        and sorted(getattr(code, field)) == sorted(getattr(reference, field))
+        for field in ("co_freevars", "co_cellvars")
+    )
+
+
+@dataclass(frozen=True)
+class _Job:
+    source: SourceText
+    reference: CodeType
+    filename: str
+    stand_ins: StandIns
+
+    def compile_target(
+        self, target: Target, missing: Sequence[str] = (), spellings: Optional[Mapping[str, str]] = None
+    ) -> CodeType:
+        """The code of ``target`` with names restored; ``missing`` cells made; variables in the order of spellings."""
+        written = {original: name for name, original in self.source.names.items()}
+        free = [written.get(name, name) for name in self.reference.co_freevars]
+        cells = [written.get(name, name) for name in missing]
+        if spellings is not None:
+            by_text = {written.get(name, name): spelling for name, spelling in spellings.items()}
+            target = respell(target, by_text)
+            free = [by_text.get(name, name) for name in free]
+            cells = [by_text.get(name, name) for name in cells]
+        scaffolded = scaffold(target, self.reference, free, cells)
+        code = dig(self.compile(scaffolded.tree), scaffolded)
+        qualname = getattr(self.reference, "co_qualname", self.reference.co_name)
+        return Restoration(self.source.names, self.stand_ins, scaffolded.qualname, qualname).restore(code)
+
+    def compile(self, tree: ast.Module) -> CodeType:
+        # With asserts and docstrings, whatever the interpreter was started with: what is in the source was there.
+        arguments: Any = (tree, self.filename, "exec", self.reference.co_flags & FUTURE_FLAGS, True, 0)
+        if not self.source.constants:
+            code: CodeType = compile(*arguments)
+            return code
+        # A stand-in that is called or compared by identity looks like a mistake to the compiler.
+        with _filters_lock, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            code = compile(*arguments)
+            return code

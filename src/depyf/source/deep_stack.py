@@ -1,0 +1,58 @@
+"""Running recursive functions on trees that are nested deeper than the recursion limit.
+
+``a + b + c + ...`` with a thousand operands is a thousand levels deep, and printing, parsing and compiling a tree all
+recurse. The limit is raised only when it was hit, in a thread of its own that has the stack for it.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Callable, List, TypeVar
+
+from depyf.result import DecompilationError
+
+Result = TypeVar("Result")
+
+_LIMIT = 200_000
+_STACK_BYTES = 1 << 29
+_lock = threading.Lock()
+
+
+def with_deep_stack(function: Callable[[], Result]) -> Result:
+    """``function()``; when it runs into the recursion limit, once more with a far higher one.
+
+    ``function`` must be safe to start again. Raises ``DecompilationError`` when even the higher limit is too low.
+    """
+    try:
+        return function()
+    except RecursionError:
+        pass
+    return _in_deep_thread(function)
+
+
+def _in_deep_thread(function: Callable[[], Result]) -> Result:
+    results: List[Result] = []
+    errors: List[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(function())
+        except BaseException as error:  # handed to the thread that waits for us
+            errors.append(error)
+
+    with _lock:
+        old_limit, old_size = sys.getrecursionlimit(), threading.stack_size(_STACK_BYTES)
+        try:
+            thread = threading.Thread(target=run, name="depyf-deep-stack")
+            sys.setrecursionlimit(max(_LIMIT, old_limit))
+            thread.start()
+            thread.join()
+        finally:
+            sys.setrecursionlimit(old_limit)
+            threading.stack_size(old_size)
+    if errors:
+        if isinstance(errors[0], (RecursionError, MemoryError)):
+            raise DecompilationError("the code is nested too deeply to be printed or compiled") from errors[0]
+        raise errors[0]
+    return results[0]

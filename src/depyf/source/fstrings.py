@@ -1,0 +1,111 @@
+"""F-strings to text that every Python reads, before 3.12 too: there the expressions in one may hold no backslash and
+no quote of the kind around it.
+
+An expression that needs a backslash, because of a string constant in it, gets a placeholder for that constant.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Callable, List, Optional, Tuple
+
+from depyf.result import DecompilationError
+from depyf.source.literals import Placeholders, verbatim
+from depyf.source.rewriting import Rewriter
+
+_QUOTES = ("'", '"', '"""', "'''")
+
+
+def print_fstrings(tree: ast.Module, placeholders: Placeholders, unparse: Callable[[ast.AST], str]) -> ast.Module:
+    """``tree`` with every f-string as an atom that holds its text."""
+    result: ast.Module = _FStrings(placeholders, unparse).visit(tree)
+    return result
+
+
+class _NoBackslashes(Rewriter):
+    """Gives string constants a placeholder where their literal needs a backslash."""
+
+    def __init__(self, placeholders: Placeholders) -> None:
+        super().__init__()
+        self._placeholders = placeholders
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        if "\\" not in repr(node.value):
+            return node
+        return self._placeholders.name(node.value, "text" if isinstance(node.value, str) else "bytes")
+
+
+class _FStrings(Rewriter):
+    def __init__(self, placeholders: Placeholders, unparse: Callable[[ast.AST], str]) -> None:
+        super().__init__()
+        self._placeholders = placeholders
+        self._unparse = unparse
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.Name:
+        pieces = [self._piece(value) for value in node.values]
+        expressions = "".join(text for _, text in pieces if text is not None)
+        quote = next((quote for quote in _QUOTES if quote not in expressions), None)
+        if quote is not None:
+            return verbatim(_quoted(quote, pieces))
+        return verbatim("(" + " ".join(_quoted(_quote_for(piece), [piece]) for piece in pieces) + ")")
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.Name:
+        return self.visit_JoinedStr(ast.JoinedStr(values=[node]))
+
+    def _piece(self, value: Any) -> Tuple[str, Optional[str]]:
+        """A piece of text and ``None``, or "" and the replacement field with its braces."""
+        if isinstance(value, ast.Constant):
+            return str(value.value), None
+        return "", self._replacement_field(value)
+
+    def _replacement_field(self, field: ast.FormattedValue) -> str:
+        expression = self.visit(field.value)
+        text = self._expression_text(expression)
+        if "\\" in text or "\n" in text:
+            text = self._expression_text(_NoBackslashes(self._placeholders).visit(expression))
+            if "\\" in text or "\n" in text:
+                raise DecompilationError("an f-string inside an f-string needs a backslash, which can't be written")
+        conversion = "" if field.conversion in (-1, None) else "!" + chr(field.conversion)
+        return "{" + text + conversion + self._format_spec(field.format_spec) + "}"
+
+    def _expression_text(self, expression: ast.expr) -> str:
+        text = self._unparse(expression).strip("\n")
+        if "lambda" in text:
+            text = f"({text})"
+        return " " + text if text.startswith("{") else text
+
+    def _format_spec(self, spec: Any) -> str:
+        if spec is None:
+            return ""
+        parts = [":"]
+        for value in spec.values:
+            if isinstance(value, ast.Constant):
+                text = _escaped(str(value.value), "")
+                if "{" in text or "}" in text:
+                    raise DecompilationError(f"the format specification {text!r} of an f-string can't be written")
+                parts.append(text)
+            else:
+                parts.append(self._replacement_field(value))
+        return "".join(parts)
+
+
+def _quoted(quote: str, pieces: List[Tuple[str, Optional[str]]]) -> str:
+    inner = "".join(
+        _escaped(text, quote).replace("{", "{{").replace("}", "}}") if field is None else field
+        for text, field in pieces
+    )
+    return f"f{quote}{inner}{quote}"
+
+
+def _quote_for(piece: Tuple[str, Optional[str]]) -> str:
+    for quote in _QUOTES:
+        if piece[1] is None or quote not in piece[1]:
+            return quote
+    raise DecompilationError("f-strings are nested too deeply for the quotes there are")
+
+
+def _escaped(text: str, quote: str) -> str:
+    """``text`` as it stands between quotes, in one line."""
+    body = repr(text + '"')[1:-2]  # with a double quote in it, repr puts single ones around
+    body = body.replace("\\'", "'")
+    return body.replace(quote[0], "\\" + quote[0]) if quote else body

@@ -1,0 +1,173 @@
+"""Constants to expressions that compile back to the same constant; names in the place of those that have no literal."""
+
+from __future__ import annotations
+
+import ast
+import re
+import types
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple, Union
+
+from depyf.source.names import fresh_name, strings_of
+from depyf.source.rewriting import Rewriter, replaced
+
+# repr() and the parser refuse longer ones in decimal (sys.get_int_max_str_digits); 640 is the lowest limit allowed.
+_LONGEST_DECIMAL_BITS = 2000
+
+_NAMED_TYPES = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
+
+
+def make_literal(tree: ast.Module, placeholders: Placeholders) -> ast.Module:
+    """``tree`` with every constant in a form that can be printed."""
+    result: ast.Module = _Constants(placeholders).visit(tree)
+    return result
+
+
+class Placeholders:
+    """Readable names, unique in a tree, for objects that no expression can make: ``__const_device_0``."""
+
+    def __init__(self, tree: ast.AST) -> None:
+        self.objects: Dict[str, object] = {}
+        self._tree = tree
+        self._taken: Set[str] = set()
+        self._names: Dict[int, str] = {}
+
+    def name(self, value: object, kind: Optional[str] = None) -> ast.Name:
+        """The name to load for ``value``, the same one for the same object; ``kind`` is what it says in the middle."""
+        known = self._names.get(id(value))
+        if known is None:
+            if not self._taken:
+                self._taken.update(strings_of(self._tree))
+            count, stem = 0, f"__const_{kind or _kind(value)}"
+            while f"{stem}_{count}" in self._taken:
+                count += 1
+            known = self._names[id(value)] = fresh_name(f"{stem}_{count}", self._taken)
+            self.objects[known] = value
+        return ast.Name(id=known, ctx=ast.Load())
+
+
+def literal(value: object, placeholder: Callable[[object], ast.expr]) -> ast.expr:
+    """An expression that compiles to the constant ``value``; objects without one are left to ``placeholder``."""
+    kind = type(value)
+    if value is None or value is Ellipsis or (isinstance(value, (bool, str, bytes)) and kind in (bool, str, bytes)):
+        return ast.Constant(value=value, kind=None)
+    if isinstance(value, (int, float, complex)) and kind in (int, float, complex):
+        number = _number(value)
+        return placeholder(value) if number is None else number
+    if isinstance(value, tuple) and kind is tuple:
+        return ast.Tuple(elts=[literal(item, placeholder) for item in value], ctx=ast.Load())
+    return placeholder(value)
+
+
+def _kind(value: object) -> str:
+    if value != value and type(value) in (float, complex):
+        return "nan"
+    name = value.__name__ if isinstance(value, _NAMED_TYPES) else type(value).__name__
+    return re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or "object"
+
+
+def _number(value: Union[int, float, complex]) -> Optional[ast.expr]:
+    if isinstance(value, int):
+        return _signed(value, value < 0, _integer)
+    if isinstance(value, float):
+        if value != value:
+            return None
+        return _signed(value, repr(value).startswith("-"), _float)
+    return _complex(value)
+
+
+def _integer(value: Any) -> ast.expr:
+    if value.bit_length() > _LONGEST_DECIMAL_BITS:
+        return verbatim(hex(value))
+    return ast.Constant(value=value, kind=None)
+
+
+def _float(value: Any) -> ast.expr:
+    # No literal says infinity, but one that is too large does.
+    return verbatim("1e309") if value == float("inf") else ast.Constant(value=value, kind=None)
+
+
+def _signed(value: Any, negative: bool, positive: Callable[[Any], ast.expr]) -> ast.expr:
+    if negative:
+        return ast.UnaryOp(op=ast.USub(), operand=positive(-value))
+    return positive(value)
+
+
+def _complex(value: complex) -> Optional[ast.expr]:
+    """The first sum or difference of literals that has the very bits of ``value``, signs of zeros included."""
+    for expression, result in _complex_candidates(value):
+        if repr(result) == repr(value) and result == value:
+            return expression
+    return None
+
+
+def _complex_candidates(value: complex) -> Iterator[Tuple[ast.expr, complex]]:
+    real, imaginary = abs(value.real), abs(value.imag)
+    if real != real or imaginary != imaginary:
+        return
+    real_part, imaginary_part = _float(real), _imaginary(imaginary)
+    # What the compiler computes when it folds the expression; complex(...) would keep other signs of zero.
+    zero_j = complex(0.0, imaginary)
+    signed = [(real_part, real), (ast.UnaryOp(op=ast.USub(), operand=real_part), -real)]
+    yield imaginary_part, zero_j
+    yield ast.UnaryOp(op=ast.USub(), operand=imaginary_part), -zero_j
+    for left, number in signed:
+        yield ast.BinOp(left=left, op=ast.Add(), right=imaginary_part), number + zero_j
+        yield ast.BinOp(left=left, op=ast.Sub(), right=imaginary_part), number - zero_j
+    for left, number in signed:
+        plus = ast.BinOp(left=left, op=ast.Add(), right=imaginary_part)
+        minus = ast.BinOp(left=left, op=ast.Sub(), right=imaginary_part)
+        yield ast.UnaryOp(op=ast.USub(), operand=plus), -(number + zero_j)
+        yield ast.UnaryOp(op=ast.USub(), operand=minus), -(number - zero_j)
+
+
+def _imaginary(value: float) -> ast.expr:
+    return verbatim("1e309j") if value == float("inf") else ast.Constant(value=complex(0.0, value), kind=None)
+
+
+def verbatim(text: str) -> ast.Name:
+    """An atom that is printed as ``text``, whatever that is: printers write the name of a ``Name`` as it stands."""
+    return ast.Name(id=text, ctx=ast.Load())
+
+
+class _Constants(Rewriter):
+    def __init__(self, placeholders: Placeholders) -> None:
+        super().__init__()
+        self._placeholders = placeholders
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        value = node.value
+        if value.__class__ is str or value is None:
+            return node
+        return literal(value, self._placeholders.name)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.JoinedStr:
+        # The pieces of text in it are no expressions.
+        values = [value if isinstance(value, ast.Constant) else self.visit(value) for value in node.values]
+        return replaced(node, values=values)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.Compare:
+        operands: List[ast.expr] = []
+        for operator, operand in zip(node.ops, node.comparators):
+            as_set = self._set(operand) if isinstance(operator, (ast.In, ast.NotIn)) else None
+            operands.append(as_set or self.visit(operand))
+        return replaced(node, left=self.visit(node.left), comparators=operands)
+
+    def _visit_for(self, node: Any) -> Any:
+        as_set = self._set(node.iter)
+        # The set has no constants that need another visit.
+        return self.rewrite_children(replaced(node, iter=as_set) if as_set else node)
+
+    visit_For = _visit_for
+    visit_comprehension = _visit_for
+
+    def _set(self, node: ast.expr) -> Optional[ast.Set]:
+        """A frozenset as a set display: behind ``in`` and as what a loop goes over, the compiler makes it one again."""
+        value: object = node.value if isinstance(node, ast.Constant) else None
+        if type(value) is not frozenset or not value:
+            return None
+        return ast.Set(elts=[literal(item, self._placeholders.name) for item in _ordered(value)])
+
+
+def _ordered(values: Any) -> List[Any]:
+    """The members in an order that does not change from run to run, as that of strings in a set does."""
+    return sorted(values, key=lambda value: (type(value).__name__, repr(value)))

@@ -1,0 +1,234 @@
+"""Names that can't be written in a program get ones that can, with the mapping back; private names lose their mangling.
+
+Bytecode holds any string as a name: the compiler makes ``.0``, Dynamo makes ``tmp-1`` or ``L['x']``.
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import re
+import unicodedata
+from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Optional, Set, Tuple
+
+from depyf.source.rewriting import Rewriter, replaced
+
+_TAG = "\0"
+
+_TEMPORARY = re.compile(r"__temp_\d+$")
+
+
+def tagged(name: str, tag: str) -> str:
+    """A name for ``ast.Name.id`` that is written differently from ``name`` but stands for ``name`` in the bytecode.
+
+    For a local that has the same name as a global which the function reads: ``tag`` (say ``"local"``) becomes part of
+    the identifier in the text.
+    """
+    return name + _TAG + tag
+
+
+def mangle(name: str, class_name: Optional[str]) -> str:
+    """What the compiler makes of ``name`` in the body of class ``class_name`` (``None``: outside of any class)."""
+    if class_name is None or not _is_private(name):
+        return name
+    stripped = class_name.lstrip("_")
+    return f"_{stripped}{name}" if stripped else name
+
+
+def is_writable(name: str) -> bool:
+    """Whether ``name`` can stand in a program and is read as exactly this name."""
+    return (
+        name.isidentifier()
+        and not keyword.iskeyword(name)
+        and name != "__debug__"
+        and (name.isascii() or unicodedata.normalize("NFKC", name) == name)
+    )
+
+
+def make_writable(tree: ast.Module) -> Tuple[ast.Module, Dict[str, str]]:
+    """``tree`` with writable names only, and the mapping from new names to the names in the bytecode."""
+    renaming = _Renaming(tree, frozenset())
+    result = renaming.visit(tree)
+    if renaming.accidents:
+        # The same variable may be used outside of the class too, and must be called the same there.
+        renaming = _Renaming(tree, frozenset(renaming.accidents))
+        result = renaming.visit(tree)
+    return result, renaming.originals
+
+
+def strings_of(tree: ast.AST) -> Iterator[str]:
+    """What a new name must not collide with: all names of ``tree``, parts of dotted ones too, and string constants."""
+    for node in ast.walk(tree):
+        for field, value in node.__dict__.items():
+            if value.__class__ is str:
+                yield from value.split(".") if field in ("name", "module", "asname") else (value,)
+            elif value.__class__ is list:
+                yield from (item for item in value if item.__class__ is str)
+            elif field == "value" and value.__class__ is tuple:
+                yield from _strings_in(value)
+
+
+def fresh_name(wanted: str, taken: Set[str]) -> str:
+    """``wanted``, or with a number behind it when that is taken; it is taken then."""
+    name, count = wanted, 0
+    while name in taken or not is_writable(name):
+        count += 1
+        name = f"{wanted}_{count}"
+    taken.add(name)
+    return name
+
+
+def _strings_in(constant: Tuple[Any, ...]) -> Iterator[str]:
+    for item in constant:
+        if item.__class__ is str:
+            yield item
+        elif item.__class__ is tuple:
+            yield from _strings_in(item)
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith("__") and not name.endswith("__") and "." not in name
+
+
+def _readable(name: str) -> str:
+    """An identifier that reminds of ``name``: ``L['x']`` gives ``L_x``, ``class`` gives ``class_``."""
+    base, _, tag = name.partition(_TAG)
+    if base == ".0":
+        return "iterable"
+    if base.isidentifier():
+        # A keyword, or it would be read differently: mangled, normalised, taken for a constant.
+        return f"{base.lstrip('_') or 'name'}_{tag}"
+    words = re.sub(r"\W+", "_", base, flags=re.ASCII).strip("_") or "name"
+    if words[0].isdigit():
+        words = "_" + words
+    return f"{words}_{tag}" if tag else words
+
+
+class _Renaming(Rewriter):
+    """Renames everywhere alike: the bytecode has one name for a variable, an attribute and a keyword argument."""
+
+    def __init__(self, tree: ast.Module, unwanted: FrozenSet[str]) -> None:
+        super().__init__()
+        self.originals: Dict[str, str] = {}
+        self.accidents: Set[str] = set()
+        self._tree = tree
+        self._taken: Set[str] = set()
+        self._class: Optional[str] = None
+        self._new: Dict[str, str] = {}
+        for name in sorted(unwanted):
+            self._rename(name)
+
+    def _name(self, name: str) -> str:
+        known = self._new.get(name)
+        if known is not None:
+            return known
+        if not is_writable(name):
+            return self._rename(name)
+        if self._class is None or "__" not in name:
+            self._new[name] = name
+            return name
+        shown = self._in_class(name)
+        if shown is None:
+            self.accidents.add(name)
+            return name
+        return shown
+
+    def _rename(self, name: str) -> str:
+        if not self._taken:
+            self._taken.update(strings_of(self._tree))
+        new = fresh_name(_readable(name), self._taken)
+        self._new[name] = new
+        self.originals[new] = name.partition(_TAG)[0]
+        return new
+
+    def _in_class(self, name: str) -> Optional[str]:
+        """How to write ``name`` so that mangling makes ``name`` of it; ``None`` if there is no way."""
+        stripped = (self._class or "").lstrip("_")
+        prefix = f"_{stripped}"
+        if stripped and name.startswith(prefix + "__") and _is_private(name[len(prefix):]):
+            return name[len(prefix):]
+        if mangle(name, self._class) == name or _TEMPORARY.match(name):
+            return name
+        return None
+
+    def _names(self, names: Iterable[str]) -> List[str]:
+        return [self._name(name) for name in names]
+
+    def _dotted(self, name: str) -> str:
+        # A dotted module name is not mangled, and neither is the name that ``from m import name`` asks for.
+        return ".".join(part if is_writable(part) else self._name(part) for part in name.split("."))
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        new = self._name(node.id)
+        return node if new == node.id else replaced(node, id=new)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.Attribute:
+        node = self.rewrite_children(node)
+        new = self._name(node.attr)
+        return node if new == node.attr else replaced(node, attr=new)
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        node = self.rewrite_children(node)
+        new = self._name(node.arg)
+        return node if new == node.arg else replaced(node, arg=new)
+
+    def visit_keyword(self, node: ast.keyword) -> ast.keyword:
+        node = self.rewrite_children(node)
+        if node.arg is None:
+            return node
+        new = self._dotted(node.arg) if is_writable(node.arg) else self._name(node.arg)
+        return node if new == node.arg else replaced(node, arg=new)
+
+    def visit_alias(self, node: ast.alias) -> ast.alias:
+        asname = node.asname and self._name(node.asname)
+        name = node.name if node.name == "*" else self._dotted(node.name)
+        return replaced(node, name=name, asname=asname)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.ImportFrom:
+        node = self.rewrite_children(node)
+        return replaced(node, module=node.module and self._dotted(node.module))
+
+    def visit_Global(self, node: ast.Global) -> ast.Global:
+        return replaced(node, names=self._names(node.names))
+
+    def visit_Nonlocal(self, node: ast.Nonlocal) -> ast.Nonlocal:
+        return replaced(node, names=self._names(node.names))
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> Any:
+        return self._with_name(self.rewrite_children(node))
+
+    def visit_MatchAs(self, node: Any) -> Any:
+        return self._with_name(self.rewrite_children(node))
+
+    visit_MatchStar = visit_MatchAs
+
+    def visit_MatchMapping(self, node: Any) -> Any:
+        node = self.rewrite_children(node)
+        return replaced(node, rest=node.rest and self._name(node.rest))
+
+    def visit_MatchClass(self, node: Any) -> Any:
+        node = self.rewrite_children(node)
+        return replaced(node, kwd_attrs=[self._dotted(name) for name in node.kwd_attrs])
+
+    def visit_FunctionDef(self, node: Any) -> Any:
+        return self._with_name(self.rewrite_children(node))
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
+        node = self._with_name(node)
+        outside = {
+            field: self.visit_list(getattr(node, field)) for field in ("decorator_list", "bases", "keywords")
+        }
+        # Names with "__" are written differently inside of the class: what was seen outside says nothing about them.
+        outer_class, outer_new = self._class, self._new
+        self._class = node.name
+        self._new = {name: new for name, new in outer_new.items() if name != new or "__" not in name}
+        body = self.visit_list(node.body)
+        self._new = {**outer_new, **self._new}
+        self._class = outer_class
+        return replaced(node, body=body, **outside)
+
+    def _with_name(self, node: Any) -> Any:
+        new = node.name and self._name(node.name)
+        return node if new == node.name else replaced(node, name=new)

@@ -1,0 +1,167 @@
+"""What has to stand around a function for it to compile to the code object it had.
+
+The scaffolding is added to the tree that is compiled, never to the text. It makes the free variables, ``__class__``
+for ``super()``, and the cells that nothing in the text captures any more.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any, List, Optional, Sequence, Union
+
+from depyf.result import DecompilationError
+from depyf.source.rewriting import replaced
+
+Target = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef]
+
+NAME = "depyf_scaffold"
+"""Name of what is put around, and of the function while it is compiled: it marks the qualified names that we made."""
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@dataclass(frozen=True)
+class Scaffolded:
+    """``tree`` is to be compiled; the code wanted is ``depth`` code objects further in, and called ``qualname``."""
+
+    tree: ast.Module
+    depth: int
+    qualname: str
+
+
+def target_of(tree: ast.Module, reference: CodeType) -> Optional[Target]:
+    """The definition in ``tree`` that ``reference`` is the code of; ``None`` if it is that of the whole module.
+
+    A lambda is answered as the function that it is. Raises ``DecompilationError`` when ``tree`` has no definition
+    and ``reference`` is no module.
+    """
+    if reference.co_name == "<module>" and not reference.co_flags & inspect.CO_OPTIMIZED:
+        return None
+    for statement in tree.body:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            return statement
+        value = getattr(statement, "value", None)
+        if isinstance(value, ast.Lambda):
+            returned = ast.copy_location(ast.Return(value=value.body), value.body)
+            function: ast.FunctionDef = _at(value, _function(NAME, value.args, [returned]))
+            return function
+    raise DecompilationError(f"{reference.co_name}: the source holds no function, lambda or class")
+
+
+def scaffold(target: Target, reference: CodeType, free: Sequence[str], cells: Sequence[str]) -> Scaffolded:
+    """The tree that makes ``target`` a code object with the variables ``free`` of ``reference``, as they are spelled.
+
+    ``cells`` are variables that must become cells of it though nothing in it captures them.
+    """
+    bare = _without_surroundings(target)
+    if isinstance(bare, _FUNCTIONS):
+        bare = replaced(bare, name=NAME, body=_with_mentions(bare, free, cells))
+    enclosing: Any
+    if _is_nested(reference) or set(free) - {"__class__"}:
+        enclosing = _function(NAME, _no_arguments(), [*_bindings(free), bare])
+        return Scaffolded(_module(_at(bare, enclosing)), 2, f"{NAME}.<locals>.{bare.name}")
+    if free or isinstance(bare, ast.ClassDef):
+        enclosing = ast.ClassDef(name=NAME, bases=[], keywords=[], body=[bare], decorator_list=[])
+        return Scaffolded(_module(_at(bare, enclosing)), 2, f"{NAME}.{bare.name}")
+    return Scaffolded(_module(bare), 1, bare.name)
+
+
+def dig(module: CodeType, scaffolded: Scaffolded) -> CodeType:
+    """The code object of the function in the compiled scaffolding."""
+    code = module
+    for _ in range(scaffolded.depth):
+        inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+        if len(inner) != 1:
+            raise DecompilationError(f"the scaffolding holds {len(inner)} code objects where one was expected")
+        code = inner[0]
+    return code
+
+
+def _is_nested(reference: CodeType) -> bool:
+    """Whether ``reference`` comes from inside a function; only functions know it, so classes ask their methods."""
+    if reference.co_flags & inspect.CO_OPTIMIZED:
+        return bool(reference.co_flags & inspect.CO_NESTED)
+    return any(_is_nested(constant) for constant in reference.co_consts if isinstance(constant, CodeType))
+
+
+def _without_surroundings(target: Any) -> Any:
+    """``target`` without what is evaluated outside of it: defaults, decorators, annotations, bases, type parameters."""
+    changes: Any = {"decorator_list": []}
+    if hasattr(target, "type_params"):
+        changes["type_params"] = []
+    if isinstance(target, ast.ClassDef):
+        return replaced(target, bases=[], keywords=[], **changes)
+    return replaced(target, args=_bare_arguments(target.args), returns=None, **changes)
+
+
+def _bare_arguments(arguments: ast.arguments) -> ast.arguments:
+    def bare(argument: Optional[ast.arg]) -> Any:
+        return argument and replaced(argument, annotation=None)
+
+    return ast.arguments(
+        posonlyargs=[bare(argument) for argument in arguments.posonlyargs],
+        args=[bare(argument) for argument in arguments.args],
+        vararg=bare(arguments.vararg),
+        kwonlyargs=[bare(argument) for argument in arguments.kwonlyargs],
+        kw_defaults=[None] * len(arguments.kwonlyargs),
+        kwarg=bare(arguments.kwarg),
+        defaults=[],
+    )
+
+
+def _with_mentions(target: Any, free: Sequence[str], cells: Sequence[str]) -> List[ast.stmt]:
+    """The body of ``target`` with statements in it that leave no bytecode but tell the compiler of variables."""
+    body = target.body
+    documented = isinstance(body[0], ast.Expr) and isinstance(getattr(body[0].value, "value", None), str)
+    mentions: List[ast.stmt] = []
+    if free:
+        mentions.append(ast.Nonlocal(names=list(free)))
+    if cells:
+        # if 0:                                 The dead branch is not compiled, but its names count, and those that
+        #     x = lambda: x                     a function in it captures become cells.
+        dead = [_bind(cell, _capture(cell)) for cell in cells]
+        mentions.append(ast.If(test=ast.Constant(value=0, kind=None), body=dead, orelse=[]))
+    # On the line of what follows: an instruction that marks the line of the ``if`` would stay otherwise.
+    rest = body[1:] if documented else body
+    place = rest[0] if rest else target
+    return [*body[:documented], *(_at(place, mention) for mention in mentions), *rest]
+
+
+def _bindings(names: Sequence[str]) -> List[ast.stmt]:
+    return [_bind(name, ast.Constant(value=None, kind=None)) for name in names]
+
+
+def _bind(name: str, value: ast.expr) -> ast.stmt:
+    return ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=value)
+
+
+def _capture(name: str) -> ast.expr:
+    return ast.Lambda(args=_no_arguments(), body=ast.Name(id=name, ctx=ast.Load()))
+
+
+def _no_arguments() -> ast.arguments:
+    return ast.arguments(posonlyargs=[], args=[], vararg=None, kwonlyargs=[], kw_defaults=[], kwarg=None, defaults=[])
+
+
+def _function(name: str, arguments: ast.arguments, body: List[ast.stmt]) -> ast.FunctionDef:
+    return ast.FunctionDef(name=name, args=arguments, body=body, decorator_list=[], returns=None, type_comment=None)
+
+
+def _module(statement: ast.stmt) -> ast.Module:
+    return ast.Module(body=[statement], type_ignores=[])
+
+
+def _at(place: Any, node: Any) -> Any:
+    """``node`` at the position of ``place``, and its inner nodes too where they have none."""
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        if "lineno" in current._attributes and not hasattr(current, "lineno"):
+            ast.copy_location(current, place)
+        elif current is not node and "lineno" in current._attributes:
+            continue  # it is part of the source, and so is everything in it
+        pending.extend(ast.iter_child_nodes(current))
+    return node

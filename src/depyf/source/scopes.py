@@ -1,0 +1,148 @@
+"""What has to stand first in a body so that its names mean what they mean in the bytecode.
+
+The compiler decides from the whole body whether a name is local, free or global. Where the statements that survive in
+the bytecode would make it decide otherwise, a declaration says it.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from typing import FrozenSet, Iterable, List, Optional, Set, Tuple
+
+from depyf.normal.ops import NormalCode, Op
+from depyf.source.signature import parameter_names
+
+
+def declarations(
+    normal: NormalCode,
+    enclosing: FrozenSet[str] = frozenset(),
+    nested: bool = False,
+    comprehensions: Iterable[NormalCode] = (),
+) -> List[ast.stmt]:
+    """The statements to put first into the body of ``normal``, after the docstring.
+
+    ``enclosing`` are the local names of the functions around it (see ``local_names``), which a plain name would mean.
+    ``nested`` says that the body stands inside another function in the text, whose cells it must refer to even where
+    nothing uses them; for a body that stands alone, compiling sees to that. ``comprehensions`` are the code objects
+    that the text shows as comprehensions inside this body: a ``:=`` in them binds a name of this body.
+    """
+    stored, loaded, closures = _uses(normal)
+    for comprehension in comprehensions:
+        stored |= {use for use in _uses(comprehension)[0] if use[0] != "fast"}
+    result: List[ast.stmt] = []
+    global_names = _global_names(normal, stored, loaded, enclosing)
+    if global_names:
+        result.append(ast.Global(names=sorted(global_names)))
+    nonlocal_names = _nonlocal_names(normal, stored, loaded, closures, nested)
+    if nonlocal_names:
+        result.append(ast.Nonlocal(names=sorted(nonlocal_names)))
+    if _is_function(normal):
+        result.extend(_unbound_locals(normal, stored, loaded, closures))
+        result.extend(_generator_mark(normal))
+    return result
+
+
+def local_names(normal: NormalCode) -> FrozenSet[str]:
+    """The names that functions nested in ``normal`` would find before the globals; none in classes and modules."""
+    code = normal.code
+    own = set(code.co_varnames) | set(code.co_cellvars) if _is_function(normal) else set()
+    return frozenset(own | set(code.co_freevars))
+
+
+def clashing_names(normal: NormalCode) -> FrozenSet[str]:
+    """Names that are a local and a global of the same function: in Python's text only one of them can be written.
+
+    Compiled source never has them, code made by Dynamo can. ``names.tagged`` tells the local one apart.
+    """
+    if not _is_function(normal):
+        return frozenset()
+    code = normal.code
+    return frozenset(
+        instr.arg[1]
+        for instr in normal.ops
+        if instr.op in (Op.LOAD, Op.STORE, Op.DELETE) and instr.arg[0] == "global"
+    ) & (frozenset(code.co_varnames) | frozenset(code.co_cellvars) | frozenset(code.co_freevars))
+
+
+def docstring(normal: NormalCode) -> Optional[str]:
+    """The docstring of a function: its first constant, when that is a string (every Python before 3.14)."""
+    code = normal.code
+    if not _is_function(normal) or not code.co_consts or code.co_name.startswith("<"):
+        return None
+    first = code.co_consts[0]
+    return first if type(first) is str else None
+
+
+def docstring_statement(text: str) -> ast.stmt:
+    """The statement that makes ``text`` the docstring when it stands first."""
+    return ast.Expr(value=ast.Constant(value=text, kind=None))
+
+
+def _is_function(normal: NormalCode) -> bool:
+    return bool(normal.code.co_flags & inspect.CO_OPTIMIZED)
+
+
+_Names = Set[Tuple[str, str]]
+
+
+def _uses(normal: NormalCode) -> Tuple[_Names, _Names, Set[str]]:
+    """(scope, name) of all that is stored or deleted, of all that is loaded, and the names whose cells are taken."""
+    stored: _Names = set()
+    loaded: _Names = set()
+    closures: Set[str] = set()
+    for instr in normal.ops:
+        if instr.op in (Op.STORE, Op.DELETE):
+            stored.add(instr.arg)
+        elif instr.op is Op.LOAD:
+            loaded.add(instr.arg)
+        elif instr.op is Op.CLOSURE:
+            closures.add(instr.arg)
+    return stored, loaded, closures
+
+
+def _global_names(normal: NormalCode, stored: _Names, loaded: _Names, enclosing: FrozenSet[str]) -> Set[str]:
+    names = {name for scope, name in stored if scope == "global"}
+    read = {name for scope, name in loaded if scope == "global"}
+    if _is_function(normal):
+        return names | (read & enclosing)
+    # Class bodies and modules look every name up in their own namespace first, unless told otherwise.
+    return names | read
+
+
+def _nonlocal_names(normal: NormalCode, stored: _Names, loaded: _Names, closures: Set[str], nested: bool) -> Set[str]:
+    free = set(normal.code.co_freevars)
+    names = {name for scope, name in stored if scope == "deref" and name in free}
+    if nested and _is_function(normal):
+        # def g():            the compiler drops the dead branch, but g keeps x as a free variable
+        #     if 0: x
+        used = closures | {name for scope, name in loaded if scope in ("deref", "classderef")}
+        names |= free - used - names
+    return names - {"__class__"}
+
+
+def _unbound_locals(normal: NormalCode, stored: _Names, loaded: _Names, closures: Set[str]) -> List[ast.stmt]:
+    """Annotations without a value, which run nothing, for locals that are read and never bound.
+
+    def f():            only the load is left of this, and a load alone would mean the global x
+        return x
+        x = 1
+    """
+    code = normal.code
+    bound = set(parameter_names(code)) | set(code.co_freevars)
+    bound |= {name for scope, name in stored if scope in ("fast", "deref")}
+    read = {name for scope, name in loaded if scope in ("fast", "deref")} | closures
+    return [
+        ast.AnnAssign(target=ast.Name(id=name, ctx=ast.Store()), annotation=ast.Name(id="object", ctx=ast.Load()),
+                      value=None, simple=1)
+        for name in sorted(read - bound)
+    ]
+
+
+def _generator_mark(normal: NormalCode) -> List[ast.stmt]:
+    """``if False: yield`` for a generator that has no ``yield`` which could be reached."""
+    generator = normal.code.co_flags & (inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR)
+    if not generator or any(instr.op in (Op.YIELD, Op.YIELD_FROM) for instr in normal.ops):
+        return []
+    body: List[ast.stmt] = [ast.Expr(value=ast.Yield(value=None))]
+    return [ast.If(test=ast.Constant(value=False, kind=None), body=body, orelse=[])]

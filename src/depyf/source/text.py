@@ -1,0 +1,60 @@
+"""Trees to the text that a person reads."""
+
+from __future__ import annotations
+
+import ast
+from typing import Callable, cast
+
+from depyf.result import DecompilationError
+from depyf.source.deep_stack import with_deep_stack
+from depyf.source.docstrings import print_docstrings
+from depyf.source.fstrings import print_fstrings
+from depyf.source.literals import Placeholders, make_literal
+from depyf.source.names import make_writable
+from depyf.source.source_text import SourceText
+from depyf.source.spacing import needs_spacing, space_out
+
+
+def to_source(tree: ast.Module) -> SourceText:
+    """The text of ``tree``, with what is needed to make the original code object of it again.
+
+    Constants of ``tree`` may be any objects and its names any strings; ``tree`` is left as it is. Raises
+    ``DecompilationError`` when there is no text for it.
+    """
+    return with_deep_stack(lambda: _to_source(tree))
+
+
+def to_text(tree: ast.Module) -> str:
+    """The text of ``tree`` alone."""
+    return to_source(tree).text
+
+
+def _to_source(tree: ast.Module) -> SourceText:
+    tree, names = make_writable(tree)
+    placeholders = Placeholders(tree)
+    tree = print_docstrings(tree)
+    tree = make_literal(tree, placeholders)
+    tree = print_fstrings(tree, placeholders, unparse)
+    text = unparse(tree).strip("\n") + "\n"
+    parsed = _parse(text)
+    if needs_spacing(parsed):
+        text = space_out(text, parsed)
+        parsed = _parse(text)
+    return SourceText(text=text, tree=parsed, constants=placeholders.objects, names=names)
+
+
+def _parse(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError) as error:
+        raise DecompilationError(f"the source that was made is no Python: {error}") from error
+
+
+def unparse(node: ast.AST) -> str:
+    """The text of any node: ``ast.unparse``, or the package ``astunparse`` where Python has none yet (3.8)."""
+    function = getattr(ast, "unparse", None)
+    if function is None:
+        import astunparse
+
+        function = astunparse.unparse
+    return cast(Callable[[ast.AST], str], function)(node)
