@@ -14,12 +14,12 @@ from typing import Callable, Dict, List, Mapping, Sequence, Tuple
 from depyf.dynamo import guards as guard_rendering
 from depyf.dynamo.full_code_functions import StoryText, story_text
 from depyf.dynamo.full_code_globals import definition_of, missing_names
-from depyf.dynamo.full_code_story import Story, global_scope, names_in, stories_of
+from depyf.dynamo.full_code_story import Story, global_scope, names_in, stories_of, stories_of_code
 from depyf.dynamo.full_code_text import commented, why_it_does_not_compile
 from depyf.dynamo.guards import EntryGuards
 from depyf.dynamo.guards_live import LiveTable, register
 from depyf.dynamo.guards_text import Naming
-from depyf.dynamo.names import compiled_fn_number
+from depyf.dynamo.names import StableNames, compiled_fn_number
 from depyf.dynamo.safely import safely
 from depyf.dynamo.session import KernelFile, Session
 
@@ -42,21 +42,39 @@ def write_full_code(session: Session) -> List[str]:
 def _write_one(session: Session, stories: Sequence[Story], written: List[str]) -> None:
     stem = stories[0].stem
     number = session.directory.take_number(f"full code of {stem}")
-    text, table = full_code(stories, session)
+    text, table = full_code(stories, session.stable, lambda name: _files_of(name, session))
     path = session.directory.write(f"full_code_for_{stem}_{number}.py", text)
     if path is not None:
         register(path, table)
         written.append(path)
 
 
-def full_code(stories: Sequence[Story], session: Session) -> Tuple[str, LiveTable]:
-    """The text of the file for a user function and its resume functions, and what the file needs at run time."""
-    naming = Naming(session.stable.text)
+def _files_of(name: str, session: Session) -> List[str]:
+    """The names of the files that hold the graph of that compiled function."""
+    paths = [record.path for record in session.graph_files() if record.function == name]
+    paths += [record.path for record in session.records(KernelFile) if record.function == name]
+    return list(dict.fromkeys(os.path.basename(path) for path in paths if path is not None))
+
+
+def dump_src(code: CodeType) -> str:
+    """The text of the file for a function that was compiled at any time, given its original code object."""
+    stable = StableNames()
+    return full_code(stories_of_code(code, stable), stable, lambda name: [])[0]
+
+
+def full_code(
+    stories: Sequence[Story], stable: StableNames, files_of: Callable[[str], Sequence[str]]
+) -> Tuple[str, LiveTable]:
+    """The text of the file for a user function and its resume functions, and what the file needs at run time.
+
+    ``files_of`` answers the names of the files with the graph of a compiled function.
+    """
+    naming = Naming(stable.text)
     guards = _guards_of(stories, naming)
-    real_names = _real_names(stories, session.stable.text)
+    real_names = _real_names(stories, stable.text)
     naming.names.update(real_names)
     texts = _story_texts(stories, guards)
-    body = "\n\n\n".join([*_stubs(stories, session), *(text.text for text in texts)])
+    body = "\n\n\n".join([*_stubs(stories, files_of), *(text.text for text in texts)])
     top = _top(stories, texts, list(guards.values()))
     text = "\n".join([top, _globals(stories, top, body, real_names), "", body, ""])
     problem = why_it_does_not_compile(text)
@@ -110,17 +128,15 @@ def _table(stories: Sequence[Story], guards: Sequence[EntryGuards], naming: Nami
     return guard_rendering.live_table_of(guards, naming, codes)
 
 
-def _stubs(stories: Sequence[Story], session: Session) -> List[str]:
+def _stubs(stories: Sequence[Story], files_of: Callable[[str], Sequence[str]]) -> List[str]:
     """A function for every compiled graph that the transformed code calls; it names the files that hold the graph."""
     called = (compiled_fn_number(name) for code in _codes(stories) for name in names_in(code))
-    return [_stub(f"__compiled_fn_{number}", session) for number in sorted({n for n in called if n is not None})]
+    names = [f"__compiled_fn_{number}" for number in sorted({n for n in called if n is not None})]
+    return [_stub(name, files_of(name)) for name in names]
 
 
-def _stub(name: str, session: Session) -> str:
-    paths = [record.path for record in session.graph_files() if record.function == name]
-    paths += [record.path for record in session.records(KernelFile) if record.function == name]
-    files = [os.path.basename(path) for path in paths if path is not None]
-    listed = "".join(f"\n        {file}" for file in dict.fromkeys(files)) or " none was dumped"
+def _stub(name: str, files: Sequence[str]) -> str:
+    listed = "".join(f"\n        {file}" for file in files) or " none was dumped"
     docstring = f'"""A compiled graph. Its files:{listed}\n    """'
     return f"def {name}(*args):\n    {docstring}\n    return ___call_global(___live, {name!r}, *args)"
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.dynamo import compat
-from depyf.dynamo.names import file_stem
+from depyf.dynamo.names import StableNames, file_stem
+from depyf.dynamo.rendering import render
 from depyf.dynamo.session import Session, TransformedCode
 
 RESUME_PREFIX = "__resume_at_"
@@ -61,17 +63,27 @@ class _Resume:
 
 def stories_of(session: Session) -> List[List[Story]]:
     """For every user function that was transformed, its story followed by those of its resume functions."""
-    codes = session.original_codes()
-    stories = {id(code): _story(session, code) for code in codes}
-    resumes = {key: _resumes(story, session) for key, story in stories.items()}
+    return _families(session.original_codes(), session.records(TransformedCode), session.stable)
+
+
+def stories_of_code(code: CodeType, stable: StableNames) -> List[Story]:
+    """The same for one function that was compiled at any time, from its cache entries alone."""
+    codes = [code]
+    for each in codes:
+        # Resume functions are found on the way, and have resume functions themselves.
+        codes += [r.code for r in _resumes(_story(each, (), stable), stable) if not any(r.code is c for c in codes)]
+    return next(family for family in _families(codes, (), stable) if family[0].code is code)
+
+
+def _families(codes: Sequence[CodeType], records: Sequence[TransformedCode], stable: StableNames) -> List[List[Story]]:
+    stories = {id(code): _story(code, records, stable) for code in codes}
+    resumes = {key: _resumes(story, stable) for key, story in stories.items()}
     resumed = {id(resume.code) for found in resumes.values() for resume in found}
     roots = [code for code in codes if id(code) not in resumed]
-    return [list(_family(code, stories, resumes, session)) for code in roots]
+    return [list(_family(code, stories, resumes)) for code in roots]
 
 
-def _family(
-    root: CodeType, stories: Mapping[int, Story], resumes: Mapping[int, Sequence[_Resume]], session: Session
-) -> Iterator[Story]:
+def _family(root: CodeType, stories: Mapping[int, Story], resumes: Mapping[int, Sequence[_Resume]]) -> Iterator[Story]:
     yield stories[id(root)]
     seen: Set[Tuple[int, str]] = set()
     todo = list(resumes[id(root)])
@@ -86,16 +98,45 @@ def _family(
         todo = [*resumes.get(id(resume.code), ()), *todo]
 
 
-def _story(session: Session, code: CodeType) -> Story:
-    records = [record for record in session.records(TransformedCode) if record.original_code() is code]
+def _story(code: CodeType, records: Sequence[TransformedCode], stable: StableNames) -> Story:
+    records = [record for record in records if record.original_code() is code]
+    by_running_code = {id(record.running_code()): record for record in records}
+    numbers = {record.index for record in records}
     entries: List[Entry] = []
     for cached in compat.cache_entries(code):
-        record = session.transformed_of(cached.code)
+        record = by_running_code.get(id(cached.code))
         if record is not None:
-            entries.append(_entry(record, cached.code, cached.guard_manager))
+            entries.append(_entry(record, cached.code, _manager(cached)))
+        else:
+            number = next(number for number in itertools.count() if number not in numbers)
+            numbers.add(number)
+            entries.append(_entry_without_record(code, cached, number, stable))
     present = {entry.name for entry in entries}
     entries += [_entry(record, None, None) for record in records if _name(record) not in present]
     return Story(code, tuple(entries))
+
+
+def _entry_without_record(original: CodeType, cached: Any, number: int, stable: StableNames) -> Entry:
+    """An entry that was compiled while nobody captured: its code is decompiled now."""
+    name = f"__transformed_code_{number}_for_{file_stem(original.co_name)}"
+    rendering = render(cached.code, original, name, f"<{name}>", stable)
+    compile_id = getattr(cached, "compile_id", None)
+    return Entry(
+        name=name,
+        number=number,
+        compile_id=None if compile_id is None else str(compile_id),
+        manager=_manager(cached),
+        code=cached.code,
+        source=rendering.source,
+        listing=rendering.text,
+        verdict=rendering.verdict,
+        reason=rendering.reason,
+    )
+
+
+def _manager(cached: Any) -> Any:
+    """The guards of a cache entry; PyTorch up to 2.5 calls them ``check_fn``."""
+    return getattr(cached, "guard_manager", None) or getattr(cached, "check_fn", None)
 
 
 def _name(record: TransformedCode) -> str:
@@ -117,7 +158,7 @@ def _entry(record: TransformedCode, code: Optional[CodeType], manager: Optional[
     )
 
 
-def _resumes(story: Story, session: Session) -> List[_Resume]:
+def _resumes(story: Story, stable: StableNames) -> List[_Resume]:
     """The resume functions that the transformed code of ``story`` goes on in, in the order in which it names them."""
     found: Dict[str, _Resume] = {}
     for entry in story.entries:
@@ -125,7 +166,7 @@ def _resumes(story: Story, session: Session) -> List[_Resume]:
         for name in names_in(entry.code) if entry.code is not None else ():
             code, takes_cells = _resume_code(scope.get(name)) if name.startswith(RESUME_PREFIX) else (None, False)
             if code is not None:
-                found.setdefault(name, _Resume(code, session.stable.text(name), takes_cells))
+                found.setdefault(name, _Resume(code, stable.text(name), takes_cells))
     return list(found.values())
 
 

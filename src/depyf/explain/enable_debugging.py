@@ -1,0 +1,35 @@
+"""The hook through which other projects change how Inductor's modules are loaded.
+
+Assigning another function to ``patched_load_by_key_path`` makes ``prepare_debug`` install that one: it is looked up
+when ``prepare_debug`` is entered. The function should take ``**kwargs``, since PyTorch adds keywords now and then.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, List, Optional, Tuple
+
+from depyf.dynamo.capture import capture
+from depyf.dynamo.kernels import loading_copies
+from depyf.explain.global_variables import data
+
+__all__ = ["patched_load_by_key_path"]
+
+
+def patched_load_by_key_path(
+    key: str,
+    path: str,
+    linemap: Optional[List[Tuple[int, str]]] = None,
+    attrs: Optional[Any] = None,
+    **kwargs: Any,
+) -> Any:
+    """Load a module that Inductor generated from a copy in the dump directory."""
+    loader = loading_copies(data["unpatched_load_by_key_path"], capture.current)
+    return loader(key, path, linemap, attrs, **kwargs)
+
+
+_own = patched_load_by_key_path
+
+
+def replacement() -> Optional[Callable[..., Any]]:
+    """What another project put in place of ``patched_load_by_key_path``; None when nobody did."""
+    return None if patched_load_by_key_path is _own else patched_load_by_key_path

@@ -1,0 +1,102 @@
+"""Choosing among compiled codes without PyTorch's guards."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import weakref
+from types import CodeType, FunctionType, MethodType
+from typing import Any, Callable, Iterator, List, Optional
+
+from depyf.dynamo import compat
+
+__all__ = ["TorchCompileWrapperWithCustomDispatcher"]
+
+_calling = threading.local()
+"""Which wrapper's compiled callable this thread runs: what is compiled meanwhile is that wrapper's."""
+
+
+class TorchCompileWrapperWithCustomDispatcher:
+    """Base class of objects that run compiled code of their ``forward`` which they choose themselves.
+
+    A subclass defines ``forward`` and ``__call__``. Calling ``self.compiled_callable`` compiles ``forward`` as need
+    be, and every transformed code object of this instance is added to ``self.compiled_codes``. Inside of
+    ``with self.dispatch_to_code(index):`` a call of ``self.forward`` runs that code object with no guards at all.
+
+    ``compiled_callable`` is ``torch.compile(self.forward)`` or the like. With ``use_custom_dispatcher=False`` no code
+    is collected.
+    """
+
+    def __init__(self, compiled_callable: Callable[..., Any], use_custom_dispatcher: bool = True) -> None:
+        self.use_custom_dispatcher = use_custom_dispatcher
+        self.compiled_codes: List[CodeType] = []
+        self.original_code_object: CodeType = type(self).forward.__code__
+        self.compiled_callable = compiled_callable
+        if use_custom_dispatcher:
+            compat.require_torch("optimization.TorchCompileWrapperWithCustomDispatcher")
+            self.compiled_callable = _noting_the_caller(compiled_callable, weakref.ref(self))
+            handle = compat.register_bytecode_hook(_collector(weakref.ref(self)))
+            if handle is not None:
+                weakref.finalize(self, handle.remove)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run, by default what PyTorch chooses; subclasses choose themselves."""
+        return self.compiled_callable(*args, **kwargs)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What is compiled; subclasses define it."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward")
+
+    def bytecode_hook(self, old_code: CodeType, new_code: CodeType) -> None:
+        """Called with every code object that was compiled while this instance was running its compiled callable."""
+        if old_code is self.original_code_object:
+            self.compiled_codes.append(new_code)
+
+    @contextlib.contextmanager
+    def dispatch_to_code(self, index: int) -> Iterator[None]:
+        """While inside, ``self.forward`` runs ``self.compiled_codes[index]``; afterwards it is what it was before."""
+        missing = object()
+        before = vars(self).get("forward", missing)
+        forward = type(self).forward
+        function = FunctionType(
+            self.compiled_codes[index], forward.__globals__, forward.__name__, forward.__defaults__, forward.__closure__
+        )
+        function.__kwdefaults__ = forward.__kwdefaults__
+        # On the instance: other instances of the class, in other threads too, are not disturbed.
+        vars(self)["forward"] = MethodType(function, self)
+        try:
+            yield
+        finally:
+            if before is missing:
+                del vars(self)["forward"]
+            else:
+                vars(self)["forward"] = before
+
+
+Wrapper = "weakref.ref[TorchCompileWrapperWithCustomDispatcher]"
+
+
+def _noting_the_caller(compiled_callable: Callable[..., Any], wrapper: Any) -> Callable[..., Any]:
+    """``compiled_callable``, noting that ``wrapper`` calls it."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        before = getattr(_calling, "wrapper", None)
+        _calling.wrapper = wrapper
+        try:
+            return compiled_callable(*args, **kwargs)
+        finally:
+            _calling.wrapper = before
+
+    return call
+
+
+def _collector(wrapper: Any) -> Callable[[CodeType, CodeType], Optional[CodeType]]:
+    """The bytecode hook of one instance, which it must not keep alive."""
+
+    def hook(old_code: CodeType, new_code: CodeType) -> Optional[CodeType]:
+        instance = wrapper()
+        if instance is not None and getattr(_calling, "wrapper", None) is wrapper:
+            instance.bytecode_hook(old_code, new_code)
+        return None
+
+    return hook
