@@ -55,17 +55,22 @@ def _moved_onto(code: CodeType, place: CodeType) -> Optional[CodeType]:
     """``code`` with the lines of ``place``, or ``None`` when the two differ in more than lines and names of places."""
     if len(code.co_consts) != len(place.co_consts):
         return None
-    consts: List[Any] = []
+    moved_consts: List[Any] = []
+    compared_consts: List[Any] = []
     for ours, theirs in zip(code.co_consts, place.co_consts):
-        if isinstance(ours, CodeType) and isinstance(theirs, CodeType):
-            moved = _moved_onto(ours, theirs)
-            if moved is None:
-                return None
-            consts.append(moved)
-        else:
-            consts.append(ours)
-    result = code.replace(co_consts=tuple(consts), **_lines_of(place))
-    return result if result.replace(**_names_of(place)) == place else None
+        nested = isinstance(ours, CodeType) and isinstance(theirs, CodeType)
+        moved = _moved_onto(ours, theirs) if nested else ours
+        if nested and moved is None:
+            return None
+        moved_consts.append(moved)
+        compared_consts.append(theirs if nested else ours)  # nested code has just been compared
+    compared = code.replace(
+        co_consts=tuple(compared_consts),
+        co_flags=_flags_towards(code, place),
+        **_lines_of(place),
+        **_names_of(place),
+    )
+    return code.replace(co_consts=tuple(moved_consts), **_lines_of(place)) if compared == place else None
 
 
 def _lines_of(code: CodeType) -> Dict[str, Any]:
@@ -75,3 +80,9 @@ def _lines_of(code: CodeType) -> Dict[str, Any]:
 
 def _names_of(code: CodeType) -> Dict[str, Any]:
     return {field: getattr(code, field) for field in ("co_name", "co_qualname") if hasattr(code, field)}
+
+
+def _flags_towards(code: CodeType, place: CodeType) -> int:
+    """The flags of ``code``; on future annotations those of ``place`` (what they change shows in the bytecode)."""
+    future = annotations.compiler_flag
+    return code.co_flags & ~future | place.co_flags & future

@@ -1,0 +1,40 @@
+"""What ``import depyf`` costs and offers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import depyf
+
+SOURCE = str(Path(__file__).resolve().parents[2] / "src")
+
+
+def python(code: str, *flags: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": SOURCE}
+    return subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True, env=environment)
+
+
+def test_importing_depyf_imports_neither_torch_nor_its_own_torch_side() -> None:
+    done = python("import depyf, sys; print('torch' in sys.modules, 'depyf.dynamo' in sys.modules)")
+    assert done.stdout.split() == ["False", "False"]
+
+
+@pytest.mark.parametrize("name", ["prepare_debug", "debug", "install"])
+def test_without_torch_the_error_says_what_to_install(name: str) -> None:
+    arguments = "'dump'" if name == "prepare_debug" else ""
+    done = python(f"import sys; sys.modules['torch'] = None\nimport depyf\ndepyf.{name}({arguments})")
+    assert f"ImportError: depyf.{name} looks into torch.compile and needs PyTorch" in done.stderr
+    assert "pip install 'depyf[torch]'" in done.stderr
+
+
+def test_every_public_name_exists_and_unknown_ones_do_not() -> None:
+    for name in depyf.__all__:
+        assert getattr(depyf, name) is not None
+        assert name in dir(depyf)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        depyf.nothing  # noqa: B018
