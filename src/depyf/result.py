@@ -6,7 +6,10 @@ import ast
 import enum
 from dataclasses import dataclass
 from types import CodeType
-from typing import Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Mapping, Optional, Tuple
+
+if TYPE_CHECKING:
+    from depyf.source.source_text import SourceText
 
 
 class DecompilationError(Exception):
@@ -41,6 +44,7 @@ class Decompilation:
     """One code object, decompiled.
 
     ``tree`` is the module that ``source`` parses to. For a function the module holds that one function definition.
+    ``text`` adds what the source alone does not hold: constants without literal, names that can't be written.
     """
 
     code: CodeType
@@ -50,6 +54,7 @@ class Decompilation:
     verdict: Verdict
     reason: str
     line_map: LineMap
+    text: SourceText
 
     def compile_like(self, reference: Optional[CodeType] = None, filename: Optional[str] = None) -> CodeType:
         """A code object of this source that can stand in for ``reference`` (default: the original).
@@ -60,4 +65,4 @@ class Decompilation:
         """
         from depyf.source.compiling import compile_like
 
-        return compile_like(self, reference or self.code, filename or f"<decompiled {self.name}>")
+        return compile_like(self.text, reference or self.code, filename or f"<decompiled {self.name}>")

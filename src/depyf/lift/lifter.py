@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Region
 from depyf.lift import build
 from depyf.flow.order import Order, order_blocks
+from depyf.lift.containers import Container, copied, holds_containers
 from depyf.lift.items import Copy, Function, Item, Marker, Retry, Target, Value
 from depyf.lift.nodes import (
     Condition,
@@ -143,8 +144,11 @@ class _Lifter:
                 if not block.ops:  # a finally body that never ends normally
                     node.terminator = Raise(ast.Raise())
             return
-        if block.id in self.context.decisions.spill_end:
+        spill = node.id in self.context.decisions.spill_end or block.id in self.context.decisions.spill_end
+        if not isinstance(term, Jump) and (spill or holds_containers(simulator.stack)):
             self._settle_before_branch(simulator, term)
+        elif isinstance(term, Jump) and block.id in self.context.decisions.spill_end:
+            simulator.settle()
         if isinstance(term, Jump):
             node.terminator = Goto(term.target)
         elif isinstance(term, For):
@@ -154,7 +158,7 @@ class _Lifter:
 
     def _settle_before_branch(self, simulator: Simulator, term: Any) -> None:
         top = simulator.stack[-1] if simulator.stack else None
-        if isinstance(term, Branch) and isinstance(top, Value):
+        if isinstance(term, Branch) and isinstance(top, (Value, Container)):
             simulator.stack.pop()
             simulator.settle()
             simulator.stack.append(top)
@@ -228,6 +232,9 @@ class _Lifter:
 
     def _stack_on_edge(self, node: Node, target: int) -> List[Any]:
         term = node.terminator
+        if len(node.successors()) > 1 and holds_containers(node.stack):
+            return copied(node.stack) if not (isinstance(term, Condition) and term.keep and target == term.target) else [
+                *copied(node.stack), node.kept]  # type: ignore[attr-defined]
         if isinstance(term, Loop):
             base = list(node.stack[:-1])
             if target == term.exhausted:
@@ -298,6 +305,8 @@ class _Lifter:
 
     def _meet(self, block: Block, edges: List[Node]) -> List[Any]:
         stacks = [self._stack_on_edge(node, block.id) for node in edges]
+        if any(map(holds_containers, stacks)):
+            raise ValueError(f"lists that move values meet where block {block.id} begins")
         depth = len(stacks[0])
         if any(len(stack) != depth for stack in stacks):
             raise ValueError(f"the stack has different depths where block {block.id} begins")

@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from depyf.flow.graph import Block
 from depyf.lift import build
+from depyf.lift.containers import WANTED, BoundMethod, Container, as_display, constant_key, parts, references, replaced
 from depyf.lift.items import ChainTest, Copy, Function, Item, Marker, Retry, Target, Value
 from depyf.lift.nodes import (
     Accumulate,
@@ -24,6 +25,17 @@ from depyf.lift.nodes import (
 )
 from depyf.normal.ops import Instr, Op
 
+from depyf.lift.followed import (
+    build_container,
+    call_container_method,
+    call_with_containers,
+    delete_from_container,
+    extend_container,
+    pop_container,
+    store_into_container,
+    subscript_container,
+)
+
 COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
 
@@ -33,6 +45,7 @@ class Decisions:
     def __init__(self) -> None:
         self.spill: Set[int] = set()  # operation offsets before which all pending values are stored
         self.spill_end: Set[int] = set()  # blocks at whose end all pending values are stored
+        self.containers: Set[bool] = set()  # whether lists that only move values are followed
         self.plain_swap: Set[int] = set()  # SWAPs that are no tuple assignment
         self.phi: Set[Tuple[int, int]] = set()  # (block, slot) that needs a temporary although its value is stable
 
@@ -50,6 +63,7 @@ class Context:
         self.decisions = decisions
         self.order = 0
         self.temporaries = 0
+        self.follows_containers = bool(decisions.containers)
 
     def next_order(self) -> int:
         self.order += 1
@@ -115,6 +129,8 @@ class Simulator:
             return item
         if isinstance(item, Copy):
             raise Retry("spill", item.offset)
+        if isinstance(item, Container):
+            return self.container_value(item)
         if isinstance(item, Function):
             return Value(build.function_expression(item), order=item.order, born=self.node.id)
         if isinstance(item, Target):
@@ -136,9 +152,42 @@ class Simulator:
     def pop_values(self, count: int) -> List[Value]:
         if count == 0:
             return []
-        items = [self.as_value(item) for item in self.stack[len(self.stack) - count :]]
+        popped = self.stack[len(self.stack) - count :]
+        if self.context.follows_containers:
+            for item in popped:
+                if isinstance(item, Container):
+                    self.share_container(item)
+            popped = self.stack[len(self.stack) - count :]
+        items = [self.as_value(item) for item in popped]
         del self.stack[len(self.stack) - count :]
         return items
+
+    # --- containers that are followed ----------------------------------------------------------------------------
+
+    def container_value(self, container: Container) -> Value:
+        """The container as a display: it is handed to somebody, and nothing else refers to it."""
+        self.share_container(container)
+        expr, values = as_display(container, self.as_value)
+        self.check_order(values)
+        return Value(expr, order=self.context.next_order(), born=self.node.id)
+
+    def share_container(self, container: Container) -> None:
+        """A container that several slots hold gets a name before one of them is handed out."""
+        for inner in container.elements:
+            if isinstance(inner, Container):
+                self.share_container(inner)
+        if references(self.stack, container) < 2:
+            return
+        expr, values = as_display(container, self.as_value)
+        self.check_order(values)
+        name = self.context.temporary()
+        value = Value(ast.Name(name, ast.Load()), stable=True)
+        replaced(self.stack, container, value)
+        self.emit(ast.Assign([ast.Name(name, ast.Store())], expr))
+
+    def wants_containers(self) -> None:
+        if not self.context.follows_containers:
+            raise WANTED
 
     def combine(self, make: Callable[..., ast.expr], values: Sequence[Value], **facts: Any) -> None:
         """Push ``make(*expressions)``; the values must have been evaluated in the order in which they are written."""
@@ -167,13 +216,15 @@ class Simulator:
         for item in self.stack:
             if isinstance(item, Target) and item.group is not None:
                 item.group.give_up(self)
+        items = self.stack if not self.context.follows_containers else parts(self.stack)
         pending = [
             item
-            for item in self.stack
+            for item in items
             if isinstance(item, (Function, Copy))
             or (isinstance(item, Value) and (not item.stable or (stores is not None and item.local is not None
                                                              and stores in (item.local, "*"))))
         ]
+        pending = list({id(item): item for item in pending}.values())
         pending.sort(key=lambda item: item.order if isinstance(item, (Value, Function)) else 0)
         for item in pending:
             self.keep(item)
@@ -188,6 +239,8 @@ class Simulator:
             item = value
         if item.copies or item.tests is not None:
             raise Retry("spill", item.copied_at)
+        if item.born != self.node.id and not item.stable:  # other ways out of that node may use the value, too
+            raise Retry("spill_end", item.born)
         name = self.context.temporary()
         targets = [ast.Name(name, ast.Store()), *item.chain]
         item.chain = []
@@ -206,6 +259,8 @@ class Simulator:
             self.fill(item, target)
         elif isinstance(item, Function):
             self.emit(self.definition(item, target), local)
+        elif isinstance(item, Container):
+            self.store_container(item, target, local)
         elif isinstance(item, Marker) and item.kind in ("module", "imported"):
             self.store_import(item, target, local)
         elif isinstance(item, Marker) and item.kind == "exc":
@@ -221,6 +276,16 @@ class Simulator:
                 self.emit(ast.Assign([*chain, target], item.expr), local)
             else:
                 self.emit(ast.Assign([target], self.as_value(item).expr), local)
+
+    def store_container(self, item: Container, target: ast.expr, local: Optional[str]) -> None:
+        expr, values = as_display(item, self.as_value)
+        self.check_order(values)
+        if references(self.stack, item):
+            name = self.context.temporary()
+            replaced(self.stack, item, Value(ast.Name(name, ast.Load()), stable=True))
+            self.emit(ast.Assign([ast.Name(name, ast.Store()), target], expr), local)
+        else:
+            self.emit(ast.Assign([target], expr), local)
 
     def store_import(self, item: Marker, target: ast.expr, local: Optional[str]) -> None:
         """``import a``, ``import a.b as c`` or one name of ``from a import b as c``."""
@@ -389,7 +454,12 @@ def _delete(sim: Simulator, instr: Instr) -> None:
 
 def _copy(sim: Simulator, instr: Instr) -> None:
     item = sim.stack[-instr.arg]
-    if isinstance(item, Value) and item.stable:
+    if isinstance(item, Container):
+        sim.stack.append(item)
+    elif isinstance(item, Value) and not item.stable and sim.context.follows_containers and not _is_kept(sim, item):
+        sim.settle()
+        sim.stack.append(Value(item.expr, True, item.local))
+    elif isinstance(item, Value) and item.stable:
         sim.stack.append(Value(item.expr, True, item.local))
     elif isinstance(item, Value):
         item.copies += 1
@@ -409,6 +479,12 @@ def _copy(sim: Simulator, instr: Instr) -> None:
             value = Value(ast.Name(name, ast.Load()), stable=True)
         sim.stack[-instr.arg] = value
         sim.stack.append(Value(value.expr, True, value.local))
+
+
+def _is_kept(sim: Simulator, item: Value) -> bool:
+    """Whether the copy is stored in a variable at once: then the variable is what stands for the value."""
+    following = sim.ahead(1)
+    return bool(following) and following[0][0] is Op.STORE
 
 
 def _swap(sim: Simulator, instr: Instr) -> None:
@@ -505,6 +581,10 @@ def _pop(sim: Simulator, instr: Instr) -> None:
     item = sim.pop()
     if isinstance(item, Copy):
         item.of.copies -= 1
+    elif isinstance(item, Container):
+        pop_container(sim, item)
+    elif isinstance(item, BoundMethod):
+        return
     elif isinstance(item, Marker):
         if item.kind == "exc" and item.data != "copy":
             sim.emit(BindException(item.origin, None))
@@ -523,6 +603,8 @@ def _pop(sim: Simulator, instr: Instr) -> None:
             sim.emit(ast.Assign(chain, item.expr), "*")
     elif item.tests is not None:
         raise Retry("spill", item.copied_at)
+    elif isinstance(item.expr, ast.List) and not sim.context.follows_containers:
+        raise WANTED
     elif not item.stable:
         sim.emit(ast.Expr(sim.as_value(item).expr))
     elif item.local is not None:
@@ -575,6 +657,10 @@ def _compare(sim: Simulator, instr: Instr) -> None:
 
 def _subscr(sim: Simulator, instr: Instr) -> None:
     base, key = sim.stack[-2:]
+    if isinstance(base, Container) and subscript_container(sim, base, key):
+        return
+    if isinstance(base, Copy) and isinstance(base.of.expr, (ast.List, ast.Tuple)) and constant_key(key) is not None:
+        sim.wants_containers()
     if isinstance(base, Copy) or isinstance(key, Copy):
         _augmented_load(sim, [base, key], lambda exprs: ast.Subscript(exprs[0], exprs[1], ast.Load()))
         return
@@ -620,6 +706,9 @@ def _augments_stable(sim: Simulator, count: int) -> bool:
 
 def _attr(sim: Simulator, instr: Instr) -> None:
     item = sim.stack[-1]
+    if isinstance(item, Container):
+        sim.stack[-1] = BoundMethod(item, instr.arg)
+        return
     if isinstance(item, Copy):
         _augmented_load(sim, [item], lambda exprs: ast.Attribute(exprs[0], instr.arg, ast.Load()))
         return
@@ -642,6 +731,11 @@ def _store_subscr(sim: Simulator, instr: Instr) -> None:
     key = sim.pop()
     base = sim.pop()
     item = sim.pop()
+    if isinstance(base, Container):
+        store_into_container(sim, base, key, item)
+        return
+    if isinstance(base, Copy) and isinstance(base.of.expr, (ast.List, ast.Tuple)) and constant_key(key) is not None:
+        sim.wants_containers()
     if _annotates(sim, base, key, item):
         return
     target = ast.Subscript(_expr_of(base), _expr_of(key), ast.Store())
@@ -708,6 +802,10 @@ def _annotates(sim: Simulator, base: Any, key: Any, item: Any) -> bool:
 
 
 def _delete_subscr(sim: Simulator, instr: Instr) -> None:
+    base, key = sim.stack[-2:]
+    if isinstance(base, Container):
+        delete_from_container(sim, base, key)
+        return
     values = sim.pop_values(2)
     sim.check_order(values)
     sim.emit(ast.Delete([ast.Subscript(values[0].expr, values[1].expr, ast.Del())]))
@@ -719,6 +817,8 @@ def _delete_attr(sim: Simulator, instr: Instr) -> None:
 
 def _build(sim: Simulator, instr: Instr) -> None:
     kind, count = instr.arg
+    if sim.context.follows_containers and build_container(sim, kind, count):
+        return
     if kind == "const_key_map":
         keys = sim.pop_value().expr
         assert isinstance(keys, ast.Constant)
@@ -729,7 +829,9 @@ def _build(sim: Simulator, instr: Instr) -> None:
         sim.combine(lambda *exprs: ast.Dict(list(exprs[::2]), list(exprs[1::2])), values)
     else:
         make = build.DISPLAYS[kind]
-        sim.combine(lambda *exprs: make(list(exprs)), sim.pop_values(count))
+        values = sim.pop_values(count)
+        constant = kind == "slice" and all(isinstance(value.expr, ast.Constant) for value in values)
+        sim.combine(lambda *exprs: make(list(exprs)), values, stable=constant)
 
 
 def _add(sim: Simulator, instr: Instr) -> None:
@@ -762,6 +864,9 @@ def _grows_display(container: Any, kind: str) -> bool:
 
 def _update(sim: Simulator, instr: Instr) -> None:
     kind, depth = instr.arg
+    if isinstance(sim.stack[-depth - 1], Container):
+        extend_container(sim, sim.stack[-depth - 1], kind)
+        return
     more = sim.pop_value()
     container = sim.stack[-depth]
     if kind == "kwargs" or kind == "map":
@@ -769,15 +874,17 @@ def _update(sim: Simulator, instr: Instr) -> None:
     else:
         shape = {"list": ast.List, "set": ast.Set}[kind]
     if not isinstance(container, Value) or not isinstance(container.expr, shape) or container.copies:
-        raise Retry("spill", instr.offset) if not isinstance(container, Value) else ValueError(
-            f"a {kind} that is no display is extended at offset {instr.offset}"
-        )
+        sim.wants_containers()
+        raise ValueError(f"a {kind} that is no display is extended at offset {instr.offset}")
     sim.check_order([container, more])
     container.expr = build.extend_display(container.expr, more.expr)
     container.order = sim.context.next_order()
 
 
 def _list_to_tuple(sim: Simulator, instr: Instr) -> None:
+    if isinstance(sim.stack[-1], Container):
+        sim.stack[-1] = Container("tuple", list(sim.stack[-1].elements))
+        return
     value = sim.pop_value()
     if not isinstance(value.expr, ast.List):
         raise ValueError(f"a value that is no list display becomes a tuple at offset {instr.offset}")
@@ -791,6 +898,9 @@ def _unpack(sim: Simulator, instr: Instr) -> None:
         before, after = instr.arg
         count, star = before + 1 + after, before
     item = sim.pop()
+    if isinstance(item, Container) and instr.op is Op.UNPACK and len(item.elements) == count:
+        sim.stack.extend(reversed(item.elements))
+        return
     done: Callable[[ast.expr], None]
     if count == 0:
         sim.store(ast.Tuple([], ast.Store()), item)
@@ -836,6 +946,16 @@ def _call(sim: Simulator, instr: Instr) -> None:
     if isinstance(callee, Marker):
         _call_marker(sim, callee, arguments, names)
         return
+    if isinstance(callee, BoundMethod):
+        call_container_method(sim, callee, arguments)
+        return
+    sim.stack.extend([callee, *arguments])  # what is called with containers may need names for them
+    if sim.context.follows_containers:
+        for item in arguments:
+            if isinstance(item, Container):
+                sim.share_container(item)
+    callee, arguments = sim.stack[len(sim.stack) - len(arguments) - 1], sim.stack[len(sim.stack) - len(arguments) :]
+    del sim.stack[len(sim.stack) - len(arguments) - 1 :]
     bare = null == "below" and slots[0] is callee
     if isinstance(callee, Function) and len(arguments) == 1 and callee.code.co_name in COMPREHENSIONS:
         _comprehension(sim, callee, arguments[0])
@@ -879,6 +999,8 @@ def _comprehension(sim: Simulator, function: Function, iterable: Any) -> None:
 
 
 def _call_ex(sim: Simulator, instr: Instr) -> None:
+    if sim.context.follows_containers and call_with_containers(sim, bool(instr.arg)):
+        return
     keywords = sim.pop_value() if instr.arg else None
     positional = sim.pop_value()
     callee = sim.pop()
@@ -912,7 +1034,7 @@ def _make_function(sim: Simulator, instr: Instr) -> None:
     flags = instr.arg
     values = []
     if flags & 8:
-        sim.pop_value()
+        sim.pop()
     annotations = sim.pop_value() if flags & 4 else None
     kw_defaults = sim.pop_value() if flags & 2 else None
     defaults = sim.pop_value() if flags & 1 else None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from typing import List, Optional
+from typing import List
 
-from depyf.lift.nodes import ComprehensionExpression
+from depyf.lift.build import negate
 from depyf.structure.structurer import AccumulateStatement, Unstructured
 
 
@@ -44,8 +44,6 @@ def _continue_form(statements: List[ast.stmt]) -> List[ast.stmt]:
         and isinstance(first.body[0], ast.Continue)
         and not first.orelse
     ):
-        from depyf.lift.build import negate
-
         return [ast.If(negate(first.test), statements[1:], [])]
     raise Unstructured("a comprehension does more than one thing in its loop")
 

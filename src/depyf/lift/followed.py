@@ -1,0 +1,157 @@
+"""What operations do with a container that is followed element by element (see ``containers``)."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any, List, Tuple
+
+from depyf.lift import build
+from depyf.lift.containers import BoundMethod, Container, constant_key
+from depyf.lift.items import Marker, Value
+
+if TYPE_CHECKING:
+    from depyf.lift.simulate import Simulator
+
+
+def build_container(sim: "Simulator", kind: str, count: int) -> bool:
+    """A list, tuple or dict display with the top items as elements; False for other kinds."""
+    if kind in ("list", "tuple"):
+        elements = sim.stack[len(sim.stack) - count :] if count else []
+        del sim.stack[len(sim.stack) - count :]
+        sim.stack.append(Container(kind, elements))
+        return True
+    if kind == "const_key_map":
+        keys = sim.stack[-1].expr.value
+        elements = sim.stack[len(sim.stack) - count - 1 : -1]
+        del sim.stack[len(sim.stack) - count - 1 :]
+        sim.stack.append(Container("dict", elements, list(keys)))
+        return True
+    return False
+
+
+def subscript_container(sim: "Simulator", container: Container, key: Any) -> bool:
+    """``container[key]`` for a constant int or slice; False if the container must become a value for it."""
+    place = constant_key(key)
+    if isinstance(place, int) and container.kind != "dict" and -len(container.elements) <= place < len(container.elements):
+        element = container.elements[place]
+        if isinstance(element, Value) and not element.stable:
+            sim.settle()
+        del sim.stack[-2:]
+        if isinstance(element, Value):
+            element = Value(element.expr, True, element.local)
+        sim.stack.append(element)
+        return True
+    if isinstance(place, slice) and container.kind != "dict":
+        if any(isinstance(element, Value) and not element.stable for element in container.elements):
+            sim.settle()
+        del sim.stack[-2:]
+        sim.stack.append(Container(container.kind, list(container.elements[place])))
+        return True
+    return False
+
+
+def store_into_container(sim: "Simulator", container: Container, key: Any, item: Any) -> None:
+    """``container[key] = item`` for a constant int or slice."""
+    place = constant_key(key)
+    if container.kind == "list" and isinstance(place, slice) and isinstance(item, Container):
+        container.elements[place] = list(item.elements)
+    elif container.kind == "list" and isinstance(place, int):
+        container.elements[place] = item
+    else:
+        raise ValueError("something unknown is stored into a list display")
+
+
+def delete_from_container(sim: "Simulator", container: Container, key: Any) -> None:
+    place = constant_key(key)
+    if container.kind != "list" or place is None:
+        raise ValueError("something unknown is deleted from a list display")
+    if any(isinstance(element, Value) and not element.stable for element in container.elements):
+        sim.settle()
+    del sim.stack[-2:]
+    del container.elements[place]
+
+
+def extend_container(sim: "Simulator", container: Container, kind: str) -> None:
+    """LIST_EXTEND and the like: by another container that is followed, or by a constant tuple."""
+    item = sim.stack[-1]
+    if isinstance(item, Container) and item.kind != "dict":
+        added = list(item.elements)
+    elif isinstance(item, Container):
+        sim.stack.pop()
+        container.elements.extend(item.elements)
+        container.keys = [*(container.keys or ()), *(item.keys or ())]
+        return
+    elif isinstance(item, Value) and isinstance(item.expr, ast.Constant) and isinstance(item.expr.value, tuple):
+        added = [Value(ast.Constant(element), True) for element in item.expr.value]
+    else:
+        value = sim.pop_value()
+        expr, values = _display(sim, container)
+        sim.check_order([*values, value])
+        extended = build.extend_display(expr, value.expr)
+        index = sim.stack.index(container)
+        sim.stack[index] = Value(extended, order=sim.context.next_order(), born=sim.node.id)
+        return
+    sim.stack.pop()
+    container.elements.extend(added)
+
+
+def pop_container(sim: "Simulator", container: Container) -> None:
+    """A container is dropped: what its elements still have to evaluate happens now."""
+    pending = [element for element in _leaves(container) if isinstance(element, Value) and not element.stable]
+    if pending:
+        sim.stack.append(container)
+        sim.settle()
+        sim.stack.pop()
+
+
+def _leaves(container: Container) -> List[Any]:
+    found: List[Any] = []
+    for element in container.elements:
+        found.extend(_leaves(element) if isinstance(element, Container) else [element])
+    return found
+
+
+def call_container_method(sim: "Simulator", method: BoundMethod, arguments: List[Any]) -> None:
+    """``[...].pop()`` and ``[...].pop(i)``."""
+    container = method.container
+    place = constant_key(arguments[0]) if arguments else -1
+    if method.name == "pop" and container.kind == "list" and isinstance(place, int) and container.elements:
+        element = container.elements[place]
+        if isinstance(element, Value) and not element.stable:
+            sim.stack.append(container)
+            sim.settle()
+            sim.stack.pop()
+        sim.stack.append(container.elements.pop(place))
+        return
+    raise ValueError(f"the method {method.name} of a list display is called")
+
+
+def call_with_containers(sim: "Simulator", has_keywords: bool) -> bool:
+    """``f(*[...], **{...})`` with followed containers is a plain call; False if they are not followed."""
+    keywords = sim.stack[-1] if has_keywords else None
+    positional = sim.stack[-2 if has_keywords else -1]
+    if not isinstance(positional, Container) and not isinstance(keywords, Container):
+        return False
+    if keywords is not None and not isinstance(keywords, Container):
+        return False
+    if not isinstance(positional, Container):
+        constant = positional.expr if isinstance(positional, Value) else None
+        if not isinstance(constant, ast.Constant) or not isinstance(constant.value, tuple):
+            return False
+        positional = Container("tuple", [Value(ast.Constant(element), True) for element in constant.value])
+    del sim.stack[-2 if has_keywords else -1 :]
+    callee, null = sim.stack.pop(), sim.stack.pop()
+    if not (isinstance(null, Marker) and null.kind == "null"):
+        raise ValueError("no NULL below the callable of a call with unpacked arguments")
+    names: Tuple[str, ...] = tuple(keywords.keys or ()) if keywords is not None else ()
+    arguments = [*positional.elements, *(keywords.elements if keywords is not None else [])]
+    sim.stack.extend([callee, *arguments])
+    values = sim.pop_values(1 + len(arguments))
+    sim.combine(lambda *exprs: build.call(exprs, names), values)
+    return True
+
+
+def _display(sim: "Simulator", container: Container) -> Tuple[ast.expr, List[Value]]:
+    from depyf.lift.containers import as_display
+
+    return as_display(container, sim.as_value)

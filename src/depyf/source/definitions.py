@@ -1,0 +1,150 @@
+"""Functions, classes, lambdas and comprehensions: each nested code object becomes the syntax it was made from.
+
+Lifting leaves placeholders where a function is made; ``Definer`` puts the definition there. Each code object is first
+structured on its own, by the function ``body`` that the pipeline provides.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from types import CodeType
+from typing import Any, Callable, FrozenSet, List, Optional, Tuple
+
+from depyf.lift.items import Function
+from depyf.lift.nodes import ComprehensionExpression, FunctionExpression, FunctionStatement
+from depyf.normal.ops import NormalCode
+from depyf.source.comprehension import as_expression, comprehension
+from depyf.source.scopes import declarations, docstring, docstring_statement, local_names
+from depyf.source.signature import arguments
+from depyf.structure.structurer import Unstructured
+
+Body = Callable[[CodeType], Tuple[NormalCode, List[ast.stmt]]]
+
+
+class Definer(ast.NodeTransformer):
+    """Replaces placeholders below the statements it visits.
+
+    ``body`` gives the normal form and the structured statements of a nested code object. ``enclosing`` are the names
+    of the functions around that a plain name would mean, ``nested`` whether there is a function around at all.
+    """
+
+    def __init__(self, body: Body, enclosing: FrozenSet[str] = frozenset(), nested: bool = False) -> None:
+        self.body, self.enclosing, self.nested = body, enclosing, nested
+        self.comprehensions: List[NormalCode] = []
+
+    def inside(self, code: CodeType) -> Tuple[NormalCode, List[ast.stmt], "Definer"]:
+        """The statements of ``code``, complete, and the definer that completed them."""
+        normal, statements = self.body(code)
+        is_function = bool(code.co_flags & inspect.CO_OPTIMIZED)
+        names = local_names(normal)
+        definer = Definer(self.body, (self.enclosing | names) if is_function else self.enclosing, self.nested or is_function)
+        return normal, [definer.visit(statement) for statement in statements], definer
+
+    def function_body(self, code: CodeType) -> List[ast.stmt]:
+        """What stands in the ``def`` or ``class`` of ``code``: docstring, declarations, statements."""
+        normal, statements, definer = self.inside(code)
+        if not code.co_flags & inspect.CO_OPTIMIZED:
+            statements = class_body(statements) if code.co_name != "<module>" else module_body(statements)
+        head = declarations(normal, self.enclosing, self.nested, definer.comprehensions)
+        text = docstring(normal)
+        if text is not None:
+            head.insert(0, docstring_statement(text))
+        elif head and not code.co_flags & inspect.CO_OPTIMIZED and _is_docstring(statements):
+            return [statements[0], *head, *statements[1:]]
+        return [*head, *statements] or [ast.Pass()]
+
+    def definition(self, function: Function, name: str) -> ast.stmt:
+        """The ``def`` or ``class`` statement that makes ``function`` and calls it ``name``."""
+        decorators = [self.visit(decorator) for decorator in function.decorators]
+        if function.class_arguments is not None:
+            bases, keywords = function.class_arguments
+            return ast.ClassDef(
+                name=name,
+                bases=[self.visit(base) for base in bases],
+                keywords=[ast.keyword(keyword.arg, self.visit(keyword.value)) for keyword in keywords],
+                body=self.function_body(function.code),
+                decorator_list=decorators,
+            )
+        returns = function.annotations.get("return")
+        kind = ast.AsyncFunctionDef if _is_async(function.code) else ast.FunctionDef
+        return kind(
+            name=name,
+            args=self._arguments(function),
+            body=self.function_body(function.code),
+            decorator_list=decorators,
+            returns=self.visit(returns) if returns is not None else None,
+        )
+
+    def lambda_(self, function: Function) -> ast.Lambda:
+        """The ``lambda`` expression that makes ``function``."""
+        return ast.Lambda(self._arguments(function), as_expression(self.inside(function.code)[1]))
+
+    # --- placeholders ------------------------------------------------------------------------------------------------
+
+    def visit_FunctionExpression(self, node: FunctionExpression) -> ast.expr:
+        if node.function.code.co_name != "<lambda>":
+            raise Unstructured(f"the function {node.function.code.co_name} is used without a name")
+        return self.lambda_(node.function)
+
+    def visit_ComprehensionExpression(self, node: ComprehensionExpression) -> ast.expr:
+        code: CodeType = node.function.code
+        normal, statements, definer = self.inside(code)
+        self.comprehensions.extend([normal, *definer.comprehensions])
+        return comprehension(code.co_name, statements, self.visit(node.iterable))
+
+    def visit_FunctionStatement(self, node: FunctionStatement) -> ast.stmt:
+        code_name = node.function.code.co_name
+        return self.definition(node.function, code_name if code_name.isidentifier() else node.name)
+
+    def _arguments(self, function: Function) -> ast.arguments:
+        return arguments(
+            function.code,
+            [self.visit(default) for default in function.defaults],
+            {name: self.visit(default) for name, default in function.kw_defaults.items()},
+            {name: self.visit(value) for name, value in function.annotations.items()},
+        )
+
+
+def _is_async(code: CodeType) -> bool:
+    return bool(code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE))
+
+
+def class_body(statements: List[ast.stmt]) -> List[ast.stmt]:
+    """A class body without what the compiler adds: ``__module__``, ``__qualname__``, ``__classcell__``."""
+    result: List[ast.stmt] = []
+    for index, statement in enumerate(statements):
+        if index < 2 and _assigns(statement, ("__module__", "__qualname__")):
+            continue
+        if _assigns(statement, ("__classcell__",)) or isinstance(statement, ast.Return):
+            continue
+        result.append(statement)
+    return docstring_first(result)
+
+
+def docstring_first(statements: List[ast.stmt]) -> List[ast.stmt]:
+    """``__doc__ = "..."`` at the start of a class or module is its docstring."""
+    first = statements[0] if statements else None
+    if isinstance(first, ast.Assign) and _assigns(first, ("__doc__",)):
+        if isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+            return [ast.Expr(first.value), *statements[1:]]
+    return statements
+
+
+def _assigns(statement: ast.stmt, names: Any) -> bool:
+    if not isinstance(statement, ast.Assign):
+        return False
+    return any(isinstance(target, ast.Name) and target.id in names for target in statement.targets)
+
+
+def module_body(statements: List[ast.stmt]) -> List[ast.stmt]:
+    """A module body without the ``return None`` at its end."""
+    result = list(statements)
+    if result and isinstance(result[-1], ast.Return):
+        result.pop()
+    return docstring_first(result)
+
+
+def _is_docstring(statements: List[ast.stmt]) -> bool:
+    first = statements[0] if statements else None
+    return isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
