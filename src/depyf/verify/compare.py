@@ -72,7 +72,10 @@ class _Comparer:
         difference = self._difference_of_facts(original, candidate, around)
         if difference is not None:
             return answer(Finding.DIFFERENT, difference)
-        mine, theirs = self._programs(original, candidate, around)
+        try:
+            mine, theirs = self._programs(original, candidate, around)
+        except ValueError as error:
+            return answer(Finding.UNVERIFIED, f"malformed bytecode: {error}")
         if not self._settings.always_prove:
             found = same_operations(mine, theirs, nested)
             if found is not None:

@@ -108,7 +108,7 @@ def add(machine: Machine, side: Side, instr: Instr) -> Answer:
         container, item = side.stack[-1 - depth], side.stack[-1]
         items = contents(machine, side, container, ("list",))
         if items is not None and isinstance(container, Ref) and not _reaches(side, item, container):
-            side.mutate(container, (*items, item))
+            side.extend(container, (item,))
             side.pop()
             return None
     return EVENTS[Op.ADD](machine, side, instr)
@@ -121,12 +121,12 @@ def update(machine: Machine, side: Side, instr: Instr) -> Answer:
     if wanted is not None and isinstance(container, Ref):
         old = contents(machine, side, container, wanted)
         more = contents(machine, side, source, wanted)
-        if old is not None and more is not None and not _reaches(side, source, container):
-            joined = old + more
-            if kind == "list" or _plain_keys(joined):
-                side.mutate(container, joined)
-                side.pop()
-                return None
+        if old is None or more is None or _reaches(side, source, container):
+            return EVENTS[Op.UPDATE](machine, side, instr)
+        if kind == "list" or _plain_keys(old + more):
+            side.extend(container, more)
+            side.pop()
+            return None
     return EVENTS[Op.UPDATE](machine, side, instr)
 
 
@@ -320,7 +320,7 @@ def _call_method(machine: Machine, side: Side, method: Fresh, arguments: Items) 
     more = contents(machine, side, arguments[0], SEQUENCES) if method.detail == "extend" else arguments
     if more is None or method.detail == "pop":
         return None
-    side.mutate(owner, items + more)
+    side.extend(owner, more)
     return machine.values.none
 
 

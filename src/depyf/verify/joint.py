@@ -45,6 +45,16 @@ class Joint:
         other.origin = self.origin
         return other
 
+    def trimmed(self, depths: List[int]) -> Joint:
+        """A copy whose sides will be unwound to ``depths``."""
+        if not (self.left.heap or self.right.heap):
+            return self.clone()
+        onesided: Set[Value] = set()
+        left, right = (side.trimmed(depth, onesided) for side, depth in zip(self.sides(), depths))
+        other = Joint(left, right, onesided, self.facts.copy())
+        other.doubtful = self.doubtful
+        return other
+
     def renew(self) -> None:
         """From here on it is another path than the one it was on."""
         self.path = next(_paths)

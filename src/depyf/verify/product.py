@@ -229,7 +229,7 @@ class Product:
         if key in self._raised:
             return
         self._raised.add(key)
-        raised = joint.clone()
+        raised = joint.trimmed([0 if handler is None else handler.depth for handler in handlers])
         exception = Sym(f"exception at {offset}")
         for side, handler in zip(raised.sides(), handlers):
             side.unwind(handler, exception)

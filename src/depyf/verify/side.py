@@ -74,6 +74,34 @@ class Side:
         other.version = self.version
         return other
 
+    def trimmed(self, depth: int, onesided: Set[Value]) -> Side:
+        """A copy to unwind to ``depth``: it need not have what lies above, but for the markers of exceptions.
+
+        Cheaper than to copy everything and to drop it piece by piece: a long display may be under way up there.
+        """
+        other = Side(self.program, onesided)
+        other.position, other.version = self.position, self.version
+        other.stored = self.stored.copy()
+        other.handled = self.handled
+        other.hold(self.handled)
+        markers = [value for value in self.stack[depth:] if isinstance(value, Prev)]
+        for value in (*self.stack[:depth], *markers):
+            other._adopt(value, self.heap)
+            other.push(value)
+        for name, value in self.locals.items():
+            other._adopt(value, self.heap)
+            other.locals[name] = value
+            other.hold(value)
+        return other
+
+    def _adopt(self, value: Value, heap: Dict[Ref, Fresh]) -> None:
+        """Take the fresh object ``value``, if it is one, over from another heap."""
+        if isinstance(value, Ref) and value not in self.heap:
+            self.heap[value] = heap[value]
+            for item in heap[value].items:
+                self._adopt(item, heap)
+                self.hold(item)
+
     # --- holding values
 
     def hold(self, value: Value) -> None:
@@ -154,6 +182,14 @@ class Side:
         self.heap[ref] = old._replace(items=items)
         for item in old.items:
             self.release(item)
+        self.version = next(_clock)
+
+    def extend(self, ref: Ref, more: Tuple[Value, ...]) -> None:
+        """``mutate`` for items put at the end: long displays are built so, item by item."""
+        for item in more:
+            self.hold(item)
+        old = self.heap[ref]
+        self.heap[ref] = old._replace(items=old.items + more)
         self.version = next(_clock)
 
     def replace(self, ref: Ref, value: Value) -> None:

@@ -1,12 +1,34 @@
-"""Makes mutants: copies of a function with one change that matters."""
+"""No mutant is taken for the original: one change that matters, and the comparison must not call it the same.
+
+Functions of the standard library are changed in one place in a way that every run of that place would show; random
+programs are changed in any way, and if the comparison says that nothing changed, then running both must agree.
+"""
 
 from __future__ import annotations
 
 import ast
 import copy
 import random
-from types import CodeType
-from typing import Callable, Iterator, List, Optional, Tuple
+import signal
+import warnings
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, Callable, Iterator, List, Optional, Tuple
+
+import pytest
+from random_programs import program, run
+
+from depyf.verify import compare
+
+MODULES = (
+    "argparse", "ast", "bdb", "cgi", "cmd", "codecs", "configparser", "contextlib", "copy", "csv", "difflib", "doctest",
+    "ftplib", "functools", "gzip", "heapq", "imaplib", "inspect", "mailbox", "ntpath", "optparse", "pickle", "queue",
+    "random", "shutil", "smtplib", "socketserver", "subprocess", "tarfile", "tempfile", "textwrap", "threading",
+    "tokenize", "trace", "typing", "urllib.request", "uuid", "zipfile",
+)  # fmt: skip
+MUTANTS_A_MODULE = 40
+RANDOM_PROGRAMS = 250
+RUNS = 12
 
 Change = Callable[[ast.AST], bool]
 """Changes a node in place; says whether it did."""
@@ -200,3 +222,112 @@ def mutate(function: ast.FunctionDef, change: Change, chooser: random.Random) ->
     nodes: List[ast.AST] = [node for statement in mutant.body for node in ast.walk(statement)]
     chooser.shuffle(nodes)
     return mutant if any(change(node) for node in nodes) else None
+
+
+def has_dead_code(function: ast.FunctionDef) -> bool:
+    """Whether there is a test with a constant in it, as in ``if 0 and debugging``."""
+    return any(
+        isinstance(node, ast.BoolOp) and any(isinstance(value, ast.Constant) for value in node.values)
+        for node in ast.walk(function)
+    )
+
+
+def unchanged(original: CodeType, mutant: CodeType) -> bool:
+    """Whether the change was compiled away, in code that is never reached."""
+    return (
+        original.co_code == mutant.co_code
+        and original.co_names == mutant.co_names
+        and original.co_varnames == mutant.co_varnames
+        and len(original.co_consts) == len(mutant.co_consts)
+        and all(
+            unchanged(one, other)
+            if isinstance(one, CodeType) and isinstance(other, CodeType)
+            else repr(one) == repr(other)
+            for one, other in zip(original.co_consts, mutant.co_consts)
+        )
+    )
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_change_that_matters_is_noticed(module: str) -> None:
+    path = pytest.importorskip(module).__file__
+    functions = [each for each in functions_of(Path(path).read_text(encoding="utf-8")) if not has_dead_code(each)]
+    chooser = random.Random(module)
+    tried = 0
+    for _ in range(10 * MUTANTS_A_MODULE):
+        function, change = chooser.choice(functions), chooser.choice(CHANGES)
+        mutant = mutate(function, change, chooser)
+        original_code, mutant_code = compiled(function), None if mutant is None else compiled(mutant)
+        if original_code is None or mutant_code is None or unchanged(original_code, mutant_code):
+            continue
+        comparison = compare(original_code, mutant_code)
+        assert not comparison.proved, f"{change.__name__} in {module}.{function.name}, line {function.lineno}"
+        tried += 1
+        if tried == MUTANTS_A_MODULE:
+            break
+    assert tried > MUTANTS_A_MODULE // 2
+
+
+# --- random programs, changed in any way
+
+
+def shuffled(function: ast.FunctionDef, chooser: random.Random) -> ast.FunctionDef:
+    """A copy in which one statement is dropped, doubled, exchanged with another one or moved elsewhere."""
+    mutant = copy.deepcopy(function)
+    bodies: List[List[ast.stmt]] = [
+        body
+        for node in ast.walk(mutant)
+        for body in (getattr(node, field, None) for field in ("body", "orelse", "finalbody"))
+        if isinstance(body, list) and body
+    ]
+    body, kind = chooser.choice(bodies), chooser.randrange(4)
+    index = chooser.randrange(len(body))
+    if kind == 0:
+        body[index] = ast.Pass()
+    elif kind == 1:
+        other = chooser.randrange(len(body))
+        body[index], body[other] = body[other], body[index]
+    elif kind == 2:
+        body.insert(index, copy.deepcopy(body[index]))
+    else:
+        statement, target = body[index], chooser.choice(bodies)
+        body[index] = ast.Pass()
+        target.insert(chooser.randrange(len(target) + 1), statement)
+    return mutant
+
+
+class TooLongError(BaseException):
+    """The program runs for ever without asking the oracle anything."""
+
+
+def behaviour(code: CodeType, seed: int) -> str:
+    """The log of a run, or that it does not end."""
+
+    def stop(number: int, frame: Optional[FrameType]) -> Any:
+        raise TooLongError
+
+    previous = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    try:
+        return repr(run(code, seed))
+    except TooLongError:
+        return "does not end"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+@pytest.mark.parametrize("number", range(RANDOM_PROGRAMS))
+def test_what_is_proved_the_same_runs_the_same(number: int) -> None:
+    chooser = random.Random(number)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        function = next(functions_of(program(10_000 + number)))
+        original = compiled(function)
+        assert original is not None
+        for _ in range(4):
+            mutant = compiled(shuffled(function, chooser))
+            if mutant is None or not compare(original, mutant, always_prove=True).proved:
+                continue
+            for seed in range(RUNS):
+                assert behaviour(original, seed) == behaviour(mutant, seed)

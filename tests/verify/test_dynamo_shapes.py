@@ -1,0 +1,222 @@
+"""Bytecode as Dynamo writes it: values shuffled through lists vanish, and nothing else does."""
+
+from __future__ import annotations
+
+from types import CodeType
+from typing import Any, List, Tuple
+
+import pytest
+
+from depyf.normal.lowering import lower
+from depyf.normal.ops import Instr, NormalCode, Op
+from depyf.verify import Comparison, Finding, compare
+from depyf.verify.comparison import MismatchError
+from depyf.verify.product import Product
+from depyf.verify.program import Program
+from depyf.verify.settings import Settings
+
+Step = Tuple[Any, ...]
+
+
+def code(source: str) -> CodeType:
+    module = compile(source, "<test>", "exec")
+    return next(const for const in module.co_consts if isinstance(const, CodeType))
+
+
+def listing(*steps: Step) -> NormalCode:
+    """Operations from (op, arg) or (op, arg, target); the code object only gives the arguments ``a`` and ``b``."""
+    ops: List[Instr] = []
+    for index, step in enumerate(steps):
+        op, arg = step[0], step[1] if len(step) > 1 else None
+        ops.append(Instr(op, arg, index, None, step[2] if len(step) > 2 else None))
+    return NormalCode(code("def f(a, b): pass"), tuple(ops))
+
+
+def finding(original: NormalCode, candidate: str, **changes: Any) -> Tuple[Finding, str]:
+    settings = {"droppable": frozenset(), "renamed": {}, "stable_globals": frozenset(), "tuple_results": {}}
+    settings.update(changes)
+    product = Product(
+        Program(original, {}, None),
+        Program(lower(code(candidate)), {}, None),
+        lambda mine, theirs: Comparison(Finding.DIFFERENT, "", (), (), ""),
+        ["a", "b"],
+        Settings(**settings, check_docstring=False, always_prove=True),
+    )
+    try:
+        product.prove()
+    except MismatchError as mismatch:
+        return mismatch.finding, mismatch.reason
+    return Finding.EQUIVALENT, ""
+
+
+def local(name: str) -> Step:
+    return (Op.LOAD, ("fast", name))
+
+
+CALL_G = ((Op.NULL,), (Op.LOAD, ("global", "g")))
+
+
+def test_stores_into_slices_and_pops_are_executed() -> None:
+    original = listing(
+        *CALL_G,
+        (Op.BUILD, ("list", 0)),  # [] -> [a, b] through slices, then popped from the end
+        (Op.COPY, 1),
+        local("a"),
+        local("b"),
+        (Op.BUILD, ("list", 2)),
+        (Op.SWAP, 2),
+        (Op.CONST, 0),
+        (Op.CONST, 0),
+        (Op.BUILD, ("slice", 2)),
+        (Op.STORE_SUBSCR,),
+        (Op.COPY, 1),
+        (Op.CONST, -1),
+        (Op.SUBSCR,),
+        (Op.SWAP, 2),
+        (Op.COPY, 1),
+        (Op.CONST, -1),
+        (Op.DELETE_SUBSCR,),
+        (Op.CONST, 0),
+        (Op.SUBSCR,),
+        (Op.CALL, (2, (), "below")),
+        (Op.RETURN,),
+    )
+    assert finding(original, "def f(a, b): return g(b, a)") == (Finding.EQUIVALENT, "")
+    assert finding(original, "def f(a, b): return g(a, b)")[0] is Finding.DIFFERENT
+
+
+def test_a_call_with_an_extended_list_is_a_plain_call() -> None:
+    original = listing(
+        *CALL_G,
+        local("a"),
+        (Op.BUILD, ("list", 1)),
+        local("b"),
+        (Op.CONST, 1),
+        (Op.BUILD, ("tuple", 2)),
+        (Op.UPDATE, ("list", 1)),
+        (Op.LIST_TO_TUPLE,),
+        (Op.CALL_EX, False),
+        (Op.RETURN,),
+    )
+    assert finding(original, "def f(a, b): return g(a, b, 1)") == (Finding.EQUIVALENT, "")
+    assert finding(original, "def f(a, b): return g(a, b, True)")[0] is Finding.DIFFERENT
+
+
+def test_methods_of_new_lists_are_executed() -> None:
+    original = listing(
+        *CALL_G,
+        local("a"),
+        (Op.BUILD, ("list", 1)),
+        (Op.COPY, 1),
+        (Op.NULL,),
+        (Op.SWAP, 2),
+        (Op.ATTR, "append"),
+        local("b"),
+        (Op.CALL, (1, (), "below")),
+        (Op.POP,),
+        (Op.NULL,),
+        (Op.SWAP, 2),
+        (Op.ATTR, "pop"),
+        (Op.CONST, 0),
+        (Op.CALL, (1, (), "below")),
+        (Op.CALL, (1, (), "below")),
+        (Op.RETURN,),
+    )
+    assert finding(original, "def f(a, b): return g(a)") == (Finding.EQUIVALENT, "")
+
+
+def test_lists_on_the_stack_survive_a_branch() -> None:
+    original = listing(
+        local("b"),
+        (Op.BUILD, ("list", 1)),
+        local("a"),
+        (Op.BRANCH, "false", 8),
+        (Op.CONST, 0),
+        (Op.SUBSCR,),
+        (Op.RETURN,),
+        (Op.RETURN,),
+        (Op.POP,),
+        (Op.CONST, None),
+        (Op.RETURN,),
+    )
+    assert finding(original, "def f(a, b):\n if a:\n  return b") == (Finding.EQUIVALENT, "")
+
+
+def test_the_slot_below_may_hold_the_callable() -> None:
+    original = listing((Op.LOAD, ("global", "g")), local("a"), local("b"), (Op.CALL, (1, (), "below")), (Op.RETURN,))
+    assert finding(original, "def f(a, b): return g(a, b)") == (Finding.EQUIVALENT, "")
+
+
+def test_when_a_stable_global_is_read_does_not_matter() -> None:
+    original = listing(
+        *CALL_G, (Op.NULL,), (Op.LOAD, ("global", "h")), (Op.CALL, (0, (), "below")), (Op.CALL, (1, (), "below")),
+        (Op.RETURN,),
+    )  # fmt: skip
+    late = "def f(a, b):\n c = h()\n return g(c)"
+    assert finding(original, late)[0] is Finding.DIFFERENT
+    assert finding(original, late, stable_globals=frozenset({"g"})) == (Finding.EQUIVALENT, "")
+
+
+def test_results_of_known_length_are_taken_apart_silently() -> None:
+    original = listing(
+        *CALL_G,
+        (Op.CALL, (0, (), "below")),
+        (Op.STORE, ("fast", "out")),
+        local("out"),
+        (Op.CONST, 1),
+        (Op.SUBSCR,),
+        local("out"),
+        (Op.CONST, 0),
+        (Op.SUBSCR,),
+        (Op.DELETE, ("fast", "out")),
+        (Op.BUILD, ("tuple", 2)),
+        (Op.RETURN,),
+    )
+    known = {"stable_globals": frozenset({"g"}), "tuple_results": {"g": 2}, "droppable": frozenset({"out"})}
+    assert finding(original, "def f(a, b):\n x, y = g()\n return (y, x)", **known) == (Finding.EQUIVALENT, "")
+    assert finding(original, "def f(a, b):\n x, y = g()\n return (x, y)", **known)[0] is Finding.DIFFERENT
+    assert finding(original, "def f(a, b):\n x, y = g()\n return (y, x)")[0] is not Finding.EQUIVALENT
+
+
+def test_a_list_that_others_have_seen_is_no_longer_looked_into() -> None:
+    original = listing(
+        local("a"),
+        (Op.BUILD, ("list", 1)),
+        (Op.STORE, ("fast", "l")),
+        *CALL_G,
+        local("l"),
+        (Op.CALL, (1, (), "below")),
+        (Op.POP,),
+        local("l"),
+        (Op.CONST, 0),
+        (Op.SUBSCR,),
+        (Op.RETURN,),
+    )
+    assert finding(original, "def f(a, b):\n l = [a]\n g(l)\n return l[0]") == (Finding.EQUIVALENT, "")
+    assert finding(original, "def f(a, b):\n l = [a]\n g(l)\n return a")[0] is not Finding.EQUIVALENT
+
+
+def test_a_list_that_contains_itself_is_left_to_the_event() -> None:
+    original = listing(
+        local("a"),
+        (Op.BUILD, ("list", 1)),
+        (Op.COPY, 1),
+        (Op.COPY, 1),
+        (Op.CONST, 0),
+        (Op.STORE_SUBSCR,),
+        (Op.RETURN,),
+    )
+    assert finding(original, "def f(a, b):\n l = [a]\n l[0] = l\n return l") == (Finding.EQUIVALENT, "")
+    assert finding(original, "def f(a, b):\n l = [a]\n l[0] = a\n return l")[0] is not Finding.EQUIVALENT
+
+
+def test_a_cell_as_a_value_is_the_cell_of_a_closure() -> None:
+    original = code("def f(x):\n def g(): return x\n return h(g.__closure__[0])")
+    candidate = code("def f(x):\n return h((lambda: x).__closure__[0])")
+    assert compare(original, candidate, droppable=frozenset({"g"})).finding is not Finding.DIFFERENT
+
+
+@pytest.mark.parametrize("broken", [(Op.POP,), (Op.BINARY, "+"), (Op.POP_EXC,)])
+def test_malformed_bytecode_is_unverified_and_not_a_crash(broken: Step) -> None:
+    original = listing(broken, (Op.CONST, None), (Op.RETURN,))
+    assert finding(original, "def f(a, b): pass")[0] in (Finding.UNVERIFIED, Finding.DIFFERENT)
