@@ -112,6 +112,8 @@ class _Lifter:
         node = edges[0]
         if not isinstance(node.terminator, Goto) or isinstance(block.term, For) and not block.ops:
             return None
+        if isinstance(block.term, End) and len(block.ops) == 2 and block.ops[0].op is Op.CONST:
+            return None  # written at every jump to it
         if node.region != block.region:
             if not block.ops or not all(is_silent(instr) for instr in block.ops):
                 return None
@@ -434,7 +436,8 @@ def _split_at_marks(nodes: Dict[int, Node]) -> None:
                 rest = Node(fresh, current.region, current.statements[index + 1 :], current.terminator,
                             current.silent, (), current.handling, current.offset, current.extent)
                 if not rest.statements and isinstance(rest.terminator, Return):
-                    rest.silent = any(rest.terminator.value is expr for expr in mark.pending)
+                    value = rest.terminator.value
+                    rest.silent = isinstance(value, ast.Constant) or any(value is expr for expr in mark.pending)
                 if isinstance(mark, PopException):
                     gone = mark.handler
                     rest.handling = tuple(handler for handler in current.handling if handler != gone)

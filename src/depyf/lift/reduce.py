@@ -143,7 +143,8 @@ class Reducer:
             if not self._adds_one_value(node, below):
                 return None
         elif not term.keep and drops == [(Op.POP, None)] and isinstance(second, Condition):
-            if second.target != out or second.keep or not self._same_stack(node.stack, below):
+            negated = isinstance(second.test, ast.UnaryOp) and isinstance(second.test.op, ast.Not)
+            if (second.fall if negated else second.target) != out or second.keep or not self._same_stack(node.stack, below):
                 return None
         else:
             return None

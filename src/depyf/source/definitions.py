@@ -52,6 +52,8 @@ class Definer(ast.NodeTransformer):
             head.insert(0, docstring_statement(text))
         elif head and not code.co_flags & inspect.CO_OPTIMIZED and _is_docstring(statements):
             return [statements[0], *head, *statements[1:]]
+        if not any(_returns_value(statement) for statement in statements):
+            statements = [_BareReturns().visit(statement) for statement in statements]
         return [*head, *statements] or [ast.Pass()]
 
     def definition(self, function: Function, name: str) -> ast.stmt:
@@ -94,8 +96,7 @@ class Definer(ast.NodeTransformer):
         return comprehension(code.co_name, statements, self.visit(node.iterable))
 
     def visit_FunctionStatement(self, node: FunctionStatement) -> ast.stmt:
-        code_name = node.function.code.co_name
-        return self.definition(node.function, code_name if code_name.isidentifier() else node.name)
+        return self.definition(node.function, node.name)
 
     def _arguments(self, function: Function) -> ast.arguments:
         return arguments(
@@ -104,6 +105,34 @@ class Definer(ast.NodeTransformer):
             {name: self.visit(default) for name, default in function.kw_defaults.items()},
             {name: self.visit(value) for name, value in function.annotations.items()},
         )
+
+
+class _BareReturns(ast.NodeTransformer):
+    """``return`` instead of ``return None``, where a function never returns anything else."""
+
+    def visit_Return(self, node: ast.Return) -> ast.Return:
+        return ast.Return(None)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AsyncFunctionDef:
+        return node
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        return node if isinstance(node, ast.expr) else super().generic_visit(node)
+
+
+def _returns_value(statement: ast.AST) -> bool:
+    todo: List[ast.AST] = [statement]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Return):
+            if not (node.value is None or isinstance(node.value, ast.Constant) and node.value.value is None):
+                return True
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.expr)):
+            todo.extend(ast.iter_child_nodes(node))
+    return False
 
 
 def _is_async(code: CodeType) -> bool:

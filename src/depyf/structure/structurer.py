@@ -84,12 +84,16 @@ class _Structurer:
 
     # --- straight on -------------------------------------------------------------------------------------------------
 
-    def sequence(self, start: Optional[int], place: Place) -> List[ast.stmt]:
-        """Statements from node ``start`` until control goes where ``place`` says."""
+    def sequence(self, start: Optional[int], place: Place, entering: bool = False) -> List[ast.stmt]:
+        """Statements from node ``start`` until control goes where ``place`` says.
+
+        ``entering``: ``start`` is not jumped to but comes next, even if a jump to it would mean ``continue``.
+        """
         result: List[ast.stmt] = []
         current = start
         while current is not None:
-            jump = self._jump(current, place)
+            jump = None if entering else self._jump(current, place)
+            entering = False
             if jump is not None:
                 result.extend(jump)
                 break
@@ -101,9 +105,10 @@ class _Structurer:
                 current = self._try(current, region, place, result)
                 continue
             node = self.nodes[current]
-            self._check_place(node, place)
-            if current in self.written:
-                raise Unstructured(f"node {current} (offset {node.offset}) is reached a second time")
+            if not _is_mark(node):
+                self._check_place(node, place)
+                if current in self.written:
+                    raise Unstructured(f"node {current} (offset {node.offset}) is reached a second time")
             self.written.add(current)
             place = self._statements(node, place, result)
             current = self._terminate(node, place, result)
@@ -282,6 +287,8 @@ class _Structurer:
         """The loop with those nodes behind it that the compiler placed between its own: ``if x: ...; return``."""
         members = set(self.shape.loops[header])
         last = max(self.nodes[id].extent for id in members)
+        if out is not None and self.nodes[out].offset > self.nodes[header].offset:
+            last = max(last, self.nodes[out].offset - 1)
         todo = [target for id in members for target in self.nodes[id].successors()]
         while todo:
             target = todo.pop()
@@ -344,9 +351,9 @@ class _Structurer:
         handler = self.nodes[region.entry]
         if not isinstance(handler.terminator, WithDecision):
             raise Unstructured(f"node {region.entry} does not look like the handler of a with statement")
-        suppressed = self._behind_marks(handler.terminator.suppressed, region)
+        suppressed = self._destination(handler.terminator.suppressed, region, place)
         inside = self._inside(region)
-        exits = [self._behind_marks(exit, region) for exit in self._exits(inside, region)]
+        exits = [self._destination(exit, region, place) for exit in self._exits(inside, region)]
         follow = self._choose_follow([*exits, suppressed], place)
         self._write_handler_nodes(region)
         inner = replace(place, follow=follow, regions=(*place.regions, region))
@@ -367,6 +374,24 @@ class _Structurer:
             seen.add(id)
             self.written.add(id)
             todo.extend(self.nodes[id].successors())
+
+    def _destination(self, id: int, region: Region, place: Place) -> int:
+        """What a way out of ``region`` that begins at ``id`` leads to.
+
+        Marks of regions further out are passed only if behind them lies a place that is known already.
+        """
+        final = id
+        seen: Set[int] = set()
+        while final not in seen:
+            seen.add(final)
+            node = self.nodes[final]
+            if place.known(final) or not _is_mark(node):
+                break
+            assert isinstance(node.terminator, Goto)
+            final = node.terminator.target
+        if place.known(final) or self.shape.is_copyable(final):
+            return final
+        return self._behind_marks(id, region)
 
     def _behind_marks(self, id: int, region: Region) -> int:
         """The first node at or behind ``id`` that is more than a mark that ends ``region``."""
@@ -419,7 +444,7 @@ class _Structurer:
             if target in (place.continues, place.breaks) and target != place.follow:
                 continue
             open_.append(target)
-        fresh = [target for target in open_ if target != place.follow and not self._leaves_alone(target)]
+        fresh = [target for target in open_ if target != place.follow]
         if fresh:
             return max(fresh, key=lambda id: self.shape.index[id]) if len(fresh) > 1 else fresh[0]
         if place.follow in open_:
@@ -427,17 +452,13 @@ class _Structurer:
         rest = [target for target in open_ if target != place.follow]
         return rest[0] if rest else place.follow
 
-    def _leaves_alone(self, target: int) -> bool:
-        node = self.nodes[target]
-        return node.silent and isinstance(node.terminator, Return)
-
     def _try(self, start: int, region: Region, place: Place, result: List[ast.stmt]) -> Optional[int]:
         handler = self.nodes[region.entry]
         inside = self._inside(region)
-        body_exits = [self._behind_marks(exit, region) for exit in self._exits(inside, region)]
+        body_exits = [self._destination(exit, region, place) for exit in self._exits(inside, region)]
         if region in self.flow.finally_regions:
             follow = self._choose_follow(body_exits, place)
-            body = self.sequence(start, replace(place, follow=follow, regions=(*place.regions, region)))
+            body = self.sequence(start, replace(place, follow=follow, regions=(*place.regions, region)), True)
             final = self.sequence(
                 region.entry,
                 replace(place, follow=None, handlers=(*place.handlers, region.entry), finalizer=region.entry),
@@ -446,18 +467,18 @@ class _Structurer:
             return follow
         if isinstance(handler.terminator, WithDecision):
             raise Unstructured(f"node {start}: the body of a with statement is entered from elsewhere")
-        handler_exits = self._handler_exits(region)
+        handler_exits = self._handler_exits(region, place)
         follow, orelse_entry = self._after_try(body_exits, handler_exits, place)
         body_follow = orelse_entry if orelse_entry is not None else follow
-        body = self.sequence(start, replace(place, follow=body_follow, regions=(*place.regions, region)))
+        body = self.sequence(start, replace(place, follow=body_follow, regions=(*place.regions, region)), True)
         clauses = self._clauses(region, replace(place, follow=follow, handlers=(*place.handlers, region.entry)))
         orelse = self.sequence(orelse_entry, replace(place, follow=follow)) if orelse_entry is not None else []
         result.append(ast.Try(body=body or [ast.Pass()], handlers=clauses, orelse=orelse, finalbody=[]))
         return follow
 
-    def _handler_exits(self, region: Region) -> List[int]:
+    def _handler_exits(self, region: Region, place: Place) -> List[int]:
         members = {id for id in self.shape.order if region.entry in self.nodes[id].handling}
-        return [self._behind_marks(exit, region) for exit in self._exits(members, region)]
+        return [self._destination(exit, region, place) for exit in self._exits(members, region)]
 
     def _after_try(
         self, body_exits: List[int], handler_exits: List[int], place: Place
@@ -483,7 +504,6 @@ class _Structurer:
             for target in targets
             if target == place.follow
             or not self.shape.is_copyable(target)
-            and not self._leaves_alone(target)
             and target not in (place.continues, place.breaks)
         ]
 
@@ -517,6 +537,15 @@ class _Structurer:
 
     def _clause_body(self, start: int, place: Place) -> List[ast.stmt]:
         return self.sequence(start, place) or [ast.Pass()]
+
+
+def _is_mark(node: Node) -> bool:
+    """Whether ``node`` only says that regions end: nothing is written for it."""
+    if not isinstance(node.terminator, Goto):
+        return False
+    if not all(isinstance(s, (WithExit, PopException, BindException)) for s in node.statements):
+        return False
+    return bool(node.statements) or bool(node.leaves) or node.silent
 
 
 def _return(term: Return) -> ast.Return:
