@@ -230,12 +230,12 @@ def function(x: Any, n: int) -> Any:
     return x + n
 
 
-def rendered(name: str = "guard") -> EntryGuards:
+def rendered(name: str = "guard", naming: Optional[Naming] = None) -> EntryGuards:
     from depyf.dynamo import compat
 
     torch._dynamo.reset()
     torch.compile(function, backend="eager")(torch.ones(3), 2)
-    return EntryGuards.of(compat.cache_entries(function.__code__)[0].guard_manager, name)
+    return EntryGuards.of(compat.cache_entries(function.__code__)[0].guard_manager, name, naming)
 
 
 def test_a_guard_without_python_form_asks_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,8 +283,15 @@ def test_a_live_guard_whose_entry_is_gone_says_so() -> None:
 
 def test_several_guard_functions_share_one_header() -> None:
     naming = Naming(lambda text: text)
-    guards = [EntryGuards(f"guard_{index}", rendered().lines, naming, rendered().live) for index in range(2)]
+    guards = [rendered(f"guard_{index}", naming) for index in range(2)]
     text = "\n".join([header(guards), *(each.source() for each in guards)])
     defined = [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
     assert defined == ["guard_0", "guard_1"]
     assert set(namespace(guards, live_table_of(guards, naming))) > {"___live", "___ids", "___check_tensor"}
+
+
+def test_an_invalidated_entry_lets_nothing_through() -> None:
+    deleted = torch._dynamo.guards.DeletedGuardManagerWrapper("Cache line invalidated because L['m'] got deallocated")
+    guards = EntryGuards.of(deleted, "guard")
+    assert "False  # Cache line invalidated because L['m'] got deallocated" in guards.source()
+    assert guards.evaluate({}, {}) is False

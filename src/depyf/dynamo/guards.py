@@ -6,7 +6,6 @@ PyTorch when the file is imported in the process that compiled (see ``guards_liv
 
 from __future__ import annotations
 
-import ast
 import inspect
 from dataclasses import dataclass, field
 from types import CodeType
@@ -55,8 +54,13 @@ class EntryGuards:
         naming = naming or Naming(lambda text: text)
         lines: List[GuardLine] = []
         known: Set[str] = set()
-        root = getattr(manager, "root", None)
-        for check in checks_of(root) if root is not None else ():
+        invalidated = getattr(manager, "invalidation_reason", None)
+        if invalidated is not None:
+            # What stands in the place of its guards checks nothing, and PyTorch never asks it.
+            lines.append(
+                GuardLine("INVALIDATED", "", naming.stable(str(invalidated)), "False", naming.stable(str(invalidated)))
+            )
+        for check in checks_of(manager.root) if invalidated is None else ():
             for line in _lines_of(check, name, naming, manager):
                 if line.expression not in known:
                     known.add(line.expression)
@@ -67,7 +71,7 @@ class EntryGuards:
         """The text of the guard function, which needs ``header`` before it."""
         out = ["@___guard", f"def {self.name}(L, G, **___kwargs_ignored):", "    return ("]
         if not self.lines:
-            out.append("        True  # no guards are left: the cache entry was invalidated")
+            out.append("        True  # no guards at all")
         for index, line in enumerate(self.lines):
             notes = [f"not expressible, asks PyTorch: {line.code}"] if line.live else []
             notes += [line.user_line] if line.user_line else []
@@ -151,6 +155,7 @@ def _mode_stack(manager: Any, naming: Naming) -> Optional[str]:
         return None
     types = checker.__closure__[code.co_freevars.index("types")].cell_contents
     ids = [naming.id_of(guard_runtime._class_name(each), id(each)) for each in types]
+    naming.used.add("___check_torch_function_modes")
     return f"___check_torch_function_modes({', '.join(ids)})"
 
 
@@ -195,9 +200,7 @@ def names_used(entries: Sequence[EntryGuards]) -> Set[str]:
     """The names that the guard expressions refer to."""
     found: Set[str] = set()
     for entry in entries:
-        for line in entry.lines:
-            tree = ast.parse(line.expression, mode="eval")
-            found |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        found |= entry.naming.used
     return found
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import ast
 import builtins
 import enum
+import functools
 import importlib
 import json
 import re
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.dynamo import guard_runtime
 from depyf.dynamo.guards_tree import ACCESS, DICT_MANAGER, Check
@@ -47,12 +48,14 @@ _LITERAL_NAMES = frozenset({"frozenset", "set", "range", "slice", "device", "tor
 class Naming:
     """Names for what differs from run to run, collected while guards are rendered.
 
-    ``stable`` makes text the same in every run. ``ids`` and ``names`` are what a ``LiveTable`` needs.
+    ``stable`` makes text the same in every run. ``ids`` and ``names`` are what a ``LiveTable`` needs, ``used`` are the
+    names that the expressions refer to.
     """
 
     stable: Callable[[str], str]
     ids: Dict[str, int] = field(default_factory=dict)
     names: Dict[str, str] = field(default_factory=dict)
+    used: Set[str] = field(default_factory=set)
 
     def id_of(self, hint: str, value: int) -> str:
         """The expression for that id in the file: ``___ids['<hint>']``, numbered when the hint is taken."""
@@ -111,15 +114,18 @@ def tidy(expression: str, naming: Naming) -> Optional[str]:
         tree = ast.parse(expression, mode="eval")
     except (SyntaxError, ValueError, RecursionError):
         return None
-    if not _names_used(tree) <= _known_names():
-        return None
-    edits: List[Edit] = []
+    names, edits = set(), []
     for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            names.add(node.id)
         replacement = _replacement(node, naming)
         if replacement is not None:
             end = (node.end_lineno or 0, node.end_col_offset or 0)  # type: ignore[attr-defined]
             edits.append(((node.lineno, node.col_offset), end, replacement))  # type: ignore[attr-defined]
-    text = " ".join(edited(expression, edits).split("\n"))
+    if not names <= _known_names():
+        return None
+    naming.used.update(names)
+    text = " ".join(edited(expression, edits).split("\n")) if edits or "\n" in expression else expression
     # Everything is joined by ``and``, which binds tighter than these.
     loose = isinstance(tree.body, (ast.IfExp, ast.Lambda)) or (
         isinstance(tree.body, ast.BoolOp) and isinstance(tree.body.op, ast.Or)
@@ -150,10 +156,7 @@ def edited(text: str, edits: Sequence[Edit]) -> str:
     return b"\n".join(lines).decode()
 
 
-def _names_used(tree: ast.AST) -> FrozenSet[str]:
-    return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
-
-
+@functools.lru_cache(maxsize=None)
 def _known_names() -> FrozenSet[str]:
     own = {"L", "G", "___ids", "___names", "torch", "np", "math", *vars(guard_runtime), *dir(builtins)}
     return frozenset(own | set(guard_runtime.torch_guard_names()))
