@@ -74,11 +74,11 @@ def graph_file(readable: str, title: str) -> str:
     """
     body = _CLASS_LINE.sub(_with_identifier, readable).strip("\n") + "\n"
     try:
-        tree = ast.parse(body)
+        ast.parse(body)
     except (SyntaxError, ValueError, RecursionError) as error:
         lines = "".join(f"# {line}\n" for line in body.splitlines())
         return f"# {title}\n# This graph's text is not valid Python ({error}), so here it is as comments.\n{lines}"
-    imports = "".join(f"{line}\n" for line in _imports_for(tree))
+    imports = "".join(f"{line}\n" for name, line in _IMPORTS.items() if re.search(rf"\b{name}\b[.(,)\]\s]", body))
     return f"# {title}\n{imports}\n\n{body}"
 
 
@@ -104,19 +104,18 @@ def with_input_types(readable: str, typed: str) -> str:
 
 
 def _forwards(text: str) -> Iterator[ast.FunctionDef]:
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef) and node.name == "forward":
-            yield node
+    classes: List[ast.AST] = [ast.parse(text)]
+    for node in classes:  # grows while it is walked: graphs of control flow are classes in classes
+        for child in getattr(node, "body", ()):
+            if isinstance(child, ast.FunctionDef) and child.name == "forward":
+                yield child
+            elif isinstance(child, ast.ClassDef):
+                classes.append(child)
 
 
 def _with_identifier(match: re.Match[str]) -> str:
     name = match.group(2)
     return match.group(0) if name.isidentifier() else f"{match.group(1)}class GraphModule(torch.nn.Module):"
-
-
-def _imports_for(tree: ast.Module) -> List[str]:
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    return [line for name, line in _IMPORTS.items() if name in used]
 
 
 @dataclass(frozen=True)
