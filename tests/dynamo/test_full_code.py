@@ -262,6 +262,22 @@ def test_a_closure_gets_its_variables_from_the_factory(tmp_path: Path) -> None:
         module.transformed_closure(x)
 
 
+def test_a_parameter_may_have_the_name_of_the_function(tmp_path: Path) -> None:
+    def same(same: Any) -> Any:
+        return same + 1
+
+    x = torch.ones(4)
+    module = dumped(tmp_path, same, (x,))
+    assert torch.equal(module.transformed_same(x.double()), x.double() + 1)
+
+
+def test_a_lambda_has_a_story(tmp_path: Path) -> None:
+    x = torch.ones(4)
+    module = dumped(tmp_path, lambda x, n=2: x + n, (x,))
+    assert torch.equal(module.transformed__lambda_(x), x + 2)
+    assert torch.equal(module.transformed__lambda_(x.double(), 3), x.double() + 3)
+
+
 def test_a_globals_change_after_the_import_is_seen_by_the_guards(tmp_path: Path, monkeypatch: Any) -> None:
     module = dumped(tmp_path, scaled, (torch.ones(4),))
     guard = module.__dict__["__guard_0_for_scaled"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Mapping, Sequence, Tuple
 
 from depyf.dynamo.full_code_original import Original, original_of
 from depyf.dynamo.full_code_story import Entry, Story
-from depyf.dynamo.full_code_text import Signature, commented, indented, is_name, why_it_does_not_compile
+from depyf.dynamo.full_code_text import Signature, as_definition, commented, indented, is_name, why_it_does_not_compile
 from depyf.dynamo.guards import EntryGuards
 
 
@@ -51,9 +51,10 @@ def _transformed(entry: Entry, signature: Signature, factory: str, free: Sequenc
     if entry.manager is None:
         notes.append("Its cache entry is gone (torch._dynamo.reset, or an object that it depended on died).")
     if entry.source is not None:
-        problem = _problem_in_place(entry.source, factory, free)
+        source = as_definition(entry.source.strip("\n"), entry.name)
+        problem = _problem_in_place(source, factory, free)
         if problem is None:
-            return "\n".join([commented("\n".join(notes)), entry.source.strip("\n")])
+            return "\n".join([commented("\n".join(notes)), source])
         notes.append(f"The source does not compile here ({problem}):\n{entry.source}")
     listing = commented(entry.listing)
     stub = (
@@ -83,7 +84,12 @@ def _original(
     problem = None if original.source is None else _problem_in_place(original.source, factory, free)
     if original.source is not None and problem is None:
         what = "Resume function of Dynamo's" if story.called_as else "The function itself"
-        return original, f"{commented(f'{what}, {original.origin}')}\n{original.source}"
+        text = f"{commented(f'{what}, {original.origin}')}\n{original.source}"
+        if original.name not in (*signature.shown, *free):
+            return original, text
+        # A parameter of that name hides the function where it has to be called.
+        alias = f"original_{story.stem}"
+        return replace(original, name=alias), f"{text}\n\n\n{alias} = {original.name}"
     why = original.origin if original.source is None else f"its source does not compile here ({problem})"
     shown = "" if original.source is None else commented(original.source) + "\n"
     stub = (

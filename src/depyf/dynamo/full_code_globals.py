@@ -14,7 +14,6 @@ from depyf.dynamo.full_code_text import is_name
 
 _SAFE_TO_IMPORT = frozenset({"torch", "numpy", *getattr(sys, "stdlib_module_names", ("math", "os", "sys"))})
 _LONGEST_CONSTANT = 200
-_NAMED = (type, FunctionType, BuiltinFunctionType)
 
 
 def missing_names(source: str) -> List[str]:
@@ -54,20 +53,32 @@ def definition_of(name: str, scope: Mapping[str, Any], real_name: str) -> Tuple[
 
 def _import_of(name: str, value: Any) -> Optional[str]:
     """An import statement that gives the same object without running the user's code."""
-    if isinstance(value, ModuleType):
+    if type(value) is ModuleType:
         if not _importable(value.__name__, value):
             return None
         return f"import {value.__name__}" if value.__name__ == name else f"import {value.__name__} as {name}"
-    if not isinstance(value, _NAMED):
-        # Asking any other object for its name could run code of the user's class.
-        return None
-    module, attribute = getattr(value, "__module__", None), getattr(value, "__name__", None)
-    if not isinstance(module, str) or not isinstance(attribute, str) or not is_name(attribute):
-        return None
+    module, attribute = _module_and_name(value)
     home = sys.modules.get(module)
-    if home is None or not _importable(module, home) or vars(home).get(attribute) is not value:
+    if type(home) is not ModuleType or not is_name(attribute):
+        return None
+    if not _importable(module, home) or vars(home).get(attribute) is not value:
         return None
     return f"from {module} import {attribute}" + ("" if attribute == name else f" as {name}")
+
+
+def _module_and_name(value: Any) -> Tuple[str, str]:
+    """Where a class or function says that it is defined; empty for all else, which is not asked.
+
+    Asking an object of the user's class for an attribute could run code of that class; a lazy module would be loaded.
+    """
+    if issubclass(type(value), type):
+        names = type.__getattribute__(value, "__module__"), type.__getattribute__(value, "__qualname__")
+    elif type(value) in (FunctionType, BuiltinFunctionType):
+        names = value.__module__, value.__qualname__
+    else:
+        return "", ""
+    module, qualified_name = (name if isinstance(name, str) else "" for name in names)
+    return module, qualified_name
 
 
 def _importable(module: str, value: ModuleType) -> bool:
@@ -90,8 +101,9 @@ def _is_constant(value: Any) -> bool:
 
 def description(value: Any) -> str:
     """Words for an object, the same in every run."""
-    if isinstance(value, ModuleType):
-        return f"module {value.__name__}"
-    kind = "class" if isinstance(value, type) else "function" if isinstance(value, _NAMED) else "an instance of"
-    named = value if isinstance(value, _NAMED) else type(value)
-    return f"{kind} {named.__module__}.{named.__qualname__}"
+    if issubclass(type(value), ModuleType):
+        return f"module {ModuleType.__getattribute__(value, '__name__')}"
+    kind = "class" if issubclass(type(value), type) else "function"
+    if type(value) not in (FunctionType, BuiltinFunctionType) and kind == "function":
+        kind, value = "an instance of", type(value)
+    return f"{kind} {'.'.join(_module_and_name(value))}"

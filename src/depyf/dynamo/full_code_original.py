@@ -13,7 +13,7 @@ from types import CodeType
 from typing import Dict, List, Mapping, Optional, Tuple, Union
 
 from depyf.decompiler import decompile_code
-from depyf.dynamo.full_code_text import Signature, dedented, why_it_does_not_compile
+from depyf.dynamo.full_code_text import Signature, as_definition, dedented, why_it_does_not_compile
 from depyf.dynamo.guards_text import Edit, edited
 from depyf.dynamo.safely import describe
 from depyf.result import DecompilationError
@@ -45,7 +45,7 @@ def original_of(code: CodeType, name: str) -> Original:
         return Original(name, None, f"there is neither source nor a decompilation: {error}")
     except Exception as error:  # a bug of the decompiler costs this text and nothing else
         return Original(name, None, f"there is no source, and decompiling failed: {describe(error)}")
-    return Original(name, result.source.rstrip(), f"decompiled ({result.verdict.value})")
+    return Original(name, as_definition(result.source.rstrip(), name), f"decompiled ({result.verdict.value})")
 
 
 def _written(code: CodeType, name: str) -> Optional[Original]:

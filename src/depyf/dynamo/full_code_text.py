@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import io
 import keyword
@@ -63,6 +64,17 @@ def why_it_does_not_compile(source: str) -> Optional[str]:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return f"{type(error).__name__}: {error}"
     return None
+
+
+def as_definition(source: str, name: str) -> str:
+    """``source`` such that it defines ``name``: a lambda, which is an expression, becomes an assignment."""
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError):
+        return source
+    if len(body) == 1 and isinstance(body[0], ast.Expr):
+        return f"{name} = {source.strip()}"
+    return source
 
 
 def is_name(text: str) -> bool:
