@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 from types import CodeType
 
 import pytest
@@ -12,6 +13,10 @@ from depyf.verify import Finding, compare
 def code(source: str) -> CodeType:
     module = compile(source, "<test>", "exec")
     return next(const for const in module.co_consts if isinstance(const, CodeType))
+
+
+def offsets(code: CodeType) -> set[int]:
+    return {instruction.offset for instruction in dis.get_instructions(code)}
 
 
 NESTED = "def f(x):\n return g(h(x), k())"
@@ -36,6 +41,8 @@ def test_a_temporary_that_lives_too_long_is_no_proof() -> None:
     assert comparison.reason.startswith("lifetime: ")
     assert "only the candidate keeps" in comparison.reason
     assert "(in t)" in comparison.reason
+    assert {name for name, _ in comparison.overdue} == {"t"}
+    assert all(offset in offsets(candidate) for _, offset in comparison.overdue)
 
 
 def test_a_value_dropped_too_early_is_no_proof() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import CodeType
 from typing import AbstractSet, Dict, List, Mapping, Optional, Tuple
 
@@ -40,7 +41,8 @@ def compare(
 
     Same behaviour means: the same observable operations in the same order with the same operands on every path,
     exceptions included; the same values in the variables that both have, and the same values kept alive, whenever other
-    code runs. Asynchronous exceptions, line numbers, stack depth and the identity of constant tuples are left out.
+    code runs. Asynchronous exceptions, line numbers, stack depth and the identity of constant tuples are left out,
+    and so is the name of the outermost code object.
     """
     settings = Settings(
         droppable, dict(renamed or {}), stable_globals, dict(tuple_results or {}), check_docstring, always_prove
@@ -89,7 +91,7 @@ class _Comparer:
             product = Product(mine, theirs, nested, arguments, self._settings)
             return answer(Finding.EQUIVALENT, "", product.prove())
         except MismatchError as mismatch:
-            return answer(mismatch.finding, mismatch.reason)
+            return replace(answer(mismatch.finding, mismatch.reason), overdue=tuple(sorted(mismatch.overdue)))
 
     def _difference_of_facts(self, original: CodeType, candidate: CodeType, around: Around) -> Optional[str]:
         difference = signature_difference(original, candidate, self._settings.renamed)

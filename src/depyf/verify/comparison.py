@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import Iterator, Optional, Tuple
+from typing import FrozenSet, Iterator, Optional, Tuple
 
 from depyf.result import Verdict
 
 OffsetPair = Tuple[int, int]
+Overdue = Tuple[str, int]
 
 
 class Finding(enum.Enum):
@@ -39,7 +40,8 @@ class Comparison:
 
     ``reason`` is empty when the finding is a proof. ``pairs`` holds bytecode offsets (original, candidate) of
     operations that correspond, sorted; for nested code objects see ``children``. ``original_name`` is the qualified
-    name of the original code object.
+    name of the original code object. ``overdue`` says, where lifetimes are in doubt, which local variables of the
+    candidate still hold what the original no longer keeps alive, and where: (name, offset in the candidate), sorted.
     """
 
     finding: Finding
@@ -47,6 +49,7 @@ class Comparison:
     pairs: Tuple[OffsetPair, ...]
     children: Tuple[Comparison, ...]
     original_name: str
+    overdue: Tuple[Overdue, ...] = ()
 
     @property
     def proved(self) -> bool:
@@ -62,7 +65,8 @@ class Comparison:
 class MismatchError(Exception):
     """Raised inside the product when the proof fails: the finding and why."""
 
-    def __init__(self, finding: Finding, reason: str) -> None:
+    def __init__(self, finding: Finding, reason: str, overdue: FrozenSet[Overdue] = frozenset()) -> None:
         super().__init__(reason)
         self.finding = finding
         self.reason = reason
+        self.overdue = overdue

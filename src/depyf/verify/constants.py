@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import CodeType
 from typing import Any, Hashable
 
 ATOMS = (type(None), bool, int, str, bytes, type(...))
@@ -34,8 +33,3 @@ def constant_key(value: Any) -> Hashable:
 
 def _float_key(value: float) -> str:
     return f"nan {math.copysign(1.0, value)}" if math.isnan(value) else value.hex()
-
-
-def holds_code(value: Any) -> bool:
-    """Whether ``value`` is a code object (they are compared by meaning, not by key)."""
-    return isinstance(value, CodeType)

@@ -13,7 +13,7 @@ import itertools
 from typing import Dict, FrozenSet, Hashable, List, Mapping, Optional, Set, Tuple
 
 from depyf.normal.ops import Handler
-from depyf.verify.comparison import Finding, MismatchError, OffsetPair
+from depyf.verify.comparison import Finding, MismatchError, OffsetPair, Overdue
 from depyf.verify.constants import FOLDABLE
 from depyf.verify.joint import CompareCodes, Joint, Matcher
 from depyf.verify.machine import Machine
@@ -67,6 +67,7 @@ class Product:
         self._nodes: Dict[Key, Joint] = {}
         self._variants: Dict[Tuple[int, int], Set[Key]] = {}
         self._queue: List[Tuple[int, int, int, Key]] = []
+        self._overdue: Set[Overdue] = set()
         self._progress = Progress()
         self._tickets = itertools.count()
         self._queued: Set[Key] = set()
@@ -87,7 +88,7 @@ class Product:
         if self._progress.waits_for_ever():
             raise MismatchError(Finding.UNVERIFIED, "one side may loop silently for ever while the other goes on")
         if self._doubt is not None:
-            raise MismatchError(Finding.UNVERIFIED, self._doubt)
+            raise MismatchError(Finding.UNVERIFIED, self._doubt, frozenset(self._overdue))
         return self._pairs
 
     def _resumed(self, key: Key) -> Joint:
@@ -201,8 +202,13 @@ class Product:
 
     def _check_lifetimes(self, joint: Joint) -> None:
         """What the frames keep alive."""
-        if joint.onesided and self._doubt is None:
-            self._doubt = lifetimes(joint, where(joint))
+        if not joint.onesided:
+            return
+        self._doubt = self._doubt or lifetimes(joint, where(joint))
+        right = joint.right
+        for name, value in right.locals.items():
+            if value in joint.onesided and value in right.counts:
+                self._overdue.add((name, offsets_of(joint)[1]))
 
     def _check_locals(self, joint: Joint, matcher: Matcher) -> None:
         """Variables of both programs that changed since the last event: others can see them now."""
