@@ -1,0 +1,128 @@
+"""Undo what the compiler adds around the clauses of ``except*``, so that they look like those of ``except``.
+
+The handler keeps the group, a list and the rest of the group on the stack: ``exc; COPY 1; [] ; SWAP 2``. Each clause
+splits the rest (``CHECK_EXC_GROUP; COPY 1; BRANCH none``) and runs guarded by a handler that adds what was raised to
+the list. Behind the last clause ``PREP_RERAISE_STAR`` decides whether anything is left to raise. Here the list becomes
+a marker, the guards go, and the end only drops what is on the stack: the statement implies the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+
+from depyf.flow.graph import Block, Branch, FlowGraph, Jump, Region
+from depyf.normal.ops import Instr, Op
+
+_HEAD = (Op.PUSH_EXC, Op.COPY, Op.BUILD, Op.SWAP)
+_FORGET = (Op.CONST, Op.STORE, Op.DELETE)
+
+
+def simplify_exception_groups(graph: FlowGraph) -> None:
+    """Rewrite every ``except*`` handler of ``graph``; graphs without one stay as they are."""
+    heads = [block for block in graph.blocks.values() if _starts(block.ops, _HEAD) and block.ops[2].arg == ("list", 0)]
+    clauses = [block for block in graph.blocks.values() if _ends_in_split(block)]
+    if not heads or not clauses:
+        return
+    for block in heads:
+        block.ops[2] = replace(block.ops[2], op=Op.NULL, arg=None)
+    _drop_guards(graph)
+    for block in clauses:
+        _simplify_clause(graph, block)
+    for block in list(graph.blocks.values()):
+        _simplify_end(graph, block)
+    graph.drop_unreachable()
+
+
+def handles_groups(block: Block) -> bool:
+    """Whether ``block`` begins the handler of an ``except*`` that was rewritten."""
+    return _starts(block.ops, (Op.PUSH_EXC, Op.COPY, Op.NULL, Op.SWAP))
+
+
+def _starts(ops: Sequence[Instr], kinds: Tuple[Op, ...]) -> bool:
+    return tuple(instr.op for instr in ops[: len(kinds)]) == kinds
+
+
+def _ends_in_split(block: Block) -> bool:
+    return (
+        isinstance(block.term, Branch)
+        and block.term.test == "none"
+        and tuple(instr.op for instr in block.ops[-2:]) == (Op.CHECK_EXC_GROUP, Op.COPY)
+    )
+
+
+# --- the guards of the clauses -----------------------------------------------------------------------------------
+
+
+def _drop_guards(graph: FlowGraph) -> None:
+    """Take away the regions whose handler only remembers what the clause raised, and what forgets its name."""
+    gone: Dict[Region, Optional[Any]] = {}
+    for region in graph.regions():
+        ops = list(graph.blocks[region.entry].ops)
+        name = None
+        if _forgets(ops, 0):
+            name = ops[1].arg
+            ops = ops[3:]
+        if [(instr.op, instr.arg) for instr in ops] == [(Op.ADD, ("list", 3)), (Op.POP, None)]:
+            gone[region] = name
+    chains = {block.id: graph.chain(block.region) for block in graph.blocks.values()}
+    for region, name in gone.items():
+        if name is not None:
+            for target in _exits(graph, region, chains):
+                if _forgets(graph.blocks[target].ops, 0, name):
+                    del graph.blocks[target].ops[:3]
+    for block in graph.blocks.values():
+        block.region = next((region for region in chains[block.id] if region not in gone), None)
+
+
+def _forgets(ops: List[Instr], index: int, name: Optional[Any] = None) -> bool:
+    """Whether ``name = None; del name`` stands at ``index``."""
+    tail = ops[index : index + 3]
+    if tuple(instr.op for instr in tail) != _FORGET or tail[0].arg is not None or tail[1].arg != tail[2].arg:
+        return False
+    return name is None or bool(tail[1].arg == name)
+
+
+def _exits(graph: FlowGraph, region: Region, chains: Dict[int, Tuple[Region, ...]]) -> Set[int]:
+    """Targets of the normal edges that leave ``region``."""
+    inside = {id for id, chain in chains.items() if region in chain}
+    return {target for id in inside for target in graph.blocks[id].successors() if target not in inside}
+
+
+# --- clauses and end ---------------------------------------------------------------------------------------------
+
+
+def _simplify_clause(graph: FlowGraph, block: Block) -> None:
+    """The test leaves nothing on the stack; a clause with a name begins with a copy of the exception."""
+    term = block.term
+    assert isinstance(term, Branch)
+    match, other = (term.fall, term.target) if term.jump_when else (term.target, term.fall)
+    copy = block.ops.pop()
+    block.term = Branch("truth", False, other, match, term.instr)
+    first = graph.blocks[match].ops
+    if first and first[0].op is Op.POP:
+        del first[0]
+    else:
+        if first and _forgets(first, 1, first[0].arg):  # a clause that can't raise had no guard
+            del first[1:4]
+        first.insert(0, copy)
+    rest = graph.blocks[other].ops
+    if rest and rest[0].op is Op.POP:
+        del rest[0]
+
+
+def _simplify_end(graph: FlowGraph, block: Block) -> None:
+    """``LIST_APPEND 1; PREP_RERAISE_STAR; COPY 1; BRANCH none`` drops the rest and the list, and never raises."""
+    kinds = [instr.op for instr in block.ops[-3:]]
+    if kinds != [Op.ADD, Op.PREP_RERAISE_STAR, Op.COPY] or not isinstance(block.term, Branch):
+        return
+    term = block.term
+    done = term.target if term.jump_when else term.fall
+    first = graph.blocks[done].ops
+    if not first or first[0].op is not Op.POP:
+        return
+    add, prepare, _ = block.ops[-3:]
+    drop = replace(add, op=Op.POP, arg=None)
+    block.ops[-3:] = [drop, drop, prepare]
+    block.term = Jump(done, term.instr.offset)
+    del first[0]

@@ -1,0 +1,58 @@
+"""``try`` with ``except*``: every clause ends where the next one begins, behind the last one the handler is left."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, List, Optional, Tuple
+
+from depyf.lift.nodes import BindException, ExceptionTest, Node, PopException
+from depyf.structure.unstructured import Unstructured
+
+if TYPE_CHECKING:
+    from depyf.flow.graph import Region
+    from depyf.structure.structurer import Place, _Structurer
+
+_TRY_STAR: Any = getattr(ast, "TryStar", None)
+TRY_STATEMENTS: Tuple[Any, ...] = (ast.Try,) if _TRY_STAR is None else (ast.Try, _TRY_STAR)
+"""The classes of ``try`` statements that this Python has."""
+
+
+def handles_groups(handler: Node) -> bool:
+    """Whether ``handler`` is the first node of an ``except*`` clause."""
+    return isinstance(handler.terminator, ExceptionTest) and handler.terminator.group
+
+
+def try_statement(
+    handler: Node, body: List[ast.stmt], clauses: List[ast.ExceptHandler], orelse: List[ast.stmt]
+) -> ast.stmt:
+    """``try`` with the clauses of ``handler``."""
+    kind = _TRY_STAR if handles_groups(handler) else ast.Try
+    statement: ast.stmt = kind(body=body or [ast.Pass()], handlers=clauses, orelse=orelse, finalbody=[])
+    return statement
+
+
+def group_clauses(structurer: "_Structurer", region: "Region", place: "Place") -> List[ast.ExceptHandler]:
+    """The ``except*`` clauses of ``region``, ``place`` being inside of its handler. Raises ``Unstructured``."""
+    clauses: List[ast.ExceptHandler] = []
+    current = region.entry
+    while True:
+        node = structurer.nodes[current]
+        term = node.terminator
+        structurer.written.add(current)
+        first = node.statements[0] if node.statements else None
+        if clauses and isinstance(first, PopException) and first.handler == region.entry:
+            return clauses
+        if not isinstance(term, ExceptionTest) or not term.group or term.handler != region.entry or node.statements:
+            raise Unstructured(f"node {current} (offset {node.offset}) is no except* clause")
+        inner = replace(place, follow=term.other, continues=None, breaks=None)
+        body = structurer.sequence(term.match, inner) or [ast.Pass()]
+        clauses.append(ast.ExceptHandler(term.type, _name(structurer.nodes[term.match], region), body))
+        current = term.other
+
+
+def _name(node: Node, region: "Region") -> Optional[str]:
+    first = node.statements[0] if node.statements else None
+    if isinstance(first, BindException) and first.handler == region.entry and isinstance(first.target, ast.Name):
+        return first.target.id
+    return None
