@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Region
+from depyf.flow.groups import handles_groups, simplify_exception_groups
 from depyf.normal.ops import Instr, Op, is_silent
 
 Position = Tuple[int, int]
@@ -17,6 +18,7 @@ Position = Tuple[int, int]
 
 def undo_copies(graph: FlowGraph) -> None:
     """All steps, in the order in which they build on each other."""
+    simplify_exception_groups(graph)
     forget_exception_names(graph)
     split_constant_returns(graph)
     join_finally_copies(graph)
@@ -25,6 +27,7 @@ def undo_copies(graph: FlowGraph) -> None:
     while changed:
         cut = split_loop_tests(graph)
         changed = join_equal_blocks(graph) or cut
+    copy_returns(graph)
 
 
 # --- except E as name ------------------------------------------------------------------------------------------
@@ -129,6 +132,8 @@ def _is_finally(graph: FlowGraph, region: Region) -> bool:
 def _starts_except(graph: FlowGraph, entry: int) -> bool:
     """Whether the exception is tested or popped before anything else is done with it (the type may be any
     expression, so look for the first operation that touches the slot of the exception)."""
+    if handles_groups(graph.blocks[entry]):
+        return True
     depth, id, start = 0, entry, 1
     seen: Set[int] = set()
     while id not in seen:
@@ -137,8 +142,6 @@ def _starts_except(graph: FlowGraph, entry: int) -> bool:
         for instr in block.ops[start:]:
             if instr.op in (Op.CHECK_EXC, Op.CHECK_EXC_GROUP):
                 return depth == 1
-            if instr.op is Op.BUILD and instr.arg == ("list", 0):
-                return _builds_group_list(block)
             takes, leaves = _effect(instr)
             if takes > depth:
                 return False
@@ -151,11 +154,6 @@ def _starts_except(graph: FlowGraph, entry: int) -> bool:
         depth -= isinstance(block.term, Branch)
         id, start = successors[0], 0
     return False
-
-
-def _builds_group_list(block: Block) -> bool:
-    """except*: ``PUSH_EXC_INFO; COPY 1; BUILD_LIST 0; SWAP 2`` begins the clauses."""
-    return [instr.op for instr in block.ops[:4]] == [Op.PUSH_EXC, Op.COPY, Op.BUILD, Op.SWAP]
 
 
 def _effect(instr: Instr) -> Tuple[int, int]:
@@ -207,11 +205,11 @@ class _CopyMatch:
         self.matched = False
         self.pairs: Set[Tuple[Position, Position]] = set()
         self.continuation: Optional[Position] = None
-        self.todo: List[Tuple[Position, Position, bool]] = []
+        self.todo: List[Tuple[Position, Position, int]] = []
 
     def run(self, copy: int) -> Optional[Position]:
         """Where control goes behind the copy that starts at block ``copy`` (None: nowhere); sets ``matched``."""
-        self.todo.append(((self.region.entry, 1), (copy, 0), False))
+        self.todo.append(((self.region.entry, 1), (copy, 0), 0))
         while self.todo:
             if not self._walk(*self.todo.pop()):
                 return None
@@ -229,7 +227,7 @@ class _CopyMatch:
             seen += 1
         return id, index
 
-    def _walk(self, ours: Position, theirs: Position, nested: bool) -> bool:
+    def _walk(self, ours: Position, theirs: Position, nested: int) -> bool:
         while True:
             ours, theirs = self._normal(ours), self._normal(theirs)
             if ours == theirs or (ours, theirs) in self.pairs:
@@ -251,6 +249,7 @@ class _CopyMatch:
                 continue
             if not self._same_region(block, other):
                 return False
+            nested += (instr.op is Op.PUSH_EXC) - (instr.op is Op.POP_EXC)
             ours, theirs = (ours[0], ours[1] + 1), (theirs[0], theirs[1] + 1)
             if isinstance(block.term, End) and ours[1] == len(block.ops):
                 return True
@@ -260,10 +259,10 @@ class _CopyMatch:
             return other.region == block.region
         if other.region is None or other.region == self.outer:
             return False
-        self.todo.append(((block.region.entry, 0), (other.region.entry, 0), True))
+        self.todo.append(((block.region.entry, 0), (other.region.entry, 0), 0))
         return True
 
-    def _ends(self, block: Block, other: Block, nested: bool) -> bool:
+    def _ends(self, block: Block, other: Block, nested: int) -> bool:
         term, copy = block.term, other.term
         if isinstance(term, Branch) and isinstance(copy, Branch):
             if term.test != copy.test:
@@ -340,6 +339,27 @@ def thread_jumps(graph: FlowGraph) -> None:
             if final != target:
                 block.redirect(target, final)
     graph.drop_unreachable()
+
+
+# --- returns ------------------------------------------------------------------------------------------------------
+
+
+def copy_returns(graph: FlowGraph) -> None:
+    """A block that only returns a value from the stack stands behind each way to it: the value is then seen there."""
+    predecessors = graph.predecessors()
+    for block in list(graph.blocks.values()):
+        ops = block.ops
+        if not ops or ops[-1].op is not Op.RETURN or not all(instr.op in _RETURNING for instr in ops) or block.leaves:
+            continue
+        sources = [graph.blocks[id] for id in predecessors[block.id]]
+        if not all(isinstance(source.term, Jump) for source in sources):  # ``return a and b``
+            continue
+        for before in sources[1:]:
+            copy = graph.new_block(list(ops), End(), block.region)
+            before.redirect(block.id, copy.id)
+
+
+_RETURNING = frozenset({Op.RETURN, Op.SWAP, Op.POP, Op.POP_EXC})
 
 
 # --- equal blocks ------------------------------------------------------------------------------------------------
@@ -423,7 +443,7 @@ def _stands_alone(ops: List[Instr]) -> bool:
         if takes > depth:
             return False
         depth += leaves - takes
-    return depth == 1
+    return depth >= 1
 
 
 def _ways(term: Branch) -> Tuple[str, int, int]:

@@ -9,6 +9,7 @@ from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Region
 from depyf.lift import build
 from depyf.flow.order import Order, order_blocks
 from depyf.lift.containers import Container, copied, holds_containers
+from depyf.lift.groups import MATCHED
 from depyf.lift.items import Copy, Function, Item, Marker, Retry, Target, Value
 from depyf.lift.nodes import (
     Condition,
@@ -171,9 +172,9 @@ class _Lifter:
         top = simulator.stack[-1]
         if isinstance(top, Marker):
             simulator.stack.pop()
-            if top.kind == "matched":
+            if top.kind in ("matched", MATCHED):
                 match, other = (term.fall, term.target) if not term.jump_when else (term.target, term.fall)
-                node.terminator = ExceptionTest(top.origin, top.data, match, other)
+                node.terminator = ExceptionTest(top.origin, top.data, match, other, group=top.kind == MATCHED)
             elif top.kind == "with_result":
                 yes, no = (term.target, term.fall) if term.jump_when else (term.fall, term.target)
                 node.terminator = WithDecision(yes, no)

@@ -198,3 +198,4 @@ class ComprehensionExpression(ast.expr):
     _fields = ("iterable",)
     function: Any
     iterable: ast.expr
+    awaited = False

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 from depyf.flow.graph import Block
 from depyf.lift import build
 from depyf.lift.containers import WANTED, BoundMethod, Container, as_display, constant_key, parts, references, replaced
+from depyf.lift.groups import check_group, end_groups
 from depyf.lift.items import ChainTest, Copy, Function, Item, Marker, Retry, Target, Value
 from depyf.lift.nodes import (
     Accumulate,
@@ -250,8 +251,20 @@ class Simulator:
     def spill_all(self) -> None:
         self.settle()
 
+    def check_latest(self, item: Any) -> None:
+        """Whatever is still pending must have been evaluated before ``item``, whose turn it is now."""
+        if not isinstance(item, Value) or item.stable:
+            return
+        for other in self.stack:
+            if isinstance(other, Value) and not other.stable and other.order > item.order:
+                swapped = max(item.swapped_at, other.swapped_at)
+                if swapped < 0:
+                    raise ValueError(f"values are used out of order at offset {self.ops[self.index - 1].offset}")
+                raise Retry("spill", swapped)
+
     def store(self, target: ast.expr, item: Any, local: Optional[str] = None) -> None:
         """``target = item`` in whatever form the item asks for."""
+        self.check_latest(item)
         if isinstance(item, Copy):
             item.of.chain.append(target)
             item.of.copies -= 1
@@ -560,6 +573,9 @@ def _stores_follow(ops: Sequence[Instr], index: int, count: int) -> bool:
         index += 1
         if op is Op.STORE and depth == 0:
             stored += 1
+        elif op in (Op.UNPACK, Op.UNPACK_EX) and depth == 0:
+            parts_of = ops[index - 1].arg
+            count += (parts_of if op is Op.UNPACK else sum(parts_of) + 1) - 1
         elif op is Op.STORE_ATTR and depth == 1:
             depth, stored = 0, stored + 1
         elif op is Op.STORE_SUBSCR and depth == 2:
@@ -579,6 +595,7 @@ def _stores_follow(ops: Sequence[Instr], index: int, count: int) -> bool:
 
 def _pop(sim: Simulator, instr: Instr) -> None:
     item = sim.pop()
+    sim.check_latest(item)
     if isinstance(item, Copy):
         item.of.copies -= 1
     elif isinstance(item, Container):
@@ -1094,6 +1111,10 @@ def _awaitable(sim: Simulator, instr: Instr) -> None:
     if isinstance(sim.stack[-1], Target):  # what an async enter returned
         return
     value = sim.pop_value()
+    if isinstance(value.expr, ComprehensionExpression) and value.expr.function.code.co_name != "<genexpr>":
+        value.expr.awaited = True  # an asynchronous comprehension awaits itself
+        sim.stack.append(value)
+        return
     sim.push(ast.Await(value.expr))
 
 
@@ -1102,6 +1123,9 @@ def _yield_from(sim: Simulator, instr: Instr) -> None:
     if isinstance(sim.stack[-1], (Marker, Target)):
         return
     value = sim.pop_value()
+    if isinstance(value.expr, ComprehensionExpression) and value.expr.awaited:
+        sim.stack.append(value)
+        return
     if not isinstance(value.expr, (ast.Await, ast.YieldFrom)):
         raise ValueError(f"something else than an iterator is delegated to at offset {instr.offset}")
     sim.push(value.expr)
@@ -1191,7 +1215,7 @@ _RULES: Dict[Op, Rule] = {
     Op.AWAITABLE: _awaitable, Op.YIELD: _yield, Op.YIELD_FROM: _yield_from, Op.RETURN: _return, Op.RAISE: _raise,
     Op.RERAISE: _reraise, Op.PUSH_EXC: _push_exc, Op.POP_EXC: _pop_exc, Op.CHECK_EXC: _check_exc,
     Op.WITH: _with, Op.ASYNC_WITH: _with, Op.WITH_EXCEPT: _with_except,
-    Op.CHECK_EXC_GROUP: _unsupported, Op.PREP_RERAISE_STAR: _unsupported, Op.MATCH_MAPPING: _unsupported,
+    Op.CHECK_EXC_GROUP: check_group, Op.PREP_RERAISE_STAR: end_groups, Op.MATCH_MAPPING: _unsupported,
     Op.MATCH_SEQUENCE: _unsupported, Op.GET_LEN: _unsupported, Op.MATCH_KEYS: _unsupported,
     Op.MATCH_CLASS: _unsupported,
 }  # fmt: skip

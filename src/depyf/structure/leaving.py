@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import List
 
+from depyf.structure.except_star import TRY_STATEMENTS
+
 
 def leaves(statements: List[ast.stmt]) -> bool:
     """Whether the statements always end in return, raise, break or continue (False if that is not obvious)."""
@@ -17,7 +19,7 @@ def leaves(statements: List[ast.stmt]) -> bool:
         return leaves(last.body) and leaves(last.orelse)
     if isinstance(last, (ast.With, ast.AsyncWith)):
         return False
-    if isinstance(last, ast.Try):
+    if isinstance(last, TRY_STATEMENTS):
         if leaves(last.finalbody):
             return True
         ends = leaves(last.orelse) if last.orelse else leaves(last.body)

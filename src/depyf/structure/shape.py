@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Dict, Iterator, List, Optional, Set, Tuple
 
 from depyf.flow.graph import FlowGraph, Region
@@ -169,5 +170,7 @@ class Shape:
 
     def is_copyable(self, id: int) -> bool:
         """Whether node ``id`` may be written at every jump to it: it returns something that costs nothing."""
+        if not self.flow.code.code.co_flags & inspect.CO_OPTIMIZED:  # no ``return`` in modules and classes
+            return False
         node = self.nodes[id]
         return isinstance(node.terminator, Return) and not node.statements and node.silent and not node.leaves

@@ -31,12 +31,10 @@ from depyf.lift.nodes import (
     WithEnter,
     WithExit,
 )
+from depyf.structure.except_star import TRY_STATEMENTS, group_clauses, handles_groups, try_statement
 from depyf.structure.leaving import leaves
 from depyf.structure.shape import Shape
-
-
-class Unstructured(Exception):
-    """A jump has no structured form; says which."""
+from depyf.structure.unstructured import Unstructured as Unstructured
 
 
 class AccumulateStatement(ast.stmt):
@@ -214,11 +212,18 @@ class _Structurer:
         for child in self.shape.children[node.id]:
             if place.known(child) or self.shape.is_copyable(child):
                 continue
-            if len(self.shape.forward_predecessors(child)) < 2:
+            if len(self.shape.forward_predecessors(child)) < 2 or self._is_outside(child, place):
                 continue
             if best is None or self.shape.index[child] < self.shape.index[best]:
                 best = child
         return best
+
+    def _is_outside(self, id: int, place: Place) -> bool:
+        """Whether node ``id`` lies behind a region or handler that is open at ``place``."""
+        node = self.nodes[id]
+        if any(handler not in node.handling for handler in place.handlers):
+            return True
+        return any(region not in self.shape.regions_of(id) for region in place.regions)
 
     # --- loops -------------------------------------------------------------------------------------------------------
 
@@ -473,7 +478,7 @@ class _Structurer:
         body = self.sequence(start, replace(place, follow=body_follow, regions=(*place.regions, region)), True)
         clauses = self._clauses(region, replace(place, follow=follow, handlers=(*place.handlers, region.entry)))
         orelse = self.sequence(orelse_entry, replace(place, follow=follow)) if orelse_entry is not None else []
-        result.append(ast.Try(body=body or [ast.Pass()], handlers=clauses, orelse=orelse, finalbody=[]))
+        result.append(try_statement(handler, body, clauses, orelse))
         return follow
 
     def _handler_exits(self, region: Region, place: Place) -> List[int]:
@@ -508,6 +513,8 @@ class _Structurer:
         ]
 
     def _clauses(self, region: Region, place: Place) -> List[ast.ExceptHandler]:
+        if handles_groups(self.nodes[region.entry]):
+            return group_clauses(self, region, place)
         clauses: List[ast.ExceptHandler] = []
         current = region.entry
         while True:
@@ -576,7 +583,7 @@ def _loop_statement(term: Any, test: Optional[ast.expr], body: List[ast.stmt], o
 def _try_finally(body: List[ast.stmt], final: List[ast.stmt]) -> ast.stmt:
     """``try`` inside ``try``/``finally`` is one statement."""
     final = final or [ast.Pass()]
-    if len(body) == 1 and isinstance(body[0], ast.Try) and not body[0].finalbody:
-        inner = body[0]
-        return ast.Try(inner.body, inner.handlers, inner.orelse, final)
+    if len(body) == 1 and isinstance(body[0], TRY_STATEMENTS) and not body[0].finalbody:
+        body[0].finalbody = final
+        return body[0]
     return ast.Try(body or [ast.Pass()], [], [], final)
