@@ -295,3 +295,26 @@ def test_an_invalidated_entry_lets_nothing_through() -> None:
     guards = EntryGuards.of(deleted, "guard")
     assert "False  # Cache line invalidated because L['m'] got deallocated" in guards.source()
     assert guards.evaluate({}, {}) is False
+
+
+def test_guards_that_are_known_by_text_alone_are_rendered() -> None:
+    """As they are in PyTorch 2.2 and 2.3: one Python function with its text beside it."""
+
+    def guard_function(frame_locals: Any) -> bool:
+        return bool(frame_locals["n"] == 2)
+
+    guard_function.verbose_code_parts = [  # type: ignore[attr-defined]
+        f"___check_type_id(L['n'], {id(int)})                # return x + n  # a.py:1 in f",
+        "L['n'] == 2                                         # return x + n  # a.py:1 in f",
+        "___check_tensors(L['x'], tensor_check_names=tensor_check_names)",
+    ]
+    guard_function.global_scope = {"G": {}}  # type: ignore[attr-defined]
+    guards = EntryGuards.of(guard_function, "guard")
+    assert [line.expression for line in guards.lines] == [
+        "___check_type_id(L['n'], ___ids['n'])",
+        "L['n'] == 2",
+        "___live.guard('guard')(L)",
+    ]
+    assert guards.evaluate({"n": 2})
+    assert not guards.evaluate({"n": 3})
+    assert not guards.evaluate({"n": 2.0})

@@ -60,7 +60,7 @@ class EntryGuards:
             lines.append(
                 GuardLine("INVALIDATED", "", naming.stable(str(invalidated)), "False", naming.stable(str(invalidated)))
             )
-        for check in checks_of(manager.root) if invalidated is None else ():
+        for check in checks_of(manager) if invalidated is None else ():
             for line in _lines_of(check, name, naming, manager):
                 if line.expression not in known:
                     known.add(line.expression)

@@ -66,21 +66,25 @@ class LiveGuard:
         self._manager = weakref.ref(manager)
         self._partial: Dict[FrozenSet[str], Any] = {}
 
-    def _root(self) -> Any:
+    def _living(self) -> Any:
         manager = self._manager()
-        root = getattr(manager, "root", None)
-        if root is None:
+        if manager is None:
             self._partial.clear()
             raise NotLiveError("the cache entry of this guard is gone (torch._dynamo.reset, or an object of it died)")
-        return root
+        return manager
 
     def check(self, frame_locals: Mapping[str, Any]) -> bool:
         """All guards of the entry, as PyTorch checks them; ``frame_locals`` holds the arguments and free variables."""
-        return bool(self._root().check(dict(frame_locals)))
+        manager = self._living()
+        if not hasattr(manager, "root"):
+            # Before 2.4 the guards are one function.
+            return bool(manager(dict(frame_locals)))
+        # Not ``check``: it counts failures, by which PyTorch orders its checks.
+        return bool(manager.root.check_verbose(dict(frame_locals)).result)
 
     def check_path(self, frame_locals: Mapping[str, Any], sources: FrozenSet[str]) -> bool:
         """Only the guards on the values with these sources and on the global state, as PyTorch checks them."""
-        root = self._root()
+        root: Any = getattr(self._living(), "root", None)
         if not hasattr(root, "clone_manager"):
             return self.check(frame_locals)
         if sources not in self._partial:

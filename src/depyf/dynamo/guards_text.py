@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, FrozenSet, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.dynamo import guard_runtime
-from depyf.dynamo.guards_tree import ACCESS, DICT_MANAGER, Check
+from depyf.dynamo.guards_tree import ACCESS, DICT_MANAGER, TEXT, Check
 
 _ID_CHECK = re.compile(r"_{2,3}check_(obj_id|type_id|fake_script_type)\((.*), (\d+)\)(?:, type=(.*))?\Z", re.S)
 _CLASS = re.compile(r"<(?:class|enum) '(.*)'>\Z", re.S)
@@ -214,6 +214,10 @@ def _as_it_stands(check: Check, code: str, naming: Naming) -> Optional[str]:
     return code
 
 
+def _text(check: Check, code: str, naming: Naming) -> Optional[str]:
+    return _id_check(check, code, naming) if _ID_CHECK.match(code) else code
+
+
 def _equals(check: Check, code: str, naming: Naming) -> Optional[str]:
     reference, separator, shown = code.partition(" == ")
     member = _enum_member(check.value_type, shown)
@@ -378,6 +382,7 @@ def _dimension_marks(check: Check, naming: Naming) -> Optional[str]:
 
 
 _CONVERTERS: Mapping[str, Callable[[Check, str, Naming], Optional[str]]] = {
+    TEXT: _text,
     "EQUALS_MATCH": _equals,
     "TRUE_MATCH": _identity_with("True"),
     "FALSE_MATCH": _identity_with("False"),

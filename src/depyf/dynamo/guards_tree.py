@@ -15,6 +15,9 @@ DICT_MANAGER = "DICT_MANAGER"
 ACCESS = "ACCESS"
 """The two kinds of check that have no leaf guard."""
 
+TEXT = "TEXT"
+"""A guard that is known by PyTorch's Python text alone."""
+
 EPILOGUE = "epilogue"
 """The source of guards that run after all others; they read several values."""
 
@@ -43,8 +46,16 @@ class Check:
     length: Optional[int] = None
 
 
-def checks_of(root: Any) -> Iterator[Check]:
-    """Every check under the root manager: global state, arguments in their order, globals, then the epilogue."""
+def checks_of(manager: Any) -> Iterator[Check]:
+    """Every check of a cache entry's guards: global state, arguments in their order, globals, then the epilogue.
+
+    PyTorch before 2.4 has no tree but Python text, one part a guard.
+    """
+    root = getattr(manager, "root", None)
+    if not hasattr(root, "get_leaf_guards"):
+        for part in getattr(manager, "verbose_code_parts", None) or getattr(manager, "code_parts", None) or ():
+            yield Check(TEXT, EPILOGUE, (part,), None, frozenset())
+        return
     seen: Set[Tuple[str, Tuple[str, ...]]] = set()
     for check in [*_visit(root, root, frozenset(), None), *_epilogue(root)]:
         if check.kind in _RELATIONAL:
