@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import CodeType
 from typing import Any, Callable, List, Tuple
@@ -14,7 +14,8 @@ from typing import Any, Callable, List, Tuple
 import pytest
 
 from depyf.cli import main
-from depyf.result import Decompilation, DecompilationError, LineMap, Verdict
+from depyf.decompiler import decompile_code
+from depyf.result import Decompilation, DecompilationError, Verdict
 from depyf.sweep import judge
 from depyf.sweep.pool import Limits, Selection, sweep_files
 from depyf.sweep.targets import compile_file, find_files, find_target, targets_of
@@ -34,8 +35,10 @@ def third():
 """
 
 
-def answer(code: CodeType, source: str = "x = 1", verdict: Verdict = Verdict.EXACT, reason: str = "") -> Decompilation:
-    return Decompilation(code, code.co_name, source, ast.parse(""), verdict, reason, LineMap({}, {}))
+def answer(code: CodeType, source: str = "", verdict: Verdict = Verdict.EXACT, reason: str = "") -> Decompilation:
+    """What a decompiler could say: the truth with another verdict, or some other source."""
+    true = decompile_code(code)
+    return replace(true, source=source or true.source, verdict=verdict, reason=reason)
 
 
 @pytest.fixture

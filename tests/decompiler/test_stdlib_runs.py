@@ -58,10 +58,11 @@ def test_a_wrongly_decompiled_function_would_be_noticed(tmp_path: Path) -> None:
     planted.write_text(
         "import ast, runpy, sys, pathlib\n"
         "import depyf.decompiler as real\n"
-        "from depyf.result import Decompilation, LineMap, Verdict\n"
+        "from dataclasses import replace\n"
+        "right = real.decompile_code\n"
         "def wrong(code, name=None):\n"
         "    text = pathlib.Path(code.co_filename).read_text().replace('x < a[mid]', 'x <= a[mid]')\n"
-        "    return Decompilation(code, 'x', text, ast.parse(text), Verdict.EXACT, '', LineMap({}, {}))\n"
+        "    return replace(right(code), source=text, tree=ast.parse(text))\n"
         "real.decompile_code = wrong\n"
         f"sys.argv[0] = {str(TOOL)!r}\n"
         f"runpy.run_path({str(TOOL)!r}, run_name='__main__')\n"

@@ -9,7 +9,7 @@ import re
 import time
 import traceback
 from dataclasses import dataclass
-from typing import Optional
+from typing import Optional, Tuple
 
 import depyf
 from depyf.decompiler import decompile_code
@@ -81,8 +81,8 @@ def judge(target: Target) -> Result:
     seconds = time.perf_counter() - start
     if answer is not None:
         objection = _objection(answer)
-        if objection:
-            outcome, reason = Outcome.DIFFERENT, objection
+        if objection is not None:
+            outcome, reason = objection
     return result_for(target, outcome, "" if outcome.proved else reason, seconds)
 
 
@@ -94,15 +94,26 @@ def result_for(target: Target, outcome: Outcome, reason: str, seconds: float) ->
     )  # fmt: skip
 
 
-def _objection(answer: Decompilation) -> str:
-    """What any reader of a proved answer could hold against it; empty when there is nothing."""
+_CALLING = ("co_name", "co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_flags", "co_freevars")
+
+
+def _objection(answer: Decompilation) -> Optional[Tuple[Outcome, str]]:
+    """What anybody who uses an answer could hold against it, whatever its verdict says."""
     try:
         tree = ast.parse(answer.source)
     except (SyntaxError, ValueError) as error:
-        return f"the source does not parse: {error}"
-    if not tree.body:
-        return "the source is empty"
-    return ""
+        return Outcome.DIFFERENT, f"the source does not parse: {error}"
+    if not tree.body and answer.code.co_name != "<module>":
+        return Outcome.DIFFERENT, "the source is empty"
+    try:
+        again = answer.compile_like()
+    except DecompilationError as error:
+        return Outcome.REFUSED, f"no code object can be had from the source: {error}"
+    for fact in _CALLING:
+        before, after = getattr(answer.code, fact), getattr(again, fact)
+        if before != after:
+            return Outcome.DIFFERENT, f"compiled again, {fact} is {after!r} and was {before!r}"
+    return None
 
 
 def _place(error: BaseException) -> str:
