@@ -1,0 +1,142 @@
+"""Which statements each node of a lifted graph lies inside of: ``try`` bodies, handlers, ``for`` loops.
+
+These are facts of the bytecode, not choices: protected regions come from its exception table, handlers and loops from
+the markers (the handled exception, the iterator) that lie on the stack while a node runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, FrozenSet, List, Optional, Set, Tuple
+
+from depyf.flow.graph import FlowGraph, Region
+from depyf.lift.items import Marker
+from depyf.lift.nodes import Goto, LiftedGraph, Loop, Node, PopException, Return, WithEnter, WithExit
+from depyf.structure.unstructured import Unstructured
+
+
+@dataclass(frozen=True)
+class Context:
+    """``kind`` is "try", "handler" or "for"; ``anchor`` the node where the handler begins or the loop's own node."""
+
+    kind: str
+    anchor: int
+
+    def __repr__(self) -> str:
+        return f"{self.kind}@{self.anchor}"
+
+
+Path = Tuple[Context, ...]
+"""Contexts, outermost first."""
+
+
+class Contexts:
+    """Computed once for a graph; changes nothing in it. Raises ``Unstructured`` if contexts overlap."""
+
+    def __init__(self, lifted: LiftedGraph, flow: FlowGraph) -> None:
+        self.nodes, self.flow = lifted.nodes, flow
+        self.origins = self._origins()
+        self.with_regions = self._with_regions()
+        self.finally_entries = frozenset(region.entry for region in flow.finally_regions)
+        self._around: Dict[Context, FrozenSet[Context]] = {}
+        self.paths: Dict[int, Path] = {id: self._path(id) for id in self.nodes}
+
+    # --- paths -------------------------------------------------------------------------------------------------------
+
+    def _path(self, id: int) -> Path:
+        path: List[Context] = []
+        found = self._of(id)
+        for context in sorted(found, key=lambda context: len(self._outside(context))):
+            if self._outside(context) == frozenset(path):
+                path.append(context)
+            elif not self._is_harmless(self.nodes[id]):
+                raise Unstructured(f"node {id} (offset {self.nodes[id].offset}) lies in {context}, but not in all around it")
+        return tuple(path)
+
+    def _of(self, id: int) -> FrozenSet[Context]:
+        node = self.nodes[id]
+        found: Set[Context] = {Context("try", region.entry) for region in self.flow.chain(node.region)}
+        found.update(Context("handler", entry) for entry in node.handling)
+        found.update(Context("for", loop) for loop in self._iterators(id) if loop != id)
+        return frozenset(found)
+
+    def _outside(self, context: Context) -> FrozenSet[Context]:
+        """The contexts around ``context``."""
+        if context not in self._around:
+            if context.anchor not in self.nodes:
+                raise Unstructured(f"{context} is not in the graph")
+            self._around[context] = self._of(context.anchor) - {Context("handler", context.anchor)}
+        return self._around[context]
+
+    def _iterators(self, id: int) -> Set[int]:
+        """The loops whose iterators lie on the stack while node ``id`` runs."""
+        node = self.nodes[id]
+        if id not in self.origins:
+            return _loops_on(node.base)
+        whole = self.nodes[self.origins[id]]
+        return _loops_on(whole.base) & _loops_on(whole.stack)
+
+    def _origins(self) -> Dict[int, int]:
+        """For nodes that were cut off behind a mark: the node that they were cut off from."""
+        origins: Dict[int, int] = {}
+        for id, node in self.nodes.items():
+            current = node
+            while not (node.id in origins) and isinstance(current.terminator, Goto) and current.statements:
+                target = current.terminator.target
+                rest = self.nodes[target]
+                cut = isinstance(current.statements[-1], (WithExit, PopException)) and target not in self.flow.blocks
+                if not cut or rest.base or rest.stack or target in origins:
+                    break
+                origins[target] = id
+                current = rest
+        return origins
+
+    def _is_harmless(self, node: Node) -> bool:
+        return node.silent and not node.statements and isinstance(node.terminator, (Goto, Return))
+
+    # --- with --------------------------------------------------------------------------------------------------------
+
+    def _with_regions(self) -> Dict[int, Region]:
+        """The region of each ``with`` by the origin of its marks."""
+        result: Dict[int, Region] = {}
+        for node in self.nodes.values():
+            if node.statements and isinstance(node.statements[-1], WithEnter) and isinstance(node.terminator, Goto):
+                around = self.flow.chain(node.region)
+                inner = [region for region in self.flow.chain(self.nodes[node.terminator.target].region)
+                         if region not in around]
+                if inner:
+                    result[node.statements[-1].origin] = inner[-1]
+        return result
+
+    def with_context(self, origin: int) -> Optional[Context]:
+        region = self.with_regions.get(origin)
+        return None if region is None else Context("try", region.entry)
+
+    def is_with(self, context: Context) -> bool:
+        return any(region.entry == context.anchor for region in self.with_regions.values())
+
+    def is_finally(self, context: Context) -> bool:
+        return context.kind != "for" and context.anchor in self.finally_entries
+
+    def path_of(self, context: Context) -> Path:
+        """The path of what stands directly inside ``context``."""
+        anchor = self.paths[context.anchor]
+        if context.kind != "for":
+            anchor = tuple(other for other in anchor if other != Context("handler", context.anchor))
+        return (*anchor, context)
+
+
+def _loops_on(stack: List[object]) -> Set[int]:
+    return {item.origin for item in stack if isinstance(item, Marker) and item.kind == "iter"}
+
+
+def is_loop(node: Node) -> bool:
+    return isinstance(node.terminator, Loop)
+
+
+def common(one: Path, two: Path) -> Path:
+    """The contexts around both."""
+    length = 0
+    while length < min(len(one), len(two)) and one[length] == two[length]:
+        length += 1
+    return one[:length]

@@ -1,0 +1,234 @@
+"""The jumps of a lifted graph, sorted by the innermost context that both ends lie in.
+
+Seen from one level, everything inside a ``try`` statement, a ``with`` or a ``for`` is one element; so the jumps of a
+level make a plain graph of elements.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple, Union
+
+from depyf.lift.items import Value
+from depyf.lift.nodes import (
+    BindException,
+    ExceptionTest,
+    Goto,
+    Loop,
+    Node,
+    PopException,
+    Reraise,
+    Return,
+    WithDecision,
+    WithEnter,
+    WithExit,
+)
+from depyf.structure.dispatch_contexts import Context, Contexts, Path, common
+from depyf.structure.unstructured import Unstructured
+
+Element = Union[int, Context]
+"""What a level is made of: nodes (a loop's node stands for the whole loop) and ``try`` or ``with`` bodies."""
+
+
+class Way(NamedTuple):
+    """Where a jump really goes, the marks on its way left out; ``returned`` if that is a bare ``return``."""
+
+    target: int
+    returned: Optional[ast.expr]
+
+
+class Edge(NamedTuple):
+    source: Element
+    target: Element
+    node: int
+
+
+@dataclass(frozen=True)
+class Clause:
+    """``except type as name`` (a bare ``except`` without ``type``), its code from node ``start``."""
+
+    type: Optional[ast.expr]
+    name: Optional[str]
+    start: int
+
+
+class Edges:
+    """All jumps that can be reached from the entry; ``levels`` holds them by level."""
+
+    def __init__(self, contexts: Contexts, entry: int) -> None:
+        self.contexts, self.nodes, self.paths = contexts, contexts.nodes, contexts.paths
+        self.entry = entry
+        self.levels: Dict[Path, List[Edge]] = {}
+        self._known: Set[Tuple[Element, int]] = set()
+        self._handlers: Dict[Context, List[Clause]] = {}
+        self._suppressed: Dict[Context, Way] = {}
+        self._walk()
+
+    # --- single jumps ------------------------------------------------------------------------------------------------
+
+    def way(self, path: Path, target: int) -> Way:
+        """The jump to ``target`` from code at ``path``. Raises ``Unstructured`` if it does not leave each ``with`` and
+        each ``finally`` on its way as Python would."""
+        ended: Set[Optional[Context]] = set()
+        id, seen = target, set()
+        while id not in seen:
+            seen.add(id)
+            node = self.nodes[id]
+            ended.update(Context("try", region.entry) for region in node.leaves)
+            if not _is_mark(node):
+                break
+            ended.update(self.contexts.with_context(mark.origin) for mark in node.statements
+                         if isinstance(mark, WithExit))
+            assert isinstance(node.terminator, Goto)
+            id = node.terminator.target
+        left = path[len(common(path, self.paths[id])) :]
+        managers = {context for context in left if context.kind == "try" and self.contexts.is_with(context)}
+        if not managers <= ended or not ended <= set(left):  # all ways out of a finally are known to run its body
+            raise Unstructured(f"node {id} is reached from {path} without leaving it properly")
+        return Way(id, self._returned(id, any(self.contexts.is_finally(context) for context in left)))
+
+    def _returned(self, id: int, past_finally: bool) -> Optional[ast.expr]:
+        """The value of a ``return`` that may stand wherever a jump to it does."""
+        node = self.nodes[id]
+        term = node.terminator
+        if not isinstance(term, Return) or node.statements or not node.silent:
+            return None
+        pending = id in self.contexts.origins or any(
+            isinstance(item, Value) and item.expr is term.value for item in node.base
+        )
+        return term.value if pending or not past_finally or isinstance(term.value, ast.Constant) else None
+
+    def ways(self, id: int) -> List[Way]:
+        """The jumps at the end of node ``id``."""
+        return [self.way(self.path_behind(id, target), target) for target in self.nodes[id].successors()]
+
+    def path_behind(self, id: int, target: int) -> Path:
+        """Where control is as it leaves node ``id`` for ``target``: in the loop, if ``id`` is a loop's node."""
+        path = self.paths[id]
+        node = self.nodes[id]
+        if isinstance(node.terminator, Loop) and target == node.terminator.body:
+            return (*path, Context("for", id))
+        return path
+
+    # --- handlers ----------------------------------------------------------------------------------------------------
+
+    def clauses(self, context: Context) -> List[Clause]:
+        """The ``except`` clauses of a ``try`` body."""
+        if context not in self._handlers:
+            self._handlers[context] = list(self._find_clauses(context.anchor))
+        return self._handlers[context]
+
+    def _find_clauses(self, entry: int) -> Iterator[Clause]:
+        current, tested = entry, False
+        while True:
+            node = self.nodes[current]
+            term = node.terminator
+            if tested and isinstance(term, Reraise) and term.handler == entry and not node.statements:
+                return
+            if not isinstance(term, ExceptionTest) or node.statements or term.handler != entry or term.group:
+                yield Clause(None, None, current)
+                return
+            first = self.nodes[term.match].statements[:1]
+            if not first or not isinstance(first[0], BindException) or first[0].handler != entry:
+                raise Unstructured(f"node {term.match} does not begin an except clause")
+            name = first[0].target
+            if name is not None and not isinstance(name, ast.Name):
+                raise Unstructured(f"node {term.match} stores the exception in something that is no name")
+            yield Clause(term.type, None if name is None else name.id, term.match)
+            current, tested = term.other, True
+
+    def suppressed(self, context: Context) -> Way:
+        """Where control goes when the manager of a ``with`` swallows an exception."""
+        if context not in self._suppressed:
+            term = self.nodes[context.anchor].terminator
+            if not isinstance(term, WithDecision):
+                raise Unstructured(f"node {context.anchor} does not look like the handler of a with statement")
+            id = term.suppressed
+            while context.anchor in self.nodes[id].handling:
+                node = self.nodes[id]
+                marks = all(isinstance(mark, (BindException, PopException)) for mark in node.statements)
+                if not marks or not isinstance(node.terminator, Goto):
+                    raise Unstructured(f"node {id} does more than a with statement does")
+                id = node.terminator.target
+            way = self.way(self.contexts.path_of(context)[:-1], id)
+            self._suppressed[context] = Way(way.target, None)
+        return self._suppressed[context]
+
+    # --- levels ------------------------------------------------------------------------------------------------------
+
+    def element(self, id: int, level: Path) -> Optional[Element]:
+        """What node ``id`` belongs to, seen from ``level``; ``None`` if it lies outside."""
+        path = self.paths[id]
+        if path[: len(level)] != level:
+            return None
+        if len(path) == len(level):
+            return id
+        inner = path[len(level)]
+        return inner.anchor if inner.kind == "for" else Context("try", inner.anchor)
+
+    def _walk(self) -> None:
+        seen: Set[int] = set()
+        todo = [self.entry]
+        opened: Set[Context] = set()
+        while todo:
+            id = todo.pop()
+            if id in seen:
+                continue
+            seen.add(id)
+            todo.extend(way.target for way in self.ways(id) if way.returned is None)
+            for target in self.nodes[id].successors():
+                way = self.way(self.path_behind(id, target), target)
+                if way.returned is None:
+                    self._add(id, self.paths[id], way.target)
+            for context in self.paths[id]:
+                if context.kind == "try" and context not in opened:
+                    opened.add(context)
+                    todo.extend(self._open(context))
+
+    def _open(self, context: Context) -> List[int]:
+        """Where control goes when an exception reaches ``context``."""
+        if self.contexts.is_with(context):
+            way = self.suppressed(context)
+            self._add(context, self.contexts.path_of(context)[:-1], way.target)
+            return [way.target]
+        if self.contexts.is_finally(context):
+            return [context.anchor]
+        return [clause.start for clause in self.clauses(context)]
+
+    def _add(self, source: Element, path: Path, target: int) -> None:
+        level = common(path, self.paths[target])
+        if isinstance(source, int):
+            inside = self.element(source, level)
+            assert inside is not None
+            if inside != source or isinstance(self.nodes[source].terminator, Loop):
+                source, once = inside, True
+            else:
+                once = bool(self.nodes[source].statements) and isinstance(self.nodes[source].statements[-1], WithEnter)
+        else:
+            inner = path[len(level) :]
+            source, once = (source if not inner else _outermost(inner)), True
+        element = self.element(target, level)
+        assert element is not None
+        if element == source and isinstance(element, int) and isinstance(self.nodes[element].terminator, Loop):
+            return  # the jump back of a for loop, and the one into its body
+        if once and (source, target) in self._known:
+            return
+        self._known.add((source, target))
+        self.levels.setdefault(level, []).append(Edge(source, element, target))
+
+
+def _outermost(path: Path) -> Element:
+    inner = path[0]
+    return inner.anchor if inner.kind == "for" else Context("try", inner.anchor)
+
+
+def _is_mark(node: Node) -> bool:
+    """Whether ``node`` only says that a ``with`` or a ``finally`` is left."""
+    if not isinstance(node.terminator, Goto) or not (node.statements or node.leaves):
+        return False
+    return all(isinstance(statement, WithExit) for statement in node.statements)
+
+
+def is_with_enter(node: Node) -> bool:
+    return bool(node.statements) and isinstance(node.statements[-1], WithEnter)
