@@ -5,7 +5,7 @@ from __future__ import annotations
 import dis
 import sys
 from types import CodeType, FunctionType
-from typing import Any, List
+from typing import Any, Dict, List
 
 import pytest
 
@@ -24,9 +24,13 @@ def example(values: Any) -> int:
     return total
 
 
-def lines_reported(code: CodeType) -> dict[int, int]:
+def lines_reported(code: CodeType) -> Dict[int, int]:
     """The line of every code unit, as CPython reads the table."""
-    return {offset: line for start, end, line in code.co_lines() for offset in range(start, end, 2) if line}
+    starts, line, lines = dict(dis.findlinestarts(code)), 0, {}
+    for offset in range(0, len(code.co_code), 2):
+        line = starts.get(offset, line)
+        lines[offset] = line
+    return lines
 
 
 @pytest.mark.parametrize("step", [1, 7, 200, -3])

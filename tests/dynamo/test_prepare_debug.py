@@ -265,6 +265,68 @@ def test_threads_may_compile_at_the_same_time(tmp_path: Path) -> None:
     assert {f"__transformed_code_0_for_thread_{number}.py" for number in range(4)} <= names(tmp_path)
 
 
+def test_dynamo_does_not_trace_our_own_code(tmp_path: Path) -> None:
+    # The backward graph is compiled late, while the compiled function runs and Dynamo looks at every new frame.
+    def step(x: Any) -> Any:
+        (x.sin() * 2).sum().backward()
+        return x.grad + 1
+
+    x = torch.ones(3, requires_grad=True)
+    with depyf.prepare_debug(tmp_path) as prepared:
+        torch.compile(step, backend="aot_eager")(x)
+    assert prepared.session is not None
+    ours = os.path.dirname(depyf.__file__)
+    transformed = prepared.session.records(TransformedCode)
+    assert transformed
+    assert [record for record in transformed if record.filename.startswith(ours)] == []
+
+
+def test_a_loader_of_another_project_is_used_when_it_was_put_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from torch._inductor.codecache import PyCodeCache
+
+    from depyf.explain import enable_debugging
+
+    calls = []
+
+    def loader(key: str, path: str, linemap: Any = None, attrs: Any = None, **kwargs: Any) -> Any:
+        calls.append((key, sorted(kwargs)))
+        return "loaded"
+
+    monkeypatch.setattr(enable_debugging, "patched_load_by_key_path", loader)
+    with depyf.prepare_debug(tmp_path):
+        assert PyCodeCache.load_by_key_path("key", "path.py", set_sys_modules=False) == "loaded"
+    assert calls == [("key", ["set_sys_modules"])]
+
+
+def test_single_kernels_are_loaded_from_where_inductor_keeps_them(tmp_path: Path) -> None:
+    from torch._inductor.codecache import PyCodeCache
+
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text("import math\ntriton_poi_fused_0 = math.tau\n")
+    loaded = []
+
+    def backend(module: Any, example: Any) -> Any:
+        loaded.append(PyCodeCache.load_by_key_path("depyf_test_kernel", str(kernel)))
+        return module.forward
+
+    with depyf.prepare_debug(tmp_path / "dump"):
+        compile_and_run(backend=backend)
+    assert {module.__file__ for module in loaded} == {str(kernel)}
+    assert not list((tmp_path / "dump").glob("*.kernel_*"))
+
+
+def test_the_story_of_a_function_survives_a_reset_of_dynamo(tmp_path: Path) -> None:
+    with depyf.prepare_debug(tmp_path):
+        compile_and_run(lambda x, y: x + y)
+        torch._dynamo.reset()
+        compile_and_run(lambda x, y: x - y)
+    stories = {path.name: path.read_text() for path in tmp_path.glob("full_code_for__lambda__*.py")}
+    assert set(stories) == {"full_code_for__lambda__0.py", "full_code_for__lambda__1.py"}
+    assert all("def __guard_" in text for text in stories.values())
+
+
 def test_a_hostile_repr_does_no_harm(tmp_path: Path) -> None:
     class Hostile:
         def __repr__(self) -> str:

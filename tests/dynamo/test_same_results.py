@@ -58,3 +58,9 @@ def test_function_and_module_do_the_same_static_and_dynamic(run_program: Any, tm
         for name, training, dynamic in itertools.product(names, [False, True], [False, True])
     ]
     assert differences(run_program, tmp_path, wanted) == []
+
+
+def test_programs_do_the_same_when_asserts_are_switched_off(run_program: Any, tmp_path: Path) -> None:
+    wanted = [("module_with_a_branch", "aot_eager", True, False), ("closure_writes_cell", "eager", False, False)]
+    printed = run_program("compare_runs.py", tmp_path, json.dumps(wanted), flags="-O")
+    assert [entry["different"] for entry in json.loads(printed.split("REPORT")[-1])] == [{}, {}]

@@ -58,6 +58,7 @@ class Capture:
         tell(session)
 
     def _install(self) -> None:
+        compat.keep_dynamo_out("depyf")
         self._add(lambda: listen(self._receive))
         self._add(self._modules.watch)
         self._add(self._watch_names)

@@ -6,6 +6,7 @@ else in depyf reaches into torch's private modules by name (guards have their ow
 
 from __future__ import annotations
 
+import functools
 import importlib
 import logging
 import os
@@ -16,6 +17,7 @@ from typing import Any, Callable, Iterator, List, Optional, Set
 logger = logging.getLogger("depyf")
 
 _reported: Set[str] = set()
+_kept_out: Set[str] = set()
 
 NO_TORCH = "depyf.{name} looks into torch.compile and needs PyTorch: install it with `pip install 'depyf[torch]'`"
 
@@ -35,6 +37,7 @@ def report_once(key: str, message: str) -> None:
         logger.warning("%s", message)
 
 
+@functools.lru_cache(maxsize=None)
 def find(module_name: str, attribute: str) -> Optional[Any]:
     """The attribute of that module, or ``None`` where this torch lacks one of them."""
     try:
@@ -77,6 +80,20 @@ def skip_code(code: CodeType) -> bool:
         return False
     skip(code)
     return True
+
+
+def keep_dynamo_out(package: str) -> None:
+    """Tell Dynamo never to trace frames of this package's files."""
+    add = find("torch._dynamo.trace_rules", "add") or find("torch._dynamo.skipfiles", "add")
+    if add is not None and package not in _kept_out:
+        _kept_out.add(package)
+        add(package)
+
+
+def set_eval_frame(callback: Any) -> Any:
+    """Set what Dynamo does with this thread's new frames (None: nothing); answers what it was."""
+    setter = find("torch._C._dynamo.eval_frame", "set_eval_frame")
+    return None if setter is None else setter(callback)
 
 
 def interned_strings() -> Any:

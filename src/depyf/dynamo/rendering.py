@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import CodeType
-from typing import Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 from depyf.decompiler import decompile_code
 from depyf.dynamo.listing import listing_of, running_from
@@ -40,10 +40,11 @@ class Rendering:
 def render(transformed: CodeType, original: CodeType, name: str, path: str, stable: StableNames) -> Rendering:
     """Render Dynamo's ``transformed`` code of ``original`` for the file ``path``, as a function called ``name``."""
     readable, real_names = stable.code(transformed)
+    readable = readable.replace(co_name=name)  # transformed code of a lambda is no lambda: it holds statements
     decompilation, reason = _decompile(readable, name)
     if decompilation is not None and decompilation.verdict.proved:
         code, reason = _compile(decompilation, readable, path)
-        code = code and rename(code, real_names)
+        code = code and rename(code, real_names).replace(**_names_of(transformed))
         if code is not None and not same_interface(code, original):
             code, reason = None, "the compiled source has other arguments or closure variables"
         if code is not None:
@@ -66,6 +67,10 @@ def same_interface(code: CodeType, original: CodeType) -> bool:
         and code.co_freevars == original.co_freevars
         and code.co_cellvars == original.co_cellvars
     )
+
+
+def _names_of(code: CodeType) -> Dict[str, Any]:
+    return {field: getattr(code, field) for field in ("co_name", "co_qualname") if hasattr(code, field)}
 
 
 def _arguments(code: CodeType) -> Tuple[object, ...]:

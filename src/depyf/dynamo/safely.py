@@ -6,6 +6,8 @@ import functools
 import logging
 from typing import Callable, Optional, Set, TypeVar
 
+from depyf.dynamo import compat
+
 logger = logging.getLogger("depyf")
 
 T = TypeVar("T")
@@ -34,17 +36,21 @@ def describe(error: BaseException) -> str:
 def safely(doing: str) -> Callable[[Callable[..., T]], Callable[..., Optional[T]]]:
     """Decorator: an exception in the function is reported once under ``doing`` and answered with ``None``.
 
-    Only ``KeyboardInterrupt`` and ``SystemExit`` pass: they are the user's.
+    Only ``KeyboardInterrupt`` and ``SystemExit`` pass: they are the user's. Dynamo is off inside: a hook may be called
+    while compiled code runs (backward graphs are compiled late), and our frames would be traced like the user's.
     """
 
     def decorate(function: Callable[..., T]) -> Callable[..., Optional[T]]:
         @functools.wraps(function)
         def wrapper(*args: object, **kwargs: object) -> Optional[T]:
+            before = compat.set_eval_frame(None)
             try:
                 return function(*args, **kwargs)
             except Exception as error:
                 report_failure(doing, error)
                 return None
+            finally:
+                compat.set_eval_frame(before)
 
         return wrapper
 
