@@ -1,0 +1,272 @@
+"""Finds ``match`` statements in the flow graph: the blocks of each pattern become the end of one block.
+
+A statement is a chain of cases. All but the last keep a copy of the subject on the stack for the next one; where a
+case fails, the next one begins. A chain that can't be read to its end is left as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, List, Optional, Set, Tuple
+
+from depyf.flow.graph import Block, Branch, End, FlowGraph, Jump
+from depyf.flow.stack import effect
+from depyf.lift.items import Marker
+from depyf.lift.nodes import MatchTest, Node
+from depyf.lift.patterns_parts import NotAPattern
+from depyf.lift.patterns_reader import PatternReader, Position, Reading
+from depyf.normal.ops import Instr, Op
+
+SUBJECT = "subject"
+"""Kind of the marker for a subject that is kept for the next case; its origin is the node of the first case."""
+
+
+@dataclass
+class PatternBranch(Branch):
+    """Goes to ``fall`` if the subject, which lies on the stack, matches. ``keeps``: the subject stays on the stack.
+    ``guarded``: if a test follows, it is a guard; ``default``: the bytecode shows that ``case _`` begins where it fails.
+    """
+
+    pattern: Any = None
+    keeps: bool = False
+    guarded: bool = False
+    default: bool = False
+
+
+@dataclass
+class PatternJump(Jump):
+    """The pattern takes the subject and can't fail; ``guarded``: a guard follows."""
+
+    pattern: Any = None
+    guarded: bool = False
+
+
+@dataclass
+class Case:
+    start: Position
+    reading: Reading
+    keeps: bool
+
+
+def recover_matches(graph: FlowGraph) -> None:
+    """Replace the patterns of all ``match`` statements in ``graph`` by ``PatternBranch`` and ``PatternJump``."""
+    if not any(_may_match(instr) for instr in graph.code.ops):
+        return
+    _Recovery(graph).run()
+
+
+def _may_match(instr: Instr) -> bool:
+    return instr.op in (Op.MATCH_CLASS, Op.MATCH_MAPPING, Op.MATCH_SEQUENCE) or (instr.op, instr.arg) == (Op.COPY, 1)
+
+
+class _Recovery:
+    def __init__(self, graph: FlowGraph) -> None:
+        self.graph = graph
+        self.sources: Dict[int, int] = {id: len(sources) for id, sources in graph.predecessors().items()}
+        for region in graph.regions():
+            self.sources[region.entry] += 2
+        self.consumed: Set[int] = set()
+        self.note_lines = _lines_of_nothing(graph)
+
+    def run(self) -> None:
+        todo = list(reversed(self.graph.blocks))
+        changed = False
+        while todo:
+            block = self.graph.blocks[todo.pop()]
+            if block.id in self.consumed:
+                continue
+            cases = self._find(block)
+            if cases:
+                changed = True
+                todo.extend(reversed(self._apply(cases)))
+        if changed:
+            self.graph.drop_unreachable()
+
+    # --- finding -----------------------------------------------------------------------------------------------
+
+    def _find(self, block: Block) -> List[Case]:
+        """The cases of the first statement that begins in ``block``."""
+        for index, instr in enumerate(block.ops):
+            start = index
+            if instr.op is Op.MATCH_CLASS:
+                start = _class_begins(block.ops, index)
+            elif not _may_match(instr):
+                continue
+            cases = self._statement((block.id, start))
+            if cases:
+                return cases
+        return []
+
+    def _statement(self, start: Position) -> List[Case]:
+        cases: List[Case] = []
+        position: Optional[Position] = start
+        seen: Set[Position] = set()
+        while position is not None and position not in seen:
+            seen.add(position)
+            case = self._case(position, first=not cases)
+            if case is None:
+                return []
+            cases.append(case)
+            if not case.keeps:
+                return cases
+            position = case.reading.fail
+        return []
+
+    def _case(self, start: Position, first: bool) -> Optional[Case]:
+        reading = self._read(start, False)
+        if reading is not None and (reading.fail is not None or not first):
+            return Case(start, reading, False)
+        ops = self.graph.blocks[start[0]].ops
+        if start[1] >= len(ops) or (ops[start[1]].op, ops[start[1]].arg) != (Op.COPY, 1):
+            return None
+        reading = self._read(start, True)
+        if reading is None:
+            return None
+        if reading.fail is None:
+            reading.fail = self._fail_of_guard(reading.end)
+        if reading.fail is None or self._op_at(reading.fail) is Op.POP:
+            return None
+        return Case(start, reading, True)
+
+    def _read(self, start: Position, copied: bool) -> Optional[Reading]:
+        try:
+            return PatternReader(self.graph, self.sources, start, copied).read()
+        except NotAPattern:
+            return None
+
+    def _op_at(self, position: Position) -> Optional[Op]:
+        ops = self.graph.blocks[position[0]].ops
+        return ops[position[1]].op if position[1] < len(ops) else None
+
+    def _fail_of_guard(self, start: Position) -> Optional[Position]:
+        """Where the guard behind a pattern that can't fail goes when it does not hold: the subject lies on the stack,
+        the body begins by dropping it, the next case by looking at it."""
+        fails: Set[Position] = set()
+        body = False
+        todo: List[Tuple[Position, int]] = [(start, 1)]
+        seen: Set[int] = set()
+        while todo:
+            position, height = todo.pop()
+            block = self.graph.blocks[position[0]]
+            touched, height, at = _touches_subject(block.ops, position[1], height)
+            if touched:
+                if at == position[1] and block.ops[at].op is Op.POP:
+                    body = True
+                elif position[1] == 0 and position != start:
+                    fails.add(position)
+                else:
+                    return None
+                continue
+            if isinstance(block.term, End) or block.region != self.graph.blocks[start[0]].region:
+                return None
+            height -= isinstance(block.term, Branch)
+            for target in block.successors():
+                if target not in seen:
+                    seen.add(target)
+                    todo.append(((target, 0), height))
+        return fails.pop() if body and len(fails) == 1 else None
+
+    # --- replacing ---------------------------------------------------------------------------------------------
+
+    def _apply(self, cases: List[Case]) -> List[int]:
+        """Rewrite the graph; the blocks that go on behind the patterns."""
+        blocks = self._split([case.start for case in cases] + [case.reading.end for case in cases]
+                             + [case.reading.fail for case in cases if case.reading.fail is not None])
+        following: List[int] = []
+        for case in cases:
+            block = self.graph.blocks[blocks[case.start]]
+            first = block.ops[0] if block.ops else None
+            end = blocks[case.reading.end]
+            following.append(end)
+            self._replace(block, case, first, end, blocks)
+            self.consumed.add(block.id)
+        last = cases[-1].reading.fail
+        if last is not None:
+            following.append(blocks[last])
+        return following
+
+    def _replace(
+        self, block: Block, case: Case, first: Optional[Instr], end: int, blocks: Dict[Position, int]
+    ) -> None:
+        assert first is not None
+        fail, pattern = case.reading.fail, case.reading.pattern
+        block.jumps_from = max(block.extent(), block.jumps_from)
+        guarded = case.keeps or self._guarded(self.graph.blocks[end], case.reading.last_line)
+        if fail is None:
+            block.term = PatternJump(end, first.offset, pattern, guarded)
+        else:
+            default = not case.keeps and self.graph.blocks[blocks[fail]].offset() in self.note_lines
+            block.term = PatternBranch(
+                "pattern", False, blocks[fail], end, first, pattern, case.keeps, guarded, default
+            )
+        block.ops = []
+
+    def _guarded(self, block: Block, line: int) -> bool:
+        """Whether a test follows on the last line of the pattern or before."""
+        return type(block.term) is Branch and (block.term.instr.line or 0) <= line
+
+    def _split(self, positions: List[Position]) -> Dict[Position, int]:
+        """Make each position the beginning of a block."""
+        result: Dict[Position, int] = {}
+        for id, index in sorted(set(positions), reverse=True):
+            block = self.graph.blocks[id]
+            if index == 0:
+                result[id, index] = id
+                continue
+            rest = self.graph.new_block(block.ops[index:], block.term, block.region)
+            rest.implicit, rest.jumps_from = block.implicit, block.jumps_from
+            block.ops, block.term = block.ops[:index], Jump(rest.id)
+            self.sources[rest.id] = 1
+            result[id, index] = rest.id
+        return result
+
+
+def _class_begins(ops: List[Instr], index: int) -> int:
+    """Where the class of a class pattern is loaded: ``LOAD; ATTR ...; CONST names; MATCH_CLASS``."""
+    start = index - 2
+    while start > 0 and ops[start].op is Op.ATTR:
+        start -= 1
+    return max(start, 0)
+
+
+def _touches_subject(ops: List[Instr], index: int, height: int) -> Tuple[bool, int, int]:
+    """Whether operations from ``index`` on use the subject, which lies below what ``height`` counts above 1; the
+    height behind them, and the index of the operation that does."""
+    for at in range(index, len(ops)):
+        takes, leaves = effect(ops[at])
+        if takes > height - 1:
+            return True, height, at
+        height += leaves - takes
+    return False, height, len(ops)
+
+
+def _lines_of_nothing(graph: FlowGraph) -> Set[int]:
+    """The offsets behind an instruction that does nothing but has a line of its own, as ``case _`` leaves one."""
+    known = {instr.offset for instr in graph.code.ops}
+    lines = getattr(graph.code.code, "co_lines", None)
+    if lines is None:
+        return set()
+    return {end for start, end, line in lines() if line is not None and end - start == 2 and start not in known}
+
+
+# --- lifting -----------------------------------------------------------------------------------------------------
+
+
+def end_with_match(node: Node, term: Any, simulator: Any) -> None:
+    """Give ``node`` the terminator that a block with a pattern at its end stands for."""
+    item = simulator.pop()
+    subject = None
+    if isinstance(item, Marker) and item.kind == SUBJECT:
+        statement = item.origin
+    else:
+        subject, statement = simulator.as_value(item).expr, node.id
+    simulator.settle()
+    node.silent = False
+    if isinstance(term, PatternJump):
+        node.terminator = MatchTest(statement, subject, term.pattern, term.target, None, guarded=term.guarded)
+        return
+    node.terminator = MatchTest(
+        statement, subject, term.pattern, term.fall, term.target, term.guarded, term.default
+    )
+    if term.keeps:
+        simulator.stack.append(Marker(SUBJECT, statement))

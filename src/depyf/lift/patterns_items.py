@@ -1,0 +1,86 @@
+"""What lies on the stack while a pattern is tried, beside the parts of the subject."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import Any, Callable, List, Optional, Tuple
+
+from depyf.lift.patterns_parts import IsMapping, Part
+
+_LITERALS = (int, float, complex, str, bytes)
+
+
+@dataclass(eq=False)
+class Known:
+    """A constant, a name, or a dotted name."""
+
+    expr: ast.expr
+
+    def is_constant(self, *kinds: Any) -> bool:
+        return isinstance(self.expr, ast.Constant) and type(self.expr.value) in kinds
+
+    @property
+    def constant(self) -> Any:
+        return self.expr.value if isinstance(self.expr, ast.Constant) else None
+
+    def can_be_value(self) -> bool:
+        """Whether a pattern can compare with it."""
+        return isinstance(self.expr, ast.Attribute) or self.is_constant(*_LITERALS)
+
+
+@dataclass(eq=False)
+class Test:
+    """The result of an operation that is branched on; ``learn`` says what holds if it is true."""
+
+    learn: Callable[[], None]
+
+
+@dataclass(eq=False)
+class Length:
+    part: Part
+
+
+@dataclass(eq=False)
+class FromBack:
+    """The length less ``count``."""
+
+    part: Part
+    count: int
+
+
+@dataclass(eq=False)
+class Values:
+    """What MATCH_KEYS and MATCH_CLASS found, or None; unpacked into ``parts``."""
+
+    parts: List[Part]
+
+
+@dataclass(eq=False)
+class Keys:
+    """The tuple of the keys of a mapping pattern; also each of the keys."""
+
+    fact: IsMapping
+
+
+@dataclass(eq=False)
+class Rest:
+    """The copy of a mapping from which the keys that were matched are deleted."""
+
+    fact: Optional[IsMapping] = None
+    deleted: int = 0
+
+    def bind(self, name: str) -> None:
+        if self.fact is not None:
+            self.fact.rest = name
+
+
+@dataclass(eq=False)
+class Shared:
+    """What each alternative of an or-pattern captured under the same name."""
+
+    captured: Tuple[Any, ...] = field(default_factory=tuple)
+
+    def bind(self, name: str) -> None:
+        for item in self.captured:
+            item.bind(name)

@@ -1,0 +1,125 @@
+"""``match`` statements: a chain of pattern tests on one subject, each failing to the next."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, List, Optional, Set, Tuple
+
+from depyf.lift import build
+from depyf.lift.nodes import Condition, MatchTest, Node
+from depyf.structure.leaving import always_matches, leaves
+from depyf.structure.unstructured import Unstructured
+
+if TYPE_CHECKING:
+    from depyf.structure.structurer import Place, _Structurer
+
+
+@dataclass
+class _Case:
+    """``nodes`` are that of the pattern and that of the guard."""
+
+    pattern: Any
+    guard: Optional[ast.expr]
+    body: int
+    nodes: List[int]
+
+
+def match_statement(
+    structurer: "_Structurer", node: Node, term: MatchTest, place: "Place", result: List[ast.stmt]
+) -> Optional[int]:
+    """Write the statement whose first case ``node`` ends in; where control goes on, as for all statements.
+
+    Raises ``Unstructured`` when its parts do not come together.
+    """
+    if term.subject is None:
+        raise Unstructured(f"node {node.id} (offset {node.offset}): a case stands outside of its match statement")
+    cases, last, has_default = _read_cases(structurer, node, place)
+    merge = _merge(structurer, cases, last, place)
+    arms = place if merge is None else replace(place, follow=merge)
+    bodies = [structurer.sequence(case.body, arms) for case in cases]
+    written = [_case(case.pattern, case.guard, body) for case, body in zip(cases, bodies)]
+    following = merge
+    if last is not None and merge is None and not has_default and all(leaves(body) for body in bodies):
+        following = last
+    elif last is not None and last != merge:
+        default = structurer.sequence(last, arms)
+        if default:
+            written.append(_case(_wildcard(), None, default))
+    if any(case.guard is None and always_matches(case.pattern) for case in written[:-1]):
+        raise Unstructured(f"node {node.id} (offset {node.offset}): a case that always matches is not the last one")
+    result.append(getattr(ast, "Match")(subject=term.subject, cases=written))
+    return following
+
+
+def _read_cases(structurer: "_Structurer", node: Node, place: "Place") -> Tuple[List[_Case], Optional[int], bool]:
+    """The cases, where control goes if none matches, and whether ``case _`` certainly stands there."""
+    cases: List[_Case] = []
+    current: Optional[Node] = node
+    statement = node.terminator
+    assert isinstance(statement, MatchTest)
+    while True:
+        assert current is not None
+        term = current.terminator
+        assert isinstance(term, MatchTest)
+        if cases:
+            structurer._check_place(current, place)
+            structurer.written.add(current.id)
+        case, fail = _read_case(structurer, current, term)
+        cases.append(case)
+        current = structurer.nodes[fail] if fail is not None else None
+        following = current.terminator if current is not None else None
+        if (
+            current is None
+            or not isinstance(following, MatchTest)
+            or following.subject is not None
+            or following.statement != statement.statement
+            or current.statements
+            or current.leaves
+        ):
+            return cases, fail, term.default
+
+
+def _read_case(structurer: "_Structurer", node: Node, term: MatchTest) -> Tuple[_Case, Optional[int]]:
+    """The case that ``term`` tests, and where control goes if it does not apply."""
+    inside = structurer.nodes[term.success]
+    test = inside.terminator
+    if (
+        term.guarded
+        and isinstance(test, Condition)
+        and not test.keep
+        and not inside.statements
+        and not inside.leaves
+        and len(structurer.shape.predecessors[inside.id]) == 1
+        and (term.fail is None or term.fail in (test.target, test.fall))
+    ):
+        structurer.written.add(inside.id)
+        nodes = [node.id, inside.id]
+        if test.fall == term.fail:
+            return _Case(term.pattern, build.negate(test.test), test.target, nodes), test.fall
+        return _Case(term.pattern, test.test, test.fall, nodes), test.target
+    return _Case(term.pattern, None, term.success, [node.id]), term.fail
+
+
+def _merge(structurer: "_Structurer", cases: List[_Case], last: Optional[int], place: "Place") -> Optional[int]:
+    """The node behind the statement: reached from several cases, or from one and when none matches."""
+    tests: Set[int] = {id for case in cases for id in case.nodes}
+    shape = structurer.shape
+    found: List[int] = []
+    for id in tests:
+        for child in shape.children[id]:
+            if child in tests or place.known(child) or shape.is_copyable(child):
+                continue
+            sources = shape.forward_predecessors(child)
+            if len(sources) < 2 or child == last and all(source in tests for source in sources):
+                continue
+            found.append(child)
+    return max(found, key=lambda id: shape.index[id]) if found else None
+
+
+def _case(pattern: Any, guard: Optional[ast.expr], body: List[ast.stmt]) -> Any:
+    return getattr(ast, "match_case")(pattern=pattern, guard=guard, body=body or [ast.Pass()])
+
+
+def _wildcard() -> Any:
+    return getattr(ast, "MatchAs")(pattern=None, name=None)
