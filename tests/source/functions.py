@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import dis
 import inspect
+import itertools
 from pathlib import Path
 from types import CodeType
 from typing import Any, Dict, Iterator, List, Optional, Tuple
@@ -12,6 +14,9 @@ from depyf.source.names import mangle
 from depyf.source.rewriting import Rewriter, replaced
 
 STANDARD_LIBRARY = Path(inspect.__file__).parent
+
+FIELDS = ("co_names", "co_varnames", "co_freevars", "co_cellvars", "co_flags", "co_name", "co_qualname", "co_argcount",
+          "co_posonlyargcount", "co_kwonlyargcount", "co_stacksize", "co_exceptiontable")
 
 
 class _Mangling(Rewriter):
@@ -40,6 +45,9 @@ class _Mangling(Rewriter):
 
     visit_AsyncFunctionDef = visit_FunctionDef
 
+    def visit_Import(self, node: ast.Import) -> Any:
+        return replaced(node, names=[replaced(alias, name=mangle(alias.name, self._class)) for alias in node.names])
+
     def visit_ExceptHandler(self, node: Any) -> Any:
         return replaced(self.rewrite_children(node), name=node.name and mangle(node.name, self._class))
 
@@ -50,17 +58,27 @@ class _Mangling(Rewriter):
         return replaced(node, body=body, name=mangle(node.name, self._class))
 
 
-class _WithoutImports(Rewriter):
+class _Normalising(Rewriter):
+    """Takes the module's imports out (3.11 compiles ``a.b()`` differently when it sees that the module imports ``a``)
+    and ``__debug__``, which no bytecode holds."""
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        return ast.copy_location(ast.Constant(value=True), node) if node.id == "__debug__" else node
+
     def visit_Import(self, node: ast.Import) -> Any:
         return ast.copy_location(ast.Pass(), node)
 
     visit_ImportFrom = visit_Import
 
     def visit_FunctionDef(self, node: Any) -> Any:
-        return node
+        return _WithoutDebug().visit(node)
 
     visit_AsyncFunctionDef = visit_FunctionDef
     visit_ClassDef = visit_FunctionDef
+
+
+class _WithoutDebug(Rewriter):
+    visit_Name = _Normalising.visit_Name
 
 
 def codes_of(code: CodeType) -> Iterator[CodeType]:
@@ -74,9 +92,8 @@ def functions_of(path: Path) -> Iterator[Tuple[ast.Module, CodeType]]:
     """Every function, class and lambda of a file with its code object; those that share a line and name are left out.
 
     The file is laid out first as ``ast.unparse`` does it: where lines break decides which jumps the compiler threads.
-    Imports of the module are taken out: 3.11 compiles ``a.b()`` differently when it sees that the module imports ``a``.
     """
-    tree = _WithoutImports().visit(ast.parse(ast.unparse(ast.parse(path.read_bytes()))))
+    tree = _Normalising().visit(ast.parse(ast.unparse(ast.parse(path.read_bytes()))))
     by_place: Dict[Tuple[str, int], List[CodeType]] = {}
     for code in codes_of(compile(tree, str(path), "exec", 0, True)):
         by_place.setdefault((code.co_name, code.co_firstlineno), []).append(code)
@@ -101,18 +118,27 @@ def _definitions(node: ast.AST, class_name: Optional[str]) -> Iterator[Tuple[Any
 
 def difference(one: CodeType, other: CodeType) -> Optional[str]:
     """The first field in which two code objects, or those nested in them, differ; ``None`` if there is none."""
-    fields = ("co_code", "co_names", "co_varnames", "co_freevars", "co_cellvars", "co_flags", "co_name", "co_qualname",
-              "co_exceptiontable", "co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_stacksize")
-    for field in fields:
+    for field in FIELDS:
         if getattr(one, field, None) != getattr(other, field, None):
             return f"{one.co_name}.{field}: {getattr(one, field)!r} != {getattr(other, field)!r}"
-    if len(one.co_consts) != len(other.co_consts):
-        return f"{one.co_name}.co_consts: {one.co_consts!r} != {other.co_consts!r}"
-    for mine, theirs in zip(one.co_consts, other.co_consts):
-        if isinstance(mine, CodeType) and isinstance(theirs, CodeType):
-            inner = difference(mine, theirs)
+    # Numbers of constants may differ: the qualified name of a class may be equal to another constant or not.
+    for mine, theirs in itertools.zip_longest(dis.get_instructions(one), dis.get_instructions(other)):
+        if mine is None or theirs is None or mine.opname != theirs.opname or mine.offset != theirs.offset:
+            return f"{one.co_name}: {mine} != {theirs}"
+        if isinstance(mine.argval, CodeType) and isinstance(theirs.argval, CodeType):
+            inner = difference(mine.argval, theirs.argval)
             if inner is not None:
                 return inner
-        elif repr(mine) != repr(theirs) and not (type(mine) is frozenset and mine == theirs):
-            return f"{one.co_name}.co_consts: {mine!r} != {theirs!r}"
+        elif mine.opname == "LOAD_CONST" and not same_constant(mine.argval, theirs.argval):
+            return f"{one.co_name}: {mine.argval!r} != {theirs.argval!r}"
+        elif mine.argval != theirs.argval and mine.opname != "LOAD_CONST":
+            return f"{one.co_name}: {mine} != {theirs}"
     return None
+
+
+def same_constant(one: Any, other: Any) -> bool:
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, tuple):
+        return len(one) == len(other) and all(map(same_constant, one, other))
+    return bool(one == other) if isinstance(one, frozenset) else repr(one) == repr(other)

@@ -164,6 +164,8 @@ class _Renaming(Rewriter):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.Attribute:
         node = self.rewrite_children(node)
+        if node.attr == "__debug__" and isinstance(node.ctx, ast.Load):
+            return node  # a constant as a variable, but an ordinary name of an attribute
         new = self._name(node.attr)
         return node if new == node.attr else replaced(node, attr=new)
 

@@ -11,6 +11,7 @@ from depyf.source.docstrings import print_docstrings
 from depyf.source.fstrings import print_fstrings
 from depyf.source.literals import Placeholders, make_literal
 from depyf.source.names import make_writable
+from depyf.source.parentheses import drop_parentheses
 from depyf.source.source_text import SourceText
 from depyf.source.spacing import needs_spacing, space_out
 
@@ -35,6 +36,7 @@ def _to_source(tree: ast.Module) -> SourceText:
     tree = print_docstrings(tree)
     tree = make_literal(tree, placeholders)
     tree = print_fstrings(tree, placeholders, unparse)
+    tree = drop_parentheses(tree, unparse)
     text = unparse(tree).strip("\n") + "\n"
     parsed = _parse(text)
     if needs_spacing(parsed):

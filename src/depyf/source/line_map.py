@@ -1,0 +1,23 @@
+"""Which line of the source belongs to which offset of the original bytecode."""
+
+from __future__ import annotations
+
+from types import CodeType
+from typing import Dict, Iterable, List, Tuple
+
+from depyf.bytecode.instructions import line_of_offset
+from depyf.result import LineMap
+
+
+def line_map(candidate: CodeType, pairs: Iterable[Tuple[int, int]]) -> LineMap:
+    """``pairs`` are byte offsets (original, candidate) of operations that correspond; the candidate's line table knows
+    the lines."""
+    table = line_of_offset(candidate)
+    lines: Dict[int, int] = {}
+    offsets: Dict[int, List[int]] = {}
+    for original, recompiled in sorted(pairs):
+        line = table.get(recompiled)
+        if line is not None and original not in lines:
+            lines[original] = line
+            offsets.setdefault(line, []).append(original)
+    return LineMap({line: tuple(found) for line, found in sorted(offsets.items())}, lines)

@@ -1,0 +1,36 @@
+"""Readability: small rewritings of statement trees, each of which keeps what the tree means."""
+
+from __future__ import annotations
+
+import ast
+from typing import TypeVar
+
+from depyf.source.passes.branches import flatten_branches, remove_passes
+from depyf.source.passes.endings import tidy_returns
+from depyf.source.passes.loops import find_conditions, move_exits_out, remove_continues
+from depyf.source.passes.temporaries import fold_temporaries
+
+__all__ = ["simplify"]
+
+Tree = TypeVar("Tree", bound=ast.AST)
+
+PASSES = (
+    fold_temporaries,
+    flatten_branches,
+    move_exits_out,
+    find_conditions,
+    remove_continues,
+    tidy_returns,
+    remove_passes,
+)
+"""In the order in which they are applied: later ones build on the shapes that earlier ones leave."""
+
+
+def simplify(tree: Tree) -> Tree:
+    """``tree`` (a function, class or module, with what is nested in it) in more readable form; ``tree`` is kept.
+
+    Evaluation order and lifetimes of values stay as they are.
+    """
+    for rewrite in PASSES:
+        tree = rewrite(tree)
+    return tree

@@ -1,0 +1,130 @@
+"""Going through the statement lists of a tree."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Callable, Dict, List
+
+from depyf.source.rewriting import replaced
+
+Block = List[ast.stmt]
+
+FIELDS = ("body", "orelse", "finalbody")
+
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def rewrite_blocks(node: Any, before: Callable[[Block], Block], after: Callable[[Block], Block]) -> Any:
+    """``node`` with each statement list rewritten: by ``before`` on the way down, by ``after`` on the way up.
+
+    ``before`` is not asked about ``elif``. An empty list becomes ``pass`` where there must be a statement.
+    """
+
+    def block(statements: Block, elif_: bool = False) -> Block:
+        return after([inside(statement) for statement in (statements if elif_ else before(statements))])
+
+    def inside(owner: Any) -> Any:
+        changes: Dict[str, Any] = {}
+        for field in FIELDS:
+            statements = getattr(owner, field, None)
+            if isinstance(statements, list) and statements:
+                elif_ = field == "orelse" and isinstance(owner, ast.If) and is_elif(statements)
+                changes[field] = block(statements, elif_) or ([ast.Pass()] if field == "body" else [])
+        for field in ("handlers", "cases"):
+            parts = getattr(owner, field, None)
+            if parts:
+                changes[field] = [replaced(part, body=block(part.body) or [ast.Pass()]) for part in parts]
+        return replaced(owner, **changes) if changes else owner
+
+    return inside(node)
+
+
+def same(statements: Block) -> Block:
+    """For one of the two functions of ``rewrite_blocks`` when the other does the work."""
+    return statements
+
+
+def is_elif(orelse: Block) -> bool:
+    """Whether the ``else`` of an ``if`` is written as ``elif``."""
+    return len(orelse) == 1 and isinstance(orelse[0], ast.If)
+
+
+def is_loop(statement: ast.stmt) -> bool:
+    return isinstance(statement, _LOOPS)
+
+
+def is_definition(statement: ast.stmt) -> bool:
+    return isinstance(statement, _DEFINITIONS)
+
+
+class Leaving:
+    """Answers whether control never goes on behind a list of statements. Remembers, for the trees that it was asked."""
+
+    def __init__(self) -> None:
+        self._known: Dict[int, bool] = {}
+        self._kept: List[ast.stmt] = []  # so that ids stay unique
+
+    def leaves(self, statements: Block) -> bool:
+        if not statements:
+            return False
+        last = statements[-1]
+        known = self._known.get(id(last))
+        if known is None:
+            known = self._known[id(last)] = self._statement_leaves(last)
+            self._kept.append(last)
+        return known
+
+    def _statement_leaves(self, statement: Any) -> bool:
+        if isinstance(statement, (ast.Return, ast.Raise, ast.Continue, ast.Break)):
+            return True
+        if isinstance(statement, ast.If):
+            return self.leaves(statement.body) and self.leaves(statement.orelse)
+        if isinstance(statement, ast.Try):
+            inner = self.leaves(statement.orelse if statement.orelse else statement.body)
+            return self.leaves(statement.finalbody) or (
+                inner and all(self.leaves(handler.body) for handler in statement.handlers)
+            )
+        return False
+
+
+def trim(statements: Block, redundant: Callable[[ast.stmt], bool], negate: Callable[[ast.expr], ast.expr]) -> Block:
+    """``statements`` without the statements for which ``redundant`` holds at the end of every way through them.
+
+    May be empty. Loops and ``finally`` bodies are not looked into: what stands at their end does not stand at the end
+    of the whole.
+    """
+    if not statements:
+        return statements
+    last: Any = statements[-1]
+    if redundant(last):
+        return trim(statements[:-1], redundant, negate)
+    if isinstance(last, ast.If):
+        body, orelse = trim(last.body, redundant, negate), trim(last.orelse, redundant, negate)
+        if body and (orelse or not last.orelse):
+            last = replaced(last, body=body, orelse=orelse)
+        elif body:
+            last = replaced(last, body=body, orelse=[])
+        elif orelse:
+            last = replaced(last, test=negate(last.test), body=orelse, orelse=[])
+    elif isinstance(last, (ast.With, ast.AsyncWith)):
+        last = replaced(last, body=trim(last.body, redundant, negate) or [ast.Pass()])
+    elif last.__class__.__name__ == "Match":
+        cases = [replaced(case, body=trim(case.body, redundant, negate) or [ast.Pass()]) for case in last.cases]
+        last = replaced(last, cases=cases)
+    elif isinstance(last, ast.Try) and not _leaves_finally(last):
+        last = _trimmed_try(last, redundant, negate)
+    return statements if last is statements[-1] else [*statements[:-1], last]
+
+
+def _leaves_finally(statement: ast.Try) -> bool:
+    return Leaving().leaves(statement.finalbody)
+
+
+def _trimmed_try(last: Any, redundant: Callable[[ast.stmt], bool], negate: Callable[[ast.expr], ast.expr]) -> Any:
+    handlers = [
+        replaced(handler, body=trim(handler.body, redundant, negate) or [ast.Pass()]) for handler in last.handlers
+    ]
+    if last.orelse:
+        return replaced(last, handlers=handlers, orelse=trim(last.orelse, redundant, negate))
+    return replaced(last, handlers=handlers, body=trim(last.body, redundant, negate) or [ast.Pass()])

@@ -1,0 +1,85 @@
+"""Branches in the form with the least nesting."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, List, Optional
+
+from depyf.lift.build import negate
+from depyf.source.passes.blocks import Block, Leaving, is_elif, rewrite_blocks, same
+
+# A condition with more parts is easier to read as two nested branches.
+_MOST_CONDITIONS = 4
+
+
+def flatten_branches(tree: Any) -> Any:
+    """No ``else`` behind a branch that always leaves, no empty branches, no ``if`` as the only thing in an ``if``."""
+    leaving = Leaving()
+    return rewrite_blocks(tree, lambda block: _without_else(block, leaving), _merged)
+
+
+def remove_passes(tree: Any) -> Any:
+    """No ``pass`` beside other statements."""
+    return rewrite_blocks(tree, same, _without_pass)
+
+
+def _without_pass(block: Block) -> Block:
+    return [statement for statement in block if not isinstance(statement, ast.Pass)] or block[:1]
+
+
+def _without_else(block: Block, leaving: Leaving) -> Block:
+    result: Block = []
+    pending = list(reversed(block))
+    while pending:
+        statement = pending.pop()
+        if isinstance(statement, ast.If) and statement.orelse:
+            statement = _normal(statement)
+            if leaving.leaves(statement.body):
+                # if a: return 1        if a: return 1
+                # else: b()             b()
+                pending.extend(reversed(statement.orelse))
+                statement = _if(statement.test, statement.body)
+            elif leaving.leaves(statement.orelse) and not is_elif(statement.orelse):
+                pending.extend(reversed(statement.body))
+                statement = _if(negate(statement.test), statement.orelse)
+        result.append(statement)
+    return result
+
+
+def _normal(statement: ast.If) -> ast.If:
+    """Without branches that do nothing."""
+    if _is_empty(statement.orelse):
+        return _if(statement.test, statement.body)
+    if _is_empty(statement.body):
+        return _if(negate(statement.test), statement.orelse)
+    return statement
+
+
+def _merged(block: Block) -> Block:
+    return [_merged_if(statement) or statement for statement in block]
+
+
+def _merged_if(outer: ast.stmt) -> Optional[ast.stmt]:
+    # if a:                     if a and b:
+    #     if b: c()                 c()
+    if not isinstance(outer, ast.If) or outer.orelse or len(outer.body) != 1:
+        return None
+    inner = outer.body[0]
+    if not isinstance(inner, ast.If) or inner.orelse:
+        return None
+    values = [*_conditions(outer.test), *_conditions(inner.test)]
+    if len(values) > _MOST_CONDITIONS:
+        return None
+    return _if(ast.BoolOp(op=ast.And(), values=values), inner.body)
+
+
+def _conditions(test: ast.expr) -> List[ast.expr]:
+    return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+
+
+def _is_empty(block: Block) -> bool:
+    return all(isinstance(statement, ast.Pass) for statement in block)
+
+
+def _if(test: ast.expr, body: Block) -> ast.If:
+    return ast.If(test=test, body=body, orelse=[])

@@ -1,0 +1,118 @@
+"""Loops with their condition where one looks for it, and with nothing in them that comes after them."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Iterator, List, Optional, Tuple
+
+from depyf.lift.build import negate
+from depyf.source.passes.blocks import FIELDS, Block, Leaving, is_definition, is_loop, rewrite_blocks, same, trim
+from depyf.source.rewriting import replaced
+
+
+def move_exits_out(tree: Any) -> Any:
+    """What a ``while True`` does before its only way out is written behind the loop."""
+    return rewrite_blocks(tree, same, _with_exits_out)
+
+
+def find_conditions(tree: Any) -> Any:
+    """``while True`` that begins with ``if ...: break`` gets the condition."""
+    return rewrite_blocks(tree, same, _with_conditions)
+
+
+def remove_continues(tree: Any) -> Any:
+    """No ``continue`` at the end of a loop."""
+    return rewrite_blocks(tree, same, _without_continues)
+
+
+def _without_continues(block: Block) -> Block:
+    return [
+        replaced(statement, body=trim(statement.body, _is_continue, negate) or [ast.Pass()])
+        if isinstance(statement, (ast.For, ast.AsyncFor, ast.While)) else statement
+        for statement in block
+    ]
+
+
+def _with_conditions(block: Block) -> Block:
+    return [_conditioned(statement) if _is_endless(statement) else statement for statement in block]
+
+
+def _conditioned(loop: Any) -> Any:
+    # while True:               while not a:
+    #     if a: break               b()
+    #     b()
+    first = loop.body[0]
+    if not isinstance(first, ast.If) or len(first.body) != 1 or not isinstance(first.body[0], ast.Break):
+        return loop
+    body = [*first.orelse, *loop.body[1:]] or [ast.Pass()]
+    return ast.While(test=negate(first.test), body=body, orelse=[])
+
+
+def _with_exits_out(block: Block) -> Block:
+    result: Block = []
+    for statement in block:
+        moved = _exit_of(statement) if _is_endless(statement) else None
+        if moved is None:
+            result.append(statement)
+        else:
+            result.append(moved[0])
+            result.extend(moved[1])
+    return result
+
+
+def _exit_of(loop: Any) -> Optional[Tuple[ast.stmt, Block]]:
+    # while True:                   while True:
+    #     a()                           a()
+    #     if b:                         if b:
+    #         c()                           break
+    #         break                     d()
+    #     d()                       c()
+    exits = [(index, statement) for index, statement in enumerate(loop.body) if _breaks_in([statement])]
+    if len(exits) != 1:
+        return None
+    index, branch = exits[0]
+    if not isinstance(branch, ast.If) or branch.orelse or not Leaving().leaves(branch.body):
+        return None
+    after = trim(branch.body, _is_break, negate)
+    if not after or _breaks_in(after) or _continues_in(after):
+        return None
+    body = [*loop.body[:index], replaced(branch, body=[ast.Break()]), *loop.body[index + 1 :]]
+    return replaced(loop, body=body), after
+
+
+def _is_endless(statement: ast.stmt) -> bool:
+    if not isinstance(statement, ast.While) or statement.orelse:
+        return False
+    return isinstance(statement.test, ast.Constant) and statement.test.value is True
+
+
+def _breaks_in(block: Block) -> bool:
+    return any(isinstance(statement, ast.Break) for statement in _own_statements(block))
+
+
+def _continues_in(block: Block) -> bool:
+    return any(isinstance(statement, ast.Continue) for statement in _own_statements(block))
+
+
+def _own_statements(block: Block) -> Iterator[ast.stmt]:
+    """All statements whose ``break`` and ``continue`` belong to the loop around ``block``."""
+    pending: List[ast.stmt] = list(block)
+    while pending:
+        statement: Any = pending.pop()
+        yield statement
+        if is_definition(statement):
+            continue
+        fields = ("orelse",) if is_loop(statement) else FIELDS
+        for field in fields:
+            pending.extend(getattr(statement, field, ()))
+        for field in ("handlers", "cases"):
+            for part in getattr(statement, field, ()):
+                pending.extend(part.body)
+
+
+def _is_continue(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Continue)
+
+
+def _is_break(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Break)

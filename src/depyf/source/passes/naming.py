@@ -1,0 +1,66 @@
+"""Names for temporaries from where they go: the parameter names of the function that they are passed to."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any, Dict, List, Mapping, Set, Tuple
+
+_TEMPORARY = re.compile(r"__temp_\d+$")
+
+
+def name_temporaries(
+    statements: List[ast.stmt], parameters: Mapping[str, Tuple[str, ...]], results: Mapping[str, int]
+) -> Tuple[List[ast.stmt], Dict[str, str]]:
+    """The statements with better names, and the map from the new names to the temporaries.
+
+    ``parameters``: parameter names of functions by the global name they are called with. What comes out of a function
+    in ``results`` and gets no such name is called ``graph_out_<i>``.
+    """
+    taken = {node.id for statement in statements for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    wanted: Dict[str, str] = {}
+    for statement in statements:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Call):
+                _from_call(node, parameters, wanted, taken)
+    for statement in statements:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Assign) and _callee(node.value) in results:
+                _from_results(node, wanted, taken)
+    renaming = _Renaming(wanted)
+    return [renaming.visit(statement) for statement in statements], {new: old for old, new in wanted.items()}
+
+
+def _from_call(call: ast.Call, parameters: Mapping[str, Tuple[str, ...]], wanted: Dict[str, str], taken: Set[str]) -> None:
+    names = parameters.get(call.func.id) if isinstance(call.func, ast.Name) else None
+    for argument, name in zip(call.args, names or ()):
+        if isinstance(argument, ast.Name) and _TEMPORARY.match(argument.id) and argument.id not in wanted:
+            if name.isidentifier() and not name.startswith("__") and name not in taken:
+                wanted[argument.id] = name
+                taken.add(name)
+
+
+def _callee(value: ast.expr) -> str:
+    if isinstance(value, ast.Subscript):
+        value = value.value
+    return value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else ""
+
+
+def _from_results(node: ast.Assign, wanted: Dict[str, str], taken: Set[str]) -> None:
+    targets: List[Any] = list(node.targets)
+    if isinstance(targets[0], ast.Tuple):
+        targets = targets[0].elts
+    for index, target in enumerate(targets):
+        if isinstance(target, ast.Name) and _TEMPORARY.match(target.id) and target.id not in wanted:
+            name = f"graph_out_{index}"
+            if name not in taken:
+                wanted[target.id] = name
+                taken.add(name)
+
+
+class _Renaming(ast.NodeTransformer):
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self.names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return ast.Name(self.names[node.id], node.ctx) if node.id in self.names else node

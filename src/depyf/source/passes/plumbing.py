@@ -1,0 +1,95 @@
+"""Takes away the variables that a tool made for itself, where the hints name them.
+
+Dynamo writes ``tmp_1 = f; tmp_2 = tmp_1()`` and deletes ``tmp_1`` again. What is stored and never read is not
+stored; what is stored once becomes a temporary, and the other passes decide what is left of it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from typing import AbstractSet, Any, Dict, List, Set
+
+
+def drop_plumbing(statements: List[ast.stmt], droppable: AbstractSet[str], first_temporary: int) -> List[ast.stmt]:
+    """The statements without the variables ``droppable``; new temporaries count from ``first_temporary``."""
+    if not droppable:
+        return statements
+    uses = _Uses(droppable)
+    for statement in statements:
+        uses.visit(statement)
+    names: Dict[str, str] = {}
+    for name in sorted(uses.stores):
+        if uses.loads[name] and uses.stores[name] == 1 and name not in uses.captured:
+            names[name] = f"__temp_{first_temporary + len(names)}"
+    unread = {name for name in uses.stores if not uses.loads[name] and name not in uses.captured}
+    return _block(_Dropper(unread, names), statements)
+
+
+class _Uses(ast.NodeVisitor):
+    def __init__(self, droppable: AbstractSet[str]) -> None:
+        self.droppable = droppable
+        self.loads: "Counter[str]" = Counter()
+        self.stores: "Counter[str]" = Counter()
+        self.captured: Set[str] = set()
+        self.depth = 0
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if node.id not in self.droppable:
+            return
+        if self.depth:
+            self.captured.add(node.id)
+        elif isinstance(node.ctx, ast.Store):
+            self.stores[node.id] += 1
+        elif isinstance(node.ctx, ast.Load):
+            self.loads[node.id] += 1
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        self.depth += 1
+        self.generic_visit(node)
+        self.depth -= 1
+
+    def visit_FunctionDef(self, node: Any) -> None:
+        self.depth += 1
+        self.generic_visit(node)
+        self.depth -= 1
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+    visit_ClassDef = visit_FunctionDef
+
+
+class _Dropper(ast.NodeTransformer):
+    def __init__(self, unread: Set[str], names: Dict[str, str]) -> None:
+        self.unread, self.names = unread, names
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> Any:
+        self.generic_visit(node)
+        return node.value if isinstance(node.target, ast.Name) and node.target.id in self.unread else node
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        if node.id in self.names:
+            return ast.Name(self.names[node.id], node.ctx)
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        kept = [target for target in node.targets if not (isinstance(target, ast.Name) and target.id in self.unread)]
+        self.generic_visit(node)
+        if len(kept) == len(node.targets):
+            return node
+        if kept:
+            return ast.Assign([self.visit(target) for target in kept], node.value)
+        return None if isinstance(node.value, (ast.Name, ast.Constant)) else ast.Expr(node.value)
+
+    def visit_Delete(self, node: ast.Delete) -> Any:
+        gone = self.unread | set(self.names)
+        kept = [target for target in node.targets if not (isinstance(target, ast.Name) and target.id in gone)]
+        return ast.Delete(kept) if kept else None
+
+
+def _block(dropper: _Dropper, statements: List[ast.stmt]) -> List[ast.stmt]:
+    result: List[ast.stmt] = []
+    for statement in statements:
+        kept = dropper.visit(statement)
+        if kept is not None:
+            result.append(kept)
+    return result

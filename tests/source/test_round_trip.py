@@ -1,0 +1,69 @@
+"""Text and code objects of the functions and classes of real modules: what goes in comes out again."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from functions import STANDARD_LIBRARY, difference, functions_of
+from unfolding import unfold
+
+from depyf.source.compiling import compile_like
+from depyf.source.passes import simplify
+from depyf.source.passes.temporaries import fold_temporaries
+from depyf.source.text import to_source
+from depyf.verify import compare
+
+SOME = """
+    argparse ast asyncio/tasks bdb codecs collections/__init__ contextlib copy dataclasses enum fractions functools
+    heapq html/parser inspect json/decoder pathlib pickle random shutil statistics tempfile textwrap threading
+    traceback typing unittest/mock uuid
+""".split()
+
+MORE = """
+    abc asyncio/base_events asyncio/streams bisect calendar cgi cmd concurrent/futures/thread configparser csv
+    ctypes/__init__ datetime dis doctest email/message ftplib gettext glob http/client imaplib logging/__init__ mailbox
+    multiprocessing/pool optparse pdb pickletools platform plistlib smtplib socket ssl subprocess tarfile
+    urllib/request xml/dom/minidom zipfile test/test_grammar test/test_coroutines test/test_generators
+    test/test_exceptions test/test_with test/test_except_star test/test_named_expressions test/test_unpack_ex
+    test/test_asyncgen test/test_fstring test/test_funcattrs test/test_listcomps test/test_class test/test_complex
+    test/test_float test/test_long test/test_patma test/test_scope test/test_super test/test_syntax test/test_compile
+    test/test_dis
+""".split()
+
+EVERY_MODULE = [*SOME, *(pytest.param(module, marks=pytest.mark.slow) for module in MORE)]
+
+
+@pytest.mark.parametrize("module", EVERY_MODULE)
+def test_every_definition_compiles_back_to_the_code_object_that_it_had(module: str) -> None:
+    count = 0
+    for tree, code in functions_of(STANDARD_LIBRARY / f"{module}.py"):
+        again = compile_like(to_source(tree), code, "<again>")
+        assert difference(code, again) is None, f"{code.co_name} at line {code.co_firstlineno}"
+        count += 1
+    assert count
+
+
+@pytest.mark.parametrize("module", EVERY_MODULE)
+def test_readability_passes_keep_the_meaning_of_every_function(module: str) -> None:
+    for tree, code in functions_of(STANDARD_LIBRARY / f"{module}.py"):
+        if not isinstance(tree.body[0], ast.ClassDef):
+            again = compile_like(to_source(simplify(tree)), code, "<again>")
+            comparison = compare(code, again)
+            assert comparison.proved, f"{code.co_name} at line {code.co_firstlineno}: {comparison.reason}"
+
+
+@pytest.mark.parametrize("module", ["argparse", "inspect", "contextlib", "pathlib", "enum", "typing"])
+def test_folding_temporaries_undoes_taking_expressions_apart(module: str) -> None:
+    taken_apart = 0
+    for tree, code in functions_of(STANDARD_LIBRARY / f"{module}.py"):
+        function = tree.body[0]
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            unfolded = unfold(function)
+            taken_apart += "__temp_" in _text(unfolded)
+            assert _text(fold_temporaries(unfolded)) == _text(function), code.co_name
+    assert taken_apart > 10
+
+
+def _text(tree: ast.AST) -> str:
+    return ast.unparse(ast.fix_missing_locations(tree))
