@@ -30,7 +30,9 @@ def came_back(file: str) -> List[str]:
     return lines
 
 
-@pytest.mark.parametrize("file", ["arguments", "comprehensions", "contexts", "expressions", "loops", "conditions"])
+@pytest.mark.parametrize(
+    "file", ["arguments", "closures", "comprehensions", "contexts", "expressions", "loops", "conditions", "statements"]
+)
 def test_most_functions_come_back_as_they_were_written(file: str, record_property: pytest.RecordProperty) -> None:
     lines = came_back(file)
     same = [line for line in lines if line.endswith(": ok")]
@@ -47,6 +49,12 @@ def test_most_functions_come_back_as_they_were_written(file: str, record_propert
         ("def f(a):\n if a:\n  return 1\n else:\n  return 2", "def f(a):\n if a:\n  return 1\n return 2"),
         ("def f():\n import a, b", "def f():\n import a\n import b\n return None"),
         ("def f():\n x: int = 1\n 'noise'\n pass", "def f():\n x = 1"),
+        ("def f(a):\n return 1 if a else 2", "def f(a):\n if a:\n  return 1\n return 2"),
+        ("def f(a, b):\n if not (a and b):\n  g()", "def f(a, b):\n if not a or not b:\n  g()"),
+        ("def f(a, b):\n if a:\n  if b:\n   g()", "def f(a, b):\n if a and b:\n  g()"),
+        ("def f(a):\n for x in a:\n  g()\n else:\n  h()", "def f(a):\n for x in a:\n  g()\n h()"),
+        ("def f(a):\n with a, b:\n  g()", "def f(a):\n with a:\n  with b:\n   g()"),
+        ("def f():\n return 24 * 60, 'ab' * 2", "def f():\n return 1440, 'abab'"),
         ("def f():\n del a, (b, c)", "def f():\n del a\n del b\n del c"),
     ],
 )
@@ -59,6 +67,8 @@ def test_texts_that_compile_alike_count_as_the_same(left: str, right: str) -> No
     [
         ("def f(a):\n return a", "def f(b):\n return b"),
         ("def f(a):\n if a:\n  g()\n else:\n  h()", "def f(a):\n if a:\n  g()\n h()"),
+        ("def f(a):\n for x in a:\n  break\n else:\n  h()", "def f(a):\n for x in a:\n  break\n h()"),
+        ("def f(a, b):\n if a:\n  if b:\n   g()\n else:\n  h()", "def f(a, b):\n if a and b:\n  g()\n else:\n  h()"),
         ("def f():\n 'doc'", "def f():\n pass"),
         ("def f(a):\n while a:\n  pass", "def f(a):\n while True:\n  pass"),
         ("def f(a):\n for x in [1, *a]:\n  g(x)", "def f(a):\n for x in (1, *a):\n  g(x)"),

@@ -19,7 +19,9 @@ def canonical(source: str) -> str:
 
     Taken away: decorators, defaults and annotations of the function itself (they belong to the code around it),
     annotations of local variables, ``pass``, constants as statements, a ``return`` at the end that returns nothing.
-    Made alike: ``import a, b``; ``else`` after a branch that leaves; lists that nobody can tell from tuples.
+    Made alike: ``import a, b``; ``with a, b``; ``else`` after a branch that leaves or a loop without ``break``; lists
+    that nobody can tell from tuples; constant expressions; conditional expressions that are returned; ``not`` of
+    ``and`` and ``or``; an ``if`` that is all that an ``if`` holds.
     """
     function = ast.parse(source).body[0]
     assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
@@ -54,7 +56,13 @@ class _Canonical(ast.NodeTransformer):
         for statement in statements[len(docstring) :]:
             if isinstance(statement, ast.Pass) or _is_constant([statement]):
                 continue
+            if isinstance(statement, ast.If) and isinstance(statement.test, ast.Constant):
+                kept.extend(statement.body if statement.test.value else statement.orelse)
+                continue
             kept.append(statement)
+            if isinstance(statement, (ast.For, ast.While, ast.AsyncFor)) and not _breaks(statement.body):
+                kept.extend(statement.orelse)
+                statement.orelse = []
             if isinstance(statement, ast.If) and statement.body and isinstance(statement.body[-1], _LEAVES):
                 kept.extend(statement.orelse)
                 statement.orelse = []
@@ -78,7 +86,48 @@ class _Canonical(ast.NodeTransformer):
     def visit_Import(self, node: ast.Import) -> List[ast.Import]:
         return [ast.Import(names=[alias]) for alias in node.names]
 
-    def visit_Return(self, node: ast.Return) -> ast.AST:
+    def visit_With(self, node: ast.With) -> ast.AST:
+        for item in reversed(node.items[1:]):
+            node.body = [ast.With(items=[item], body=node.body)]
+        node.items = node.items[:1]
+        return self.generic_visit(node)
+
+    def visit_If(self, node: ast.If) -> ast.AST:
+        self.generic_visit(node)
+        if not node.orelse and len(node.body) == 1 and isinstance(node.body[0], ast.If) and not node.body[0].orelse:
+            inner = node.body[0]
+            node.test = self.visit_BoolOp(ast.BoolOp(ast.And(), [node.test, inner.test]))
+            node.body = inner.body
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        self.generic_visit(node)
+        values: List[ast.expr] = []
+        for value in node.values:
+            same = isinstance(value, ast.BoolOp) and type(value.op) is type(node.op)
+            values.extend(value.values if isinstance(value, ast.BoolOp) and same else [value])
+        return ast.BoolOp(node.op, values)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        try:
+            value = eval(compile(ast.fix_missing_locations(ast.Expression(node)), "<folding>", "eval"), {})
+        except Exception:  # it has names in it, or is not to be folded
+            return node
+        return ast.parse(repr(value), mode="eval").body if len(repr(value)) < 200 else node
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        self.generic_visit(node)
+        if all(isinstance(part, ast.Constant) for part in node.values):
+            return ast.Constant("".join(part.value for part in node.values if isinstance(part, ast.Constant)))
+        return node
+
+    def visit_Return(self, node: ast.Return) -> Union[ast.AST, List[ast.stmt]]:
+        if isinstance(node.value, ast.IfExp):
+            choice = node.value
+            both = [self.visit_Return(ast.Return(value)) for value in (choice.body, choice.orelse)]
+            yes, no = (each if isinstance(each, list) else [each] for each in both)
+            return [ast.If(test=self.visit(choice.test), body=yes, orelse=[]), *no]
         self.generic_visit(node)
         if isinstance(node.value, ast.Constant) and node.value.value is None:
             node.value = None
@@ -118,7 +167,29 @@ class _Canonical(ast.NodeTransformer):
         value = node.operand
         if isinstance(node.op, ast.USub) and isinstance(value, ast.Constant) and isinstance(value.value, (int, float)):
             return ast.Constant(-value.value)
+        if isinstance(node.op, ast.Not) and isinstance(value, ast.BoolOp):
+            other = ast.Or() if isinstance(value.op, ast.And) else ast.And()
+            negated = [self.visit_UnaryOp(ast.UnaryOp(ast.Not(), each)) for each in value.values]
+            return self.visit_BoolOp(ast.BoolOp(other, negated))  # type: ignore[arg-type]
         return node
+
+
+def _breaks(statements: List[ast.stmt]) -> bool:
+    """Whether a ``break`` in a loop's body leaves that loop."""
+    for statement in statements:
+        if isinstance(statement, ast.Break):
+            return True
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            continue
+        # What stands in the body of a loop inside leaves that loop.
+        loop = isinstance(statement, (ast.For, ast.AsyncFor, ast.While))
+        fields = ("orelse",) if loop else ("body", "orelse", "finalbody")
+        inner = [getattr(statement, field, []) for field in fields]
+        inner += [handler.body for handler in getattr(statement, "handlers", [])]
+        inner += [case.body for case in getattr(statement, "cases", [])]
+        if any(_breaks(block) for block in inner):
+            return True
+    return False
 
 
 def _flat(target: ast.expr) -> List[ast.expr]:
