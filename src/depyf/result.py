@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CodeType
-from typing import TYPE_CHECKING, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, FrozenSet, Mapping, Optional, Tuple
 
 if TYPE_CHECKING:
     from depyf.source.source_text import SourceText
@@ -29,6 +29,22 @@ class Verdict(enum.Enum):
     @property
     def proved(self) -> bool:
         return self is not Verdict.UNVERIFIED
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What is known about code that a tool wrote, and can't be seen in its bytecode.
+
+    ``droppable``: locals that the tool made for itself; they need not come back. ``stable_globals``: globals that are
+    bound and stay as they are while the code runs. ``tuple_results``: those of them that return a tuple when called,
+    with its length. ``parameters``: the parameter names of functions that are called by a global name; what is
+    passed gets these names where it has none.
+    """
+
+    droppable: FrozenSet[str] = frozenset()
+    stable_globals: FrozenSet[str] = frozenset()
+    tuple_results: Mapping[str, int] = field(default_factory=dict)
+    parameters: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import CodeType
-from typing import Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple
 
 from depyf.bytecode.opcode_table import OpcodeTable, Version, table_for
 
@@ -89,6 +89,11 @@ def _decode_instructions(code: CodeType, table: OpcodeTable) -> Iterator[Instruc
             target = arg * scale
         yield Instruction(start, end, name, arg if opcode >= table.have_argument else 0, target, lines[start // 2])
         offset, start, prefix = end, -1, 0
+
+
+def line_of_offset(code: CodeType) -> Dict[int, int]:
+    """The line of every byte offset of ``code`` that has one."""
+    return {2 * unit: line for unit, line in enumerate(_lines(code)) if line is not None}
 
 
 def _lines(code: CodeType) -> List[Optional[int]]:

@@ -24,6 +24,7 @@ class Container:
     kind: str
     elements: List[Any]
     keys: Optional[List[str]] = None
+    offset: int = -1
 
 
 @dataclass(eq=False)
@@ -61,7 +62,7 @@ def copied(stack: List[Any]) -> List[Any]:
             return item
         known = memo.get(id(item))
         if known is None:
-            known = memo[id(item)] = Container(item.kind, [], item.keys)
+            known = memo[id(item)] = Container(item.kind, [], item.keys, item.offset)
             known.elements = [copy(element) for element in item.elements]
         return known
 

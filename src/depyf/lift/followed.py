@@ -29,6 +29,27 @@ def build_container(sim: "Simulator", kind: str, count: int) -> bool:
     return False
 
 
+def take_result_apart(sim: "Simulator", offset: int) -> None:
+    """The top is a call. If it is known to return a tuple of some length, its elements get names at once."""
+    call = sim.stack[-1]
+    name = getattr(getattr(getattr(call, "expr", None), "func", None), "id", None)
+    count = sim.context.hints.tuple_results.get(name) if name is not None else None
+    if count is None or offset in sim.context.decisions.kept_results:
+        return
+    sim.wants_containers()
+    sim.stack.pop()
+    names = [sim.context.temporary() for _ in range(count)]
+    if count == 0:
+        sim.emit(ast.Expr(call.expr))
+    elif count == 1:
+        first = ast.Subscript(call.expr, ast.Constant(0), ast.Load())
+        sim.emit(ast.Assign([ast.Name(names[0], ast.Store())], first))
+    else:
+        sim.emit(ast.Assign([ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())], call.expr))
+    elements = [Value(ast.Name(name, ast.Load()), True) for name in names]
+    sim.stack.append(Container("tuple", list(elements), None, offset))
+
+
 def subscript_container(sim: "Simulator", container: Container, key: Any) -> bool:
     """``container[key]`` for a constant int or slice; False if the container must become a value for it."""
     place = constant_key(key)
@@ -148,6 +169,7 @@ def call_with_containers(sim: "Simulator", has_keywords: bool) -> bool:
     sim.stack.extend([callee, *arguments])
     values = sim.pop_values(1 + len(arguments))
     sim.combine(lambda *exprs: build.call(exprs, names), values)
+    take_result_apart(sim, sim.ops[sim.index - 1].offset)
     return True
 
 

@@ -25,33 +25,36 @@ from depyf.lift.nodes import (
     WithEnter,
     WithExit,
 )
+from depyf.lift.patterns import PatternBranch, PatternJump, end_with_match, recover_matches
 from depyf.lift.reduce import Reducer
 from depyf.lift.simulate import Context, Decisions, Simulator
 from depyf.normal.ops import Op, is_silent
+from depyf.result import Hints
 
 ATTEMPTS = 200
 
 
-def lift(graph: FlowGraph) -> LiftedGraph:
-    """The lifted form of ``graph``.
+def lift(graph: FlowGraph, hints: Optional[Hints] = None) -> LiftedGraph:
+    """The lifted form of ``graph``; ``hints`` tell what its bytecode does not.
 
     Starts again with more temporaries when it turns out that a value could not stay pending; raises ``ValueError``
     when the bytecode does something that has no syntax.
     """
+    recover_matches(graph)
     decisions = Decisions()
     order = order_blocks(graph)
     for _ in range(ATTEMPTS):
         try:
-            return _Lifter(graph, order, decisions).run()
+            return _Lifter(graph, order, decisions, hints or Hints()).run()
         except Retry as retry:
             decisions.learn(retry)
     raise ValueError(f"lifting needs more than {ATTEMPTS} attempts")
 
 
 class _Lifter:
-    def __init__(self, graph: FlowGraph, order: Order, decisions: Decisions) -> None:
+    def __init__(self, graph: FlowGraph, order: Order, decisions: Decisions, hints: Hints) -> None:
         self.graph, self.order = graph, order
-        self.context = Context(decisions)
+        self.context = Context(decisions, hints)
         self.nodes: Dict[int, Node] = {}
         self.edges: Dict[int, List[Node]] = {id: [] for id in graph.blocks}
         self.skip: Dict[int, int] = {}
@@ -79,6 +82,7 @@ class _Lifter:
             node = Node(block.id, block.region, leaves=block.leaves)
             node.base = self._entry_stack(block)
             node.stack = list(node.base)
+            self._inherit_locals(block, node)
             node.handling = tuple(item.origin for item in node.base if isinstance(item, Marker) and item.kind == "prev")
             node.offset = block.offset()
             self.nodes[block.id] = node
@@ -104,6 +108,20 @@ class _Lifter:
             if self.order.is_back_edge(block.id, target):
                 self._close_loop(node, target)
         self.reducer.reduce(node)
+
+    def _inherit_locals(self, block: Block, node: Node) -> None:
+        """Containers that only lie in variables go on to a node that has one way in, else they are built."""
+        for before in self.edges[block.id]:
+            if not before.containers:
+                continue
+            if len(self.edges[block.id]) == 1 and before.region == node.region and block.id not in self.order.headers:
+                names = list(before.containers)
+                held = copied([*node.stack, *before.containers.values()])
+                node.stack, kept = held[: len(node.stack)], held[len(node.stack) :]
+                node.base = list(node.stack)
+                node.containers = dict(zip(names, kept))
+            else:
+                raise Retry("kept_results", min(container.offset for container in before.containers.values()))
 
     def _fusable(self, block: Block) -> Optional[Node]:
         """The node that ``block`` simply continues, if there is one."""
@@ -152,7 +170,9 @@ class _Lifter:
             self._settle_before_branch(simulator, term)
         elif isinstance(term, Jump) and block.id in self.context.decisions.spill_end:
             simulator.settle()
-        if isinstance(term, Jump):
+        if isinstance(term, (PatternBranch, PatternJump)):
+            end_with_match(node, term, simulator)
+        elif isinstance(term, Jump):
             node.terminator = Goto(term.target)
         elif isinstance(term, For):
             self._terminate_loop(node, term, simulator)

@@ -124,13 +124,29 @@ class WithDecision:
     other: int
 
 
-Terminator = Union[Goto, Condition, Loop, ExceptionTest, Return, Raise, Reraise, WithDecision]
+@dataclass
+class MatchTest:
+    """A case of the ``match`` statement that began at node ``statement``: to ``success`` if ``pattern`` matches, else to
+    ``fail`` (None: it always matches). ``subject`` is there in the first case only. ``guarded``: if ``success`` is a
+    condition, it is the case's guard; ``default``: the bytecode shows a ``case _`` behind this case."""
+
+    statement: int
+    subject: Optional[ast.expr]
+    pattern: Any
+    success: int
+    fail: Optional[int]
+    guarded: bool = False
+    default: bool = False
+
+
+Terminator = Union[Goto, Condition, Loop, ExceptionTest, Return, Raise, Reraise, WithDecision, MatchTest]
 
 
 @dataclass
 class Node:
     """``silent``: nothing in it can raise, so it may stand inside or outside of any region. ``leaves``: regions
-    whose ``finally`` body runs as the node begins. ``handling``: entries of handlers the node runs under. ``offset`` and
+    whose ``finally`` body runs as the node begins. ``handling``: entries of handlers the node runs under. ``containers``:
+    variables that hold a container which is followed element by element and was not built. ``offset`` and
     ``extent``: the first and last byte offset that belong to it."""
 
     id: int
@@ -144,6 +160,7 @@ class Node:
     extent: int = -1
     base: List[Any] = field(default_factory=list)
     stack: List[Any] = field(default_factory=list)
+    containers: Dict[str, Any] = field(default_factory=dict)
 
     def successors(self) -> Tuple[int, ...]:
         term = self.terminator
@@ -157,12 +174,14 @@ class Node:
             return (term.match, term.other)
         if isinstance(term, WithDecision):
             return (term.suppressed, term.other)
+        if isinstance(term, MatchTest):
+            return (term.success,) if term.fail is None else (term.success, term.fail)
         return ()
 
     def redirect(self, old: int, new: int) -> None:
         """Make every edge to ``old`` go to ``new``."""
         term = self.terminator
-        for name in ("target", "fall", "body", "exhausted", "match", "other", "suppressed"):
+        for name in ("target", "fall", "body", "exhausted", "match", "other", "suppressed", "success", "fail"):
             if not isinstance(term, Loop) or name != "target":
                 if getattr(term, name, None) == old:
                     setattr(term, name, new)

@@ -25,9 +25,11 @@ from depyf.lift.nodes import (
     WithExit,
 )
 from depyf.normal.ops import Instr, Op
+from depyf.result import Hints
 
 from depyf.lift.followed import (
     build_container,
+    take_result_apart,
     call_container_method,
     call_with_containers,
     delete_from_container,
@@ -47,6 +49,7 @@ class Decisions:
         self.spill: Set[int] = set()  # operation offsets before which all pending values are stored
         self.spill_end: Set[int] = set()  # blocks at whose end all pending values are stored
         self.containers: Set[bool] = set()  # whether lists that only move values are followed
+        self.kept_results: Set[int] = set()  # calls whose tuple is not taken apart at once
         self.plain_swap: Set[int] = set()  # SWAPs that are no tuple assignment
         self.phi: Set[Tuple[int, int]] = set()  # (block, slot) that needs a temporary although its value is stable
 
@@ -60,8 +63,8 @@ class Decisions:
 class Context:
     """What the blocks of one code object share: counters, decisions."""
 
-    def __init__(self, decisions: Decisions) -> None:
-        self.decisions = decisions
+    def __init__(self, decisions: Decisions, hints: Hints) -> None:
+        self.decisions, self.hints = decisions, hints
         self.order = 0
         self.temporaries = 0
         self.follows_containers = bool(decisions.containers)
@@ -185,6 +188,13 @@ class Simulator:
         value = Value(ast.Name(name, ast.Load()), stable=True)
         replaced(self.stack, container, value)
         self.emit(ast.Assign([ast.Name(name, ast.Store())], expr))
+
+    def drop_container(self, name: str) -> None:
+        """``del`` of a variable that holds a followed container: its elements must be settled, nothing else."""
+        container = self.node.containers.pop(name)
+        self.stack.append(container)
+        self.settle()
+        self.stack.pop()
 
     def wants_containers(self) -> None:
         if not self.context.follows_containers:
@@ -410,8 +420,12 @@ def _null(sim: Simulator, instr: Instr) -> None:
 
 def _load(sim: Simulator, instr: Instr) -> None:
     scope, name = instr.arg
-    if scope == "fast":
+    if scope == "fast" and name in sim.node.containers:
+        sim.stack.append(sim.node.containers[name])
+    elif scope == "fast":
         sim.push(ast.Name(name, ast.Load()), stable=True, local=name)
+    elif scope == "global" and name in sim.context.hints.stable_globals:
+        sim.push(ast.Name(name, ast.Load()), stable=True)
     else:
         sim.push(ast.Name(name, ast.Load()))
 
@@ -431,6 +445,12 @@ def _store(sim: Simulator, instr: Instr) -> None:
     scope, name = instr.arg
     if scope == "fast" and _store_tuple(sim, instr):
         return
+    if scope == "fast" and name in sim.context.hints.droppable and isinstance(sim.stack[-1], Container):
+        if sim.stack[-1].offset >= 0:
+            sim.node.containers[name] = sim.stack.pop()
+            return
+    if scope == "fast":
+        sim.node.containers.pop(name, None)
     sim.store(ast.Name(name, ast.Store()), sim.pop(), name if scope == "fast" else None)
 
 
@@ -462,6 +482,9 @@ def _store_tuple(sim: Simulator, instr: Instr) -> bool:
 
 def _delete(sim: Simulator, instr: Instr) -> None:
     scope, name = instr.arg
+    if scope == "fast" and name in sim.node.containers:
+        sim.drop_container(name)
+        return
     sim.emit(ast.Delete([ast.Name(name, ast.Del())]), name if scope == "fast" else None)
 
 
@@ -985,6 +1008,7 @@ def _call(sim: Simulator, instr: Instr) -> None:
             return
     values = [sim.as_value(item) for item in [callee, *arguments]]
     sim.combine(lambda *exprs: build.call(exprs, names), values)
+    take_result_apart(sim, instr.offset)
 
 
 def _call_marker(sim: Simulator, callee: Marker, arguments: List[Any], names: Tuple[str, ...]) -> None:

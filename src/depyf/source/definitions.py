@@ -11,6 +11,7 @@ import inspect
 from types import CodeType
 from typing import Any, Callable, FrozenSet, List, Optional, Tuple
 
+from depyf.lift.build import CellName, Special
 from depyf.lift.items import Function
 from depyf.lift.nodes import ComprehensionExpression, FunctionExpression, FunctionStatement
 from depyf.normal.ops import NormalCode
@@ -81,6 +82,15 @@ class Definer(ast.NodeTransformer):
     def lambda_(self, function: Function) -> ast.Lambda:
         """The ``lambda`` expression that makes ``function``."""
         return ast.Lambda(self._arguments(function), as_expression(self.inside(function.code)[1]))
+
+    # --- names without syntax ----------------------------------------------------------------------------------------
+
+    def visit_CellName(self, node: CellName) -> ast.expr:
+        """The cell itself can only be had from a closure."""
+        return ast.parse(f"(lambda: {node.id}).__closure__[0]", mode="eval").body
+
+    def visit_Special(self, node: Special) -> ast.expr:
+        return ast.Name(node.id, ast.Load())
 
     # --- placeholders ------------------------------------------------------------------------------------------------
 

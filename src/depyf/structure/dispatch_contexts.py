@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Dict, FrozenSet, List, Optional, Set, Tuple
 
-from depyf.flow.graph import FlowGraph, Region
+from depyf.flow.graph import FlowGraph, Jump, Region
 from depyf.lift.items import Marker
 from depyf.lift.nodes import Goto, LiftedGraph, Loop, Node, PopException, Return, WithEnter, WithExit
+from depyf.normal.ops import Op
 from depyf.structure.unstructured import Unstructured
 
 
@@ -49,7 +50,7 @@ class Contexts:
         for context in sorted(found, key=lambda context: len(self._outside(context))):
             if self._outside(context) == frozenset(path):
                 path.append(context)
-            elif not self._is_harmless(self.nodes[id]):
+            elif id not in self.origins and not self._is_harmless(self.nodes[id]):
                 raise Unstructured(f"node {id} (offset {self.nodes[id].offset}) lies in {context}, but not in all around it")
         return tuple(path)
 
@@ -70,11 +71,23 @@ class Contexts:
 
     def _iterators(self, id: int) -> Set[int]:
         """The loops whose iterators lie on the stack while node ``id`` runs."""
-        node = self.nodes[id]
         if id not in self.origins:
-            return _loops_on(node.base)
+            return _loops_on(self._without_dropped(id))
         whole = self.nodes[self.origins[id]]
         return _loops_on(whole.base) & _loops_on(whole.stack)
+
+    def _without_dropped(self, id: int) -> List[object]:
+        """The stack of node ``id`` without the iterators that it drops before it does anything: ``break``."""
+        stack = list(self.nodes[id].base)
+        block = self.flow.blocks.get(id)
+        while block is not None:
+            for instr in block.ops:
+                if instr.op is not Op.POP or not stack or not _loops_on(stack[-1:]):
+                    return stack
+                stack.pop()
+            following = block.term.target if isinstance(block.term, Jump) else None
+            block = None if following is None or following in self.nodes else self.flow.blocks[following]
+        return stack
 
     def _origins(self) -> Dict[int, int]:
         """For nodes that were cut off behind a mark: the node that they were cut off from."""

@@ -76,7 +76,7 @@ class Edges:
             seen.add(id)
             node = self.nodes[id]
             ended.update(Context("try", region.entry) for region in node.leaves)
-            if not _is_mark(node):
+            if not self._is_passed(node):
                 break
             ended.update(self.contexts.with_context(mark.origin) for mark in node.statements
                          if isinstance(mark, WithExit))
@@ -87,6 +87,16 @@ class Edges:
         if not managers <= ended or not ended <= set(left):  # all ways out of a finally are known to run its body
             raise Unstructured(f"node {id} is reached from {path} without leaving it properly")
         return Way(id, self._returned(id, any(self.contexts.is_finally(context) for context in left)))
+
+    def _is_passed(self, node: Node) -> bool:
+        """Whether ``node`` does nothing but say that something is left."""
+        term = node.terminator
+        if not isinstance(term, Goto) or term.target == node.id:
+            return False
+        if not node.statements and not node.leaves:
+            return node.silent and self.paths[node.id] == self.paths[term.target]
+        marks = (WithExit, PopException) if node.id in self.contexts.origins else (WithExit,)
+        return all(isinstance(statement, marks) for statement in node.statements)
 
     def _returned(self, id: int, past_finally: bool) -> Optional[ast.expr]:
         """The value of a ``return`` that may stand wherever a jump to it does."""
@@ -221,13 +231,6 @@ class Edges:
 def _outermost(path: Path) -> Element:
     inner = path[0]
     return inner.anchor if inner.kind == "for" else Context("try", inner.anchor)
-
-
-def _is_mark(node: Node) -> bool:
-    """Whether ``node`` only says that a ``with`` or a ``finally`` is left."""
-    if not isinstance(node.terminator, Goto) or not (node.statements or node.leaves):
-        return False
-    return all(isinstance(statement, WithExit) for statement in node.statements)
 
 
 def is_with_enter(node: Node) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import List
+from typing import Any, List
 
 from depyf.structure.except_star import TRY_STATEMENTS
 
@@ -24,6 +24,10 @@ def leaves(statements: List[ast.stmt]) -> bool:
             return True
         ends = leaves(last.orelse) if last.orelse else leaves(last.body)
         return ends and all(leaves(handler.body) for handler in last.handlers)
+    if type(last).__name__ == "Match":
+        cases: Any = getattr(last, "cases", ())
+        complete = cases[-1].guard is None and always_matches(cases[-1].pattern)
+        return complete and all(leaves(case.body) for case in cases)
     if isinstance(last, ast.While):
         return isinstance(last.test, ast.Constant) and last.test.value is True and not _breaks(last.body)
     return False
@@ -40,6 +44,15 @@ def _breaks(statements: List[ast.stmt]) -> bool:
         for field in ("body", "orelse", "finalbody"):
             if _breaks(getattr(statement, field, None) or []):
                 return True
-        if any(_breaks(handler.body) for handler in getattr(statement, "handlers", ())):
+        inner = [*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())]
+        if any(_breaks(part.body) for part in inner):
             return True
     return False
+
+
+def always_matches(pattern: Any) -> bool:
+    """Whether a pattern of a ``match`` statement can't fail."""
+    kind = type(pattern).__name__
+    if kind == "MatchAs":
+        return pattern.pattern is None or always_matches(pattern.pattern)
+    return kind == "MatchOr" and always_matches(pattern.patterns[-1])

@@ -22,6 +22,7 @@ from depyf.lift.nodes import (
     Goto,
     LiftedGraph,
     Loop,
+    MatchTest,
     Node,
     PopException,
     Raise,
@@ -33,6 +34,7 @@ from depyf.lift.nodes import (
 )
 from depyf.structure.except_star import TRY_STATEMENTS, group_clauses, handles_groups, try_statement
 from depyf.structure.leaving import leaves
+from depyf.structure.match import match_statement
 from depyf.structure.shape import Shape
 from depyf.structure.unstructured import Unstructured as Unstructured
 
@@ -166,6 +168,8 @@ class _Structurer:
             return term.target
         if isinstance(term, Condition):
             return self._if(node, term, place, result)
+        if isinstance(term, MatchTest):
+            return match_statement(self, node, term, place, result)
         if isinstance(term, Return):
             result.append(_return(term))
         elif isinstance(term, Raise):

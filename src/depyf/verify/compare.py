@@ -30,7 +30,8 @@ def compare(
 ) -> Comparison:
     """Whether ``candidate`` behaves as ``original`` does; both are bytecode of the running Python.
 
-    ``droppable``: local variables of the original that the candidate need not have (temporaries that a tool made).
+    ``droppable``: local variables of the original that the candidate need not have (temporaries that a tool made);
+    it may also let go earlier of what they hold.
     ``renamed``: from local names of the candidate to those of the original, where the original's are no identifiers.
     ``stable_globals``: globals that are bound and stay as they are while the code runs, so that when they are read does
     not matter (what Dynamo installs: compiled functions, resume functions).

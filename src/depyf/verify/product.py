@@ -24,7 +24,7 @@ from depyf.verify.reasons import different_event, lifetimes, local_differs, offs
 from depyf.verify.settings import Settings
 from depyf.verify.side import GONE, Fresh, Side
 from depyf.verify.stops import Event, Exit, Split
-from depyf.verify.values import Const, Maybe, Sym, Value, Values
+from depyf.verify.values import OUTER, Const, Maybe, Ref, Sym, Value, Values
 
 Key = Tuple[Hashable, ...]
 
@@ -68,6 +68,7 @@ class Product:
         self._variants: Dict[Tuple[int, int], Set[Key]] = {}
         self._queue: List[Tuple[int, int, int, Key]] = []
         self._overdue: Set[Overdue] = set()
+        self._droppable = settings.droppable
         self._progress = Progress()
         self._tickets = itertools.count()
         self._queued: Set[Key] = set()
@@ -204,11 +205,34 @@ class Product:
         """What the frames keep alive."""
         if not joint.onesided:
             return
-        self._doubt = self._doubt or lifetimes(joint, where(joint))
+        held = joint.onesided - self._excused(joint)
+        if not held:
+            return
+        self._doubt = self._doubt or lifetimes(joint, held, where(joint))
         right = joint.right
         for name, value in right.locals.items():
-            if value in joint.onesided and value in right.counts:
+            if value in held and value in right.counts:
                 self._overdue.add((name, offsets_of(joint)[1]))
+
+    def _excused(self, joint: Joint) -> Set[Value]:
+        """What may live on one side only: what the original's droppable variables hold (the candidate lets go of it
+        earlier), and what the candidate's own variables hold while an exception unwinds (the original's stack was
+        cut, but a variable stays as long as the frame)."""
+        excused: Set[Value] = set()
+        left, right = joint.sides()
+        todo = [value for name, value in left.locals.items() if name in self._droppable]
+        while todo:
+            value = todo.pop()
+            excused.add(value)
+            if isinstance(value, Maybe):
+                todo.append(value.inner)
+            elif isinstance(value, Ref) and value in left.heap:
+                todo.extend(left.heap[value].items)
+        excused -= {value for value in excused if value in right.counts}
+        if right.handled is not OUTER:
+            names = left.program.locals
+            excused |= {value for name, value in right.locals.items() if name not in names and value not in left.counts}
+        return excused
 
     def _check_locals(self, joint: Joint, matcher: Matcher) -> None:
         """Variables of both programs that changed since the last event: others can see them now."""

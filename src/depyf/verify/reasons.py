@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import List, Optional, Union
+from typing import AbstractSet, List, Optional, Union
 
 from depyf.verify.comparison import Comparison, Finding, MismatchError, OffsetPair
 from depyf.verify.joint import Joint, Matcher
@@ -66,11 +66,11 @@ def local_differs(name: str, mine: Optional[Value], theirs: Optional[Value], mat
     return f"locals: {place} {name!r} is {mine_text} in the original, {theirs_text} in the candidate"
 
 
-def lifetimes(joint: Joint, place: str) -> str:
-    """What only one side still keeps alive."""
+def lifetimes(joint: Joint, onesided: AbstractSet[Value], place: str) -> str:
+    """Which of the values ``onesided`` only one side still keeps alive."""
     texts = []
     for side, owner in zip(joint.sides(), ("original", "candidate")):
-        held = [value for value in joint.onesided if value in side.counts]
+        held = [value for value in onesided if value in side.counts]
         if held:
             names = ", ".join(sorted(f"{value!r} ({_holder(side, value)})" for value in held))
             texts.append(f"only the {owner} keeps {names} alive")

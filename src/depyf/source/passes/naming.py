@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Any, Dict, List, Mapping, Set, Tuple
+from typing import AbstractSet, Any, Dict, List, Mapping, Set, Tuple
 
 _TEMPORARY = re.compile(r"__temp_\d+$")
 
 
 def name_temporaries(
-    statements: List[ast.stmt], parameters: Mapping[str, Tuple[str, ...]], results: Mapping[str, int]
-) -> Tuple[List[ast.stmt], Dict[str, str]]:
-    """The statements with better names, and the map from the new names to the temporaries.
+    statements: List[ast.stmt],
+    reserved: AbstractSet[str],
+    parameters: Mapping[str, Tuple[str, ...]],
+    results: Mapping[str, int],
+) -> List[ast.stmt]:
+    """The statements with better names for temporaries.
 
     ``parameters``: parameter names of functions by the global name they are called with. What comes out of a function
-    in ``results`` and gets no such name is called ``graph_out_<i>``.
+    in ``results`` and gets no such name is called ``out_<i>``. Names in ``reserved`` are not given.
     """
-    taken = {node.id for statement in statements for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    taken = set(reserved)
+    taken |= {node.id for statement in statements for node in ast.walk(statement) if isinstance(node, ast.Name)}
     wanted: Dict[str, str] = {}
     for statement in statements:
         for node in ast.walk(statement):
@@ -28,7 +32,7 @@ def name_temporaries(
             if isinstance(node, ast.Assign) and _callee(node.value) in results:
                 _from_results(node, wanted, taken)
     renaming = _Renaming(wanted)
-    return [renaming.visit(statement) for statement in statements], {new: old for old, new in wanted.items()}
+    return [renaming.visit(statement) for statement in statements]
 
 
 def _from_call(call: ast.Call, parameters: Mapping[str, Tuple[str, ...]], wanted: Dict[str, str], taken: Set[str]) -> None:
@@ -52,7 +56,7 @@ def _from_results(node: ast.Assign, wanted: Dict[str, str], taken: Set[str]) -> 
         targets = targets[0].elts
     for index, target in enumerate(targets):
         if isinstance(target, ast.Name) and _TEMPORARY.match(target.id) and target.id not in wanted:
-            name = f"graph_out_{index}"
+            name = f"out_{index}"
             if name not in taken:
                 wanted[target.id] = name
                 taken.add(name)
