@@ -266,7 +266,7 @@ def end_with_match(node: Node, term: Any, simulator: Any) -> None:
         node.terminator = MatchTest(statement, subject, term.pattern, term.target, None, guarded=term.guarded)
         return
     node.terminator = MatchTest(
-        statement, subject, term.pattern, term.fall, term.target, term.guarded, term.default
+        statement, subject, term.pattern, term.fall, term.target, term.keeps, term.guarded, term.default
     )
     if term.keeps:
         simulator.stack.append(Marker(SUBJECT, statement))

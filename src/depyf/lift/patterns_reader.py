@@ -48,6 +48,18 @@ class _Alternative:
     following: Optional[Position] = None
 
 
+@dataclass
+class _Run:
+    """How far an alternative was read: up to where block ``target`` begins."""
+
+    target: int
+    stack: List[Any]
+
+
+_BEHIND = (Op.SWAP, Op.STORE, Op.POP)
+"""What is done behind the last test of an or-pattern."""
+
+
 class PatternReader:
     """Reads the pattern that begins at ``start`` with the subject on the stack; ``copied``: the operation there is
     the COPY that keeps the subject for the next case. ``sources`` counts the normal edges into each block."""
@@ -210,8 +222,7 @@ class PatternReader:
         below, floor = list(self.stack), self.floor
         subject = self._part(below[-1])
         parts: List[Part] = []
-        captured: List[List[Any]] = []
-        joins = set()
+        runs: List[_Run] = []
         alternative = _Alternative(len(below))
         self.alternatives.insert(0, alternative)
         self.floor = len(below)
@@ -219,18 +230,18 @@ class PatternReader:
             alternative.following = None
             parts.append(Part())
             self.stack = [*below, parts[-1]]
-            joins.add(self._run_to_join())
-            captured.append(self.stack[len(below) :])
+            runs.append(_Run(self._run_to_join(), self.stack))
             if alternative.following is None:
                 break
             self._begin_at(alternative.following)
+        self._meet(runs)
         self.alternatives.remove(alternative)
         self.floor = floor
-        if len(joins) != 1 or len({len(items) for items in captured}) != 1 or len(parts) < 2:
+        captured = [run.stack[len(below) :] for run in runs]
+        if len({len(items) for items in captured}) != 1 or len(parts) < 2:
             raise NotAPattern("the alternatives do not come together")
         subject.learn(Either(parts))
         self.stack = [*below, *[Shared(items) for items in zip(*captured)]]
-        self.block, self.index = self.graph.blocks[joins.pop()], 0
         if self.block.region != self.region or self.block.leaves:
             raise NotAPattern("the alternatives come together in another region")
 
@@ -241,6 +252,28 @@ class PatternReader:
                 if self.sources[target] > 1:
                     return target
                 self._enter(target, False)
+
+    def _meet(self, runs: List[_Run]) -> None:
+        """Go on to the place where all alternatives have come together. Their ends may have been equal, so that some
+        or all share them: what was taken apart there is run for each alternative."""
+        for _ in runs:
+            targets = {run.target for run in runs}
+            if len(targets) == 1:
+                break
+            first = min(targets, key=lambda id: self.graph.blocks[id].offset())
+            for run in runs:
+                if run.target == first:
+                    self.block, self.index, self.stack = self.graph.blocks[first], 0, run.stack
+                    run.target = self._run_to_join()
+        if len({run.target for run in runs}) != 1:
+            raise NotAPattern("the alternatives do not come together")
+        id, index = runs[0].target, 0
+        while index < len(self.graph.blocks[id].ops) and self.graph.blocks[id].ops[index].op not in _BEHIND:
+            for run in runs:
+                self.block, self.index, self.stack = self.graph.blocks[id], index, run.stack
+                self._step()
+            index += 1
+        self.block, self.index = self.graph.blocks[id], index
 
     def _begin_at(self, position: Position) -> None:
         self.block, self.index = self.graph.blocks[position[0]], position[1] + 1

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Case:
-    """``nodes`` are that of the pattern and that of the guard."""
+    """``nodes`` are that of the pattern and that of the guard; ``body`` is None if nothing is done."""
 
     pattern: Any
     guard: Optional[ast.expr]
-    body: int
+    body: Optional[int]
     nodes: List[int]
 
 
@@ -37,7 +37,7 @@ def match_statement(
     cases, last, has_default = _read_cases(structurer, node, place)
     merge = _merge(structurer, cases, last, place)
     arms = place if merge is None else replace(place, follow=merge)
-    bodies = [structurer.sequence(case.body, arms) for case in cases]
+    bodies = [structurer.sequence(case.body, arms) if case.body is not None else [] for case in cases]
     written = [_case(case.pattern, case.guard, body) for case, body in zip(cases, bodies)]
     following = merge
     if last is not None and merge is None and not has_default and all(leaves(body) for body in bodies):
@@ -82,23 +82,51 @@ def _read_cases(structurer: "_Structurer", node: Node, place: "Place") -> Tuple[
 
 def _read_case(structurer: "_Structurer", node: Node, term: MatchTest) -> Tuple[_Case, Optional[int]]:
     """The case that ``term`` tests, and where control goes if it does not apply."""
+    if term.success == term.fail:  # the guard of a case that hands on to the next one was false when compiled
+        return _Case(term.pattern, ast.Constant(False) if term.keeps else None, None, [node.id]), term.fail
     inside = structurer.nodes[term.success]
     test = inside.terminator
+    guard = _guard(inside, test) if term.guarded and isinstance(test, Condition) else None
     if (
-        term.guarded
+        guard is not None
         and isinstance(test, Condition)
-        and not test.keep
-        and not inside.statements
-        and not inside.leaves
         and len(structurer.shape.predecessors[inside.id]) == 1
         and (term.fail is None or term.fail in (test.target, test.fall))
     ):
         structurer.written.add(inside.id)
         nodes = [node.id, inside.id]
         if test.fall == term.fail:
-            return _Case(term.pattern, build.negate(test.test), test.target, nodes), test.fall
-        return _Case(term.pattern, test.test, test.fall, nodes), test.target
+            return _Case(term.pattern, build.negate(guard), test.target, nodes), test.fall
+        return _Case(term.pattern, guard, test.fall, nodes), test.target
     return _Case(term.pattern, None, term.success, [node.id]), term.fail
+
+
+def _guard(inside: Node, condition: Condition) -> Optional[ast.expr]:
+    """What ``condition`` tests, with the names that are assigned before put into it."""
+    if condition.keep or inside.leaves:
+        return None
+    guard: ast.expr = condition.test
+    for statement in inside.statements:
+        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+            return None
+        named = _Naming(statement.targets[0], statement.value)
+        guard = named.visit(guard)
+        if named.count != 1:
+            return None
+    return guard
+
+
+class _Naming(ast.NodeTransformer):
+    """Replaces the expression ``value`` (that very node) by ``(target := value)``."""
+
+    def __init__(self, target: ast.expr, value: ast.expr) -> None:
+        self.target, self.value, self.count = target, value, 0
+
+    def visit(self, node: ast.AST) -> Any:
+        if node is not self.value:
+            return self.generic_visit(node)
+        self.count += 1
+        return ast.NamedExpr(self.target, self.value) if isinstance(self.target, ast.Name) else node
 
 
 def _merge(structurer: "_Structurer", cases: List[_Case], last: Optional[int], place: "Place") -> Optional[int]:
@@ -106,6 +134,10 @@ def _merge(structurer: "_Structurer", cases: List[_Case], last: Optional[int], p
     tests: Set[int] = {id for case in cases for id in case.nodes}
     shape = structurer.shape
     found: List[int] = []
+    if last is not None and shape.is_copyable(last) and not place.known(last):
+        first = cases[0].nodes[0]
+        if any(source not in tests and shape.dominates(first, source) for source in shape.predecessors[last]):
+            return last
     for id in tests:
         for child in shape.children[id]:
             if child in tests or place.known(child) or shape.is_copyable(child):
