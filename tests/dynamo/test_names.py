@@ -48,6 +48,11 @@ def test_random_suffixes_object_ids_and_addresses_leave_a_text() -> None:
     assert stable.text("__again_139871234567_c9") == "__again_0_c9"
 
 
+def test_places_in_torch_that_depend_on_warm_caches_leave_a_text() -> None:
+    text = "L['x'] <= 4  # (_inductor/codegen/cpp.py:2273 in need_use_acc_helper)"
+    assert StableNames().text(text) == "L['x'] <= 4  # (inside torch)"
+
+
 def test_a_code_object_gets_stable_names_and_its_own_back() -> None:
     code = code_reading(f"__compiled_fn_3_{UUID}", "other", "lambda: __import_a_139871234567_c2")
     stable, real = StableNames().code(code)

@@ -529,6 +529,16 @@ def lambda_is_compiled() -> Case:
     return unary(lambda x: x.sin() if x.sum() > 0 else x.cos())
 
 
+@program
+def matrix_of_two_sizes() -> Case:
+    def f(x: Tensor) -> Tensor:
+        y = (x @ x.T).softmax(-1)
+        torch._dynamo.graph_break()
+        return y.sum() * 2
+
+    return Case(f, [(each,) for each in tensors((4, 4), (6, 6), (7, 7))])
+
+
 class Block(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()

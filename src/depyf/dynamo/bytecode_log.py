@@ -9,6 +9,7 @@ from typing import Any, Optional
 
 from depyf.decompiler import decompile_code
 from depyf.dynamo import compat
+from depyf.dynamo.hints import hints_for
 from depyf.dynamo.safely import safely
 from depyf.result import DecompilationError
 
@@ -43,13 +44,14 @@ def _log_source(original: CodeType, transformed: CodeType) -> Optional[CodeType]
     log = compat.find_or_report("torch._dynamo.convert_frame", "bytecode_log", "the bytecode log can't be found")
     if log is not None and log.isEnabledFor(logging.DEBUG):
         place = f"{original.co_name} ({original.co_filename}:{original.co_firstlineno})"
-        log.debug("%s", f"DECOMPILED {place}\n{_source(transformed)}")
+        log.debug("%s", f"DECOMPILED {place}\n{_source(transformed, original)}")
     return None
 
 
-def _source(code: CodeType) -> str:
+def _source(code: CodeType, original: CodeType) -> str:
+    hints = hints_for(code, original, {}, compat.frame_globals(original), {})
     try:
-        decompilation = decompile_code(code)
+        decompilation = decompile_code(code, hints=hints)
     except DecompilationError as error:
         return f"# no source: {error}"
     return f"{decompilation.source.rstrip()}\n# {decompilation.verdict.value} {decompilation.reason}".rstrip()

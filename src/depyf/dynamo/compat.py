@@ -10,9 +10,10 @@ import functools
 import importlib
 import logging
 import os
+import sys
 import tempfile
-from types import CodeType, ModuleType
-from typing import Any, Callable, Iterator, List, Optional, Set
+from types import CodeType, FrameType, ModuleType
+from typing import Any, Callable, Iterator, List, Mapping, Optional, Set
 
 logger = logging.getLogger("depyf")
 
@@ -71,6 +72,21 @@ def register_bytecode_hook(hook: Callable[[CodeType, CodeType], Optional[CodeTyp
         "torch._dynamo.convert_frame", "register_bytecode_hook", "transformed code can't be captured"
     )
     return None if register is None else register(hook)
+
+
+def frame_globals(original: CodeType) -> Optional[Mapping[str, Any]]:
+    """The globals of the frame that is being compiled, seen from within a bytecode hook.
+
+    Dynamo passes a hook code objects only; the frame is a local variable of one of its functions that called it.
+    """
+    caller: Optional[FrameType] = sys._getframe(1)
+    while caller is not None:
+        frame = caller.f_locals.get("frame")
+        if getattr(frame, "f_code", None) is original:
+            found: Mapping[str, Any] = frame.f_globals
+            return found
+        caller = caller.f_back
+    return None
 
 
 def skip_code(code: CodeType) -> bool:

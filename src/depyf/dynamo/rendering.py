@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Mapping, Optional, Tuple
 
 from depyf.decompiler import decompile_code
+from depyf.dynamo import compat
+from depyf.dynamo.hints import hints_for
 from depyf.dynamo.listing import listing_of, running_from
 from depyf.dynamo.names import StableNames, rename
 from depyf.dynamo.safely import describe, report_failure
-from depyf.result import Decompilation, DecompilationError
+from depyf.result import Decompilation, DecompilationError, Hints
 
 FAILED = "failed"
 """Stands where a verdict would when there is no source at all."""
@@ -37,11 +39,22 @@ class Rendering:
         return self.verdict in ("exact", "equivalent")
 
 
-def render(transformed: CodeType, original: CodeType, name: str, path: str, stable: StableNames) -> Rendering:
-    """Render Dynamo's ``transformed`` code of ``original`` for the file ``path``, as a function called ``name``."""
+def render(
+    transformed: CodeType,
+    original: CodeType,
+    name: str,
+    path: str,
+    stable: StableNames,
+    graph_outputs: Optional[Mapping[str, int]] = None,
+) -> Rendering:
+    """Render Dynamo's ``transformed`` code of ``original`` for the file ``path``, as a function called ``name``.
+
+    ``graph_outputs`` says how many outputs the compiled graphs have, by their stable names.
+    """
     readable, real_names = stable.code(transformed)
     readable = readable.replace(co_name=name)  # transformed code of a lambda is no lambda: it holds statements
-    decompilation, reason = _decompile(readable, name)
+    hints = hints_for(readable, original, real_names, compat.frame_globals(original), graph_outputs or {})
+    decompilation, reason = _decompile(readable, name, hints)
     if decompilation is not None and decompilation.verdict.proved:
         code, reason = _compile(decompilation, readable, path)
         code = code and rename(code, real_names).replace(**_names_of(transformed))
@@ -80,10 +93,10 @@ def _arguments(code: CodeType) -> Tuple[object, ...]:
     return (counts, code.co_varnames[:total])
 
 
-def _decompile(code: CodeType, name: str) -> Tuple[Optional[Decompilation], str]:
+def _decompile(code: CodeType, name: str, hints: Hints) -> Tuple[Optional[Decompilation], str]:
     """The decompilation and why it is not proved; None and why there is none."""
     try:
-        decompilation = decompile_code(code, name=name)
+        decompilation = decompile_code(code, name=name, hints=hints)
     except DecompilationError as error:
         return None, str(error)
     except Exception as error:  # a bug of the decompiler must not end the user's compilation

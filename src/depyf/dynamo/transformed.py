@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import weakref
 from types import CodeType
-from typing import Callable, Optional, Tuple
+from typing import Callable, Dict, Optional, Tuple
 
 from depyf.dynamo import compat
+from depyf.dynamo.hints import count_outputs
 from depyf.dynamo.names import compiled_fn_number, file_stem
 from depyf.dynamo.relocate import in_file
 from depyf.dynamo.rendering import Rendering, render
 from depyf.dynamo.safely import safely
 from depyf.dynamo.session import CurrentSession, Session, TransformedCode
+from depyf.dynamo.stages import Stage
 
 BytecodeHook = Callable[[CodeType, CodeType], Optional[CodeType]]
 
@@ -39,7 +41,7 @@ def capture_transformed(session: Session, original: CodeType, transformed: CodeT
     index = session.directory.take_number(f"transformed code of {function}")
     stem = f"__transformed_code_{index}_for_{function}"
     path = session.directory.file(f"{stem}.py")
-    rendering = render(transformed, original, stem, path, session.stable)
+    rendering = render(transformed, original, stem, path, session.stable, _graph_outputs(session))
     written = session.directory.write(f"{stem}.py", rendering.text)
     if session.log_bytecode:
         _log_bytecode(session, stem, original, transformed, rendering)
@@ -73,6 +75,13 @@ def _record(
         original_code=weakref.ref(original),
         running_code=weakref.ref(running),
     )
+
+
+def _graph_outputs(session: Session) -> Dict[str, int]:
+    """The number of outputs of the graphs that this compilation captured, by the stable name they are called with."""
+    captured = [file for file in session.graph_files(compat.current_compile_id()) if file.stage is Stage.CAPTURED]
+    counts = {file.function: count_outputs(file.text) for file in captured}
+    return {function: count for function, count in counts.items() if count is not None}
 
 
 def _graphs_called(transformed: CodeType) -> Tuple[str, ...]:

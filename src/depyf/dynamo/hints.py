@@ -1,0 +1,65 @@
+"""What Dynamo knows about the code that it wrote, for the decompiler."""
+
+from __future__ import annotations
+
+import ast
+from types import CodeType
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+from depyf.result import Hints
+
+INSTALLED = ("__compiled_fn_", "__resume_at_", "__import_", "__builtins_dict__")
+"""How the globals begin that Dynamo installs once for the code it writes and never changes."""
+
+
+def hints_for(
+    transformed: CodeType,
+    original: CodeType,
+    real_names: Mapping[str, str],
+    frame_globals: Optional[Mapping[str, Any]],
+    graph_outputs: Mapping[str, int],
+) -> Hints:
+    """The hints for ``transformed``, which Dynamo wrote for ``original``.
+
+    ``real_names`` maps the names in ``transformed`` to those in the globals of the frame, where they differ;
+    ``graph_outputs`` is the number of outputs of each compiled graph, by its name in ``transformed``.
+    """
+    installed = frozenset(name for name in transformed.co_names if name.startswith(INSTALLED))
+    own = set(original.co_varnames) | set(original.co_cellvars) | set(original.co_freevars)
+    parameters: Dict[str, Tuple[str, ...]] = {}
+    for name in installed:
+        function = (frame_globals or {}).get(real_names.get(name, name))
+        names = _parameters(function)
+        if names and name.startswith("__resume_at_"):
+            parameters[name] = names
+    return Hints(
+        droppable=frozenset(transformed.co_varnames) - own,
+        stable_globals=installed,
+        tuple_results={name: count for name, count in graph_outputs.items() if name in installed},
+        parameters=parameters,
+    )
+
+
+def _parameters(function: Any) -> Tuple[str, ...]:
+    """The parameters of a resume function; a factory that makes it from cells holds its code as a constant."""
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, CodeType):
+        return ()
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    if len(inner) == 1 and inner[0].co_name.startswith("torch_dynamo_resume"):
+        code = inner[0]
+    return code.co_varnames[: code.co_argcount]
+
+
+def count_outputs(graph_text: str) -> Optional[int]:
+    """How many values the graph in ``graph_text`` (a dumped captured graph) returns; None if that can't be seen."""
+    try:
+        tree = ast.parse(graph_text)
+    except (SyntaxError, ValueError):
+        return None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == "forward":
+            last = node.body[-1] if node.body else None
+            if isinstance(last, ast.Return) and isinstance(last.value, (ast.Tuple, ast.List)):
+                return len(last.value.elts)
+    return None
