@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 import enum
+import functools
 import inspect
 from dataclasses import dataclass
 from types import CodeType
-from typing import Dict, List, Mapping, Optional, Set, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 
 from depyf.flow.copies import undo_copies
 from depyf.flow.graph import build
@@ -33,7 +34,7 @@ from depyf.source.text import to_source
 from depyf.structure.structurer import Unstructured, structure
 from depyf.verify import Comparison, Finding, compare
 
-__all__ = ["DecompilationError", "decompile_code"]
+__all__ = ["DecompilationError", "decompile", "decompile_code"]
 
 
 class Form(enum.Enum):
@@ -57,6 +58,35 @@ def decompile_code(code: CodeType, *, name: Optional[str] = None, hints: Optiona
         raise
     except (ValueError, NotImplementedError, Unstructured) as error:
         raise DecompilationError(f"{code.co_name}: {error}") from error
+
+
+def decompile(target: Any) -> str:
+    """The Python source of a code object or callable: function, bound method, ``functools.partial``, anything with
+    ``__wrapped__``, callable instance.
+
+    Raises ``DecompilationError`` when there is none, and ``TypeError`` for what holds no Python code.
+    """
+    return decompile_code(code_of(target)).source
+
+
+def code_of(target: Any) -> CodeType:
+    """The code object behind a callable. Raises ``TypeError`` for what has none."""
+    seen: Set[int] = set()
+    while id(target) not in seen:
+        seen.add(id(target))
+        if isinstance(target, CodeType):
+            return target
+        for step in ("__wrapped__", "__func__", "func", "__code__"):
+            inner = inspect.getattr_static(target, step, None)
+            if inner is not None and (step != "func" or isinstance(target, functools.partial)):
+                target = getattr(target, step)
+                break
+        else:
+            call = getattr(type(target), "__call__", None)
+            if call is None or isinstance(target, type):
+                break
+            target = call
+    raise TypeError(f"{target!r:.100} holds no Python code that could be decompiled")
 
 
 class _Decompiler:
