@@ -74,8 +74,10 @@ def test_every_user_function_has_its_file(dump: Path) -> None:
     assert not [name for name in names if "resume" in name]
 
 
-def test_every_dumped_python_file_compiles(dump: Path) -> None:
+def test_every_dumped_python_file_parses_and_the_stories_compile(dump: Path) -> None:
     for path in dump.glob("*.py"):
+        ast.parse(path.read_text(encoding="utf-8"))
+    for path in full_code_files(dump):
         compile(path.read_text(encoding="utf-8"), str(path), "exec", dont_inherit=True)
 
 
@@ -271,6 +273,23 @@ def test_a_parameter_may_have_the_name_of_the_function(tmp_path: Path) -> None:
     assert torch.equal(module.transformed_same(x.double()), x.double() + 1)
 
 
+def test_constants_without_a_literal_are_told(tmp_path: Path) -> None:
+    def function(x: Any) -> Any:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = x @ x
+            print("break")
+            return y @ x
+
+    x = torch.eye(3)
+    module = dumped(tmp_path, function, (x,))
+    (path,) = full_code_files(tmp_path)
+    names = re.findall(r"\b__const_dtype_\d+\b", path.read_text())
+    assert names
+    assert getattr(module, names[0]) is torch.bfloat16
+    assert f"{names[0]} = torch.bfloat16" in path.read_text()
+    assert torch.equal(module.transformed_function(x), function(x))
+
+
 def test_a_lambda_has_a_story(tmp_path: Path) -> None:
     x = torch.ones(4)
     module = dumped(tmp_path, lambda x, n=2: x + n, (x,))
@@ -315,10 +334,10 @@ def test_one_file_that_fails_does_not_keep_the_others_from_theirs(tmp_path: Path
 
     own = full_code.story_text
 
-    def fail(story: Any, guards: Any) -> Any:
+    def fail(story: Any, *more: Any) -> Any:
         if story.code.co_name == "scaled":
             raise RuntimeError("a bug")
-        return own(story, guards)
+        return own(story, *more)
 
     monkeypatch.setattr(full_code, "story_text", fail)
     with depyf.prepare_debug(tmp_path):

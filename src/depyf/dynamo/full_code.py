@@ -8,12 +8,15 @@ all that as Dynamo does. Importing it runs nothing of the user's.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from types import CodeType
 from typing import Callable, Dict, List, Mapping, Sequence, Tuple
 
 from depyf.dynamo import guards as guard_rendering
-from depyf.dynamo.full_code_functions import StoryText, story_text
+from depyf.dynamo.full_code_constants import Constant, Constants, constant_definition
+from depyf.dynamo.full_code_functions import StoryText, original_name, story_text
 from depyf.dynamo.full_code_globals import definition_of, missing_names
+from depyf.dynamo.full_code_original import original_of
 from depyf.dynamo.full_code_story import Story, global_scope, names_in, stories_of, stories_of_code
 from depyf.dynamo.full_code_text import commented, why_it_does_not_compile
 from depyf.dynamo.guards import EntryGuards
@@ -69,22 +72,24 @@ def full_code(
 
     ``files_of`` answers the names of the files with the graph of a compiled function.
     """
+    constants = Constants()
+    stories = [replace(story, entries=tuple(map(constants.in_entry, story.entries))) for story in stories]
     naming = Naming(stable.text)
     guards = _guards_of(stories, naming)
     real_names = _real_names(stories, stable.text)
     naming.names.update(real_names)
-    texts = _story_texts(stories, guards)
+    texts = _story_texts(stories, guards, constants)
     body = "\n\n\n".join([*_stubs(stories, files_of), *(text.text for text in texts)])
     top = _top(stories, texts, list(guards.values()))
-    text = "\n".join([top, _globals(stories, top, body, real_names), "", body, ""])
+    text = "\n".join([top, _globals(stories, top, body, real_names, constants.known), "", body, ""])
     problem = why_it_does_not_compile(text)
     if problem is not None:
         # Every piece was compiled alone, so this is a bug of ours; what there is stays readable.
         text = f'"""This file does not compile ({problem}); its text is below as comments."""\n\n{commented(text)}\n'
-    return text, _table(stories, list(guards.values()), naming)
+    return text, _table(stories, list(guards.values()), naming, constants.known)
 
 
-def _story_texts(stories: Sequence[Story], guards: Mapping[str, EntryGuards]) -> List[StoryText]:
+def _story_texts(stories: Sequence[Story], guards: Mapping[str, EntryGuards], constants: Constants) -> List[StoryText]:
     """One text a story. Dynamo makes up new names for a resume function that it needs again: they become aliases."""
     texts: List[StoryText] = []
     names: Dict[int, str] = {}
@@ -93,7 +98,8 @@ def _story_texts(stories: Sequence[Story], guards: Mapping[str, EntryGuards]) ->
         if first_name is not None and story.called_as is not None:
             texts.append(StoryText(f"{story.called_as} = {first_name}", story.called_as))
         else:
-            texts.append(story_text(story, guards))
+            original = constants.in_original(original_of(story.code, original_name(story)), story.code)
+            texts.append(story_text(story, original, guards))
             names[id(story.code)] = story.called_as or texts[-1].dispatcher
     return texts
 
@@ -123,9 +129,12 @@ def _codes(stories: Sequence[Story]) -> List[CodeType]:
     return [entry.code for story in stories for entry in story.entries if entry.code is not None]
 
 
-def _table(stories: Sequence[Story], guards: Sequence[EntryGuards], naming: Naming) -> LiveTable:
+def _table(
+    stories: Sequence[Story], guards: Sequence[EntryGuards], naming: Naming, constants: Mapping[str, Constant]
+) -> LiveTable:
     codes = {e.name: e.code for story in stories for e in story.entries if e.code is not None and e.source is None}
-    return guard_rendering.live_table_of(guards, naming, codes)
+    places = {name: (constant.code, constant.position) for name, constant in constants.items()}
+    return guard_rendering.live_table_of(guards, naming, codes, places)
 
 
 def _stubs(stories: Sequence[Story], files_of: Callable[[str], Sequence[str]]) -> List[str]:
@@ -141,8 +150,10 @@ def _stub(name: str, files: Sequence[str]) -> str:
     return f"def {name}(*args):\n    {docstring}\n    return ___call_global(___live, {name!r}, *args)"
 
 
-def _globals(stories: Sequence[Story], top: str, body: str, real_names: Mapping[str, str]) -> str:
-    """Definitions of the user's globals that the functions of the file read."""
+def _globals(
+    stories: Sequence[Story], top: str, body: str, real_names: Mapping[str, str], constants: Mapping[str, Constant]
+) -> str:
+    """Definitions of the user's globals, and of constants without literal, that the functions of the file read."""
     scope: Mapping[str, object] = {}
     for story in stories:
         for entry in story.entries:
@@ -150,7 +161,10 @@ def _globals(stories: Sequence[Story], top: str, body: str, real_names: Mapping[
     definitions: List[str] = []
     placeholders: List[str] = []
     for name in missing_names(f"{top}\n{body}"):
-        definition, is_placeholder = definition_of(name, scope, real_names.get(name, name))
+        if name in constants:
+            definition, is_placeholder = constant_definition(constants[name])
+        else:
+            definition, is_placeholder = definition_of(name, scope, real_names.get(name, name))
         definitions.append(definition)
         if is_placeholder:
             placeholders.append(name)

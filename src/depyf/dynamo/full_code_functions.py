@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Mapping, Sequence, Tuple
 
-from depyf.dynamo.full_code_original import Original, original_of
+from depyf.dynamo.full_code_original import Original
 from depyf.dynamo.full_code_story import Entry, Story
 from depyf.dynamo.full_code_text import Signature, as_definition, commented, indented, is_name, why_it_does_not_compile
 from depyf.dynamo.guards import EntryGuards
@@ -19,13 +19,11 @@ class StoryText:
     dispatcher: str
 
 
-def story_text(story: Story, guards: Mapping[str, EntryGuards]) -> StoryText:
+def story_text(story: Story, original: Original, guards: Mapping[str, EntryGuards]) -> StoryText:
     """The text of ``story``; ``guards`` holds the guards of its entries by the entries' names."""
     stem, signature = story.stem, Signature.of(story.code)
-    original_name = _original_name(story)
     free = tuple(name for name in story.code.co_freevars if is_name(name))
     factory = f"closure_of_{story.called_as or stem}"
-    original = original_of(story.code, original_name)
     pieces = [_transformed(entry, signature, factory, free) for entry in story.entries]
     original, original_text = _original(original, signature, factory, free, story)
     dispatcher = story.called_as if story.called_as and not story.takes_cells else f"transformed_{stem}"
@@ -37,7 +35,7 @@ def story_text(story: Story, guards: Mapping[str, EntryGuards]) -> StoryText:
     return StoryText("\n\n\n".join([*guard_texts, text]), dispatcher)
 
 
-def _original_name(story: Story) -> str:
+def original_name(story: Story) -> str:
     """What the original function is called in the file: its own name if that can be, and nothing else has it."""
     if story.called_as is not None:
         return f"original_{story.called_as}"
@@ -57,10 +55,11 @@ def _transformed(entry: Entry, signature: Signature, factory: str, free: Sequenc
             return "\n".join([commented("\n".join(notes)), source])
         notes.append(f"The source does not compile here ({problem}):\n{entry.source}")
     listing = commented(entry.listing)
+    closed = "{" + ", ".join(f"{name!r}: {name}" for name in free) + "}"
     stub = (
         f"def {entry.name}({signature.parameters({})}):\n"
         f'    """Dynamo\'s bytecode, for which there is no source; see above."""\n'
-        f"    return ___run_bytecode(___live, {entry.name!r}, {_call_record(signature)})"
+        f"    return ___run_bytecode(___live, {entry.name!r}, {_call_record(signature)}, {closed})"
     )
     return "\n".join([commented("\n".join(notes)), listing, stub])
 

@@ -25,13 +25,15 @@ Definition = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 class Original:
     """``source`` defines ``name``. ``defaults`` are expressions by parameter; ``origin`` says where the text is from.
 
-    ``source`` is None when there is no text at all; ``origin`` then says why.
+    ``source`` is None when there is no text at all; ``origin`` then says why. ``constants`` are the objects without a
+    literal that a decompiled source has names for.
     """
 
     name: str
     source: Optional[str]
     origin: str
     defaults: Mapping[str, str] = field(default_factory=dict)
+    constants: Mapping[str, object] = field(default_factory=dict, repr=False)
 
 
 def original_of(code: CodeType, name: str) -> Original:
@@ -45,7 +47,8 @@ def original_of(code: CodeType, name: str) -> Original:
         return Original(name, None, f"there is neither source nor a decompilation: {error}")
     except Exception as error:  # a bug of the decompiler costs this text and nothing else
         return Original(name, None, f"there is no source, and decompiling failed: {describe(error)}")
-    return Original(name, as_definition(result.source.rstrip(), name), f"decompiled ({result.verdict.value})")
+    source = as_definition(result.source.rstrip(), name)
+    return Original(name, source, f"decompiled ({result.verdict.value})", {}, result.text.constants)
 
 
 def _written(code: CodeType, name: str) -> Optional[Original]:

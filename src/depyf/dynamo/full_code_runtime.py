@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from types import CellType, CodeType, FunctionType
-from typing import Any, Dict, Iterable, Tuple
+from types import CellType, FunctionType
+from typing import Any, Dict, Iterable, Mapping, Tuple
 
 from depyf.dynamo.guards_live import LiveTable, NotLiveError
 
@@ -50,12 +50,18 @@ def ___call_global(live: LiveTable, name: str, *args: Any) -> Any:
     return scope[real](*args)
 
 
-def ___run_bytecode(live: LiveTable, name: str, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
-    """Run Dynamo's own code object of that name, for which there is no source."""
+def ___run_bytecode(
+    live: LiveTable, name: str, args: Tuple[Any, ...], kwargs: Dict[str, Any], closed: Mapping[str, Any]
+) -> Any:
+    """Run Dynamo's own code object of that name, for which there is no source; ``closed`` are its free variables.
+
+    What it assigns to a free variable is lost.
+    """
     code = live.code(name)
-    if not isinstance(code, CodeType) or code.co_freevars:
-        raise NotLiveError(f"{name} has no source, and its bytecode can't be run from here")
-    return FunctionType(code, live.global_scope())(*args, **kwargs)
+    if code is None:
+        raise NotLiveError(f"{name} has no source; its bytecode can be run only in the process that compiled")
+    cells = tuple(CellType(closed[variable]) for variable in code.co_freevars)
+    return FunctionType(code, live.global_scope(), name, None, cells)(*args, **kwargs)
 
 
 def ___bind_globals(live: LiveTable, namespace: Dict[str, Any], names: Iterable[str]) -> None:
@@ -63,5 +69,8 @@ def ___bind_globals(live: LiveTable, namespace: Dict[str, Any], names: Iterable[
     scope = live.global_scope()
     for name in names:
         real = live.names[name]
-        if real in scope:
+        is_constant, constant = live.constant(name)
+        if is_constant:
+            namespace[name] = constant
+        elif real in scope:
             namespace[name] = scope[real]

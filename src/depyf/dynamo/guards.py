@@ -160,18 +160,22 @@ def _mode_stack(manager: Any, naming: Naming) -> Optional[str]:
 
 
 def live_table_of(
-    entries: Sequence[EntryGuards], naming: Naming, codes: Optional[Mapping[str, CodeType]] = None
+    entries: Sequence[EntryGuards],
+    naming: Naming,
+    codes: Optional[Mapping[str, CodeType]] = None,
+    constants: Optional[Mapping[str, Tuple[CodeType, Tuple[int, ...]]]] = None,
 ) -> LiveTable:
     """What a file with all these guard functions, rendered with ``naming``, needs at run time.
 
-    ``codes`` are code objects that the file runs as they are, by the name of the function that does so.
+    ``codes`` are code objects that the file runs as they are, by the name of the function that does so, ``constants``
+    where in a code object the objects stand that the file has names for.
     """
     paths: Dict[Tuple[str, str], FrozenSet[str]] = {}
     for entry in entries:
         for line in entry.lines:
             if line.live and line.source != EPILOGUE:
                 paths[entry.name, naming.stable(line.source or "global state")] = line.path
-    return LiveTable(naming.ids, naming.names, {entry.name: entry.live for entry in entries}, paths, codes)
+    return LiveTable(naming.ids, naming.names, {entry.name: entry.live for entry in entries}, paths, codes, constants)
 
 
 def header(entries: Sequence[EntryGuards]) -> str:

@@ -106,7 +106,8 @@ class LiveTable:
 
     ``ids`` and ``names`` (names of globals that contain an id) are by stable name, ``guards`` by the name of the
     guard function, ``paths`` by that and the text that stands for one guard without a Python form, ``codes`` (held
-    weakly) by the name of the function in the file.
+    weakly) by the name of the function in the file, ``constants`` (found in their code objects, and not held) by the
+    name that stands for them.
     """
 
     def __init__(
@@ -116,12 +117,14 @@ class LiveTable:
         guards: Optional[Mapping[str, LiveGuard]] = None,
         paths: Optional[Mapping[Tuple[str, str], FrozenSet[str]]] = None,
         codes: Optional[Mapping[str, CodeType]] = None,
+        constants: Optional[Mapping[str, Tuple[CodeType, Tuple[int, ...]]]] = None,
     ) -> None:
         self.ids = LiveIds(ids or {})
         self.names = LiveNames(names or {})
         self._guards = dict(guards or {})
         self._paths = dict(paths or {})
         self._codes = {name: weakref.ref(code) for name, code in (codes or {}).items()}
+        self._constants = {name: (weakref.ref(code), at) for name, (code, at) in (constants or {}).items()}
 
     def guard(self, function: str, path: Optional[str] = None) -> Callable[[Mapping[str, Any]], bool]:
         """The live guard of that guard function; only its part called ``path`` when that is given."""
@@ -140,6 +143,16 @@ class LiveTable:
         """The code object of that name, ``None`` when it is not known or gone."""
         reference = self._codes.get(name)
         return None if reference is None else reference()
+
+    def constant(self, name: str) -> Tuple[bool, Any]:
+        """(True, object) for a name that stands for a constant of a code object, while that exists."""
+        reference, position = self._constants.get(name, (None, ()))
+        value: Any = None if reference is None else reference()
+        if value is None:
+            return False, None
+        for index in position:
+            value = value.co_consts[index] if isinstance(value, CodeType) else value[index]
+        return True, value
 
     def global_scope(self) -> Dict[str, Any]:
         """The user's globals, empty where they are not known."""
