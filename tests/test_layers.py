@@ -19,6 +19,7 @@ LAYERS: List[Tuple[str, ...]] = [
     ("report",),
     ("dynamo",),
     ("decompiler",),
+    ("pipeline",),
     ("verify",),
     ("source",),
     ("structure",),

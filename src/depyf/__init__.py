@@ -9,17 +9,19 @@ import importlib
 from typing import TYPE_CHECKING, Any, List
 
 if TYPE_CHECKING:
-    from depyf.decompiler import DecompilationError, decompile, decompile_code
+    from depyf.decompiler import DecompilationError, Decompiler, decompile, decompile_code
     from depyf.dynamo.bytecode_log import install, uninstall
     from depyf.dynamo.pausing import debug
     from depyf.dynamo.prepare import prepare_debug
-    from depyf.result import Decompilation, Verdict
+    from depyf.result import Decompilation, Hints, Verdict
 
 __version__ = "1.0.0.dev0"
 
 __all__ = [
     "Decompilation",
     "DecompilationError",
+    "Decompiler",
+    "Hints",
     "Verdict",
     "debug",
     "decompile",
@@ -32,6 +34,8 @@ __all__ = [
 _HOMES = {
     "Decompilation": "depyf.result",
     "DecompilationError": "depyf.result",
+    "Decompiler": "depyf.decompiler",
+    "Hints": "depyf.result",
     "Verdict": "depyf.result",
     "debug": "depyf.dynamo.pausing",
     "decompile": "depyf.decompiler",

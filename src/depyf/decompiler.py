@@ -1,63 +1,22 @@
-"""The pipeline: a code object in, verified source out.
-
-``decompile_code`` tries the most readable form first. A form that can't be proved gives way to a plainer one, for
-those code objects alone that need it; the last form is a dispatch loop, which every code object has.
-"""
+"""The public face of the decompiler: ``decompile`` for everybody, ``Decompiler`` for those who knew the first depyf."""
 
 from __future__ import annotations
 
-import ast
-import enum
 import functools
 import inspect
-from dataclasses import dataclass
+import os
 from types import CodeType
-from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
+from typing import Any, List, Optional, Set
 
-from depyf.flow.copies import undo_copies
-from depyf.flow.graph import build
-from depyf.lift.items import Function
-from depyf.lift.lifter import lift
-from depyf.normal.lowering import lower
-from depyf.normal.ops import NormalCode, Op
-from depyf.result import Decompilation, DecompilationError, Hints
-from depyf.source.compiling import compile_like
-from depyf.source.deep_stack import with_deep_stack
-from depyf.source.definitions import Definer
-from depyf.source.line_map import line_map
-from depyf.source.passes import simplify
-from depyf.source.passes.naming import name_temporaries
-from depyf.source.passes.plumbing import drop_plumbing
-from depyf.source.passes.release import release
-from depyf.source.source_text import SourceText
-from depyf.source.text import to_source
-from depyf.structure.structurer import Unstructured, structure
-from depyf.verify import Comparison, Finding, compare
+from depyf.bytecode.opcode_table import table_for
+from depyf.pipeline import decompile_code
+from depyf.result import Decompilation, DecompilationError, Hints, LineMap, Verdict
+from depyf.source.layout import reindented, with_temporaries_called
 
-__all__ = ["DecompilationError", "decompile", "decompile_code"]
-
-
-class Form(enum.Enum):
-    """How the statements are written, most readable first."""
-
-    READABLE = "readable"
-    PLAIN = "plain"
-    """Without the readability passes."""
-
-
-def decompile_code(code: CodeType, *, name: Optional[str] = None, hints: Optional[Hints] = None) -> Decompilation:
-    """Decompile and verify one code object; ``name`` is what the function is called in the source.
-
-    ``hints`` are for code that a tool wrote (``dynamo`` has them for Dynamo's).
-
-    Raises ``DecompilationError`` when no source could be made, or only source that is known to differ.
-    """
-    try:
-        return with_deep_stack(lambda: _Decompiler(code, name or code.co_name, hints).run())
-    except DecompilationError:
-        raise
-    except (ValueError, NotImplementedError, Unstructured) as error:
-        raise DecompilationError(f"{code.co_name}: {error}") from error
+__all__ = [
+    "Decompilation", "DecompilationError", "Decompiler", "Hints", "LineMap", "Verdict", "code_of", "decompile",
+    "decompile_code",
+]  # fmt: skip
 
 
 def decompile(target: Any) -> str:
@@ -76,121 +35,74 @@ def code_of(target: Any) -> CodeType:
         seen.add(id(target))
         if isinstance(target, CodeType):
             return target
-        for step in ("__wrapped__", "__func__", "func", "__code__"):
-            inner = inspect.getattr_static(target, step, None)
-            if inner is not None and (step != "func" or isinstance(target, functools.partial)):
-                target = getattr(target, step)
-                break
-        else:
-            call = getattr(type(target), "__call__", None)
-            if call is None or isinstance(target, type):
-                break
-            target = call
-    raise TypeError(f"{target!r:.100} holds no Python code that could be decompiled")
+        step = _step(target)
+        if step is not None:
+            target = getattr(target, step)
+        elif not isinstance(target, type) and callable(target):
+            target = type(target).__call__
+    raise TypeError(f"a {type(target).__name__} holds no Python code that could be decompiled")
 
 
-class _Decompiler:
-    def __init__(self, code: CodeType, name: str, hints: Optional[Hints]) -> None:
-        self.code, self.name = code, name
-        self.written_by_tool, self.hints = hints is not None, hints or Hints()
-        self.forms: Dict[CodeType, Form] = {}
-
-    def run(self) -> Decompilation:
-        best: Optional[_Attempt] = None
-        for form in Form:
-            self.released: Set[str] = set()
-            while True:
-                attempt = self._attempt(form)
-                comparison = attempt.comparison
-                if comparison.proved:
-                    return self._answer(attempt)
-                if best is None or best.comparison.finding is Finding.DIFFERENT:
-                    best = attempt
-                overdue = {name for part in comparison.walk() for name, _ in part.overdue} - self.released
-                if not overdue:
-                    break
-                self.released |= overdue
-        assert best is not None
-        if best.comparison.finding is Finding.DIFFERENT:
-            raise DecompilationError(f"{self.code.co_name}: the source that was made differs: {best.comparison.reason}")
-        return self._answer(best)
-
-    def _attempt(self, form: Form) -> "_Attempt":
-        tree = ast.fix_missing_locations(ast.Module(self._body(), []))
-        if form is Form.READABLE:
-            tree = simplify(tree)
-        self._finish(tree)
-        source = to_source(ast.fix_missing_locations(tree))
-        candidate = compile_like(source, self.code, f"<decompiled {self.name}>")
-        return _Attempt(source, candidate, self._compare(candidate))
-
-    def _finish(self, tree: ast.Module) -> None:
-        """Name what is left of temporaries, delete them where they would live too long."""
-        if self.written_by_tool and isinstance(tree.body[0], ast.FunctionDef):
-            function = tree.body[0]
-            function.body = name_temporaries(
-                function.body, _local_names(self.code), self.hints.parameters, self.hints.tuple_results
-            )
-        if self.released:
-            for node in ast.walk(tree):
-                if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                    node.body = release(node.body, self.released)
-    def _compare(self, candidate: CodeType) -> Comparison:
-        return compare(
-            self.code,
-            candidate,
-            droppable=self.hints.droppable,
-            stable_globals=self.hints.stable_globals,
-            tuple_results=self.hints.tuple_results,
-            check_docstring=not self.written_by_tool,
-        )
-
-    # --- the tree ----------------------------------------------------------------------------------------------------
-
-    def _body(self) -> List[ast.stmt]:
-        definer = Definer(self._statements)
-        code, function = self.code, Function(self.code)
-        if code.co_name == "<module>" and not code.co_flags & inspect.CO_OPTIMIZED:
-            return definer.function_body(code)
-        if code.co_name == "<lambda>":
-            return [ast.Expr(definer.lambda_(function))]
-        if not code.co_flags & inspect.CO_OPTIMIZED:
-            function.class_arguments = ([], [])
-        return [definer.definition(function, self.name)]
-
-    def _statements(self, code: CodeType) -> Tuple[NormalCode, List[ast.stmt]]:
-        normal = lower(code)
-        flow = build(normal)
-        undo_copies(flow)
-        hints = self._hints_for(code)
-        lifted = lift(flow, hints)
-        statements = structure(lifted, flow)
-        return normal, drop_plumbing(statements, hints.droppable, lifted.temporaries)
-
-    def _hints_for(self, code: CodeType) -> Hints:
-        return self.hints if code is self.code else Hints()
-
-    # --- the answer --------------------------------------------------------------------------------------------------
-
-    def _answer(self, attempt: "_Attempt") -> Decompilation:
-        source, comparison = attempt.source, attempt.comparison
-        verdict = comparison.finding.verdict
-        assert verdict is not None
-        lines = line_map(attempt.candidate, comparison.pairs)
-        return Decompilation(self.code, self.name, source.text, source.tree, verdict, comparison.reason, lines, source)
+def _step(target: Any) -> Optional[str]:
+    """The attribute of ``target`` that leads on to its code."""
+    if isinstance(target, functools.partial):
+        return "func"
+    for name in ("__wrapped__", "__func__", "__code__"):
+        if inspect.getattr_static(target, name, None) is not None:
+            return name
+    return None
 
 
-def _local_names(code: CodeType) -> Set[str]:
-    """The local variables that the bytecode of ``code`` uses (Dynamo leaves the user's names where it does not)."""
-    return {
-        instr.arg[1] for instr in lower(code).ops if instr.op in (Op.LOAD, Op.STORE, Op.DELETE) and instr.arg[0] == "fast"
-    } | {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount], *code.co_cellvars, *code.co_freevars}
+class Decompiler:
+    """Decompiles one code object or callable. New code should call ``decompile_code``, which also tells the verdict."""
+
+    def __init__(self, code: Any) -> None:
+        self.code = code_of(code)
+
+    def decompile(
+        self, indentation: int = 4, temp_prefix: str = "__temp_", overwite_fn_name: Optional[str] = None
+    ) -> str:
+        """The source, indented by ``indentation`` spaces, with temporaries called ``temp_prefix`` and a number, as a
+        function called ``overwite_fn_name``. Raises ``DecompilationError``."""
+        source = decompile_code(self.code, name=overwite_fn_name).source
+        return reindented(with_temporaries_called(source, temp_prefix), indentation)
+
+    @staticmethod
+    def supported_opnames() -> List[str]:
+        """The names of all opcodes of the running Python: there is none that can't be decompiled."""
+        return sorted(table_for().opcodes)
+
+    @staticmethod
+    def decompile_and_compile_like(
+        code_to_decompile: CodeType,
+        reference_code: CodeType,
+        indentation: int = 4,
+        temp_prefix: str = "__temp_",
+        filepath_template: Optional[str] = None,
+    ) -> CodeType:
+        """``code_to_decompile`` decompiled and compiled again, to stand in for ``reference_code``.
+
+        With ``filepath_template`` (a path with one ``%s``) the source is written to the first such path, counting from
+        0, that does not exist, and the code object's lines are those of that file. ``indentation`` and ``temp_prefix``
+        are accepted as ever; the file is written as it runs, with 4 spaces. Raises ``DecompilationError``.
+        """
+        decompilation = decompile_code(code_to_decompile, name=reference_code.co_name)
+        path = None
+        if filepath_template is not None:
+            path = _write_new(filepath_template, decompilation.source)
+        return decompilation.compile_like(reference_code, path)
 
 
-@dataclass(frozen=True)
-class _Attempt:
-    """One form of the source, recompiled and compared."""
-
-    source: SourceText
-    candidate: CodeType
-    comparison: Comparison
+def _write_new(template: str, source: str) -> str:
+    """Write ``source`` to the first free path of ``template``; the path."""
+    number = 0
+    while True:
+        path = template % number
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        except FileExistsError:
+            number += 1
+            continue
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(source)
+        return path
