@@ -4,12 +4,33 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, List
+from typing import Any, List, NamedTuple
 
 import pytest
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("torch")
+
+SHAPE = "torch.Size([3])"
+
+
+class Stop(NamedTuple):
+    """A breakpoint at the first line that matches ``pattern``, and what ``expression`` has to show there."""
+
+    file: str
+    pattern: str
+    expression: str
+    shown: str
+
+
+TRANSFORMED = Stop(
+    "__transformed_code_0_for_toy.py", "^[^#]*__compiled_fn_1", "(a.shape, b.shape)", f"({SHAPE}, {SHAPE})"
+)
+CAPTURED = Stop("__compiled_fn_1.Captured_Graph.0.py", "return", "x.shape", SHAPE)
+FORWARD = Stop("__compiled_fn_1.Forward_graph.0.py", "return", "primals_1.shape", SHAPE)
+BACKWARD = Stop("__compiled_fn_1.Backward_graph.0.py", "^ +div.* = ", "tangents_1.shape", SHAPE)
+KERNEL = Stop("__compiled_fn_1.kernel_0.py", "^ +buf0 = ", "primals_1.shape", SHAPE)
+BACKWARD_KERNEL = Stop("__compiled_fn_1.kernel_1.py", "^ +buf0 = ", "tangents_1.shape", SHAPE)
 
 
 def line_of(path: Path, pattern: str) -> int:
@@ -17,52 +38,29 @@ def line_of(path: Path, pattern: str) -> int:
     return next(n for n, line in enumerate(path.read_text().splitlines(), 1) if re.search(pattern, line))
 
 
-def stepped(run_program: Any, backend: str, directory: Path, commands: List[str]) -> str:
-    printed: str = run_program("stepped.py", backend, directory, stdin="\n".join(commands) + "\n")
-    return printed
-
-
-def dump(run_program: Any, backend: str, directory: Path) -> None:
-    """The dump of a first, undisturbed run; the names and lines in it are those of the next."""
-    assert "GRADIENT" in stepped(run_program, backend, directory, ["c"])
-
-
-def stops_at(printed: str, path: Path, line: int) -> bool:
-    return f"> {path}({line})" in printed
-
-
 @pytest.mark.parametrize(
-    ("backend", "file", "pattern", "variable", "value"),
+    ("backend", "stops"),
     [
-        ("eager", "__compiled_fn_1.Captured_Graph.0.py", r"return", "x.shape", "torch.Size([3])"),
-        ("aot_eager", "__compiled_fn_1.Forward_graph.0.py", r"return", "primals_1.shape", "torch.Size([3])"),
-        ("aot_eager", "__compiled_fn_1.Backward_graph.0.py", r"return", "tangents_1", "None"),
+        ("eager", [TRANSFORMED, CAPTURED]),
+        ("aot_eager", [TRANSFORMED, FORWARD, BACKWARD]),
         pytest.param(
-            *("inductor", "__compiled_fn_1.kernel_0.py", r"^ +buf0 = ", "primals_1.shape", "torch.Size([3])"),
-            marks=[pytest.mark.inductor, pytest.mark.slow],
+            *("inductor", [TRANSFORMED, KERNEL, BACKWARD_KERNEL]), marks=[pytest.mark.inductor, pytest.mark.slow]
         ),
     ],
+    ids=["eager", "aot_eager", "inductor"],
 )
-def test_debugger_stops_in_graph_and_kernel_files(
-    run_program: Any, tmp_path: Path, backend: str, file: str, pattern: str, variable: str, value: str
+def test_debugger_stops_in_every_file_that_runs(
+    run_program: Any, tmp_path: Path, backend: str, stops: List[Stop]
 ) -> None:
-    dump(run_program, backend, tmp_path)
-    path = tmp_path / file
-    line = line_of(path, pattern)
-    printed = stepped(run_program, backend, tmp_path, [f"b {path}:{line}", "c", f"p 'seen', {variable}", "c"])
-    assert stops_at(printed, path, line)
-    assert f"('seen', {value})" in printed
-    assert "GRADIENT" in printed
-
-
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_debugger_stops_in_transformed_code_with_the_users_variables(
-    run_program: Any, tmp_path: Path, backend: str
-) -> None:
-    dump(run_program, backend, tmp_path)
-    path = tmp_path / "__transformed_code_0_for_toy.py"
-    line = line_of(path, "^[^#]*__compiled_fn_1")
-    printed = stepped(run_program, backend, tmp_path, [f"b {path}:{line}", "c", "p 'seen', a.shape, b.shape", "n", "c"])
-    assert stops_at(printed, path, line)
-    assert "('seen', torch.Size([3]), torch.Size([3]))" in printed
-    assert "GRADIENT" in printed
+    # An undisturbed run first: the files and lines of its dump are those of the next run.
+    undisturbed = run_program("stepped.py", backend, tmp_path, stdin="c\n")
+    places = [(tmp_path / stop.file, line_of(tmp_path / stop.file, stop.pattern)) for stop in stops]
+    commands = [f"tbreak {path}:{line}" for path, line in places]
+    for stop in stops:
+        commands += ["c", f"p 'seen', {stop.expression}"]
+    printed = run_program("stepped.py", backend, tmp_path, stdin="\n".join([*commands, "c", ""]))
+    for (path, line), stop in zip(places, stops):
+        assert f"> {path}({line})" in printed
+        assert f"('seen', {stop.shown})" in printed
+    assert undisturbed.splitlines()[-1].endswith("GRADIENT [0.5, 0.5, 0.5]")
+    assert printed.splitlines()[-1].endswith("GRADIENT [0.5, 0.5, 0.5]")
