@@ -11,8 +11,9 @@ torch = pytest.importorskip("torch")
 
 from depyf.dynamo import guard_runtime  # noqa: E402
 from depyf.dynamo.guards import EntryGuards, header, live_table_of, namespace  # noqa: E402
+from depyf.dynamo.guards_literals import literal_value  # noqa: E402
 from depyf.dynamo.guards_live import LiveId, LiveTable, NotLiveError, live_table, register  # noqa: E402
-from depyf.dynamo.guards_text import Naming, convert, convert_structure, literal_value, split_comment  # noqa: E402
+from depyf.dynamo.guards_text import Naming, convert, convert_structure, split_comment  # noqa: E402
 from depyf.dynamo.guards_tree import ACCESS, DICT_MANAGER, Check  # noqa: E402
 from depyf.dynamo.names import StableNames  # noqa: E402
 
@@ -174,7 +175,18 @@ def test_a_dict_of_unknown_length_has_no_expression() -> None:
     assert convert_structure(known, naming) == "___check_dict(L['d'], ___ids['dict'], 2)"
 
 
-@pytest.mark.parametrize("text", ["(1, [2, {'a': (3+4j)}])", "-1", "torch.float32", "range(0, 3)", "{1: None}"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(1, [2, {'a': (3+4j)}])",
+        "-1",
+        "torch.float32",
+        "range(0, 3)",
+        "{1: None}",
+        "torch.Size([2])",
+        "np.float64(2.0)",
+    ],
+)
 def test_literals_have_values(text: str) -> None:
     found, value = literal_value(text)
     assert found
@@ -182,7 +194,18 @@ def test_literals_have_values(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["exit()", "x", "torch.zeros(3).__class__()()", "[x for x in ()]", "<A at 0x0>", "1 2"]
+    "text",
+    [
+        "exit()",
+        "torch.zeros(9)",
+        "np.load('x')",
+        "2 ** 9",
+        "x",
+        "torch.zeros(3).__class__()()",
+        "[x for x in ()]",
+        "<A at 0x0>",
+        "1 2",
+    ],
 )
 def test_what_is_no_literal_is_not_evaluated(text: str) -> None:
     assert literal_value(text) == (False, None)

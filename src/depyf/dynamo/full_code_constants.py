@@ -14,7 +14,8 @@ from typing import Dict, Iterator, Mapping, Optional, Sequence, Tuple
 from depyf.dynamo.full_code_globals import description
 from depyf.dynamo.full_code_original import Original
 from depyf.dynamo.full_code_story import Entry
-from depyf.dynamo.guards_text import Naming, literal_value, tidy
+from depyf.dynamo.guards_literals import literal_value
+from depyf.dynamo.guards_text import Naming, tidy
 
 _PLACEHOLDER = re.compile(r"\b__const_(\w+)_\d+\b")
 

@@ -10,13 +10,13 @@ import ast
 import builtins
 import enum
 import functools
-import importlib
 import json
 import re
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, FrozenSet, Mapping, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, FrozenSet, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.dynamo import guard_runtime
+from depyf.dynamo.guards_literals import literal_value
 from depyf.dynamo.guards_tree import ACCESS, DICT_MANAGER, TEXT, Check
 
 _ID_CHECK = re.compile(r"_{2,3}check_(obj_id|type_id|fake_script_type)\((.*), (\d+)\)(?:, type=(.*))?\Z", re.S)
@@ -40,8 +40,6 @@ _LONG_NUMBER_IN_NAME = re.compile(r"_\d{9,}")
 
 Edit = Tuple[Tuple[int, int], Tuple[int, int], str]
 """From and to, as line (from 1) and column (in UTF-8 bytes), and the text to stand there."""
-
-_LITERAL_NAMES = frozenset({"frozenset", "set", "range", "slice", "device", "torch", "np", "inf", "float", "complex"})
 
 
 @dataclass(frozen=True)
@@ -160,53 +158,6 @@ def edited(text: str, edits: Sequence[Edit]) -> str:
 def _known_names() -> FrozenSet[str]:
     own = {"L", "G", "___ids", "___names", "torch", "np", "math", *vars(guard_runtime), *dir(builtins)}
     return frozenset(own | set(guard_runtime.torch_guard_names()))
-
-
-def is_literal(node: ast.AST) -> bool:
-    """Whether an expression is built of constants and of the few calls that show values of common types."""
-    if isinstance(node, ast.Expression):
-        return is_literal(node.body)
-    if isinstance(node, ast.Constant):
-        return True
-    if isinstance(node, ast.Name):
-        return node.id in _LITERAL_NAMES
-    if isinstance(node, ast.Attribute):
-        return isinstance(node.value, (ast.Name, ast.Attribute)) and is_literal(node.value)
-    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
-        return all(map(is_literal, node.elts))
-    if isinstance(node, ast.Dict):
-        return all(key is not None and is_literal(key) for key in node.keys) and all(map(is_literal, node.values))
-    if isinstance(node, ast.UnaryOp):
-        return is_literal(node.operand)
-    if isinstance(node, ast.BinOp):
-        # A complex number, ``(1+2j)``.
-        return is_literal(node.left) and is_literal(node.right)
-    if isinstance(node, ast.Call):
-        keywords = all(is_literal(keyword.value) for keyword in node.keywords)
-        return is_literal(node.func) and all(map(is_literal, node.args)) and keywords
-    return False
-
-
-def _literal_namespace() -> Dict[str, Any]:
-    names = guard_runtime.torch_guard_names()
-    try:
-        names["np"] = importlib.import_module("numpy")
-    except ImportError:
-        # Without numpy there are no numpy values to show.
-        return names
-    return names
-
-
-def literal_value(text: str) -> Tuple[bool, Any]:
-    """(True, value) of a text that is a literal in the sense of ``is_literal``; (False, None) otherwise."""
-    try:
-        tree = ast.parse(text, mode="eval")
-        if is_literal(tree):
-            return True, eval(compile(tree, "<guard>", "eval"), _literal_namespace())
-    except Exception:
-        # Not Python, or a value that the type refuses: there is no literal.
-        return False, None
-    return False, None
 
 
 def _as_it_stands(check: Check, code: str, naming: Naming) -> Optional[str]:
