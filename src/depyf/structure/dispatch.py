@@ -10,9 +10,8 @@ of each, level by level. Every jump is written once, so that the result is as lo
 from __future__ import annotations
 
 import ast
-import inspect
 from dataclasses import dataclass, field
-from typing import AbstractSet, Dict, FrozenSet, Iterable, List, Optional, Set, Tuple
+from typing import AbstractSet, Any, Dict, FrozenSet, List, Optional, Set, Tuple
 
 from depyf.flow.graph import FlowGraph
 from depyf.lift.nodes import (
@@ -22,6 +21,7 @@ from depyf.lift.nodes import (
     Goto,
     LiftedGraph,
     Loop,
+    MatchTest,
     Node,
     PopException,
     Raise,
@@ -29,16 +29,21 @@ from depyf.lift.nodes import (
     Return,
     WithEnter,
 )
+from depyf.structure.dispatch_bodies import with_bodies
 from depyf.structure.dispatch_contexts import Context, Contexts, Path
-from depyf.structure.dispatch_edges import Edge, Edges, Element, is_with_enter
+from depyf.structure.dispatch_edges import Clause, Edge, Edges, Element, is_with_enter
+from depyf.structure.dispatch_match import cases_of, match_statement
 from depyf.structure.dispatch_order import Order
-from depyf.structure.dispatch_states import Arrival, End, Live, States, Target, as_one_jump, merged
+from depyf.structure.dispatch_states import Arrival, Assignment, End, Live, States, Target, as_one_jump, merged
 from depyf.structure.dispatch_tidy import Tidy
 from depyf.structure.structurer import AccumulateStatement
 from depyf.structure.unstructured import Unstructured
 
 DEEPEST = 20
 """How deeply branches are nested before the rest becomes a state of its own (Python allows 100 levels)."""
+
+_AST: Any = ast
+"""For classes that only newer Pythons have."""
 
 Written = Tuple[List[ast.stmt], Live]
 """Statements, and where control goes on behind them. If that is more than one place, the variable says which."""
@@ -50,11 +55,7 @@ def dispatch(lifted: LiftedGraph, flow: FlowGraph) -> List[ast.stmt]:
     Raises ``Unstructured`` where protected regions overlap or are left in a way that Python has no syntax for, and
     where a class or module body (whose variables others can see) would need a state variable.
     """
-    writer = _Writer(lifted, flow)
-    statements = writer.run()
-    if writer.tidy.keeps_state and not flow.code.code.co_flags & inspect.CO_OPTIMIZED:
-        raise Unstructured("a state variable would become an attribute of the class or module")
-    return statements
+    return _Writer(lifted, flow).run()
 
 
 @dataclass
@@ -77,11 +78,11 @@ class _Scope:
 
 class _Writer:
     def __init__(self, lifted: LiftedGraph, flow: FlowGraph) -> None:
-        self.nodes, self.entry = lifted.nodes, lifted.entry
+        lifted = with_bodies(lifted, flow)
+        self.code, self.nodes = flow.code.code, lifted.nodes
         self.contexts = Contexts(lifted, flow)
         self.edges = Edges(self.contexts, lifted.entry)
         self.states = States(self.contexts)
-        self.tidy = Tidy(self.states)
         self.written: Set[int] = set()
         self.by_source: Dict[Path, Dict[Element, List[Edge]]] = {}
         for level, edges in self.edges.levels.items():
@@ -89,9 +90,9 @@ class _Writer:
                 self.by_source.setdefault(level, {}).setdefault(edge.source, []).append(edge)
 
     def run(self) -> List[ast.stmt]:
-        statements, live = self.sequence((), {self.entry: Arrival()}, 0)
+        statements, live = self.sequence((), {self.edges.entry: Arrival()}, 0)
         assert not live
-        return self.tidy.block(statements)
+        return Tidy(self.states).whole(statements, self.code)
 
     # --- one level ---------------------------------------------------------------------------------------------------
 
@@ -206,7 +207,7 @@ class _Writer:
         for element in members:
             again.update(edge.node for edge in scope.order.out(element) if edge.target in entries)
         before: List[ast.stmt] = []
-        live = {target: here.get(target, Arrival()) for target in sorted(again)}
+        live: Live = {target: here.get(target, Arrival()) for target in sorted(again)}
         if len(again) > 1:
             for target, arrival in here.items():
                 if not arrival.assignments:
@@ -233,7 +234,8 @@ class _Writer:
             assignment = self.states.assignment(scope.level, end_way.target)
             orelse = [assignment]
             falls = as_one_jump(merged(falls, {end_way.target: Arrival(1, [assignment])}))
-        assert term.iterable is not None and term.target is not None
+        assert term.iterable is not None
+        assert term.target is not None
         kind = ast.AsyncFor if term.async_ else ast.For
         if frame.breaks:
             return [kind(target=term.target, iter=term.iterable, body=body, orelse=orelse)], falls
@@ -255,17 +257,42 @@ class _Writer:
             return [ast.Try(body, [], [], final)], as_one_jump(falls)
         clauses: List[ast.ExceptHandler] = []
         for clause in self.edges.clauses(context):
-            part, more = self.sequence(handler, {clause.start: Arrival()}, depth + 1)
+            if clause.following is not None:
+                part = self._group_clause(clause, clause.following, handler, depth)
+            else:
+                part, more = self.sequence(handler, {clause.start: Arrival()}, depth + 1)
+                falls = merged(falls, more)
             clauses.append(ast.ExceptHandler(clause.type, clause.name, part))
-            falls = merged(falls, more)
-        return [ast.Try(body, clauses, [], [])], as_one_jump(falls)
+        if self.edges.clauses(context)[-1].following is None:
+            return [ast.Try(body, clauses, [], [])], as_one_jump(falls)
+        return self._after_groups(body, clauses, falls, context, depth)
+
+    def _group_clause(self, clause: Clause, following: int, handler: Path, depth: int) -> List[ast.stmt]:
+        """The body of an ``except*`` clause, which control leaves at its end only."""
+        cut = frozenset({following})
+        part, falls = self.sequence(handler, {clause.start: Arrival()}, depth + 1, cut=cut)
+        if set(falls) - cut:
+            raise Unstructured(f"the except* clause at node {clause.start} is left by a jump")
+        _drop(falls)
+        return part
+
+    def _after_groups(
+        self, body: List[ast.stmt], clauses: List[ast.ExceptHandler], falls: Live, context: Context, depth: int
+    ) -> Written:
+        end = self.edges.clauses(context)[-1].following
+        assert end is not None
+        part, more = self.sequence(self.contexts.path_of(Context("handler", context.anchor)), {end: Arrival()}, depth)
+        falls = merged(falls, more)
+        if len(falls) > 1 or any(not isinstance(statement, Assignment) for statement in part):
+            raise Unstructured(f"node {end} does more than end a try statement with except*")
+        return [_AST.TryStar(body=body, handlers=clauses, orelse=[], finalbody=[]), *part], as_one_jump(falls)
 
     def _with(self, enter: WithEnter, target: int, scope: _Scope, depth: int) -> Written:
         context = self.contexts.with_context(enter.origin)
         if context is None:
             raise Unstructured(f"the with statement at offset {enter.origin} guards nothing")
         level = self.contexts.path_of(context)
-        body, falls = self.sequence(level, {target: Arrival()}, depth + 1)
+        body, falls = self.sequence(level, {self.edges.way(level, target).target: Arrival()}, depth + 1)
         swallowed = self.edges.suppressed(context).target
         assignment = self.states.assignment(scope.level, swallowed)
         kind = ast.AsyncWith if enter.async_ else ast.With
@@ -290,7 +317,8 @@ class _Writer:
                 result.append(statement)
             elif isinstance(statement, Accumulate):
                 add = AccumulateStatement()
-                add.kind, add.key, add.element = statement.kind, statement.key, statement.element
+                add.kind = statement.kind
+                add.key, add.element = statement.key, statement.element  # type: ignore[attr-defined]
                 result.append(add)
             elif isinstance(statement, BindException):
                 if statement.target is not None and not self._begins_clause(node.id, statement, index):
@@ -320,6 +348,8 @@ class _Writer:
             return [ast.If(term.test, body, orelse)], merged(falls, more)
         if isinstance(term, Loop):
             return self._for(node.id, term, scope, depth)
+        if isinstance(term, MatchTest):
+            return self._match(node, term, scope, depth)
         if isinstance(term, Return):
             self._check_return(node)
             return [ast.Return(term.value)], {}
@@ -328,6 +358,17 @@ class _Writer:
         if isinstance(term, Reraise):
             return self._reraise(node, term)
         raise Unstructured(f"node {node.id} ends in a {type(term).__name__} that stands outside of its pattern")
+
+    def _match(self, node: Node, term: MatchTest, scope: _Scope, depth: int) -> Written:
+        cases = cases_of(self.nodes, node)
+        assert term.subject is not None
+        bodies: List[List[ast.stmt]] = []
+        falls: Live = {}
+        for case in cases:
+            body, more = self._arm(case.body, scope, depth)
+            bodies.append(body)
+            falls = merged(falls, more)
+        return [match_statement(term.subject, cases, bodies)], falls
 
     def _arm(self, target: int, scope: _Scope, depth: int) -> Written:
         way = self.edges.way(scope.level, target)

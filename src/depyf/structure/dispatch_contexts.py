@@ -51,7 +51,8 @@ class Contexts:
             if self._outside(context) == frozenset(path):
                 path.append(context)
             elif id not in self.origins and not self._is_harmless(self.nodes[id]):
-                raise Unstructured(f"node {id} (offset {self.nodes[id].offset}) lies in {context}, but not in all around it")
+                where = f"node {id} (offset {self.nodes[id].offset})"
+                raise Unstructured(f"{where} lies in {context}, but not in all around it")
         return tuple(path)
 
     def _of(self, id: int) -> FrozenSet[Context]:
@@ -94,7 +95,7 @@ class Contexts:
         origins: Dict[int, int] = {}
         for id, node in self.nodes.items():
             current = node
-            while not (node.id in origins) and isinstance(current.terminator, Goto) and current.statements:
+            while node.id not in origins and isinstance(current.terminator, Goto) and current.statements:
                 target = current.terminator.target
                 rest = self.nodes[target]
                 cut = isinstance(current.statements[-1], (WithExit, PopException)) and target not in self.flow.blocks

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple, Union
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from depyf.lift.items import Value
 from depyf.lift.nodes import (
@@ -16,6 +16,7 @@ from depyf.lift.nodes import (
     ExceptionTest,
     Goto,
     Loop,
+    MatchTest,
     Node,
     PopException,
     Reraise,
@@ -25,6 +26,7 @@ from depyf.lift.nodes import (
     WithExit,
 )
 from depyf.structure.dispatch_contexts import Context, Contexts, Path, common
+from depyf.structure.dispatch_match import cases_of
 from depyf.structure.unstructured import Unstructured
 
 Element = Union[int, Context]
@@ -46,11 +48,13 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True)
 class Clause:
-    """``except type as name`` (a bare ``except`` without ``type``), its code from node ``start``."""
+    """``except type as name`` (a bare ``except`` without ``type``), its code from node ``start``. Clauses of
+    ``except*`` end where the ``following`` one is tested."""
 
     type: Optional[ast.expr]
     name: Optional[str]
     start: int
+    following: Optional[int] = None
 
 
 class Edges:
@@ -109,9 +113,12 @@ class Edges:
         )
         return term.value if pending or not past_finally or isinstance(term.value, ast.Constant) else None
 
-    def ways(self, id: int) -> List[Way]:
-        """The jumps at the end of node ``id``."""
-        return [self.way(self.path_behind(id, target), target) for target in self.nodes[id].successors()]
+    def exits(self, id: int) -> Sequence[int]:
+        """The targets of the jumps at the end of node ``id`` (of a whole ``match`` statement, if it ends in one)."""
+        node = self.nodes[id]
+        if isinstance(node.terminator, MatchTest):
+            return [case.body for case in cases_of(self.nodes, node)]
+        return node.successors()
 
     def path_behind(self, id: int, target: int) -> Path:
         """Where control is as it leaves node ``id`` for ``target``: in the loop, if ``id`` is a loop's node."""
@@ -136,17 +143,24 @@ class Edges:
             term = node.terminator
             if tested and isinstance(term, Reraise) and term.handler == entry and not node.statements:
                 return
-            if not isinstance(term, ExceptionTest) or node.statements or term.handler != entry or term.group:
+            if not isinstance(term, ExceptionTest) or node.statements or term.handler != entry:
                 yield Clause(None, None, current)
                 return
-            first = self.nodes[term.match].statements[:1]
-            if not first or not isinstance(first[0], BindException) or first[0].handler != entry:
-                raise Unstructured(f"node {term.match} does not begin an except clause")
-            name = first[0].target
-            if name is not None and not isinstance(name, ast.Name):
-                raise Unstructured(f"node {term.match} stores the exception in something that is no name")
-            yield Clause(term.type, None if name is None else name.id, term.match)
+            following = term.other if term.group else None
+            yield Clause(term.type, self._bound_name(entry, term), term.match, following)
             current, tested = term.other, True
+            if term.group and not isinstance(self.nodes[current].terminator, ExceptionTest):
+                return
+
+    def _bound_name(self, entry: int, term: ExceptionTest) -> Optional[str]:
+        first = next(iter(self.nodes[term.match].statements), None)
+        if not isinstance(first, BindException) or first.handler != entry:
+            if term.group:
+                return None
+            raise Unstructured(f"node {term.match} does not begin an except clause")
+        if first.target is not None and not isinstance(first.target, ast.Name):
+            raise Unstructured(f"node {term.match} stores the exception in something that is no name")
+        return None if first.target is None else first.target.id
 
     def suppressed(self, context: Context) -> Way:
         """Where control goes when the manager of a ``with`` swallows an exception."""
@@ -186,10 +200,10 @@ class Edges:
             if id in seen:
                 continue
             seen.add(id)
-            todo.extend(way.target for way in self.ways(id) if way.returned is None)
-            for target in self.nodes[id].successors():
+            for target in self.exits(id):
                 way = self.way(self.path_behind(id, target), target)
                 if way.returned is None:
+                    todo.append(way.target)
                     self._add(id, self.paths[id], way.target)
             for context in self.paths[id]:
                 if context.kind == "try" and context not in opened:
@@ -204,7 +218,9 @@ class Edges:
             return [way.target]
         if self.contexts.is_finally(context):
             return [context.anchor]
-        return [clause.start for clause in self.clauses(context)]
+        clauses = self.clauses(context)
+        ends = [clause.following for clause in clauses[-1:] if clause.following is not None]
+        return [clause.start for clause in clauses] + ends
 
     def _add(self, source: Element, path: Path, target: int) -> None:
         level = common(path, self.paths[target])

@@ -89,7 +89,7 @@ class States:
             home = self.contexts.paths[target]
         here, there = self._scopes(level), self._scopes(home)
         assert here[: len(there)] == there
-        result = Assignment()
+        result = Assignment(targets=[], value=ast.Constant(None))
         result.names = tuple(self._name(scope) for scope in here[len(there) - 1 :])
         result.number = self._number(target)
         return result

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
-from typing import List, Optional
+import inspect
+from types import CodeType
+from typing import Any, Callable, List, Optional
 
 from depyf.lift import build
 from depyf.structure.dispatch_states import Assignment, States
+from depyf.structure.except_star import TRY_STATEMENTS
 from depyf.structure.leaving import leaves
+from depyf.structure.unstructured import Unstructured
 
 
 class Tidy:
@@ -16,6 +20,18 @@ class Tidy:
     def __init__(self, states: States) -> None:
         self.states = states
         self.keeps_state = False
+
+    def whole(self, statements: List[ast.stmt], code: CodeType) -> List[ast.stmt]:
+        """The body of ``code``. Raises ``Unstructured`` for what a class or module body can't hold."""
+        result = self.block(statements)
+        if code.co_name != "<lambda>":
+            result = _without_last(result, _returns_none)
+        if not code.co_flags & inspect.CO_OPTIMIZED:
+            if self.keeps_state:
+                raise Unstructured("a state variable would become an attribute of the class or module")
+            if any(isinstance(node, ast.Return) for statement in result[:-1] for node in ast.walk(statement)):
+                raise Unstructured("the body of a class or module ends in its middle")
+        return result
 
     def block(self, statements: List[ast.stmt]) -> List[ast.stmt]:
         result: List[ast.stmt] = []
@@ -26,8 +42,10 @@ class Tidy:
                 result.extend(left)
             elif isinstance(statement, ast.If):
                 result.extend(self._if(statement))
-            elif isinstance(statement, ast.Try):
+            elif isinstance(statement, TRY_STATEMENTS):
                 result.append(self._try(statement))
+            elif type(statement).__name__ == "Match":
+                result.append(self._match(statement))
             elif isinstance(statement, (ast.While, ast.For, ast.AsyncFor)):
                 result.append(self._loop(statement))
             elif isinstance(statement, (ast.With, ast.AsyncWith)):
@@ -48,15 +66,21 @@ class Tidy:
             return [ast.Assert(build.negate(test), failed[0].msg), *orelse]
         if not body and not orelse:
             return [ast.If(test, [ast.Pass()], [])]
-        if not body or leaves(orelse) and (len(orelse) < len(body) or not leaves(body)):
+        if not body or (leaves(orelse) and (len(orelse) < len(body) or not leaves(body))):
             test, body, orelse = build.negate(test), orelse, body
         if orelse and leaves(body):
             return [ast.If(test, body, []), *orelse]
         return [ast.If(test, body, orelse)]
 
+    def _match(self, statement: Any) -> ast.stmt:
+        for case in statement.cases:
+            case.body = self.block(case.body) or [ast.Pass()]
+        written: ast.stmt = statement
+        return written
+
     def _loop(self, statement: ast.stmt) -> ast.stmt:
         assert isinstance(statement, (ast.While, ast.For, ast.AsyncFor))
-        statement.body = _without_last_continue(self.block(statement.body)) or [ast.Pass()]
+        statement.body = _without_last(self.block(statement.body), _continues) or [ast.Pass()]
         statement.orelse = self.block(statement.orelse)
         first = statement.body[0]
         if isinstance(statement, ast.While) and isinstance(first, ast.If) and not first.orelse:
@@ -64,12 +88,14 @@ class Tidy:
                 return ast.While(build.negate(first.test), statement.body[1:] or [ast.Pass()], [])
         return statement
 
-    def _try(self, statement: ast.Try) -> ast.stmt:
-        body = self.block(statement.body) or [ast.Pass()]
+    def _try(self, statement: Any) -> ast.stmt:
+        body: List[ast.stmt] = self.block(statement.body) or [ast.Pass()]
         for handler in statement.handlers:
             handler.body = self.block(handler.body) or [ast.Pass()]
         if statement.handlers:
-            return ast.Try(body, statement.handlers, [], [])
+            statement.body = body
+            written: ast.stmt = statement
+            return written
         final = self.block(statement.finalbody) or [ast.Pass()]
         inner = body[0]
         if len(body) == 1 and isinstance(inner, ast.Try) and not inner.finalbody:
@@ -77,19 +103,28 @@ class Tidy:
         return ast.Try(body, [], [], final)
 
 
-def _without_last_continue(statements: List[ast.stmt]) -> List[ast.stmt]:
-    if statements and isinstance(statements[-1], ast.Continue):
-        return statements[:-1]
-    last = statements[-1] if statements else None
-    if isinstance(last, ast.If):
-        body, orelse = _without_last_continue(last.body), _without_last_continue(last.orelse)
-        if body != last.body or orelse != last.orelse:
-            if not body:
-                last = ast.If(build.negate(last.test), orelse, []) if orelse else ast.If(last.test, [ast.Pass()], [])
-            else:
-                last = ast.If(last.test, body, orelse)
-            return [*statements[:-1], last]
-    return statements
+def _without_last(statements: List[ast.stmt], happens_anyway: Callable[[ast.stmt], bool]) -> List[ast.stmt]:
+    """Without the jumps at the end of ``statements`` (of branches at their end, too) that happen anyway there."""
+    if not statements:
+        return statements
+    last = statements[-1]
+    if happens_anyway(last):
+        return _without_last(statements[:-1], happens_anyway)
+    if not isinstance(last, ast.If):
+        return statements
+    body, orelse = _without_last(last.body, happens_anyway), _without_last(last.orelse, happens_anyway)
+    if not body and orelse:
+        return [*statements[:-1], ast.If(build.negate(last.test), orelse, [])]
+    return [*statements[:-1], ast.If(last.test, body or [ast.Pass()], orelse)]
+
+
+def _continues(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Continue)
+
+
+def _returns_none(statement: ast.stmt) -> bool:
+    value = statement.value if isinstance(statement, ast.Return) else statement
+    return isinstance(value, ast.Constant) and value.value is None
 
 
 def _assertion(test: Optional[ast.expr], statement: ast.stmt) -> Optional[ast.Assert]:

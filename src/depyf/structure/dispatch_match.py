@@ -1,0 +1,81 @@
+"""``match`` statements for the dispatcher: a chain of pattern tests is one branch with many ways out."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any, List, Mapping, Optional, Tuple
+
+from depyf.lift import build
+from depyf.lift.nodes import Condition, MatchTest, Node
+from depyf.structure.leaving import always_matches
+from depyf.structure.unstructured import Unstructured
+
+_AST: Any = ast
+"""For classes that only newer Pythons have."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """``pattern`` and ``guard`` (no pattern: ``case _``) lead to node ``body``."""
+
+    pattern: Any
+    guard: Optional[ast.expr]
+    body: int
+
+
+def cases_of(nodes: Mapping[int, Node], node: Node) -> List[Case]:
+    """The cases of the ``match`` statement that ``node`` ends in, the way taken when none matches included.
+
+    Raises ``Unstructured`` if ``node`` ends in a case that stands outside of its statement.
+    """
+    first = node.terminator
+    if not isinstance(first, MatchTest) or first.subject is None:
+        raise Unstructured(f"node {node.id} (offset {node.offset}): a case stands outside of its match statement")
+    cases: List[Case] = []
+    term = first
+    while True:
+        case, fail = _case(nodes, term)
+        cases.append(case)
+        if fail is None:
+            return cases
+        if case.guard is None and always_matches(case.pattern):
+            raise Unstructured(f"node {node.id}: a case that always matches is not the last one")
+        following = nodes[fail]
+        behind = following.terminator
+        if not isinstance(behind, MatchTest) or behind.subject is not None or following.statements:
+            break
+        if behind.statement != first.statement or following.leaves:
+            break
+        term = behind
+    return [*cases, Case(None, None, fail)]
+
+
+def _case(nodes: Mapping[int, Node], term: MatchTest) -> Tuple[Case, Optional[int]]:
+    """The case that ``term`` tests, and where control goes if it does not apply."""
+    inside = nodes[term.success]
+    test = inside.terminator
+    if (
+        term.guarded
+        and isinstance(test, Condition)
+        and not (test.keep or inside.statements or inside.leaves)
+        and (term.fail is None or term.fail in (test.target, test.fall))
+    ):
+        if test.fall == term.fail:
+            return Case(term.pattern, build.negate(test.test), test.target), test.fall
+        return Case(term.pattern, test.test, test.fall), test.target
+    return Case(term.pattern, None, term.success), term.fail
+
+
+def match_statement(subject: ast.expr, cases: List[Case], bodies: List[List[ast.stmt]]) -> ast.stmt:
+    """``match subject`` with ``cases`` and what they lead to."""
+    written = [
+        _AST.match_case(
+            pattern=case.pattern if case.pattern is not None else _AST.MatchAs(pattern=None, name=None),
+            guard=case.guard,
+            body=body,
+        )
+        for case, body in zip(cases, bodies)
+    ]
+    statement: ast.stmt = _AST.Match(subject=subject, cases=written)
+    return statement
