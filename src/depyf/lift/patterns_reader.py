@@ -50,14 +50,15 @@ class _Alternative:
 
 @dataclass
 class _Run:
-    """How far an alternative was read: up to where block ``target`` begins."""
+    """How far an alternative was read: up to where block ``target`` begins, coming from block ``source``."""
 
     target: int
+    source: int
     stack: List[Any]
 
 
 _BEHIND = (Op.SWAP, Op.STORE, Op.POP)
-"""What is done behind the last test of an or-pattern."""
+"""What is done behind the last test."""
 
 
 class PatternReader:
@@ -75,6 +76,7 @@ class PatternReader:
         self.fail: Optional[Position] = None
         self.stored = False
         self.last_line = 0
+        self.shared_join = False
         self.alternatives: List[_Alternative] = []
 
     def read(self) -> Reading:
@@ -107,7 +109,8 @@ class PatternReader:
 
     def _enter(self, id: int, done: bool) -> None:
         block = self.graph.blocks[id]
-        if not done and (self.sources[id] > 1 or block.region != self.region or block.leaves):
+        shared = self.sources[id] > 1 and not all(instr.op in _BEHIND for instr in block.ops)
+        if not done and (shared or block.region != self.region or block.leaves):
             raise NotAPattern("other code comes in the way")
         self.block, self.index = block, 0
 
@@ -230,7 +233,8 @@ class PatternReader:
             alternative.following = None
             parts.append(Part())
             self.stack = [*below, parts[-1]]
-            runs.append(_Run(self._run_to_join(), self.stack))
+            target = self._run_to_join()
+            runs.append(_Run(target, self.block.id, self.stack))
             if alternative.following is None:
                 break
             self._begin_at(alternative.following)
@@ -244,10 +248,15 @@ class PatternReader:
         self.stack = [*below, *[Shared(items) for items in zip(*captured)]]
         if self.block.region != self.region or self.block.leaves:
             raise NotAPattern("the alternatives come together in another region")
+        others = self.sources[self.block.id] > len({run.source for run in runs})
+        self.shared_join = others and self.index == 0 and bool(self.alternatives)
 
     def _run_to_join(self) -> int:
         while True:
             target = self._step()
+            if self.shared_join:
+                self.shared_join = False
+                return self.block.id
             if target is not None:
                 if self.sources[target] > 1:
                     return target
@@ -265,6 +274,7 @@ class PatternReader:
                 if run.target == first:
                     self.block, self.index, self.stack = self.graph.blocks[first], 0, run.stack
                     run.target = self._run_to_join()
+                    run.source = self.block.id
         if len({run.target for run in runs}) != 1:
             raise NotAPattern("the alternatives do not come together")
         id, index = runs[0].target, 0

@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, List, Optional, Tuple
 
-from depyf.lift.nodes import BindException, ExceptionTest, Node, PopException
+from depyf.lift.nodes import BindException, ExceptionTest, Goto, Node, PopException
 from depyf.structure.unstructured import Unstructured
 
 if TYPE_CHECKING:
@@ -30,6 +30,26 @@ def try_statement(
     kind = _TRY_STAR if handles_groups(handler) else ast.Try
     statement: ast.stmt = kind(body=body or [ast.Pass()], handlers=clauses, orelse=orelse, finalbody=[])
     return statement
+
+
+def after_groups(
+    structurer: "_Structurer", region: "Region", place: "Place", body_exits: List[int]
+) -> Tuple[Optional[int], Optional[int]]:
+    """``(where control goes behind the statement, first node of the else clause)``: no clause can leave the statement
+    in another way than by its end or by raising, so the end of the handler leads behind it."""
+    current, seen = region.entry, set()
+    while current not in seen:
+        seen.add(current)
+        term = structurer.nodes[current].terminator
+        if not isinstance(term, ExceptionTest):
+            break
+        current = term.other
+    term = structurer.nodes[current].terminator
+    if not isinstance(term, Goto):
+        raise Unstructured(f"node {current} does not end an except* statement")
+    follow = structurer._destination(term.target, region, place)
+    normal = structurer._choose_follow(body_exits, place) if structurer._open(body_exits, place) else None
+    return follow, normal if normal not in (follow, place.follow) else None
 
 
 def group_clauses(structurer: "_Structurer", region: "Region", place: "Place") -> List[ast.ExceptHandler]:

@@ -134,6 +134,8 @@ def _merge(structurer: "_Structurer", cases: List[_Case], last: Optional[int], p
     tests: Set[int] = {id for case in cases for id in case.nodes}
     shape = structurer.shape
     found: List[int] = []
+    if cases[-1].body is None and last is not None and not place.known(last):
+        return last
     if last is not None and shape.is_copyable(last) and not place.known(last):
         first = cases[0].nodes[0]
         if any(source not in tests and shape.dominates(first, source) for source in shape.predecessors[last]):
