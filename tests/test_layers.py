@@ -30,9 +30,9 @@ LAYERS: List[Tuple[str, ...]] = [
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
-# The result type may be imported from everywhere; it reaches up once, when somebody asks it to compile itself.
+# The result type may be imported from everywhere; it reaches up when somebody asks it to compile itself.
 SHARED = "result"
-UPWARDS_ALLOWED = {("result", "depyf.source.compiling")}
+UPWARDS_ALLOWED = {("result", "depyf.source.compiling"), ("result", "depyf.source.source_text")}
 
 VERSION_CHECKS_IN = ("bytecode", "normal")
 TORCH_IN = ("dynamo",)

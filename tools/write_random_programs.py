@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
-from random_programs import program  # noqa: E402  the path must be there first
+from random_programs import program
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ import sys
 import time
 from typing import List, Optional, Sequence
 
+from depyf.bytecode.opcode_table import table_for
 from depyf.decompiler import decompile_code
 from depyf.result import DecompilationError
 from depyf.sweep.judge import Result
@@ -32,7 +33,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         status: int = options.run(options)
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotImplementedError) as error:
         print(f"depyf: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -80,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _sweep(options: argparse.Namespace) -> int:
+    table_for()  # a Python that is not supported is said once, and not for every code object
     earlier = None if options.compare is None else read_json(options.compare)
     only = None if options.retry is None else places_of_shortfalls(read_json(options.retry))
     names: List[str] = [*options.names, *([stdlib_folder()] if options.stdlib else []), *(only or ())]
