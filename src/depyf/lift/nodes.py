@@ -117,6 +117,11 @@ class Reraise:
 
 
 @dataclass
+class Overridden:
+    """The end of a way out of a ``try`` whose ``finally`` body never ends normally: that decides where control goes."""
+
+
+@dataclass
 class WithDecision:
     """The end of a ``with`` handler: to ``suppressed`` if the manager swallowed the exception."""
 
@@ -127,19 +132,20 @@ class WithDecision:
 @dataclass
 class MatchTest:
     """A case of the ``match`` statement that began at node ``statement``: to ``success`` if ``pattern`` matches, else to
-    ``fail`` (None: it always matches). ``subject`` is there in the first case only. ``guarded``: if ``success`` is a
-    condition, it is the case's guard; ``default``: the bytecode shows a ``case _`` behind this case."""
+    ``fail`` (None: it always matches). ``subject`` is there in the first case only. ``keeps``: another case follows;
+    ``guarded``: if ``success`` is a condition, it is the case's guard; ``default``: the bytecode shows a ``case _``."""
 
     statement: int
     subject: Optional[ast.expr]
     pattern: Any
     success: int
     fail: Optional[int]
+    keeps: bool = False
     guarded: bool = False
     default: bool = False
 
 
-Terminator = Union[Goto, Condition, Loop, ExceptionTest, Return, Raise, Reraise, WithDecision, MatchTest]
+Terminator = Union[Goto, Condition, Loop, ExceptionTest, Return, Raise, Reraise, Overridden, WithDecision, MatchTest]
 
 
 @dataclass

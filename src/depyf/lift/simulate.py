@@ -931,6 +931,12 @@ def _list_to_tuple(sim: Simulator, instr: Instr) -> None:
     sim.push(ast.Tuple(value.expr.elts, ast.Load()))
 
 
+def _annotates_parameter(sim: Simulator) -> bool:
+    """``def f(*args: *T)`` unpacks ``T`` above the name of the parameter; an assignment has nothing below."""
+    below = sim.stack[-1] if sim.stack else None
+    return isinstance(below, Value) and isinstance(below.expr, ast.Constant) and isinstance(below.expr.value, str)
+
+
 def _unpack(sim: Simulator, instr: Instr) -> None:
     if instr.op is Op.UNPACK:
         count, star = instr.arg, None
@@ -940,6 +946,9 @@ def _unpack(sim: Simulator, instr: Instr) -> None:
     item = sim.pop()
     if isinstance(item, Container) and instr.op is Op.UNPACK and len(item.elements) == count:
         sim.stack.extend(reversed(item.elements))
+        return
+    if count == 1 and star is None and isinstance(item, Value) and _annotates_parameter(sim):
+        sim.push(ast.Starred(sim.as_value(item).expr, ast.Load()))
         return
     done: Callable[[ast.expr], None]
     if count == 0:

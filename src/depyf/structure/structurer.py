@@ -24,6 +24,7 @@ from depyf.lift.nodes import (
     Loop,
     MatchTest,
     Node,
+    Overridden,
     PopException,
     Raise,
     Reraise,
@@ -32,7 +33,7 @@ from depyf.lift.nodes import (
     WithEnter,
     WithExit,
 )
-from depyf.structure.except_star import TRY_STATEMENTS, group_clauses, handles_groups, try_statement
+from depyf.structure.except_star import TRY_STATEMENTS, after_groups, group_clauses, handles_groups, try_statement
 from depyf.structure.leaving import leaves
 from depyf.structure.match import match_statement
 from depyf.structure.shape import Shape
@@ -179,6 +180,8 @@ class _Structurer:
                 raise Unstructured(f"node {node.id} raises a value that is not the handled exception")
             if term.handler != place.finalizer:
                 result.append(ast.Raise())
+        elif isinstance(term, Overridden):
+            result.append(ast.Return(None))
         elif isinstance(term, WithDecision):
             raise Unstructured(f"node {node.id}: the end of a with statement stands outside of its handler")
         elif isinstance(term, ExceptionTest):
@@ -333,8 +336,10 @@ class _Structurer:
             return out
         if not exits:
             return out
+        # a place around the loop that is no return can only be reached by leaving the loop
+        known = [target for target in exits if place.known(target) and not self.shape.is_copyable(target)]
         fresh = [target for target in exits if not place.known(target)]
-        return max(fresh or exits, key=lambda id: self.shape.index[id])
+        return max(known or fresh or exits, key=lambda id: self.shape.index[id])
 
     def _is_loop_exit(self, id: int, out: int) -> bool:
         term = self.nodes[id].terminator
@@ -361,9 +366,9 @@ class _Structurer:
         if not isinstance(handler.terminator, WithDecision):
             raise Unstructured(f"node {region.entry} does not look like the handler of a with statement")
         suppressed = self._destination(handler.terminator.suppressed, region, place)
-        inside = self._inside(region)
-        exits = [self._destination(exit, region, place) for exit in self._exits(inside, region)]
-        follow = self._choose_follow([*exits, suppressed], place)
+        follow = suppressed
+        if self.shape.is_copyable(suppressed):  # what runs behind the statement when it swallows an exception
+            follow = suppressed
         self._write_handler_nodes(region)
         inner = replace(place, follow=follow, regions=(*place.regions, region))
         body = self.sequence(target, inner)
@@ -477,7 +482,10 @@ class _Structurer:
         if isinstance(handler.terminator, WithDecision):
             raise Unstructured(f"node {start}: the body of a with statement is entered from elsewhere")
         handler_exits = self._handler_exits(region, place)
-        follow, orelse_entry = self._after_try(body_exits, handler_exits, place)
+        if handles_groups(handler):
+            follow, orelse_entry = after_groups(self, region, place, body_exits)
+        else:
+            follow, orelse_entry = self._after_try(body_exits, handler_exits, place)
         body_follow = orelse_entry if orelse_entry is not None else follow
         body = self.sequence(start, replace(place, follow=body_follow, regions=(*place.regions, region)), True)
         clauses = self._clauses(region, replace(place, follow=follow, handlers=(*place.handlers, region.entry)))
