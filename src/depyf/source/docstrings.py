@@ -24,9 +24,10 @@ def triple_quoted(text: str) -> str:
     odd = [character for character in text if not (character.isprintable() or character in _RAW_WHITESPACE)]
     if "\\" in text and not odd and '"""' not in text and not text.endswith(("\\", '"')):
         return f'r"""{text}"""'
-    body = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    if body.endswith('"'):
-        body = body[:-1] + '\\"'
+    quoted_end = text.endswith('"')
+    body = (text[:-1] if quoted_end else text).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    if quoted_end:
+        body += '\\"'
     body = re.sub(r"[^\n\t ]", _escape_unprintable, body) if odd else body
     return f'"""{body}"""'
 

@@ -95,6 +95,7 @@ def _readable(name: str) -> str:
     base, _, tag = name.partition(_TAG)
     if base == ".0":
         return "iterable"
+    base = unicodedata.normalize("NFKC", base)
     if base.isidentifier():
         # A keyword, or it would be read differently: mangled, normalised, taken for a constant.
         return f"{base.lstrip('_') or 'name'}_{tag}"

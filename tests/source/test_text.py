@@ -1,0 +1,109 @@
+"""The looks of the text: f-strings, docstrings, blank lines, parentheses."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from depyf.result import DecompilationError
+from depyf.source.docstrings import triple_quoted
+from depyf.source.text import to_source, to_text
+
+
+def again(source: str) -> str:
+    """``source`` through the printer; it must parse to the same tree."""
+    tree = ast.parse(source)
+    text = to_text(tree)
+    assert ast.dump(ast.parse(text)) == ast.dump(tree)
+    return text
+
+
+@pytest.mark.parametrize("source", [
+    "f'{x}'", "f'{x!r:>10}'", "f'{x:{width}.{precision}}'", "f'a{{b}}{c}'", "f'{{{x}}}'", "f'{ {1: 2}[1]}'", "f'{x:}'",
+    "f'{(lambda: 1)}'", "f'{(x := 1)}'", "f'{x if y else z}'", "f'{a, b}'", "f'{*a,}'", "f'{(yield)}'", "f''",
+    "f\"{d['a']}\"", "f\"{d['a']}'\"", "f'''{d['a']} {d[\"b\"]}'''", "f\"\"\"{f'{d[1]}'}\"\"\"", "f'\\n{x}\\t\\\\'",
+    "f\"it's {x}\"", "f'\"{x}\"'", "f'{x}' + 'y'", "f'{x}'.y", "f\"{x['a'] + ''}\"", "f\"{f'{y}' + z['a']}\"",
+    "f'{x:\\n}'", "f\"{x:'^10}\"", "f'{x!s}{y!a}'", "f'{x}{y}é\\x00'", "f'{ {a for a in b} }'", "f'{a != b}'",
+    "f'{x:%H:%M}'", "f'{x[1:2]}'", "f'{not x}'", "f'{await_}'",
+])
+def test_an_f_string_reads_back_the_same(source: str) -> None:
+    again(source)
+
+
+def test_an_expression_in_an_f_string_that_needs_a_backslash_gets_a_placeholder() -> None:
+    tree = ast.parse("f'{X.join(a)}'")
+    call: Any = tree.body[0].value.values[0].value  # type: ignore[attr-defined]
+    call.func.value = ast.Constant(value="\n'\"")
+    source = to_source(tree)
+    assert source.text == "f'{__const_text_0.join(a)}'\n"
+    assert source.constants == {"__const_text_0": "\n'\""}
+
+
+def test_f_strings_that_use_up_the_quotes_are_printed_one_after_the_other() -> None:
+    strings = ["'", '"', "'''", '"""']
+    values: Any = []
+    for text in strings[:2]:
+        values.append(ast.FormattedValue(value=ast.Constant(value=text), conversion=-1, format_spec=None))
+    tree = ast.Module(body=[ast.Expr(value=ast.JoinedStr(values=values))], type_ignores=[])
+    text = to_text(tree)
+    assert eval(text) == "'\""
+
+
+def test_a_format_that_cannot_be_written_is_refused() -> None:
+    spec = ast.JoinedStr(values=[ast.Constant(value="{")])
+    value = ast.FormattedValue(value=ast.Name(id="x", ctx=ast.Load()), conversion=-1, format_spec=spec)
+    with pytest.raises(DecompilationError, match="format specification"):
+        to_text(ast.Module(body=[ast.Expr(value=ast.JoinedStr(values=[value]))], type_ignores=[]))
+
+
+@given(st.text())
+def test_a_docstring_reads_back_the_same(value: str) -> None:
+    assert ast.literal_eval(triple_quoted(value)) == value
+
+
+@pytest.mark.parametrize("value", [
+    '"', "\\", '\\"', '"""', "a\\", "\r\n", "\x0c", '""', "\t", "\\d", 'a"""b\\', "\ud800",
+])
+def test_an_awkward_docstring_reads_back_the_same(value: str) -> None:
+    again(ast.unparse(ast.Module(body=[ast.Expr(value=ast.Constant(value=value))], type_ignores=[])))
+    assert ast.literal_eval(triple_quoted(value)) == value
+
+
+def test_docstrings_are_in_triple_quotes_and_raw_where_that_reads_better() -> None:
+    assert again("def f():\n    'Do.\\n\\n    Now.'") == 'def f():\n    """Do.\n\n    Now."""\n'
+    assert again("def f():\n    '\\\\d'") == 'def f():\n    r"""\\d"""\n'
+
+
+def test_blank_lines_stand_around_definitions_only() -> None:
+    source = "import a\ndef f():\n    x = 1\n    def g(): pass\n    @d\n    def h(): pass\n    y = '''\n\n\n'''\n    z\n" \
+             "class C:\n    def m(): pass\n    x = 1\nx"
+    assert again(source) == (
+        "import a\n\n\ndef f():\n    x = 1\n\n    def g():\n        pass\n\n    @d\n    def h():\n        pass\n\n"
+        "    y = '\\n\\n\\n'\n    z\n\n\nclass C:\n    def m():\n        pass\n\n    x = 1\n\n\nx\n"
+    )
+
+
+@pytest.mark.parametrize(("source", "text"), [
+    ("a and (not b) and (c < d) or (e is None)", "a and not b and c < d or e is None"),
+    ("a and (b or not c)", "a and (b or not c)"),
+    ("(a or b) and c", "(a or b) and c"),
+    ("(a and not b).c", "(a and not b).c"),
+    ("not (a and b)", "not (a and b)"),
+    ("a, b = b, (c, d)", "a, b = b, (c, d)"),
+    ("x = (1, 2)", "x = (1, 2)"),
+    ("def f():\n    return (a, *b)", "def f():\n    return a, *b"),
+    ("def f():\n    return ((yield), (x := 1), lambda: 1)", "def f():\n    return (yield), (x := 1), lambda: 1"),
+])
+def test_parentheses_stand_where_they_are_needed(source: str, text: str) -> None:
+    assert again(source) == text + "\n"
+
+
+def test_the_tree_that_is_printed_is_left_as_it_is() -> None:
+    tree = ast.parse("class C:\n    def f(self):\n        'Doc'\n        return f'{x}', a and not b, -1, x in {1}")
+    before = ast.dump(tree)
+    to_text(tree)
+    assert ast.dump(tree) == before
