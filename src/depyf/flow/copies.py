@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Region
 from depyf.flow.groups import handles_groups, simplify_exception_groups
+from depyf.flow.patterns import recover_matches
 from depyf.normal.ops import Instr, Op, is_silent
 
 Position = Tuple[int, int]
@@ -23,11 +24,12 @@ def undo_copies(graph: FlowGraph) -> None:
     split_constant_returns(graph)
     join_finally_copies(graph)
     thread_jumps(graph)
+    recover_matches(graph)
     changed = True
     while changed:
         cut = split_loop_tests(graph)
+        cut = split_equal_tails(graph) or cut
         changed = join_equal_blocks(graph) or cut
-    copy_returns(graph)
 
 
 # --- except E as name ------------------------------------------------------------------------------------------
@@ -341,27 +343,6 @@ def thread_jumps(graph: FlowGraph) -> None:
     graph.drop_unreachable()
 
 
-# --- returns ------------------------------------------------------------------------------------------------------
-
-
-def copy_returns(graph: FlowGraph) -> None:
-    """A block that only returns a value from the stack stands behind each way to it: the value is then seen there."""
-    predecessors = graph.predecessors()
-    for block in list(graph.blocks.values()):
-        ops = block.ops
-        if not ops or ops[-1].op is not Op.RETURN or not all(instr.op in _RETURNING for instr in ops) or block.leaves:
-            continue
-        sources = [graph.blocks[id] for id in predecessors[block.id]]
-        if not all(isinstance(source.term, Jump) for source in sources):  # ``return a and b``
-            continue
-        for before in sources[1:]:
-            copy = graph.new_block(list(ops), End(), block.region)
-            before.redirect(block.id, copy.id)
-
-
-_RETURNING = frozenset({Op.RETURN, Op.SWAP, Op.POP, Op.POP_EXC})
-
-
 # --- equal blocks ------------------------------------------------------------------------------------------------
 
 
@@ -416,6 +397,45 @@ def split_loop_tests(graph: FlowGraph) -> bool:
                 if other is not block:
                     _cut_common_test(graph, block, other)
     return len(graph.blocks) > count
+
+
+def split_equal_tails(graph: FlowGraph) -> bool:
+    """Short ways out are copied to every jump to them: cut blocks that end in the same operations, on the same lines,
+    where these begin. Returns whether anything was cut."""
+    count = len(graph.blocks)
+    groups: Dict[Any, List[Block]] = {}
+    for block in graph.blocks.values():
+        term = block.term
+        if block.ops and isinstance(term, (Jump, End)) and not _returns_constant(block):
+            last = block.ops[-1]
+            where = term.target if isinstance(term, Jump) else None
+            if last.op in _TAILS and last.line is not None:
+                groups.setdefault((where, block.region, last.op, last.line), []).append(block)
+    for blocks in groups.values():
+        first = blocks[0]
+        common = min((_common_tail(first, other) for other in blocks[1:]), default=0)
+        for block in blocks:
+            if 0 < common < len(block.ops):
+                rest = graph.new_block(block.ops[-common:], block.term, block.region)
+                block.ops, block.term = block.ops[:-common], Jump(rest.id)
+    return len(graph.blocks) > count
+
+
+_TAILS = frozenset({Op.RETURN, Op.POP, Op.STORE, Op.STORE_ATTR, Op.STORE_SUBSCR})
+"""How a statement ends whose value is computed in several ways."""
+
+
+def _common_tail(one: Block, two: Block) -> int:
+    """How many operations both blocks end in, the same on the same lines."""
+    common = 0
+    while common < min(len(one.ops), len(two.ops)):
+        mine, theirs = one.ops[-1 - common], two.ops[-1 - common]
+        if not _same(mine, theirs) and mine.arg is not theirs.arg or mine.op is not theirs.op:
+            break
+        if mine.line != theirs.line:
+            break
+        common += 1
+    return common
 
 
 def _cut_common_test(graph: FlowGraph, block: Block, other: Block) -> None:

@@ -6,11 +6,13 @@ import ast
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Region
+from depyf.flow.patterns import PatternBranch, PatternJump
 from depyf.lift import build
 from depyf.flow.order import Order, order_blocks
 from depyf.lift.containers import Container, copied, holds_containers
 from depyf.lift.groups import MATCHED
 from depyf.lift.items import Copy, Function, Item, Marker, Retry, Target, Value
+from depyf.lift.matches import end_with_match
 from depyf.lift.nodes import (
     Condition,
     ExceptionTest,
@@ -18,6 +20,7 @@ from depyf.lift.nodes import (
     LiftedGraph,
     Loop,
     Node,
+    Overridden,
     PopException,
     Raise,
     Return,
@@ -25,7 +28,6 @@ from depyf.lift.nodes import (
     WithEnter,
     WithExit,
 )
-from depyf.lift.patterns import PatternBranch, PatternJump, end_with_match, recover_matches
 from depyf.lift.reduce import Reducer
 from depyf.lift.simulate import Context, Decisions, Simulator
 from depyf.normal.ops import Op, is_silent
@@ -40,7 +42,6 @@ def lift(graph: FlowGraph, hints: Optional[Hints] = None) -> LiftedGraph:
     Starts again with more temporaries when it turns out that a value could not stay pending; raises ``ValueError``
     when the bytecode does something that has no syntax.
     """
-    recover_matches(graph)
     decisions = Decisions()
     order = order_blocks(graph)
     for _ in range(ATTEMPTS):
@@ -77,6 +78,9 @@ class _Lifter:
     # --- one block -------------------------------------------------------------------------------------------------
 
     def _lift_block(self, block: Block) -> None:
+        if _only_returns(block) and len(self.edges[block.id]) > 1:
+            self._return_from_each(block)
+            return
         node = self._fusable(block)
         if node is None:
             node = Node(block.id, block.region, leaves=block.leaves)
@@ -108,6 +112,32 @@ class _Lifter:
             if self.order.is_back_edge(block.id, target):
                 self._close_loop(node, target)
         self.reducer.reduce(node)
+
+    def _return_from_each(self, block: Block) -> None:
+        """A block that only returns a value from the stack is written behind each way to it."""
+        edges = list(self.edges[block.id])
+        for before in edges[1:]:
+            if not isinstance(before.terminator, Goto):
+                continue
+            copy = Node(self._fresh_id(), block.region)
+            copy.base = self._stack_on_edge(before, block.id)
+            copy.stack = list(copy.base)
+            copy.handling = tuple(item.origin for item in copy.base if isinstance(item, Marker) and item.kind == "prev")
+            copy.offset, copy.extent = block.offset(), block.extent()
+            self.nodes[copy.id] = copy
+            before.redirect(block.id, copy.id)
+            self.edges[copy.id] = [before]
+            self.edges[block.id].remove(before)
+            Simulator(self.context, copy).run(block)
+        if len(self.edges[block.id]) > 1:
+            raise Retry("spill", self._copy_offset(self.edges[block.id][-1]))
+        self._lift_block(block)
+
+    def _fresh_id(self) -> int:
+        id = -len(self.nodes) - 1
+        while id in self.nodes:
+            id -= 1
+        return id
 
     def _inherit_locals(self, block: Block, node: Node) -> None:
         """Containers that only lie in variables go on to a node that has one way in, else they are built."""
@@ -163,7 +193,7 @@ class _Lifter:
         if isinstance(term, End):
             if node.terminator is None or isinstance(node.terminator, Goto):
                 if not block.ops:  # a finally body that never ends normally
-                    node.terminator = Raise(ast.Raise())
+                    node.terminator = Overridden()
             return
         spill = node.id in self.context.decisions.spill_end or block.id in self.context.decisions.spill_end
         if not isinstance(term, Jump) and (spill or holds_containers(simulator.stack)):
@@ -398,9 +428,7 @@ class _Lifter:
         return self.graph.blocks[self._last_block(node)].ops[-1].offset
 
     def _split_edge(self, node: Node, block: Block, statement: ast.stmt, slot: int, name: str) -> None:
-        id = -len(self.nodes) - 1
-        while id in self.nodes:
-            id -= 1
+        id = self._fresh_id()
         stack = self._stack_on_edge(node, block.id)
         between = Node(id, node.region, [statement], Goto(block.id), base=list(stack), stack=stack, offset=node.offset)
         between.handling = node.handling
@@ -434,6 +462,14 @@ class _Lifter:
                 raise Retry("phi", (header, slot))
             self._keep_before(node, item)
             node.statements.append(ast.Assign([ast.Name(base.expr.id, ast.Store()), *item.chain], item.expr))
+
+
+def _only_returns(block: Block) -> bool:
+    ops = block.ops
+    return bool(ops) and ops[-1].op is Op.RETURN and all(instr.op in _RETURNING for instr in ops) and not block.leaves
+
+
+_RETURNING = frozenset({Op.RETURN, Op.SWAP, Op.POP, Op.POP_EXC})
 
 
 def _same(one: ast.expr, two: ast.expr) -> bool:

@@ -495,6 +495,11 @@ def _copy(sim: Simulator, instr: Instr) -> None:
     elif isinstance(item, Value) and not item.stable and sim.context.follows_containers and not _is_kept(sim, item):
         sim.settle()
         sim.stack.append(Value(item.expr, True, item.local))
+    elif isinstance(item, Value) and item.stable and instr.arg == 1 and _is_stored_next(sim, instr):
+        value = Value(item.expr, False, item.local, sim.context.next_order(), sim.node.id, copies=1)
+        value.copied_at = instr.offset
+        sim.stack[-1] = value
+        sim.stack.append(Copy(value, instr.offset))
     elif isinstance(item, Value) and item.stable:
         sim.stack.append(Value(item.expr, True, item.local))
     elif isinstance(item, Value):
@@ -515,6 +520,11 @@ def _copy(sim: Simulator, instr: Instr) -> None:
             value = Value(ast.Name(name, ast.Load()), stable=True)
         sim.stack[-instr.arg] = value
         sim.stack.append(Value(value.expr, True, value.local))
+
+
+def _is_stored_next(sim: Simulator, instr: Instr) -> bool:
+    """``a = b = value``: the copy goes into a target at once."""
+    return instr.offset not in sim.context.decisions.spill and _stores_follow(sim.ops, sim.index, 1)
 
 
 def _is_kept(sim: Simulator, item: Value) -> bool:

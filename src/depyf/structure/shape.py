@@ -6,7 +6,7 @@ import inspect
 from typing import Dict, Iterator, List, Optional, Set, Tuple
 
 from depyf.flow.graph import FlowGraph, Region
-from depyf.lift.nodes import BindException, Goto, LiftedGraph, Node, PopException, Raise, Return, WithEnter, WithExit
+from depyf.lift.nodes import Goto, LiftedGraph, Loop, Return, WithEnter, WithExit
 
 
 class Shape:
@@ -145,6 +145,8 @@ class Shape:
         """The natural loop of each header: what reaches a jump back to it without passing it."""
         loops: Dict[int, Set[int]] = {}
         for id in self.order:
+            if isinstance(self.nodes[id].terminator, Loop):  # a ``for`` that is left in its first turn is one, too
+                loops.setdefault(id, {id})
             for header in self.nodes[id].successors():
                 if self.index[header] <= self.index[id]:
                     body = loops.setdefault(header, {header})

@@ -314,6 +314,9 @@ class _Structurer:
                 continue
             members.add(target)
             todo.extend(self.nodes[target].successors())
+            region = self.nodes[target].region
+            if region is not None and region not in self.shape.regions_of(header):
+                todo.append(region.entry)
         return members
 
     def _deeper(self, target: int, header: int) -> bool:

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import Any, Callable, List, Optional, Tuple
 
-from depyf.lift.patterns_parts import IsMapping, Part
+from depyf.flow.patterns_parts import IsMapping, Part
 
 _LITERALS = (int, float, complex, str, bytes)
 

@@ -11,15 +11,9 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 
 from depyf.flow.graph import Block, Branch, End, FlowGraph, Jump
 from depyf.flow.stack import effect
-from depyf.lift.items import Marker
-from depyf.lift.nodes import MatchTest, Node
-from depyf.lift.patterns_parts import NotAPattern
-from depyf.lift.patterns_reader import PatternReader, Position, Reading
+from depyf.flow.patterns_parts import NotAPattern
+from depyf.flow.patterns_reader import PatternReader, Position, Reading
 from depyf.normal.ops import Instr, Op
-
-SUBJECT = "subject"
-"""Kind of the marker for a subject that is kept for the next case; its origin is the node of the first case."""
-
 
 @dataclass
 class PatternBranch(Branch):
@@ -247,26 +241,3 @@ def _lines_of_nothing(graph: FlowGraph) -> Set[int]:
     if lines is None:
         return set()
     return {end for start, end, line in lines() if line is not None and end - start == 2 and start not in known}
-
-
-# --- lifting -----------------------------------------------------------------------------------------------------
-
-
-def end_with_match(node: Node, term: Any, simulator: Any) -> None:
-    """Give ``node`` the terminator that a block with a pattern at its end stands for."""
-    item = simulator.pop()
-    subject = None
-    if isinstance(item, Marker) and item.kind == SUBJECT:
-        statement = item.origin
-    else:
-        subject, statement = simulator.as_value(item).expr, node.id
-    simulator.settle()
-    node.silent = False
-    if isinstance(term, PatternJump):
-        node.terminator = MatchTest(statement, subject, term.pattern, term.target, None, guarded=term.guarded)
-        return
-    node.terminator = MatchTest(
-        statement, subject, term.pattern, term.fall, term.target, term.keeps, term.guarded, term.default
-    )
-    if term.keeps:
-        simulator.stack.append(Marker(SUBJECT, statement))

@@ -13,8 +13,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from depyf.flow.graph import Block, Branch, FlowGraph, Jump
 from depyf.flow.stack import effect
-from depyf.lift.patterns_items import FromBack, Keys, Known, Length, Rest, Shared, Test, Values
-from depyf.lift.patterns_parts import (
+from depyf.flow.patterns_items import FromBack, Keys, Known, Length, Rest, Shared, Test, Values
+from depyf.flow.patterns_parts import (
     Either,
     Equals,
     IsInstance,
