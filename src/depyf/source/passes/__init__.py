@@ -6,6 +6,7 @@ import ast
 from typing import TypeVar
 
 from depyf.source.passes.branches import flatten_branches, remove_passes
+from depyf.source.passes.copies import propagate_copies
 from depyf.source.passes.endings import tidy_returns
 from depyf.source.passes.loops import find_conditions, move_exits_out, remove_continues
 from depyf.source.passes.temporaries import fold_temporaries
@@ -15,6 +16,7 @@ __all__ = ["simplify"]
 Tree = TypeVar("Tree", bound=ast.AST)
 
 PASSES = (
+    propagate_copies,
     fold_temporaries,
     flatten_branches,
     move_exits_out,

@@ -13,11 +13,11 @@ from __future__ import annotations
 import ast
 from typing import Any, Dict, List, Optional, Set, Tuple
 
-from depyf.source.passes.counting import SCOPES, Usage, is_temporary
+from depyf.source.passes.blocks import Block
+from depyf.source.passes.counting import is_temporary
 from depyf.source.passes.evaluation import header_fields, leading_names
+from depyf.source.passes.per_function import PerFunction
 from depyf.source.rewriting import Rewriter, replaced
-
-_BLOCKS = ("body", "orelse", "finalbody")
 
 
 def fold_temporaries(function: Any) -> Any:
@@ -36,26 +36,19 @@ class _Substitution(Rewriter):
         return self._values.get(node.id, node) if isinstance(node.ctx, ast.Load) else node
 
 
-class _Folding:
-    """One function. ``bound`` are the local names that certainly have a value at the statement being looked at."""
-
+class _Folding(PerFunction):
     def __init__(self, function: Any) -> None:
-        self._usage = Usage(function)
-        self._bound: Set[str] = self._usage.parameters & self._usage.local
+        super().__init__(function)
+        # The local names that certainly have a value at the statement being looked at.
+        self._bound: Set[str] = self.usage.parameters & self.usage.local
         self._gone: Set[str] = set()
 
-    def definition(self, function: Any) -> Any:
-        body = self._block(function.body)
-        return replaced(function, body=body or [ast.Pass()])
-
-    # --- statements --------------------------------------------------------------------------------------------------
-
-    def _block(self, statements: List[ast.stmt]) -> List[ast.stmt]:
-        result: List[ast.stmt] = []
+    def block(self, statements: Block) -> Block:
+        result: Block = []
         bound_here: List[str] = []
         for index, statement in enumerate(statements):
             following = statements[index + 1] if index + 1 < len(statements) else None
-            current = self._inside(statement)
+            current = self.inside(statement)
             current = self._joined(result, current)
             kept = self._folded(result, current, following)
             if kept is not None:
@@ -64,25 +57,10 @@ class _Folding:
         self._bound.difference_update(bound_here)
         return result
 
-    def _inside(self, statement: Any) -> Any:
-        """``statement`` with the blocks in it done."""
-        if isinstance(statement, SCOPES):
-            return fold_temporaries(statement)
-        changes: Dict[str, Any] = {}
-        for field in _BLOCKS:
-            block = getattr(statement, field, None)
-            if isinstance(block, list) and block:
-                changes[field] = self._block(block) or ([] if field != "body" else [ast.Pass()])
-        for field in ("handlers", "cases"):
-            parts = getattr(statement, field, None)
-            if parts:
-                changes[field] = [replaced(part, body=self._block(part.body) or [ast.Pass()]) for part in parts]
-        return replaced(statement, **changes) if changes else statement
-
     def _bind(self, statement: ast.stmt, bound_here: List[str]) -> None:
         if isinstance(statement, ast.Assign):
             for target in statement.targets:
-                if isinstance(target, ast.Name) and target.id in self._usage.local and target.id not in self._bound:
+                if isinstance(target, ast.Name) and target.id in self.usage.local and target.id not in self._bound:
                     self._bound.add(target.id)
                     bound_here.append(target.id)
 
@@ -97,7 +75,7 @@ class _Folding:
         if name is not None and name == other_name and value is not None and other is not None:
             # if c: t = a           t = a if c else b
             # else: t = b
-            self._usage.stores[name] -= 1
+            self.usage.stores[name] -= 1
             return _assign(name, ast.IfExp(test=statement.test, body=value, orelse=other))
         return self._short_circuit(before, statement) or statement
 
@@ -115,8 +93,8 @@ class _Folding:
         if name != tested or second is None or other or _mentions(second, name):
             return None
         before.pop()
-        self._usage.stores[name] -= 1
-        self._usage.loads[name] -= 1
+        self.usage.stores[name] -= 1
+        self.usage.loads[name] -= 1
         operator: ast.boolop = ast.And() if positive else ast.Or()
         values = [*_values(first, operator), *_values(second, operator)]
         return _assign(name, self._chained(values) if positive else ast.BoolOp(op=operator, values=values))
@@ -130,7 +108,7 @@ class _Folding:
                 shared, left = previous.comparators[-1], value.left
                 if isinstance(shared, ast.Name) and isinstance(left, ast.Name) and shared.id == left.id:
                     if is_temporary(shared.id):
-                        self._usage.loads[shared.id] -= 1
+                        self.usage.loads[shared.id] -= 1
                         result[-1] = replaced(
                             previous,
                             ops=[*previous.ops, *value.ops],
@@ -174,7 +152,7 @@ class _Folding:
         return name, value
 
     def _is_single(self, name: str, following: Optional[ast.stmt]) -> bool:
-        usage = self._usage
+        usage = self.usage
         if usage.stores[name] != 1 or usage.loads[name] != 1:
             return False
         deletes = usage.deletes[name]
@@ -188,9 +166,9 @@ class _Folding:
 
     def _without_unused(self, statement: ast.stmt) -> Optional[ast.stmt]:
         name, value = _temporary_assignment([statement])
-        if name is None or value is None or self._usage.loads[name] or self._usage.deletes[name]:
+        if name is None or value is None or self.usage.loads[name] or self.usage.deletes[name]:
             return statement
-        self._usage.stores[name] -= 1
+        self.usage.stores[name] -= 1
         if isinstance(value, ast.Constant) or (isinstance(value, ast.Name) and value.id in self._bound):
             return None
         return ast.Expr(value=value)

@@ -1,0 +1,43 @@
+"""The base of passes that need to know how the names of a function are used."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Dict, List
+
+from depyf.source.passes.blocks import FIELDS, Block, is_definition
+from depyf.source.passes.counting import Usage
+from depyf.source.rewriting import replaced
+
+
+class PerFunction:
+    """Rewrites the statement lists of one function, class or module, and those of nested definitions on their own.
+
+    Subclasses define ``block``, which goes through a list and calls ``inside`` for each statement.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self.usage = Usage(function)
+
+    def definition(self, function: Any) -> Any:
+        """``function`` with its body rewritten."""
+        return replaced(function, body=self.block(function.body) or [ast.Pass()])
+
+    def block(self, statements: Block) -> Block:
+        """A rewritten statement list; an empty one if nothing is left."""
+        raise NotImplementedError
+
+    def inside(self, statement: Any) -> Any:
+        """``statement`` with the blocks in it rewritten."""
+        if is_definition(statement):
+            return type(self)(statement).definition(statement)
+        changes: Dict[str, Any] = {}
+        for field in FIELDS:
+            block: List[ast.stmt] = getattr(statement, field, [])
+            if block:
+                changes[field] = self.block(block) or ([] if field != "body" else [ast.Pass()])
+        for field in ("handlers", "cases"):
+            parts = getattr(statement, field, None)
+            if parts:
+                changes[field] = [replaced(part, body=self.block(part.body) or [ast.Pass()]) for part in parts]
+        return replaced(statement, **changes) if changes else statement
