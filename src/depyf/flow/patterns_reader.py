@@ -11,7 +11,7 @@ import ast
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from depyf.flow.graph import Block, Branch, FlowGraph, Jump
+from depyf.flow.graph import Block, Branch, End, FlowGraph, Jump
 from depyf.flow.stack import effect
 from depyf.flow.patterns_items import FromBack, Keys, Known, Length, Rest, Shared, Test, Values
 from depyf.flow.patterns_parts import (
@@ -48,19 +48,6 @@ class _Alternative:
     following: Optional[Position] = None
 
 
-@dataclass
-class _Run:
-    """How far an alternative was read: up to where block ``target`` begins, coming from block ``source``."""
-
-    target: int
-    source: int
-    stack: List[Any]
-
-
-_BEHIND = (Op.SWAP, Op.STORE, Op.POP)
-"""What is done behind the last test."""
-
-
 class PatternReader:
     """Reads the pattern that begins at ``start`` with the subject on the stack; ``copied``: the operation there is
     the COPY that keeps the subject for the next case. ``sources`` counts the normal edges into each block."""
@@ -76,7 +63,6 @@ class PatternReader:
         self.fail: Optional[Position] = None
         self.stored = False
         self.last_line = 0
-        self.shared_join = False
         self.alternatives: List[_Alternative] = []
 
     def read(self) -> Reading:
@@ -109,8 +95,7 @@ class PatternReader:
 
     def _enter(self, id: int, done: bool) -> None:
         block = self.graph.blocks[id]
-        shared = self.sources[id] > 1 and not all(instr.op in _BEHIND for instr in block.ops)
-        if not done and (shared or block.region != self.region or block.leaves):
+        if not done and (self.sources[id] > 1 or block.region != self.region or block.leaves):
             raise NotAPattern("other code comes in the way")
         self.block, self.index = block, 0
 
@@ -135,7 +120,7 @@ class PatternReader:
         if height == self.base:
             if self.fail is None:
                 self.fail = rest
-            elif self.fail != rest:
+            elif not same_tail(self.graph, self.fail, rest):
                 raise NotAPattern("two tests fail to different places")
             return
         alternative = next((open_ for open_ in self.alternatives if open_.height == height), None)
@@ -225,7 +210,8 @@ class PatternReader:
         below, floor = list(self.stack), self.floor
         subject = self._part(below[-1])
         parts: List[Part] = []
-        runs: List[_Run] = []
+        captured: List[List[Any]] = []
+        ends: List[Position] = []
         alternative = _Alternative(len(below))
         self.alternatives.insert(0, alternative)
         self.floor = len(below)
@@ -233,63 +219,69 @@ class PatternReader:
             alternative.following = None
             parts.append(Part())
             self.stack = [*below, parts[-1]]
-            target = self._run_to_join()
-            runs.append(_Run(target, self.block.id, self.stack))
+            ends.append(self._run_to_join())
+            captured.append(self.stack[len(below) :])
             if alternative.following is None:
                 break
             self._begin_at(alternative.following)
-        self._meet(runs)
         self.alternatives.remove(alternative)
         self.floor = floor
-        captured = [run.stack[len(below) :] for run in runs]
         if len({len(items) for items in captured}) != 1 or len(parts) < 2:
+            raise NotAPattern("the alternatives do not capture the same")
+        if not all(same_tail(self.graph, ends[-1], end) for end in ends):
             raise NotAPattern("the alternatives do not come together")
         subject.learn(Either(parts))
         self.stack = [*below, *[Shared(items) for items in zip(*captured)]]
+        self.block, self.index = self.graph.blocks[ends[-1][0]], ends[-1][1]
         if self.block.region != self.region or self.block.leaves:
             raise NotAPattern("the alternatives come together in another region")
-        others = self.sources[self.block.id] > len({run.source for run in runs})
-        self.shared_join = others and self.index == 0 and bool(self.alternatives)
 
-    def _run_to_join(self) -> int:
+    def _run_to_join(self) -> Position:
+        """Read an alternative. It ends where others come in, or, if its end was copied, where the value that it is
+        tried on is moved or dropped."""
         while True:
+            if self.index < len(self.block.ops) and self._is_behind(self.block.ops[self.index]):
+                return self.block.id, self.index
             target = self._step()
-            if self.shared_join:
-                self.shared_join = False
-                return self.block.id
             if target is not None:
                 if self.sources[target] > 1:
-                    return target
+                    return target, 0
                 self._enter(target, False)
 
-    def _meet(self, runs: List[_Run]) -> None:
-        """Go on to the place where all alternatives have come together. Their ends may have been equal, so that some
-        or all share them: what was taken apart there is run for each alternative."""
-        for _ in runs:
-            targets = {run.target for run in runs}
-            if len(targets) == 1:
-                break
-            first = min(targets, key=lambda id: self.graph.blocks[id].offset())
-            for run in runs:
-                if run.target == first:
-                    self.block, self.index, self.stack = self.graph.blocks[first], 0, run.stack
-                    run.target = self._run_to_join()
-                    run.source = self.block.id
-        if len({run.target for run in runs}) != 1:
-            raise NotAPattern("the alternatives do not come together")
-        id, index = runs[0].target, 0
-        while index < len(self.graph.blocks[id].ops) and self.graph.blocks[id].ops[index].op not in _BEHIND:
-            for run in runs:
-                self.block, self.index, self.stack = self.graph.blocks[id], index, run.stack
-                self._step()
-            index += 1
-        self.block, self.index = self.graph.blocks[id], index
+    def _is_behind(self, instr: Instr) -> bool:
+        if instr.op is Op.STORE:
+            return True
+        count = instr.arg if instr.op is Op.SWAP else 1 if instr.op is Op.POP else 0
+        return bool(len(self.stack) - count < self.floor)
 
     def _begin_at(self, position: Position) -> None:
         self.block, self.index = self.graph.blocks[position[0]], position[1] + 1
         instr = self.block.ops[position[1]] if position[1] < len(self.block.ops) else None
         if instr is None or (instr.op, instr.arg) != (Op.COPY, 1):
             raise NotAPattern("the next alternative does not begin with a copy")
+
+
+def same_tail(graph: FlowGraph, one: Position, two: Position) -> bool:
+    """Whether two positions are the same, or copies of the same short way out of the function."""
+    for _ in range(2 * len(graph.blocks)):
+        if one == two:
+            return True
+        first, second = graph.blocks[one[0]], graph.blocks[two[0]]
+        if one[1] == len(first.ops) and type(first.term) is Jump and not first.leaves:
+            one = (first.term.target, 0)
+        elif two[1] == len(second.ops) and type(second.term) is Jump and not second.leaves:
+            two = (second.term.target, 0)
+        elif one[1] == len(first.ops) or two[1] == len(second.ops):
+            return one[1] == len(first.ops) and two[1] == len(second.ops) and first.term == second.term == End()
+        elif not _same(first.ops[one[1]], second.ops[two[1]]):
+            return False
+        else:
+            one, two = (one[0], one[1] + 1), (two[0], two[1] + 1)
+    return False
+
+
+def _same(one: Instr, two: Instr) -> bool:
+    return one.op is two.op and (one.arg is two.arg or one.op is not Op.CONST and bool(one.arg == two.arg))
 
 
 # --- operations ----------------------------------------------------------------------------------------------------
