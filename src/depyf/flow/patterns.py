@@ -169,20 +169,17 @@ class _Recovery:
         following: List[int] = []
         for case in cases:
             block = self.graph.blocks[blocks[case.start]]
-            first = block.ops[0] if block.ops else None
             end = blocks[case.reading.end]
             following.append(end)
-            self._replace(block, case, first, end, blocks)
+            self._replace(block, case, end, blocks)
             self.consumed.add(block.id)
         last = cases[-1].reading.fail
         if last is not None:
             following.append(blocks[last])
         return following
 
-    def _replace(
-        self, block: Block, case: Case, first: Optional[Instr], end: int, blocks: Dict[Position, int]
-    ) -> None:
-        assert first is not None
+    def _replace(self, block: Block, case: Case, end: int, blocks: Dict[Position, int]) -> None:
+        first: Any = block.ops[0] if block.ops else getattr(block.term, "instr", None)
         fail, pattern = case.reading.fail, case.reading.pattern
         block.jumps_from = max(block.extent(), block.jumps_from)
         guarded = case.keeps or self._guarded(self.graph.blocks[end], case.reading.last_line)

@@ -175,31 +175,34 @@ class PatternReader:
         """Whether the COPY at hand begins an or-pattern: some test behind it fails to a place where the value that
         was copied is copied again."""
         height = len(self.stack)
-        position, now = (self.block.id, self.index - 1), height
+        position, slots = (self.block.id, self.index - 1), list(range(height))
         for _ in range(len(self.graph.blocks)):
-            found = self._first_branch(position, now)
-            if found is None:
+            target = self._first_branch(position, slots)
+            if target is None:
                 return False
-            position, now = self._ladder(found[0], found[1], height)
+            position, now = self._ladder(target, len(slots), height)
+            del slots[now:]
             ops = self.graph.blocks[position[0]].ops
             if position[1] >= len(ops) or (ops[position[1]].op, ops[position[1]].arg) != (Op.COPY, 1):
+                return False
+            if slots[height - 1] != height - 1:
                 return False
             if now == height:
                 return True
         return False
 
-    def _first_branch(self, position: Position, height: int) -> Optional[Tuple[int, int]]:
-        """The target of the next branch, and the height of the stack there."""
+    def _first_branch(self, position: Position, slots: List[int]) -> Optional[int]:
+        """The target of the next branch; ``slots`` follows what lies where on the stack (-1: something new)."""
         id, index = position
         for _ in range(len(self.graph.blocks)):
             block = self.graph.blocks[id]
             for instr in block.ops[index:]:
                 if instr.op is Op.STORE:
                     return None
-                takes, leaves = effect(instr)
-                height += leaves - takes
+                _move(slots, instr)
             if type(block.term) is Branch:
-                return block.term.target, height - 1
+                slots.pop()
+                return block.term.target
             if type(block.term) is not Jump:
                 return None
             id, index = block.term.target, 0
@@ -259,6 +262,20 @@ class PatternReader:
         instr = self.block.ops[position[1]] if position[1] < len(self.block.ops) else None
         if instr is None or (instr.op, instr.arg) != (Op.COPY, 1):
             raise NotAPattern("the next alternative does not begin with a copy")
+
+
+def _move(slots: List[int], instr: Instr) -> None:
+    """What ``instr`` does to the places of values."""
+    takes, leaves = effect(instr)
+    if takes > len(slots):
+        slots[:0] = [-1] * (takes - len(slots))
+    if instr.op is Op.COPY:
+        slots.append(slots[-instr.arg])
+    elif instr.op is Op.SWAP:
+        slots[-1], slots[-instr.arg] = slots[-instr.arg], slots[-1]
+    else:
+        del slots[len(slots) - takes :]
+        slots.extend([-1] * leaves)
 
 
 def same_tail(graph: FlowGraph, one: Position, two: Position) -> bool:
