@@ -128,11 +128,8 @@ def _iterable_constant(expr: ast.expr) -> Optional[List[ast.expr]]:
 def extend_display(display: ast.expr, more: ast.expr) -> ast.expr:
     """``[..., *more]``, ``{..., *more}`` or ``{..., **more}``; constants that the compiler put together fall apart."""
     if isinstance(display, ast.Dict):
-        if isinstance(more, ast.Dict) and None not in more.keys and more.keys:
-            if not display.keys and not more.keys:
-                return display
-            if all(isinstance(key, ast.Constant) for key in more.keys) or not display.keys:
-                pass
+        if isinstance(more, ast.Dict) and more.keys and _dict_goes_on(display):
+            return ast.Dict([*display.keys, *more.keys], [*display.values, *more.values])
         return ast.Dict([*display.keys, None], [*display.values, more])
     assert isinstance(display, (ast.List, ast.Set))
     constants = _iterable_constant(more)
@@ -140,6 +137,17 @@ def extend_display(display: ast.expr, more: ast.expr) -> ast.expr:
     if isinstance(display, ast.List):
         return ast.List([*display.elts, *elements], ast.Load())
     return ast.Set([*display.elts, *elements])
+
+
+def _dict_goes_on(display: ast.Dict) -> bool:
+    """Whether the compiler would put further items of ``display`` into a dict of their own: behind ``**``, and
+    after every 17 items."""
+    plain = 0
+    for key in reversed(display.keys):
+        if key is None:
+            break
+        plain += 1
+    return plain % 17 == 0 and bool(display.keys)
 
 
 def add_to_display(display: ast.expr, kind: str, element: ast.expr, key: Optional[ast.expr]) -> ast.expr:

@@ -62,7 +62,6 @@ class _Lifter:
         self.reducer = Reducer(graph, order.headers, self.nodes, self.edges, self.context.next_order)
         self.handler_bases: Dict[int, List[Any]] = {}
         self.block_predecessors = graph.predecessors()
-        self.node_of_block: Dict[int, Node] = {}
 
     def run(self) -> LiftedGraph:
         for id in self.order.blocks:
@@ -92,8 +91,8 @@ class _Lifter:
             self.nodes[block.id] = node
         else:
             self.edges[block.id].remove(node)
-        self.node_of_block[block.id] = node
         node.extent = max(node.extent, block.extent())
+        node.last_block = block.id
         self._remember_handler_base(block, node)
         simulator = Simulator(self.context, node)
         start = self.skip.get(block.id, 0)
@@ -168,6 +167,12 @@ class _Lifter:
                 return None
             if node.leaves:
                 return None
+        term = self.graph.blocks[node.last_block].term
+        begins_with_pop = bool(block.ops) and block.ops[0].op in (Op.POP, Op.POP_EXC, Op.SWAP)
+        if isinstance(term, Jump) and term.offset >= 0 and not begins_with_pop and not any(
+            isinstance(item, (Value, Function)) and not getattr(item, "stable", False) for item in node.stack
+        ):
+            return None  # a jump over something: what it jumps to is the end of a statement
         if node.leaves and node.region == block.region and not node.statements and len(node.stack) >= 0:
             return None
         if node.statements and isinstance(node.statements[-1], WithEnter):
@@ -329,17 +334,15 @@ class _Lifter:
             raise ValueError("a loop runs over something that is no value")
         for other in stack[:-1]:
             if isinstance(other, Value) and not other.stable:
-                raise Retry("spill_end", self._home(other, edges))
+                raise Retry("spill_end", self._home(other))
         if item.copies or item.tests:
             raise Retry("spill", item.copied_at)
         return [*stack[:-1], Marker("iter", block.id, item.expr)]
 
-    def _home(self, item: Value, edges: List[Node]) -> int:
+    def _home(self, item: Value) -> int:
         """The last block of the node in which ``item`` was made: where it has to be stored."""
-        for id, node in self.node_of_block.items():
-            if node.id == item.born:
-                home = id
-        return home
+        home = self.nodes.get(item.born)
+        return home.last_block if home is not None else item.born
 
     def _header_stack(self, block: Block, edges: List[Node], stack: List[Any]) -> List[Any]:
         """At the head of a loop only markers and values that no iteration changes may be pending."""
@@ -383,17 +386,17 @@ class _Lifter:
             stack = self._stack_on_edge(node, block.id)
             item = stack[slot]
             if isinstance(item, Function):
-                raise Retry("spill_end", self._last_block(node))
+                raise Retry("spill_end", node.last_block)
             if not isinstance(item, Value):
                 raise ValueError(f"something without value meets a value where block {block.id} begins")
             if not isinstance(node.terminator, Goto) and not item.stable:
                 if getattr(node, "kept", None) is item:
                     raise Retry("spill", self._copy_offset(node))
-                raise Retry("spill_end", self._home(item, edges))
+                raise Retry("spill_end", self._home(item))
             if not item.stable and item.born != node.id and len(self.edges[node.id]) == 1:
                 shared = [other for other in edges if other is not node and item in self._stack_on_edge(other, block.id)]
                 if shared:
-                    raise Retry("spill_end", self._home(item, edges))
+                    raise Retry("spill_end", self._home(item))
             stored.append((node, item))
         self.context.temporaries += 1
         for node, item in stored:
@@ -417,15 +420,8 @@ class _Lifter:
             if other.order < item.order:
                 simulator.keep(other)
 
-    def _last_block(self, node: Node) -> int:
-        last = node.id
-        for id, other in self.node_of_block.items():
-            if other is node:
-                last = id
-        return last
-
     def _copy_offset(self, node: Node) -> int:
-        return self.graph.blocks[self._last_block(node)].ops[-1].offset
+        return self.graph.blocks[node.last_block].ops[-1].offset
 
     def _split_edge(self, node: Node, block: Block, statement: ast.stmt, slot: int, name: str) -> None:
         id = self._fresh_id()
@@ -457,7 +453,7 @@ class _Lifter:
             if not (isinstance(base.expr, ast.Name) and base.expr.id.startswith("__temp_")):
                 raise Retry("phi", (header, slot))
             if not isinstance(item, Value) or item.copies or not isinstance(node.terminator, Goto):
-                raise Retry("spill_end", self._last_block(node))
+                raise Retry("spill_end", node.last_block)
             if (header, slot) not in self.context.decisions.phi and item.stable and base.stable:
                 raise Retry("phi", (header, slot))
             self._keep_before(node, item)

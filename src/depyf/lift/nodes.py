@@ -151,7 +151,7 @@ Terminator = Union[Goto, Condition, Loop, ExceptionTest, Return, Raise, Reraise,
 @dataclass
 class Node:
     """``silent``: nothing in it can raise, so it may stand inside or outside of any region. ``leaves``: regions
-    whose ``finally`` body runs as the node begins. ``handling``: entries of handlers the node runs under. ``containers``:
+    whose ``finally`` body runs as the node begins. ``handling``: entries of handlers the node runs under. ``last_block``: the block it ends with. ``containers``:
     variables that hold a container which is followed element by element and was not built. ``offset`` and
     ``extent``: the first and last byte offset that belong to it."""
 
@@ -167,6 +167,7 @@ class Node:
     base: List[Any] = field(default_factory=list)
     stack: List[Any] = field(default_factory=list)
     containers: Dict[str, Any] = field(default_factory=dict)
+    last_block: int = -1
 
     def successors(self) -> Tuple[int, ...]:
         term = self.terminator

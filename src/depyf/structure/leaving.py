@@ -13,7 +13,7 @@ def leaves(statements: List[ast.stmt]) -> bool:
     if not statements:
         return False
     last = statements[-1]
-    if isinstance(last, (ast.Return, ast.Raise, ast.Break, ast.Continue)):
+    if isinstance(last, (ast.Return, ast.Raise, ast.Break, ast.Continue)) or fails(last):
         return True
     if isinstance(last, ast.If):
         return leaves(last.body) and leaves(last.orelse)
@@ -31,6 +31,15 @@ def leaves(statements: List[ast.stmt]) -> bool:
     if isinstance(last, ast.While):
         return isinstance(last.test, ast.Constant) and last.test.value is True and not _breaks(last.body)
     return False
+
+
+def fails(statement: ast.stmt) -> bool:
+    """Whether ``statement`` is ``assert False``."""
+    return (
+        isinstance(statement, ast.Assert)
+        and isinstance(statement.test, ast.Constant)
+        and statement.test.value is False
+    )
 
 
 def _breaks(statements: List[ast.stmt]) -> bool:

@@ -34,7 +34,7 @@ from depyf.lift.nodes import (
     WithExit,
 )
 from depyf.structure.except_star import TRY_STATEMENTS, after_groups, group_clauses, handles_groups, try_statement
-from depyf.structure.leaving import leaves
+from depyf.structure.leaving import fails, leaves
 from depyf.structure.match import match_statement
 from depyf.structure.shape import Shape
 from depyf.structure.unstructured import Unstructured as Unstructured
@@ -174,7 +174,7 @@ class _Structurer:
         if isinstance(term, Return):
             result.append(_return(term))
         elif isinstance(term, Raise):
-            result.append(term.statement)
+            result.append(_raise(term.statement))
         elif isinstance(term, Reraise):
             if term.value is not None:
                 raise Unstructured(f"node {node.id} raises a value that is not the handled exception")
@@ -196,6 +196,8 @@ class _Structurer:
         if term.keep:
             raise Unstructured(f"node {node.id} keeps the value it tests")
         merge = self._merge(node, place)
+        if merge is None and self._never_returns(term.target, place):
+            merge = self._behind_else(term, place)
         arms = place if merge is None else replace(place, follow=merge)
         body = self.sequence(term.fall, arms)
         if merge is None and leaves(body):
@@ -224,6 +226,35 @@ class _Structurer:
             if best is None or self.shape.index[child] < self.shape.index[best]:
                 best = child
         return best
+
+    def _never_returns(self, id: int, place: Place) -> bool:
+        """Whether the short branch at ``id`` ends in ``raise`` or ``return``."""
+        term = self.nodes[id].terminator
+        return isinstance(term, (Raise, Return)) and not place.known(id)
+
+    def _behind_else(self, term: Condition, place: Place) -> Optional[int]:
+        """Where the first branch jumps to over the second one, if the second never comes there: the statement has an
+        ``else`` that leaves, and goes on behind it."""
+        limit = self.nodes[term.target].offset
+        if limit <= self.nodes[term.fall].offset or place.known(term.target) or self.shape.is_copyable(term.target):
+            return None
+        found: Set[int] = set()
+        todo, seen = [term.fall], {term.fall}
+        while todo:
+            for target in self.nodes[todo.pop()].successors():
+                if target in seen or place.known(target) or self.shape.is_copyable(target):
+                    continue
+                seen.add(target)
+                if self.nodes[target].offset > limit:
+                    found.add(target)
+                else:
+                    todo.append(target)
+        if len(found) != 1:
+            return None
+        behind = found.pop()
+        if not self.shape.dominates(term.fall, behind) or self._is_outside(behind, place):
+            return None
+        return behind
 
     def _is_outside(self, id: int, place: Place) -> bool:
         """Whether node ``id`` lies behind a region or handler that is open at ``place``."""
@@ -575,15 +606,21 @@ def _return(term: Return) -> ast.Return:
 
 
 def _if_statement(test: ast.expr, body: List[ast.stmt], orelse: List[ast.stmt]) -> ast.stmt:
-    if not orelse and len(body) == 1 and isinstance(body[0], ast.Raise) and body[0].cause is None:
-        raised = body[0].exc
-        if isinstance(raised, build.Special):
-            return ast.Assert(build.negate(test), None)
-        if isinstance(raised, ast.Call) and isinstance(raised.func, build.Special) and len(raised.args) == 1:
-            return ast.Assert(build.negate(test), raised.args[0])
+    if not orelse and len(body) == 1 and isinstance(body[0], ast.Assert) and fails(body[0]):
+        return ast.Assert(build.negate(test), body[0].msg)
     if not body and orelse:
         return ast.If(build.negate(test), orelse, [])
     return ast.If(test, body or [ast.Pass()], orelse)
+
+
+def _raise(statement: ast.Raise) -> ast.stmt:
+    """``raise``, or ``assert False`` for the exception that only ``assert`` gets without looking its name up."""
+    raised = statement.exc
+    if isinstance(raised, build.Special):
+        return ast.Assert(ast.Constant(False), None)
+    if isinstance(raised, ast.Call) and isinstance(raised.func, build.Special) and len(raised.args) == 1:
+        return ast.Assert(ast.Constant(False), raised.args[0])
+    return statement
 
 
 def _loop_statement(term: Any, test: Optional[ast.expr], body: List[ast.stmt], orelse: List[ast.stmt]) -> ast.stmt:
