@@ -142,13 +142,13 @@ def _merge(structurer: "_Structurer", cases: List[_Case], last: Optional[int], p
             return last
     for id in tests:
         for child in shape.children[id]:
-            if child in tests or place.known(child) or shape.is_copyable(child):
+            if child in tests or place.known(child) or shape.is_copyable(child) or structurer._is_outside(child, place):
                 continue
             sources = shape.forward_predecessors(child)
             if len(sources) < 2 or child == last and all(source in tests for source in sources):
                 continue
             found.append(child)
-    return max(found, key=lambda id: shape.index[id]) if found else None
+    return min(found, key=lambda id: shape.index[id]) if found else None
 
 
 def _case(pattern: Any, guard: Optional[ast.expr], body: List[ast.stmt]) -> Any:
