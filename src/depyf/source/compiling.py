@@ -35,7 +35,7 @@ def compile_like(source: SourceText, reference: CodeType, filename: str) -> Code
 
 def _compile_like(source: SourceText, reference: CodeType, filename: str) -> CodeType:
     stand_ins = StandIns(source.constants)
-    tree = stand_ins.put_in(ast.parse(source.text))
+    tree = stand_ins.put_in(source.tree)
     target = target_of(tree, reference)
     job = _Job(source, reference, filename, stand_ins)
     if target is None:

@@ -16,7 +16,12 @@ Result = TypeVar("Result")
 
 _LIMIT = 200_000
 _STACK_BYTES = 1 << 29
+_TOO_DEEP = "the code is nested too deeply to be printed or compiled"
 _lock = threading.Lock()
+
+
+class _DeepThread(threading.Thread):
+    """A thread that has the stack and the limit already."""
 
 
 def with_deep_stack(function: Callable[[], Result]) -> Result:
@@ -26,8 +31,9 @@ def with_deep_stack(function: Callable[[], Result]) -> Result:
     """
     try:
         return function()
-    except RecursionError:
-        pass
+    except RecursionError as error:
+        if isinstance(threading.current_thread(), _DeepThread):
+            raise DecompilationError(_TOO_DEEP) from error
     return _in_deep_thread(function)
 
 
@@ -44,7 +50,7 @@ def _in_deep_thread(function: Callable[[], Result]) -> Result:
     with _lock:
         old_limit, old_size = sys.getrecursionlimit(), threading.stack_size(_STACK_BYTES)
         try:
-            thread = threading.Thread(target=run, name="depyf-deep-stack")
+            thread = _DeepThread(target=run, name="depyf-deep-stack")
             sys.setrecursionlimit(max(_LIMIT, old_limit))
             thread.start()
             thread.join()
@@ -53,6 +59,6 @@ def _in_deep_thread(function: Callable[[], Result]) -> Result:
             threading.stack_size(old_size)
     if errors:
         if isinstance(errors[0], (RecursionError, MemoryError)):
-            raise DecompilationError("the code is nested too deeply to be printed or compiled") from errors[0]
+            raise DecompilationError(_TOO_DEEP) from errors[0]
         raise errors[0]
     return results[0]

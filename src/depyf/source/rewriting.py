@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Callable, Dict, List, TypeVar
+from typing import Any, Callable, Dict, List, Tuple, TypeVar
+
+from depyf.source.inventory import child_fields
 
 Node = TypeVar("Node", bound=ast.AST)
 
@@ -25,6 +27,7 @@ class Rewriter:
 
     def __init__(self) -> None:
         self._methods: Dict[type, Callable[[Any], Any]] = {}
+        self._fields: Dict[type, Tuple[str, ...]] = {}
 
     def visit(self, node: Any) -> Any:
         """The node, node list or ``None`` that stands for ``node`` in the new tree."""
@@ -37,12 +40,17 @@ class Rewriter:
     def rewrite_children(self, node: Node) -> Node:
         """``node`` with its children visited; ``node`` itself if none of them changed."""
         changes: Dict[str, Any] = {}
-        for name in node._fields:
-            old = getattr(node, name, None)
-            if isinstance(old, ast.AST):
-                new = self.visit(old)
-            elif old.__class__ is list:
+        cls = node.__class__
+        fields = self._fields.get(cls)
+        if fields is None:
+            fields = self._fields[cls] = child_fields(cls)
+        values = node.__dict__
+        for name in fields:
+            old = values.get(name)
+            if old.__class__ is list:
                 new = self.visit_list(old)
+            elif isinstance(old, ast.AST):
+                new = self.visit(old)
             else:
                 continue
             if new is not old:

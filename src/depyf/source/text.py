@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
-from typing import Callable, cast
+from typing import Callable, Dict, cast
 
 from depyf.result import DecompilationError
 from depyf.source.deep_stack import with_deep_stack
 from depyf.source.docstrings import print_docstrings
 from depyf.source.fstrings import print_fstrings
+from depyf.source.inventory import take_inventory
 from depyf.source.literals import Placeholders, make_literal
-from depyf.source.names import make_writable
+from depyf.source.names import is_writable, make_writable
 from depyf.source.parentheses import drop_parentheses
 from depyf.source.source_text import SourceText
 from depyf.source.spacing import needs_spacing, space_out
@@ -31,12 +32,18 @@ def to_text(tree: ast.Module) -> str:
 
 
 def _to_source(tree: ast.Module) -> SourceText:
-    tree, names = make_writable(tree)
+    inventory = take_inventory(tree)
+    names: Dict[str, str] = {}
+    if ast.ClassDef in inventory.kinds or not all(map(is_writable, inventory.names)):
+        tree, names = make_writable(tree)
     placeholders = Placeholders(tree)
     tree = print_docstrings(tree)
-    tree = make_literal(tree, placeholders)
-    tree = print_fstrings(tree, placeholders, unparse)
-    tree = drop_parentheses(tree, unparse)
+    if not inventory.plain:
+        tree = make_literal(tree, placeholders)
+    if not inventory.kinds.isdisjoint((ast.JoinedStr, ast.FormattedValue)):
+        tree = print_fstrings(tree, placeholders, unparse)
+    if not inventory.kinds.isdisjoint((ast.BoolOp, ast.Tuple)) or not inventory.plain:
+        tree = drop_parentheses(tree, unparse)
     text = unparse(tree).strip("\n") + "\n"
     parsed = _parse(text)
     if needs_spacing(parsed):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from typing import TypeVar
 
+from depyf.source.inventory import take_inventory
 from depyf.source.passes.branches import flatten_branches, remove_passes
 from depyf.source.passes.copies import propagate_copies
+from depyf.source.passes.counting import is_temporary
 from depyf.source.passes.endings import tidy_returns
 from depyf.source.passes.loops import find_conditions, move_exits_out, remove_continues
 from depyf.source.passes.temporaries import fold_temporaries
@@ -33,6 +35,9 @@ def simplify(tree: Tree) -> Tree:
 
     Evaluation order and lifetimes of values stay as they are.
     """
-    for rewrite in PASSES:
+    passes = PASSES
+    if not any(map(is_temporary, take_inventory(tree).names)):
+        passes = tuple(rewrite for rewrite in PASSES if rewrite not in (propagate_copies, fold_temporaries))
+    for rewrite in passes:
         tree = rewrite(tree)
     return tree

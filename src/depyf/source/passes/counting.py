@@ -22,9 +22,9 @@ class Usage:
     """The counts for the statements of one function, and which of its own names nobody else can change."""
 
     def __init__(self, function: Any) -> None:
-        self.loads: "Counter[str]" = Counter()
-        self.stores: "Counter[str]" = Counter()
-        self.deletes: "Counter[str]" = Counter()
+        self.loads: Counter[str] = Counter()
+        self.stores: Counter[str] = Counter()
+        self.deletes: Counter[str] = Counter()
         self.parameters: Set[str] = set(_parameters(function))
         self.local: Set[str] = set(self.parameters)
         foreign: Set[str] = set()
