@@ -26,7 +26,7 @@ class _Case:
 
 
 def match_statement(
-    structurer: "_Structurer", node: Node, term: MatchTest, place: "Place", result: List[ast.stmt]
+    structurer: _Structurer, node: Node, term: MatchTest, place: Place, result: List[ast.stmt]
 ) -> Optional[int]:
     """Write the statement whose first case ``node`` ends in; where control goes on, as for all statements.
 
@@ -48,11 +48,11 @@ def match_statement(
             written.append(_case(_wildcard(), None, default))
     if any(case.guard is None and always_matches(case.pattern) for case in written[:-1]):
         raise Unstructured(f"node {node.id} (offset {node.offset}): a case that always matches is not the last one")
-    result.append(getattr(ast, "Match")(subject=term.subject, cases=written))
+    result.append(ast.Match(subject=term.subject, cases=written))
     return following
 
 
-def _read_cases(structurer: "_Structurer", node: Node, place: "Place") -> Tuple[List[_Case], Optional[int], bool]:
+def _read_cases(structurer: _Structurer, node: Node, place: Place) -> Tuple[List[_Case], Optional[int], bool]:
     """The cases, where control goes if none matches, and whether ``case _`` certainly stands there."""
     cases: List[_Case] = []
     current: Optional[Node] = node
@@ -80,7 +80,7 @@ def _read_cases(structurer: "_Structurer", node: Node, place: "Place") -> Tuple[
             return cases, fail, term.default
 
 
-def _read_case(structurer: "_Structurer", node: Node, term: MatchTest) -> Tuple[_Case, Optional[int]]:
+def _read_case(structurer: _Structurer, node: Node, term: MatchTest) -> Tuple[_Case, Optional[int]]:
     """The case that ``term`` tests, and where control goes if it does not apply."""
     if term.success == term.fail:  # the guard of a case that hands on to the next one was false when compiled
         return _Case(term.pattern, ast.Constant(False) if term.keeps else None, None, [node.id]), term.fail
@@ -129,12 +129,13 @@ class _Naming(ast.NodeTransformer):
         return ast.NamedExpr(self.target, self.value) if isinstance(self.target, ast.Name) else node
 
 
-def _merge(structurer: "_Structurer", cases: List[_Case], last: Optional[int], place: "Place") -> Optional[int]:
+def _merge(structurer: _Structurer, cases: List[_Case], last: Optional[int], place: Place) -> Optional[int]:
     """The node behind the statement: reached from several cases, or from one and when none matches."""
     tests: Set[int] = {id for case in cases for id in case.nodes}
     shape = structurer.shape
     found: List[int] = []
-    if cases[-1].body is None and last is not None and not place.known(last):
+    empty = cases[-1].body is None or any(case.body == last for case in cases)
+    if empty and last is not None and not place.known(last):
         return last
     if last is not None and shape.is_copyable(last) and not place.known(last):
         first = cases[0].nodes[0]
@@ -145,15 +146,15 @@ def _merge(structurer: "_Structurer", cases: List[_Case], last: Optional[int], p
             if child in tests or place.known(child) or shape.is_copyable(child) or structurer._is_outside(child, place):
                 continue
             sources = shape.forward_predecessors(child)
-            if len(sources) < 2 or child == last and all(source in tests for source in sources):
+            if len(sources) < 2 or (child == last and all(source in tests for source in sources)):
                 continue
             found.append(child)
     return min(found, key=lambda id: shape.index[id]) if found else None
 
 
 def _case(pattern: Any, guard: Optional[ast.expr], body: List[ast.stmt]) -> Any:
-    return getattr(ast, "match_case")(pattern=pattern, guard=guard, body=body or [ast.Pass()])
+    return ast.match_case(pattern=pattern, guard=guard, body=body or [ast.Pass()])
 
 
 def _wildcard() -> Any:
-    return getattr(ast, "MatchAs")(pattern=None, name=None)
+    return ast.MatchAs(pattern=None, name=None)
