@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import gc
 import logging
 import os
 import re
 import threading
+import weakref
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any, Iterator, List
 
 import pytest
 
@@ -409,3 +411,27 @@ def test_nothing_is_compiled_without_compilation_with_or_without_stances(context
     assert calls == []
     compiled(torch.ones(2))
     assert calls == [1]
+
+
+def test_what_dynamo_frees_is_freed_under_prepare_debug(tmp_path: Path) -> None:
+    def freed_after_reset() -> List[bool]:
+        modules = []
+
+        def backend(module: Any, example: Any) -> Any:
+            modules.append(weakref.ref(module))
+            return module.forward
+
+        def function(x: Any, y: Any) -> Any:
+            z = x + y
+            torch._dynamo.graph_break()
+            return z * 2
+
+        compile_and_run(function, backend)
+        torch._dynamo.reset()
+        gc.collect()
+        return [module() is None for module in modules]
+
+    freed = freed_after_reset()
+    assert any(freed)
+    with depyf.prepare_debug(tmp_path):
+        assert freed_after_reset() == freed

@@ -10,6 +10,7 @@ from typing import Any, Optional
 from depyf.decompiler import decompile_code
 from depyf.dynamo import compat
 from depyf.dynamo.hints import hints_for
+from depyf.dynamo.names import file_stem
 from depyf.dynamo.safely import safely
 from depyf.result import DecompilationError
 
@@ -49,9 +50,10 @@ def _log_source(original: CodeType, transformed: CodeType) -> Optional[CodeType]
 
 
 def _source(code: CodeType, original: CodeType) -> str:
+    name = file_stem(original.co_name)
     hints = hints_for(code, original, {}, compat.frame_globals(original), {})
     try:
-        decompilation = decompile_code(code, hints=hints)
+        decompilation = decompile_code(code.replace(co_name=name), name=name, hints=hints)
     except DecompilationError as error:
         return f"# no source: {error}"
     return f"{decompilation.source.rstrip()}\n# {decompilation.verdict.value} {decompilation.reason}".rstrip()

@@ -82,7 +82,7 @@ def frame_globals(original: CodeType) -> Optional[Mapping[str, Any]]:
     caller: Optional[FrameType] = sys._getframe(1)
     while caller is not None:
         frame = caller.f_locals.get("frame")
-        if getattr(frame, "f_code", None) is original:
+        if frame is not None and getattr(frame, "f_code", None) is original:
             found: Mapping[str, Any] = frame.f_globals
             return found
         caller = caller.f_back
