@@ -11,7 +11,7 @@ import enum
 import inspect
 from dataclasses import dataclass
 from types import CodeType
-from typing import Dict, List, Mapping, Optional, Set, Tuple
+from typing import Dict, List, Optional, Set, Tuple
 
 from depyf.flow.copies import undo_copies
 from depyf.flow.graph import build
@@ -83,7 +83,7 @@ class _Decompiler:
             raise DecompilationError(f"{self.code.co_name}: the source that was made differs: {best.comparison.reason}")
         return self._answer(best)
 
-    def _attempt(self, form: Form) -> "_Attempt":
+    def _attempt(self, form: Form) -> _Attempt:
         tree = ast.fix_missing_locations(ast.Module(self._body(), []))
         if form is Form.READABLE:
             tree = simplify(tree)
@@ -103,6 +103,7 @@ class _Decompiler:
             for node in ast.walk(tree):
                 if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                     node.body = release(node.body, self.released)
+
     def _compare(self, candidate: CodeType) -> Comparison:
         return compare(
             self.code,
@@ -140,7 +141,7 @@ class _Decompiler:
 
     # --- the answer --------------------------------------------------------------------------------------------------
 
-    def _answer(self, attempt: "_Attempt") -> Decompilation:
+    def _answer(self, attempt: _Attempt) -> Decompilation:
         source, comparison = attempt.source, attempt.comparison
         verdict = comparison.finding.verdict
         assert verdict is not None
@@ -151,7 +152,9 @@ class _Decompiler:
 def _local_names(code: CodeType) -> Set[str]:
     """The local variables that the bytecode of ``code`` uses (Dynamo leaves the user's names where it does not)."""
     return {
-        instr.arg[1] for instr in lower(code).ops if instr.op in (Op.LOAD, Op.STORE, Op.DELETE) and instr.arg[0] == "fast"
+        instr.arg[1]
+        for instr in lower(code).ops
+        if instr.op in (Op.LOAD, Op.STORE, Op.DELETE) and instr.arg[0] == "fast"
     } | {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount], *code.co_cellvars, *code.co_freevars}
 
 

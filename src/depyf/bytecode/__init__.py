@@ -1,1 +1,1 @@
-"""Facts about CPython bytecode: opcode tables, instructions, exception tables. No meaning, no version logic above it."""
+"""Facts about CPython bytecode: opcode tables, instructions, exception tables; no meaning."""

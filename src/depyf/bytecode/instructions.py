@@ -55,8 +55,10 @@ def decode(code: CodeType, version: Optional[Version] = None) -> Decoded:
     starts = {instruction.offset for instruction in instructions}
     for instruction in instructions:
         if instruction.target is not None and instruction.target not in starts:
-            raise ValueError(f"{code.co_name}: jump at offset {instruction.offset} to {instruction.target}, "
-                             "where no instruction starts")
+            raise ValueError(
+                f"{code.co_name}: jump at offset {instruction.offset} to {instruction.target}, "
+                "where no instruction starts"
+            )
     exceptions = tuple(_decode_exception_table(code.co_exceptiontable)) if table.version >= (3, 11) else ()
     return Decoded(code, table.version, table, instructions, exceptions)
 

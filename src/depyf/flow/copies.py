@@ -1,8 +1,8 @@
 """Undo the copies that the compiler makes of whole blocks.
 
-    except E as name       the ``name = None; del name`` behind every way out of the clause
-    finally                the body, once for every way out of the ``try``
-    loop tests, returns    ``while`` tests at the top and at the bottom, short exits at every jump to them
+except E as name       the ``name = None; del name`` behind every way out of the clause
+finally                the body, once for every way out of the ``try``
+loop tests, returns    ``while`` tests at the top and at the bottom, short exits at every jump to them
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _is_finally(graph: FlowGraph, region: Region) -> bool:
     ops = graph.blocks[region.entry].ops
     if not ops or ops[0].op is not Op.PUSH_EXC:
         return False
-    return len(ops) == 1 or ops[1].op not in (Op.POP, Op.WITH_EXCEPT) and not _starts_except(graph, region.entry)
+    return len(ops) == 1 or (ops[1].op not in (Op.POP, Op.WITH_EXCEPT) and not _starts_except(graph, region.entry))
 
 
 def _starts_except(graph: FlowGraph, entry: int) -> bool:
@@ -269,7 +269,9 @@ class _CopyMatch:
         if isinstance(term, Branch) and isinstance(copy, Branch):
             if term.test != copy.test:
                 return False
-            taken, not_taken = (copy.target, copy.fall) if copy.jump_when == term.jump_when else (copy.fall, copy.target)
+            taken, not_taken = (
+                (copy.target, copy.fall) if copy.jump_when == term.jump_when else (copy.fall, copy.target)
+            )
             self.todo.append(((term.target, 0), (taken, 0), nested))
             self.todo.append(((term.fall, 0), (not_taken, 0), nested))
             return True
@@ -313,8 +315,9 @@ def _pops_exception(ops: List[Instr], index: int) -> int:
 
 
 def _same(one: Instr, two: Instr) -> bool:
-    return one.op is two.op and (one.arg is two.arg or (type(one.arg) is type(two.arg) and one.op is not Op.CONST
-                                                       and one.arg == two.arg))
+    return one.op is two.op and (
+        one.arg is two.arg or (type(one.arg) is type(two.arg) and one.op is not Op.CONST and one.arg == two.arg)
+    )
 
 
 # --- jumps to jumps -----------------------------------------------------------------------------------------------
@@ -430,7 +433,7 @@ def _common_tail(one: Block, two: Block) -> int:
     common = 0
     while common < min(len(one.ops), len(two.ops)):
         mine, theirs = one.ops[-1 - common], two.ops[-1 - common]
-        if not _same(mine, theirs) and mine.arg is not theirs.arg or mine.op is not theirs.op:
+        if (not _same(mine, theirs) and mine.arg is not theirs.arg) or mine.op is not theirs.op:
             break
         if mine.line != theirs.line:
             break
@@ -443,7 +446,7 @@ def _cut_common_test(graph: FlowGraph, block: Block, other: Block) -> None:
     common = 0
     while common < min(len(block.ops), len(other.ops)):
         one, two = block.ops[-1 - common], other.ops[-1 - common]
-        if not _same(one, two) and one.arg is not two.arg or one.op is not two.op or one.line != two.line:
+        if (not _same(one, two) and one.arg is not two.arg) or one.op is not two.op or one.line != two.line:
             break
         common += 1
     while common and not _stands_alone(block.ops[-common:]):

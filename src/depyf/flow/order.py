@@ -44,7 +44,5 @@ def order_blocks(graph: FlowGraph) -> Order:
             todo.pop()
     blocks = tuple(reversed(postorder))
     index = {id: position for position, id in enumerate(blocks)}
-    headers = {
-        target for id in blocks for target in graph.blocks[id].successors() if index[target] <= index[id]
-    }
+    headers = {target for id in blocks for target in graph.blocks[id].successors() if index[target] <= index[id]}
     return Order(blocks, index, headers)

@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from depyf.flow.graph import Block, Branch, End, FlowGraph, Jump
-from depyf.flow.stack import effect
 from depyf.flow.patterns_parts import NotAPattern
 from depyf.flow.patterns_reader import PatternReader, Position, Reading
+from depyf.flow.stack import effect
 from depyf.normal.ops import Instr, Op
+
 
 @dataclass
 class PatternBranch(Branch):
     """Goes to ``fall`` if the subject, which lies on the stack, matches. ``keeps``: the subject stays on the stack.
-    ``guarded``: if a test follows, it is a guard; ``default``: the bytecode shows that ``case _`` begins where it fails.
+    ``guarded``: if a test follows, it is a guard; ``default``: the bytecode shows that ``case _`` begins where it
+    fails.
     """
 
     pattern: Any = None
@@ -164,8 +166,11 @@ class _Recovery:
 
     def _apply(self, cases: List[Case]) -> List[int]:
         """Rewrite the graph; the blocks that go on behind the patterns."""
-        blocks = self._split([case.start for case in cases] + [case.reading.end for case in cases]
-                             + [case.reading.fail for case in cases if case.reading.fail is not None])
+        blocks = self._split(
+            [case.start for case in cases]
+            + [case.reading.end for case in cases]
+            + [case.reading.fail for case in cases if case.reading.fail is not None]
+        )
         following: List[int] = []
         for case in cases:
             block = self.graph.blocks[blocks[case.start]]

@@ -27,10 +27,10 @@ def wildcard() -> Any:
 class Part:
     """The subject, or a value that was taken out of it. ``names``: what it is captured as, in order."""
 
-    fact: Optional["Fact"] = None
+    fact: Optional[Fact] = None
     names: List[str] = field(default_factory=list)
 
-    def learn(self, fact: "Fact") -> None:
+    def learn(self, fact: Fact) -> None:
         if self.fact is not None:
             raise NotAPattern("two patterns are tried on the same value")
         self.fact = fact
@@ -120,7 +120,7 @@ class IsSequence(Fact):
         operator, count = self.length if self.length is not None else (">=", 0)
         result = [wildcard() for _ in range(count)]
         star = max(self.front) + 1 if self.front else 0 if self.back else count
-        if star + max(self.back, default=0) > count or self.length is None and (self.front or self.back):
+        if star + max(self.back, default=0) > count or (self.length is None and (self.front or self.back)):
             raise NotAPattern("more elements are looked at than were counted")
         for index, part in self.front.items():
             result[index] = part.pattern()
@@ -172,7 +172,7 @@ class IsInstance(Fact):
 def literal(expr: ast.expr) -> ast.expr:
     """``expr`` as patterns allow it: a complex number is a sum."""
     value = expr.value if isinstance(expr, ast.Constant) else None
-    if not isinstance(value, complex) or value.real == 0 and str(value.real) == "0.0":
+    if not isinstance(value, complex) or (value.real == 0 and str(value.real) == "0.0"):
         return expr
     imaginary = ast.Constant(complex(0, abs(value.imag)))
     negative = str(value.imag).startswith("-")

@@ -11,8 +11,7 @@ import ast
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from depyf.flow.graph import Block, Branch, End, FlowGraph, Jump
-from depyf.flow.stack import effect
+from depyf.flow.graph import Branch, End, FlowGraph, Jump
 from depyf.flow.patterns_items import FromBack, Keys, Known, Length, Rest, Shared, Test, Values
 from depyf.flow.patterns_parts import (
     Either,
@@ -24,6 +23,7 @@ from depyf.flow.patterns_parts import (
     NotAPattern,
     Part,
 )
+from depyf.flow.stack import effect
 from depyf.normal.ops import Instr, Op
 
 Position = Tuple[int, int]
@@ -103,6 +103,7 @@ class PatternReader:
         if self.stored:
             raise NotAPattern("a test behind the names")
         item = self._pop()
+        self.last_line = max(self.last_line, term.instr.line or 0)
         yes, no = (term.target, term.fall) if term.jump_when else (term.fall, term.target)
         if term.test == "truth" and isinstance(item, Test):
             item.learn()
@@ -224,9 +225,10 @@ class PatternReader:
             self.stack = [*below, parts[-1]]
             ends.append(self._run_to_join())
             captured.append(self.stack[len(below) :])
-            if alternative.following is None:
+            following: Any = alternative.following  # set while the alternative was read
+            if following is None:
                 break
-            self._begin_at(alternative.following)
+            self._begin_at(following)
         self.alternatives.remove(alternative)
         self.floor = floor
         if len({len(items) for items in captured}) != 1 or len(parts) < 2:
@@ -298,7 +300,7 @@ def same_tail(graph: FlowGraph, one: Position, two: Position) -> bool:
 
 
 def _same(one: Instr, two: Instr) -> bool:
-    return one.op is two.op and (one.arg is two.arg or one.op is not Op.CONST and bool(one.arg == two.arg))
+    return one.op is two.op and (one.arg is two.arg or (one.op is not Op.CONST and bool(one.arg == two.arg)))
 
 
 # --- operations ----------------------------------------------------------------------------------------------------

@@ -38,6 +38,16 @@ class CellName(ast.Name):
     """The cell object of a variable, which has no syntax outside a closure."""
 
 
+def constant(expr: Optional[ast.expr]) -> Any:
+    """The object that ``expr`` is a constant of; None for other expressions. Any object can be a constant here."""
+    return expr.value if isinstance(expr, ast.Constant) else None
+
+
+def augmented(target: Any, operator: ast.operator, operand: ast.expr) -> ast.stmt:
+    """``target += operand`` for a name, attribute or item."""
+    return ast.AugAssign(target, operator, operand)
+
+
 def assertion_error() -> ast.expr:
     return Special(ASSERTION_ERROR, ast.Load())
 
@@ -120,9 +130,8 @@ def formatted(conversion: str, value: ast.expr, spec: Optional[ast.expr] = None)
 
 
 def _iterable_constant(expr: ast.expr) -> Optional[List[ast.expr]]:
-    if isinstance(expr, ast.Constant) and isinstance(expr.value, (tuple, frozenset)):
-        return [ast.Constant(element) for element in expr.value]
-    return None
+    value = constant(expr)
+    return [ast.Constant(element) for element in value] if isinstance(value, (tuple, frozenset)) else None
 
 
 def extend_display(display: ast.expr, more: ast.expr) -> ast.expr:
@@ -171,7 +180,7 @@ def call_ex(callee: ast.expr, positional: ast.expr, keywords: Optional[ast.expr]
     constants = _iterable_constant(positional)
     if isinstance(positional, ast.Tuple):
         arguments = positional.elts
-    elif constants is not None and isinstance(positional, ast.Constant) and isinstance(positional.value, tuple):
+    elif constants is not None and isinstance(constant(positional), tuple):
         arguments = constants
     else:
         arguments = [ast.Starred(positional, ast.Load())]
@@ -201,8 +210,9 @@ def elements(expr: ast.expr) -> List[ast.expr]:
     """The elements of a tuple display or constant."""
     if isinstance(expr, ast.Tuple):
         return list(expr.elts)
-    if isinstance(expr, ast.Constant) and isinstance(expr.value, tuple):
-        return [ast.Constant(element) for element in expr.value]
+    value = constant(expr)
+    if isinstance(value, tuple):
+        return [ast.Constant(element) for element in value]
     raise ValueError("the defaults of a function are no tuple display")
 
 
@@ -223,7 +233,7 @@ def annotation_pairs(expr: ast.expr) -> Dict[str, ast.expr]:
     if isinstance(expr, ast.Dict):
         return string_pairs(expr)
     parts = elements(expr)
-    names = [part.value for part in parts[::2] if isinstance(part, ast.Constant)]
+    names: List[str] = [constant(part) for part in parts[::2]]
     return dict(zip(names, parts[1::2]))
 
 
@@ -231,8 +241,11 @@ def names_match(code_name: str, stored: str) -> bool:
     """Whether a definition called ``code_name`` may be stored as ``stored`` (a private name is stored mangled)."""
     if code_name == stored:
         return True
-    return code_name.startswith("__") and not code_name.endswith("__") and stored.startswith("_") and stored.endswith(
-        code_name
+    return (
+        code_name.startswith("__")
+        and not code_name.endswith("__")
+        and stored.startswith("_")
+        and stored.endswith(code_name)
     )
 
 

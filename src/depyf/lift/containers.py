@@ -37,7 +37,7 @@ class BoundMethod:
 
 def parts(stack: List[Any]) -> Iterator[Any]:
     """All items of a stack, those in containers included, each once, in the order of the stack."""
-    seen: "set[int]" = set()
+    seen: set[int] = set()
     todo = list(reversed(stack))
     while todo:
         item = todo.pop()
@@ -75,7 +75,7 @@ def holds_containers(stack: List[Any]) -> bool:
 
 def replaced(stack: List[Any], old: Any, new: Any) -> None:
     """Put ``new`` in place of ``old`` everywhere on the stack."""
-    seen: "set[int]" = set()
+    seen: set[int] = set()
 
     def walk(items: List[Any]) -> None:
         for index, item in enumerate(items):
@@ -107,13 +107,13 @@ def _integer(expr: Optional[ast.expr]) -> Optional[int]:
 
 
 def _bound(expr: Optional[ast.expr]) -> Any:
-    if expr is None or isinstance(expr, ast.Constant) and expr.value is None:
+    if expr is None or (isinstance(expr, ast.Constant) and expr.value is None):
         return None
     number = _integer(expr)
     return "other" if number is None else number
 
 
-def as_display(container: Container, value_of: Callable[[Any], Value]) -> "tuple[ast.expr, List[Value]]":
+def as_display(container: Container, value_of: Callable[[Any], Value]) -> tuple[ast.expr, List[Value]]:
     """The display expression of ``container`` and the values it evaluates, in order."""
     values: List[Value] = []
     exprs: List[ast.expr] = []
@@ -136,7 +136,7 @@ def as_display(container: Container, value_of: Callable[[Any], Value]) -> "tuple
 def references(stack: List[Any], container: Container) -> int:
     """How many slots of the stack and of containers on it hold ``container``."""
     count = 0
-    seen: "set[int]" = set()
+    seen: set[int] = set()
     todo = list(stack)
     while todo:
         item = todo.pop()

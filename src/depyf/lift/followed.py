@@ -10,10 +10,10 @@ from depyf.lift.containers import BoundMethod, Container, constant_key
 from depyf.lift.items import Marker, Value
 
 if TYPE_CHECKING:
-    from depyf.lift.simulate import Simulator
+    from depyf.lift.simulator import Simulator
 
 
-def build_container(sim: "Simulator", kind: str, count: int) -> bool:
+def build_container(sim: Simulator, kind: str, count: int) -> bool:
     """A list, tuple or dict display with the top items as elements; False for other kinds."""
     if kind in ("list", "tuple"):
         elements = sim.stack[len(sim.stack) - count :] if count else []
@@ -29,7 +29,7 @@ def build_container(sim: "Simulator", kind: str, count: int) -> bool:
     return False
 
 
-def take_result_apart(sim: "Simulator", offset: int) -> None:
+def take_result_apart(sim: Simulator, offset: int) -> None:
     """The top is a call. If it is known to return a tuple of some length, its elements get names at once."""
     call = sim.stack[-1]
     name = getattr(getattr(getattr(call, "expr", None), "func", None), "id", None)
@@ -50,10 +50,14 @@ def take_result_apart(sim: "Simulator", offset: int) -> None:
     sim.stack.append(Container("tuple", list(elements), None, offset))
 
 
-def subscript_container(sim: "Simulator", container: Container, key: Any) -> bool:
+def subscript_container(sim: Simulator, container: Container, key: Any) -> bool:
     """``container[key]`` for a constant int or slice; False if the container must become a value for it."""
     place = constant_key(key)
-    if isinstance(place, int) and container.kind != "dict" and -len(container.elements) <= place < len(container.elements):
+    if (
+        isinstance(place, int)
+        and container.kind != "dict"
+        and -len(container.elements) <= place < len(container.elements)
+    ):
         element = container.elements[place]
         if isinstance(element, Value) and not element.stable:
             sim.settle()
@@ -71,7 +75,7 @@ def subscript_container(sim: "Simulator", container: Container, key: Any) -> boo
     return False
 
 
-def store_into_container(sim: "Simulator", container: Container, key: Any, item: Any) -> None:
+def store_into_container(sim: Simulator, container: Container, key: Any, item: Any) -> None:
     """``container[key] = item`` for a constant int or slice."""
     place = constant_key(key)
     if container.kind == "list" and isinstance(place, slice) and isinstance(item, Container):
@@ -82,7 +86,7 @@ def store_into_container(sim: "Simulator", container: Container, key: Any, item:
         raise ValueError("something unknown is stored into a list display")
 
 
-def delete_from_container(sim: "Simulator", container: Container, key: Any) -> None:
+def delete_from_container(sim: Simulator, container: Container, key: Any) -> None:
     place = constant_key(key)
     if container.kind != "list" or place is None:
         raise ValueError("something unknown is deleted from a list display")
@@ -92,7 +96,7 @@ def delete_from_container(sim: "Simulator", container: Container, key: Any) -> N
     del container.elements[place]
 
 
-def extend_container(sim: "Simulator", container: Container, kind: str) -> None:
+def extend_container(sim: Simulator, container: Container, kind: str) -> None:
     """LIST_EXTEND and the like: by another container that is followed, or by a constant tuple."""
     item = sim.stack[-1]
     if isinstance(item, Container) and item.kind != "dict":
@@ -102,8 +106,8 @@ def extend_container(sim: "Simulator", container: Container, kind: str) -> None:
         container.elements.extend(item.elements)
         container.keys = [*(container.keys or ()), *(item.keys or ())]
         return
-    elif isinstance(item, Value) and isinstance(item.expr, ast.Constant) and isinstance(item.expr.value, tuple):
-        added = [Value(ast.Constant(element), True) for element in item.expr.value]
+    elif isinstance(item, Value) and isinstance(build.constant(item.expr), tuple):
+        added = [Value(ast.Constant(element), True) for element in build.constant(item.expr)]
     else:
         value = sim.pop_value()
         expr, values = _display(sim, container)
@@ -116,7 +120,7 @@ def extend_container(sim: "Simulator", container: Container, kind: str) -> None:
     container.elements.extend(added)
 
 
-def pop_container(sim: "Simulator", container: Container) -> None:
+def pop_container(sim: Simulator, container: Container) -> None:
     """A container is dropped: what its elements still have to evaluate happens now."""
     pending = [element for element in _leaves(container) if isinstance(element, Value) and not element.stable]
     if pending:
@@ -132,7 +136,7 @@ def _leaves(container: Container) -> List[Any]:
     return found
 
 
-def call_container_method(sim: "Simulator", method: BoundMethod, arguments: List[Any]) -> None:
+def call_container_method(sim: Simulator, method: BoundMethod, arguments: List[Any]) -> None:
     """``[...].pop()`` and ``[...].pop(i)``."""
     container = method.container
     place = constant_key(arguments[0]) if arguments else -1
@@ -147,7 +151,7 @@ def call_container_method(sim: "Simulator", method: BoundMethod, arguments: List
     raise ValueError(f"the method {method.name} of a list display is called")
 
 
-def call_with_containers(sim: "Simulator", has_keywords: bool) -> bool:
+def call_with_containers(sim: Simulator, has_keywords: bool) -> bool:
     """``f(*[...], **{...})`` with followed containers is a plain call; False if they are not followed."""
     keywords = sim.stack[-1] if has_keywords else None
     positional = sim.stack[-2 if has_keywords else -1]
@@ -156,10 +160,10 @@ def call_with_containers(sim: "Simulator", has_keywords: bool) -> bool:
     if keywords is not None and not isinstance(keywords, Container):
         return False
     if not isinstance(positional, Container):
-        constant = positional.expr if isinstance(positional, Value) else None
-        if not isinstance(constant, ast.Constant) or not isinstance(constant.value, tuple):
+        constant = build.constant(positional.expr) if isinstance(positional, Value) else None
+        if not isinstance(constant, tuple):
             return False
-        positional = Container("tuple", [Value(ast.Constant(element), True) for element in constant.value])
+        positional = Container("tuple", [Value(ast.Constant(element), True) for element in constant])
     del sim.stack[-2 if has_keywords else -1 :]
     callee, null = sim.stack.pop(), sim.stack.pop()
     if not (isinstance(null, Marker) and null.kind == "null"):
@@ -173,7 +177,7 @@ def call_with_containers(sim: "Simulator", has_keywords: bool) -> bool:
     return True
 
 
-def _display(sim: "Simulator", container: Container) -> Tuple[ast.expr, List[Value]]:
+def _display(sim: Simulator, container: Container) -> Tuple[ast.expr, List[Value]]:
     from depyf.lift.containers import as_display
 
     return as_display(container, sim.as_value)

@@ -8,13 +8,13 @@ from depyf.lift.items import Marker
 from depyf.normal.ops import Instr
 
 if TYPE_CHECKING:
-    from depyf.lift.simulate import Simulator
+    from depyf.lift.simulator import Simulator
 
 MATCHED = "matched_group"
 """Kind of the marker that ``except* type`` leaves to be tested; its data is the type."""
 
 
-def check_group(sim: "Simulator", instr: Instr) -> None:
+def check_group(sim: Simulator, instr: Instr) -> None:
     """``exc type -> exc matched``. Raises ``ValueError`` when something else than the handled exception is split."""
     type_ = sim.pop_value()
     exc = sim.stack[-1] if sim.stack else None
@@ -23,7 +23,7 @@ def check_group(sim: "Simulator", instr: Instr) -> None:
     sim.stack.append(Marker(MATCHED, exc.origin, type_.expr))
 
 
-def end_groups(sim: "Simulator", instr: Instr) -> None:
+def end_groups(sim: Simulator, instr: Instr) -> None:
     """``exc ->``: behind the last clause."""
     exc = sim.pop()
     if not (isinstance(exc, Marker) and exc.kind == "exc"):

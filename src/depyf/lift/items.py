@@ -28,7 +28,7 @@ class Value:
     swapped_at: int = -1
     iterator: bool = False
     augments: Any = None
-    tests: Optional["ChainTest"] = None
+    tests: Optional[ChainTest] = None
 
 
 @dataclass(eq=False)
@@ -75,11 +75,14 @@ class Marker:
 class Target:
     """A value that only waits to be stored: what ``for`` and ``with`` bind, and the parts of an unpacking.
 
-    ``fill`` is given the target expression; a part knows its ``group`` so that parts are filled in order.
+    ``fill`` is given the target expression; a part knows its ``group`` and ``index`` there, so that
+    parts are filled in order. ``needed``: something has to be bound even if nobody reads it.
     """
 
     fill: Callable[[ast.expr], None]
     group: Any = None
+    index: int = -1
+    needed: bool = False
 
 
 Item = Union[Value, Copy, Function, Marker, Target]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, List, Optional
 
-from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Region
+from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump
+from depyf.flow.order import Order, order_blocks
 from depyf.flow.patterns import PatternBranch, PatternJump
 from depyf.lift import build
-from depyf.flow.order import Order, order_blocks
 from depyf.lift.containers import Container, copied, holds_containers
+from depyf.lift.context import Context, Decisions
 from depyf.lift.groups import MATCHED
-from depyf.lift.items import Copy, Function, Item, Marker, Retry, Target, Value
+from depyf.lift.items import Copy, Function, Marker, Retry, Target, Value
 from depyf.lift.matches import end_with_match
 from depyf.lift.nodes import (
     Condition,
@@ -22,14 +23,14 @@ from depyf.lift.nodes import (
     Node,
     Overridden,
     PopException,
-    Raise,
     Return,
     WithDecision,
     WithEnter,
     WithExit,
 )
 from depyf.lift.reduce import Reducer
-from depyf.lift.simulate import Context, Decisions, Simulator
+from depyf.lift.rules.table import RULES
+from depyf.lift.simulator import Simulator
 from depyf.normal.ops import Op, is_silent
 from depyf.result import Hints
 
@@ -55,7 +56,7 @@ def lift(graph: FlowGraph, hints: Optional[Hints] = None) -> LiftedGraph:
 class _Lifter:
     def __init__(self, graph: FlowGraph, order: Order, decisions: Decisions, hints: Hints) -> None:
         self.graph, self.order = graph, order
-        self.context = Context(decisions, hints)
+        self.context = Context(decisions, hints, RULES)
         self.nodes: Dict[int, Node] = {}
         self.edges: Dict[int, List[Node]] = {id: [] for id in graph.blocks}
         self.skip: Dict[int, int] = {}
@@ -158,7 +159,7 @@ class _Lifter:
         if len(edges) != 1 or block.id in self.order.headers or block.leaves or block.id in self.handler_bases:
             return None
         node = edges[0]
-        if not isinstance(node.terminator, Goto) or isinstance(block.term, For) and not block.ops:
+        if not isinstance(node.terminator, Goto) or (isinstance(block.term, For) and not block.ops):
             return None
         if isinstance(block.term, End) and len(block.ops) == 2 and block.ops[0].op is Op.CONST:
             return None  # written at every jump to it
@@ -169,8 +170,13 @@ class _Lifter:
                 return None
         term = self.graph.blocks[node.last_block].term
         begins_with_pop = bool(block.ops) and block.ops[0].op in (Op.POP, Op.POP_EXC, Op.SWAP)
-        if isinstance(term, Jump) and term.offset >= 0 and not begins_with_pop and not any(
-            isinstance(item, (Value, Function)) and not getattr(item, "stable", False) for item in node.stack
+        if (
+            isinstance(term, Jump)
+            and term.offset >= 0
+            and not begins_with_pop
+            and not any(
+                isinstance(item, (Value, Function)) and not getattr(item, "stable", False) for item in node.stack
+            )
         ):
             return None  # a jump over something: what it jumps to is the end of a statement
         if node.leaves and node.region == block.region and not node.statements and len(node.stack) >= 0:
@@ -239,10 +245,10 @@ class _Lifter:
         if keep and isinstance(top, Copy):
             raise Retry("spill", top.offset)
         if keep:
-            assert isinstance(top, Value) or isinstance(top, (Function, Target))
+            assert isinstance(top, (Value, Function, Target))
             if not isinstance(top, Value):
                 simulator.stack[-1] = top = simulator.as_value(top)
-            if top.copies or top.chain and len(top.chain) > 1:
+            if top.copies or (top.chain and len(top.chain) > 1):
                 raise Retry("spill", top.copied_at)
             if top.chain:
                 simulator.stack[-1] = top = simulator.as_value(top)
@@ -252,7 +258,7 @@ class _Lifter:
                 behind = fall.term.target
             node.terminator = Condition(top.expr, term.jump_when, term.target, behind, keep=True)
             simulator.stack.pop()
-            node.kept = top  # type: ignore[attr-defined]
+            node.kept = top
             return
         test = simulator.pop_value().expr
         if term.test == "none":
@@ -278,10 +284,12 @@ class _Lifter:
         if len(base) < region.depth:
             raise ValueError("a handler keeps more values than there are")
         for item in base:
-            if isinstance(item, Value) and not item.stable or isinstance(item, (Copy, Function, Target)):
+            if (isinstance(item, Value) and not item.stable) or isinstance(item, (Copy, Function, Target)):
                 born = item.born if isinstance(item, Value) else node.id
-                raise Retry("spill_end", born) if isinstance(item, Value) else ValueError(
-                    "something is pending where an exception handler begins"
+                raise (
+                    Retry("spill_end", born)
+                    if isinstance(item, Value)
+                    else ValueError("something is pending where an exception handler begins")
                 )
         if region.lasti:
             base.append(Marker("lasti", region.entry))
@@ -291,8 +299,8 @@ class _Lifter:
     def _stack_on_edge(self, node: Node, target: int) -> List[Any]:
         term = node.terminator
         if len(node.successors()) > 1 and holds_containers(node.stack):
-            return copied(node.stack) if not (isinstance(term, Condition) and term.keep and target == term.target) else [
-                *copied(node.stack), node.kept]  # type: ignore[attr-defined]
+            keeps = isinstance(term, Condition) and term.keep and target == term.target
+            return [*copied(node.stack), node.kept] if keeps else copied(node.stack)
         if isinstance(term, Loop):
             base = list(node.stack[:-1])
             if target == term.exhausted:
@@ -302,11 +310,10 @@ class _Lifter:
             def fill(expr: ast.expr) -> None:
                 loop.target = expr
 
-            item = Target(fill)
-            item.needed = True  # type: ignore[attr-defined]
+            item = Target(fill, needed=True)
             return [*base, Marker("iter", node.id), item]
         if isinstance(term, Condition) and term.keep and target == term.target:
-            return [*node.stack, node.kept]  # type: ignore[attr-defined]
+            return [*node.stack, node.kept]
         return list(node.stack)
 
     def _entry_stack(self, block: Block) -> List[Any]:
@@ -346,13 +353,18 @@ class _Lifter:
 
     def _header_stack(self, block: Block, edges: List[Node], stack: List[Any]) -> List[Any]:
         """At the head of a loop only markers and values that no iteration changes may be pending."""
-        result = []
+        result: List[Any] = []
         for slot, item in enumerate(stack):
             if isinstance(item, Marker):
                 result.append(item)
-            elif isinstance(item, Value) and item.stable and (block.id, slot) not in self.context.decisions.phi and (
-                isinstance(item.expr, ast.Constant)
-                or isinstance(item.expr, ast.Name) and item.local is None and item.expr.id.startswith("__temp_")
+            elif (
+                isinstance(item, Value)
+                and item.stable
+                and (block.id, slot) not in self.context.decisions.phi
+                and (
+                    isinstance(item.expr, ast.Constant)
+                    or (isinstance(item.expr, ast.Name) and item.local is None and item.expr.id.startswith("__temp_"))
+                )
             ):
                 result.append(item)
             else:
@@ -390,11 +402,13 @@ class _Lifter:
             if not isinstance(item, Value):
                 raise ValueError(f"something without value meets a value where block {block.id} begins")
             if not isinstance(node.terminator, Goto) and not item.stable:
-                if getattr(node, "kept", None) is item:
+                if node.kept is item:
                     raise Retry("spill", self._copy_offset(node))
                 raise Retry("spill_end", self._home(item))
             if not item.stable and item.born != node.id and len(self.edges[node.id]) == 1:
-                shared = [other for other in edges if other is not node and item in self._stack_on_edge(other, block.id)]
+                shared = [
+                    other for other in edges if other is not node and item in self._stack_on_edge(other, block.id)
+                ]
                 if shared:
                     raise Retry("spill_end", self._home(item))
             stored.append((node, item))
@@ -473,7 +487,7 @@ def _same(one: ast.expr, two: ast.expr) -> bool:
         return True
     if isinstance(one, ast.Constant) and isinstance(two, ast.Constant):
         return one.value is two.value
-    return isinstance(one, ast.Name) and type(one) is type(two) and one.id == two.id  # type: ignore[attr-defined]
+    return isinstance(one, ast.Name) and type(one) is type(two) and one.id == two.id
 
 
 def _split_at_marks(nodes: Dict[int, Node]) -> None:
@@ -486,8 +500,17 @@ def _split_at_marks(nodes: Dict[int, Node]) -> None:
             if isinstance(current.statements[index], (WithExit, PopException)):
                 mark = current.statements[index]
                 assert isinstance(mark, (WithExit, PopException))
-                rest = Node(fresh, current.region, current.statements[index + 1 :], current.terminator,
-                            current.silent, (), current.handling, current.offset, current.extent)
+                rest = Node(
+                    fresh,
+                    current.region,
+                    current.statements[index + 1 :],
+                    current.terminator,
+                    current.silent,
+                    (),
+                    current.handling,
+                    current.offset,
+                    current.extent,
+                )
                 if not rest.statements and isinstance(rest.terminator, Return):
                     value = rest.terminator.value
                     rest.silent = isinstance(value, ast.Constant) or any(value is expr for expr in mark.pending)

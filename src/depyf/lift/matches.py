@@ -9,13 +9,13 @@ from depyf.lift.items import Marker
 from depyf.lift.nodes import MatchTest, Node
 
 if TYPE_CHECKING:
-    from depyf.lift.simulate import Simulator
+    from depyf.lift.simulator import Simulator
 
 SUBJECT = "subject"
 """Kind of the marker for a subject that is kept for the next case; its origin is the node of the first case."""
 
 
-def end_with_match(node: Node, term: Union[PatternBranch, PatternJump], simulator: "Simulator") -> None:
+def end_with_match(node: Node, term: Union[PatternBranch, PatternJump], simulator: Simulator) -> None:
     """Give ``node`` the terminator that a block with a pattern at its end stands for."""
     item = simulator.pop()
     subject = None

@@ -131,8 +131,8 @@ class WithDecision:
 
 @dataclass
 class MatchTest:
-    """A case of the ``match`` statement that began at node ``statement``: to ``success`` if ``pattern`` matches, else to
-    ``fail`` (None: it always matches). ``subject`` is there in the first case only. ``keeps``: another case follows;
+    """A case of the ``match`` statement that began at node ``statement``: to ``success`` if ``pattern`` matches, else
+    to ``fail`` (None: it always matches). ``subject`` is there in the first case only. ``keeps``: another case follows;
     ``guarded``: if ``success`` is a condition, it is the case's guard; ``default``: the bytecode shows a ``case _``."""
 
     statement: int
@@ -150,10 +150,14 @@ Terminator = Union[Goto, Condition, Loop, ExceptionTest, Return, Raise, Reraise,
 
 @dataclass
 class Node:
-    """``silent``: nothing in it can raise, so it may stand inside or outside of any region. ``leaves``: regions
-    whose ``finally`` body runs as the node begins. ``handling``: entries of handlers the node runs under. ``last_block``: the block it ends with. ``containers``:
-    variables that hold a container which is followed element by element and was not built. ``offset`` and
-    ``extent``: the first and last byte offset that belong to it."""
+    """A list of statements and where control goes behind it.
+
+    ``silent``: nothing in it can raise, so it may stand inside or outside of any region. ``leaves``: regions whose
+    ``finally`` body runs as the node begins. ``handling``: entries of handlers the node runs under. ``offset`` and
+    ``extent``: the first and last byte offset that belong to it. ``last_block``: the block it ends with. ``kept``: the
+    value that a condition with ``keep`` leaves on the stack.
+    ``containers``: variables that hold a container which is followed element by element and was not built.
+    """
 
     id: int
     region: Optional[Region]
@@ -168,6 +172,7 @@ class Node:
     stack: List[Any] = field(default_factory=list)
     containers: Dict[str, Any] = field(default_factory=dict)
     last_block: int = -1
+    kept: Any = None
 
     def successors(self) -> Tuple[int, ...]:
         term = self.terminator

@@ -83,7 +83,7 @@ class Reducer:
             build.both(operator, test, second.test), second.jump_when, second.target, second.fall, second.keep
         )
         if second.keep:
-            before.kept = self._value(before, joined.test)  # type: ignore[attr-defined]
+            before.kept = self._value(before, joined.test)
         self._absorb(before, [node], joined, list(before.stack))
         return before
 
@@ -95,7 +95,13 @@ class Reducer:
         if one is None or two is None or one.terminator is None or two.terminator is None:
             return None
         for arm in (one, two):
-            if arm.id in self.headers or arm.statements or len(self.edges[arm.id]) != 1 or arm.region != before.region or arm.leaves:
+            if (
+                arm.id in self.headers
+                or arm.statements
+                or len(self.edges[arm.id]) != 1
+                or arm.region != before.region
+                or arm.leaves
+            ):
                 return None
         test = term.test
         if isinstance(one.terminator, Goto) and isinstance(two.terminator, Goto):
@@ -144,7 +150,11 @@ class Reducer:
                 return None
         elif not term.keep and drops == [(Op.POP, None)] and isinstance(second, Condition):
             negated = isinstance(second.test, ast.UnaryOp) and isinstance(second.test.op, ast.Not)
-            if (second.fall if negated else second.target) != out or second.keep or not self._same_stack(node.stack, below):
+            if (
+                (second.fall if negated else second.target) != out
+                or second.keep
+                or not self._same_stack(node.stack, below)
+            ):
                 return None
         else:
             return None

@@ -140,8 +140,8 @@ class _IndexOf:
         return self.first_at[self.offsets[position]]
 
 
-def _reachable(code: CodeType, drafts: List[Draft], index_of: _IndexOf) -> "set[int]":
-    seen: "set[int]" = set()
+def _reachable(code: CodeType, drafts: List[Draft], index_of: _IndexOf) -> set[int]:
+    seen: set[int] = set()
     todo = [0]
     while todo:
         index = todo.pop()
@@ -151,7 +151,9 @@ def _reachable(code: CodeType, drafts: List[Draft], index_of: _IndexOf) -> "set[
             seen.add(index)
             draft = drafts[index]
             if not isinstance(draft.op, Op):
-                raise ValueError(f"{code.co_name}: {draft.op} at offset {draft.offset} stands outside its usual pattern")
+                raise ValueError(
+                    f"{code.co_name}: {draft.op} at offset {draft.offset} stands outside its usual pattern"
+                )
             if draft.target is not None:
                 todo.append(index_of(draft.target))
             if draft.handler is not None:

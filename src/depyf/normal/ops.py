@@ -173,8 +173,20 @@ ENDS = frozenset({Op.JUMP, Op.RETURN, Op.RAISE, Op.RERAISE})
 """Operations after which control never goes on to the next one."""
 
 SILENT = frozenset(
-    {Op.CONST, Op.NULL, Op.CLOSURE, Op.SPECIAL, Op.COPY, Op.SWAP, Op.POP, Op.JUMP, Op.RETURN, Op.IS,
-     Op.PUSH_EXC, Op.POP_EXC}
+    {
+        Op.CONST,
+        Op.NULL,
+        Op.CLOSURE,
+        Op.SPECIAL,
+        Op.COPY,
+        Op.SWAP,
+        Op.POP,
+        Op.JUMP,
+        Op.RETURN,
+        Op.IS,
+        Op.PUSH_EXC,
+        Op.POP_EXC,
+    }
 )
 """Operations that can neither raise nor run anybody's code (STORE to "fast" and "deref" are silent too;
 the finalizer of a value that POP or STORE drops is nobody's concern here)."""

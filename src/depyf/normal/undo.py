@@ -1,8 +1,8 @@
 """Steps that undo what the compiler spreads over several instructions, on drafts whose jumps are byte offsets.
 
-    SEND loops          ->  YIELD_FROM
-    GET_ANEXT ... END_ASYNC_FOR  ->  FOR (async)
-    COPY 3, POP_EXCEPT, RERAISE  ->  gone: the normal form unwinds the exception state with the stack
+SEND loops          ->  YIELD_FROM
+GET_ANEXT ... END_ASYNC_FOR  ->  FOR (async)
+COPY 3, POP_EXCEPT, RERAISE  ->  gone: the normal form unwinds the exception state with the stack
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ END_ASYNC_FOR = "END_ASYNC_FOR"
 CLEANUP = (Op.COPY, Op.POP_EXC, Op.RERAISE)
 
 
-def join_send_loops(drafts: "List[Draft]") -> "List[Draft]":
+def join_send_loops(drafts: List[Draft]) -> List[Draft]:
     """3.11: ``1: SEND 2; YIELD_VALUE; RESUME; JUMP_BACKWARD_NO_INTERRUPT 1; 2:`` is one YIELD_FROM."""
-    result: "List[Draft]" = []
+    result: List[Draft] = []
     index = 0
     while index < len(drafts):
         draft = drafts[index]
@@ -45,10 +45,10 @@ def join_send_loops(drafts: "List[Draft]") -> "List[Draft]":
     return result
 
 
-def join_async_for(drafts: "List[Draft]") -> "List[Draft]":
+def join_async_for(drafts: List[Draft]) -> List[Draft]:
     """``GET_ANEXT; None; YIELD_FROM`` guarded by a handler END_ASYNC_FOR is one FOR that ends behind the handler."""
     position = {draft.offset: index for index, draft in enumerate(drafts)}
-    result: "List[Draft]" = []
+    result: List[Draft] = []
     index = 0
     while index < len(drafts):
         draft = drafts[index]
@@ -70,13 +70,13 @@ def join_async_for(drafts: "List[Draft]") -> "List[Draft]":
     return result
 
 
-def skip_cleanup_handlers(drafts: "List[Draft]") -> "List[Draft]":
+def skip_cleanup_handlers(drafts: List[Draft]) -> List[Draft]:
     """A handler ``COPY 3; POP_EXCEPT; RERAISE`` only restores ``sys.exc_info`` and goes on to the next one out."""
     position: Dict[int, int] = {}
     for index in range(len(drafts) - 1, -1, -1):
         position[drafts[index].offset] = index
 
-    def outer(entry: "Optional[ExceptionRange]") -> "Optional[ExceptionRange]":
+    def outer(entry: Optional[ExceptionRange]) -> Optional[ExceptionRange]:
         while entry is not None:
             start = position.get(entry.target)
             if start is None:
@@ -87,7 +87,7 @@ def skip_cleanup_handlers(drafts: "List[Draft]") -> "List[Draft]":
             entry = pattern[2].handler
         return entry
 
-    known: "Dict[ExceptionRange, Optional[ExceptionRange]]" = {}
+    known: Dict[ExceptionRange, Optional[ExceptionRange]] = {}
     result = []
     for draft in drafts:
         if draft.handler is None:

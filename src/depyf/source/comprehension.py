@@ -61,6 +61,7 @@ def _result(kind: str, statement: ast.stmt, generators: List[ast.comprehension])
         if statement.kind == "set" and kind == "<setcomp>":
             return ast.SetComp(statement.element, generators)
         if statement.kind == "map" and kind == "<dictcomp>":
+            assert statement.key is not None
             return ast.DictComp(statement.key, statement.element, generators)
     raise Unstructured(f"the loop of a {kind} does not end in adding an element")
 
@@ -81,4 +82,8 @@ def as_expression(body: List[ast.stmt]) -> ast.expr:
 
 
 def _is_none(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Return) and isinstance(statement.value, ast.Constant) and statement.value.value is None
+    return (
+        isinstance(statement, ast.Return)
+        and isinstance(statement.value, ast.Constant)
+        and statement.value.value is None
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 from types import CodeType
-from typing import Any, Callable, FrozenSet, List, Optional, Tuple
+from typing import Any, Callable, FrozenSet, List, Tuple
 
 from depyf.lift.build import CellName, Special
 from depyf.lift.items import Function
@@ -34,12 +34,14 @@ class Definer(ast.NodeTransformer):
         self.body, self.enclosing, self.nested = body, enclosing, nested
         self.comprehensions: List[NormalCode] = []
 
-    def inside(self, code: CodeType) -> Tuple[NormalCode, List[ast.stmt], "Definer"]:
+    def inside(self, code: CodeType) -> Tuple[NormalCode, List[ast.stmt], Definer]:
         """The statements of ``code``, complete, and the definer that completed them."""
         normal, statements = self.body(code)
         is_function = bool(code.co_flags & inspect.CO_OPTIMIZED)
         names = local_names(normal)
-        definer = Definer(self.body, (self.enclosing | names) if is_function else self.enclosing, self.nested or is_function)
+        definer = Definer(
+            self.body, (self.enclosing | names) if is_function else self.enclosing, self.nested or is_function
+        )
         return normal, [definer.visit(statement) for statement in statements], definer
 
     def function_body(self, code: CodeType) -> List[ast.stmt]:
@@ -138,7 +140,7 @@ def _returns_value(statement: ast.AST) -> bool:
     while todo:
         node = todo.pop()
         if isinstance(node, ast.Return):
-            if not (node.value is None or isinstance(node.value, ast.Constant) and node.value.value is None):
+            if not (node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None)):
                 return True
         elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.expr)):
             todo.extend(ast.iter_child_nodes(node))

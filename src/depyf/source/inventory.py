@@ -15,7 +15,7 @@ _LARGEST_PLAIN_NUMBER = 1 << 100
 
 @dataclass(frozen=True)
 class Inventory:
-    """``names``: all identifiers. ``kinds``: all node classes. ``plain``: no constant needs another form to be printed."""
+    """``names``: all identifiers. ``kinds``: all node classes. ``plain``: all constants print as they are."""
 
     names: Set[str]
     kinds: Set[type]

@@ -146,8 +146,8 @@ class _Renaming(Rewriter):
         """How to write ``name`` so that mangling makes ``name`` of it; ``None`` if there is no way."""
         stripped = (self._class or "").lstrip("_")
         prefix = f"_{stripped}"
-        if stripped and name.startswith(prefix + "__") and _is_private(name[len(prefix):]):
-            return name[len(prefix):]
+        if stripped and name.startswith(prefix + "__") and _is_private(name[len(prefix) :]):
+            return name[len(prefix) :]
         if mangle(name, self._class) == name or _TEMPORARY.match(name):
             return name
         return None
@@ -220,9 +220,7 @@ class _Renaming(Rewriter):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
         node = self._with_name(node)
-        outside = {
-            field: self.visit_list(getattr(node, field)) for field in ("decorator_list", "bases", "keywords")
-        }
+        outside = {field: self.visit_list(getattr(node, field)) for field in ("decorator_list", "bases", "keywords")}
         # Names with "__" are written differently inside of the class: what was seen outside says nothing about them.
         outer_class, outer_new = self._class, self._new
         self._class = node.name

@@ -69,7 +69,7 @@ class Restoration:
         if "depyf_" in text:
             text = original_spelling(text)
             if text.startswith(NAME) and (text + ".").startswith(self._qualname + "."):
-                rest = text[len(self._qualname):].split(".")
+                rest = text[len(self._qualname) :].split(".")
                 text = self._original_qualname + ".".join(self._names.get(part, part) for part in rest)
         elif "." in text and self._names:
             # import a.b

@@ -59,9 +59,7 @@ def clashing_names(normal: NormalCode) -> FrozenSet[str]:
         return frozenset()
     code = normal.code
     return frozenset(
-        instr.arg[1]
-        for instr in normal.ops
-        if instr.op in (Op.LOAD, Op.STORE, Op.DELETE) and instr.arg[0] == "global"
+        instr.arg[1] for instr in normal.ops if instr.op in (Op.LOAD, Op.STORE, Op.DELETE) and instr.arg[0] == "global"
     ) & (frozenset(code.co_varnames) | frozenset(code.co_cellvars) | frozenset(code.co_freevars))
 
 
@@ -133,8 +131,12 @@ def _unbound_locals(normal: NormalCode, stored: _Names, loaded: _Names, closures
     bound |= {name for scope, name in stored if scope in ("fast", "deref")}
     read = {name for scope, name in loaded if scope in ("fast", "deref")} | closures
     return [
-        ast.AnnAssign(target=ast.Name(id=name, ctx=ast.Store()), annotation=ast.Name(id="object", ctx=ast.Load()),
-                      value=None, simple=1)
+        ast.AnnAssign(
+            target=ast.Name(id=name, ctx=ast.Store()),
+            annotation=ast.Name(id="object", ctx=ast.Load()),
+            value=None,
+            simple=1,
+        )
         for name in sorted(read - bound)
     ]
 

@@ -36,9 +36,7 @@ def leaves(statements: List[ast.stmt]) -> bool:
 def fails(statement: ast.stmt) -> bool:
     """Whether ``statement`` is ``assert False``."""
     return (
-        isinstance(statement, ast.Assert)
-        and isinstance(statement.test, ast.Constant)
-        and statement.test.value is False
+        isinstance(statement, ast.Assert) and isinstance(statement.test, ast.Constant) and statement.test.value is False
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, replace
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, List, Optional, Set, Tuple
 
 from depyf.flow.graph import FlowGraph, Region
 from depyf.lift import build
@@ -45,6 +45,8 @@ class AccumulateStatement(ast.stmt):
 
     _fields = ("key", "element")
     kind: str
+    key: Optional[ast.expr]
+    element: ast.expr
 
 
 @dataclass(frozen=True)
@@ -377,9 +379,10 @@ class _Structurer:
 
     def _is_loop_exit(self, id: int, out: int) -> bool:
         term = self.nodes[id].terminator
-        return id in self.shape.loops and (isinstance(term, Loop) and term.exhausted == out
-                                           or isinstance(term, Condition) and not self.nodes[id].statements
-                                           and out in (term.fall, term.target))
+        return id in self.shape.loops and (
+            (isinstance(term, Loop) and term.exhausted == out)
+            or (isinstance(term, Condition) and not self.nodes[id].statements and out in (term.fall, term.target))
+        )
 
     # --- regions -----------------------------------------------------------------------------------------------------
 
@@ -487,7 +490,7 @@ class _Structurer:
         """Where control goes behind a statement whose ways out are ``targets``."""
         open_: List[int] = []
         for target in targets:
-            if target in open_ or self.shape.is_copyable(target) and target != place.follow:
+            if target in open_ or (self.shape.is_copyable(target) and target != place.follow):
                 continue
             if target in (place.continues, place.breaks) and target != place.follow:
                 continue
@@ -554,8 +557,7 @@ class _Structurer:
             target
             for target in targets
             if target == place.follow
-            or not self.shape.is_copyable(target)
-            and target not in (place.continues, place.breaks)
+            or (not self.shape.is_copyable(target) and target not in (place.continues, place.breaks))
         ]
 
     def _clauses(self, region: Region, place: Place) -> List[ast.ExceptHandler]:
@@ -626,7 +628,8 @@ def _raise(statement: ast.Raise) -> ast.stmt:
 def _loop_statement(term: Any, test: Optional[ast.expr], body: List[ast.stmt], orelse: List[ast.stmt]) -> ast.stmt:
     body = body or [ast.Pass()]
     if isinstance(term, Loop):
-        assert term.iterable is not None and term.target is not None
+        assert term.iterable is not None
+        assert term.target is not None
         kind = ast.AsyncFor if term.async_ else ast.For
         return kind(target=term.target, iter=term.iterable, body=body, orelse=orelse)
     return ast.While(test if test is not None else ast.Constant(True), body, orelse)
@@ -635,7 +638,8 @@ def _loop_statement(term: Any, test: Optional[ast.expr], body: List[ast.stmt], o
 def _try_finally(body: List[ast.stmt], final: List[ast.stmt]) -> ast.stmt:
     """``try`` inside ``try``/``finally`` is one statement."""
     final = final or [ast.Pass()]
-    if len(body) == 1 and isinstance(body[0], TRY_STATEMENTS) and not body[0].finalbody:
-        body[0].finalbody = final
-        return body[0]
+    inner: Any = body[0] if len(body) == 1 else None
+    if isinstance(inner, TRY_STATEMENTS) and not inner.finalbody:
+        joined: ast.stmt = type(inner)(inner.body, inner.handlers, inner.orelse, final)
+        return joined
     return ast.Try(body or [ast.Pass()], [], [], final)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TypeVar
+from typing import Any, Callable, Tuple, TypeVar
 
 from depyf.source.inventory import take_inventory
 from depyf.source.passes.branches import flatten_branches, remove_passes
@@ -35,7 +35,7 @@ def simplify(tree: Tree) -> Tree:
 
     Evaluation order and lifetimes of values stay as they are.
     """
-    passes = PASSES
+    passes: Tuple[Callable[[Any], Any], ...] = PASSES
     if not any(map(is_temporary, take_inventory(tree).names)):
         passes = tuple(rewrite for rewrite in PASSES if rewrite not in (propagate_copies, fold_temporaries))
     for rewrite in passes:

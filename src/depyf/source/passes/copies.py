@@ -1,8 +1,8 @@
 """Temporaries that are copies of a local variable: the variable itself is used as long as it keeps its value.
 
-    __temp_0 = x
-    a.b = x                 a.b = x
-    c.d = __temp_0          c.d = x
+__temp_0 = x
+a.b = x                 a.b = x
+c.d = __temp_0          c.d = x
 """
 
 from __future__ import annotations
@@ -139,6 +139,8 @@ def _stored(statement: ast.stmt) -> Set[str]:
     targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
     return {
         node.id
-        for target in targets if target is not None
-        for node in ast.walk(target) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+        for target in targets
+        if target is not None
+        for node in ast.walk(target)
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
     }

@@ -45,7 +45,7 @@ def leading_names(statement: ast.stmt, wanted: Callable[[str], bool], stable: Co
 
 
 def header_fields(statement: ast.stmt) -> List[str]:
-    """The fields of ``statement`` with the expressions that it evaluates first; the rest of it need not be looked at."""
+    """The fields of ``statement`` with the expressions that it evaluates first."""
     return _HEADERS.get(statement.__class__, [])
 
 

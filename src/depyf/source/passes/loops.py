@@ -28,7 +28,8 @@ def remove_continues(tree: Any) -> Any:
 def _without_continues(block: Block) -> Block:
     return [
         replaced(statement, body=trim(statement.body, _is_continue, negate) or [ast.Pass()])
-        if isinstance(statement, (ast.For, ast.AsyncFor, ast.While)) else statement
+        if isinstance(statement, (ast.For, ast.AsyncFor, ast.While))
+        else statement
         for statement in block
     ]
 

@@ -35,7 +35,9 @@ def name_temporaries(
     return [renaming.visit(statement) for statement in statements]
 
 
-def _from_call(call: ast.Call, parameters: Mapping[str, Tuple[str, ...]], wanted: Dict[str, str], taken: Set[str]) -> None:
+def _from_call(
+    call: ast.Call, parameters: Mapping[str, Tuple[str, ...]], wanted: Dict[str, str], taken: Set[str]
+) -> None:
     names = parameters.get(call.func.id) if isinstance(call.func, ast.Name) else None
     for argument, name in zip(call.args, names or ()):
         if isinstance(argument, ast.Name) and _TEMPORARY.match(argument.id) and argument.id not in wanted:

@@ -29,8 +29,8 @@ def drop_plumbing(statements: List[ast.stmt], droppable: AbstractSet[str], first
 class _Uses(ast.NodeVisitor):
     def __init__(self, droppable: AbstractSet[str]) -> None:
         self.droppable = droppable
-        self.loads: "Counter[str]" = Counter()
-        self.stores: "Counter[str]" = Counter()
+        self.loads: Counter[str] = Counter()
+        self.stores: Counter[str] = Counter()
         self.captured: Set[str] = set()
         self.depth = 0
 

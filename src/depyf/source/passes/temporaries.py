@@ -126,9 +126,7 @@ class _Folding(PerFunction):
                 return None
             statement = kept
         if self._candidate(before, following) is not None:
-            order = {
-                name: place for place, name in enumerate(leading_names(statement, is_temporary, self._bound))
-            }
+            order = {name: place for place, name in enumerate(leading_names(statement, is_temporary, self._bound))}
             values: Dict[str, ast.expr] = {}
             last = len(order)
             while True:

@@ -1,0 +1,46 @@
+"""What the blocks of one code object share while they are lifted."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Set, Tuple
+
+from depyf.lift.items import Retry
+from depyf.normal.ops import Op
+from depyf.result import Hints
+
+
+class Decisions:
+    """What earlier attempts found out: where values have to be kept in temporaries. Grows with every retry."""
+
+    def __init__(self) -> None:
+        self.spill: Set[int] = set()  # operation offsets before which all pending values are stored
+        self.spill_end: Set[int] = set()  # blocks at whose end all pending values are stored
+        self.containers: Set[bool] = set()  # whether lists that only move values are followed
+        self.kept_results: Set[int] = set()  # calls whose tuple is not taken apart at once
+        self.plain_swap: Set[int] = set()  # SWAPs that are no tuple assignment
+        self.phi: Set[Tuple[int, int]] = set()  # (block, slot) that needs a temporary although its value is stable
+
+    def learn(self, retry: Retry) -> None:
+        known: Set[Any] = getattr(self, retry.kind)
+        if retry.key in known:
+            raise ValueError(f"lifting makes no progress: {retry}")
+        known.add(retry.key)
+
+
+class Context:
+    """What the blocks of one code object share: counters, decisions."""
+
+    def __init__(self, decisions: Decisions, hints: Hints, rules: Mapping[Op, Any]) -> None:
+        self.decisions, self.hints, self.rules = decisions, hints, rules
+        self.order = 0
+        self.temporaries = 0
+        self.follows_containers = bool(decisions.containers)
+
+    def next_order(self) -> int:
+        self.order += 1
+        return self.order
+
+    def temporary(self) -> str:
+        name = f"__temp_{self.temporaries}"
+        self.temporaries += 1
+        return name

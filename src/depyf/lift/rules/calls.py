@@ -1,0 +1,171 @@
+"""Calls, functions, classes, imports."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, List, Optional, Tuple
+
+from depyf.lift import build
+from depyf.lift.containers import BoundMethod, Container
+from depyf.lift.followed import (
+    call_container_method,
+    call_with_containers,
+    take_result_apart,
+)
+from depyf.lift.items import Function, Marker, Value
+from depyf.lift.nodes import (
+    ComprehensionExpression,
+    WithExit,
+)
+from depyf.lift.simulator import Simulator
+from depyf.normal.ops import Instr
+
+COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
+
+
+def _call(sim: Simulator, instr: Instr) -> None:
+    count, names, null = instr.arg
+    arguments = sim.stack[len(sim.stack) - count :] if count else []
+    callee_at = len(sim.stack) - count - (2 if null else 1)
+    slots = sim.stack[callee_at : len(sim.stack) - count]
+    del sim.stack[callee_at:]
+    if null == "below" and slots[0].__class__ is Marker and slots[0].kind == "null":
+        callee = slots[1]
+    elif null == "above":
+        callee = slots[0]
+    elif null == "below":
+        callee, arguments = slots[0], [slots[1], *arguments]
+    else:
+        callee = slots[0]
+    if isinstance(callee, Marker):
+        _call_marker(sim, callee, arguments, names)
+        return
+    if isinstance(callee, BoundMethod):
+        call_container_method(sim, callee, arguments)
+        return
+    sim.stack.extend([callee, *arguments])  # what is called with containers may need names for them
+    if sim.context.follows_containers:
+        for item in arguments:
+            if isinstance(item, Container):
+                sim.share_container(item)
+    callee, arguments = sim.stack[len(sim.stack) - len(arguments) - 1], sim.stack[len(sim.stack) - len(arguments) :]
+    del sim.stack[len(sim.stack) - len(arguments) - 1 :]
+    bare = null == "below" and slots[0] is callee
+    if isinstance(callee, Function) and len(arguments) == 1 and callee.code.co_name in COMPREHENSIONS:
+        _comprehension(sim, callee, arguments[0])
+        return
+    if bare and len(arguments) == 1 and isinstance(arguments[0], Function) and not names:
+        if arguments[0].code.co_name != "<lambda>":
+            arguments[0].decorators.insert(0, sim.as_value(callee).expr)
+            arguments[0].order = sim.context.next_order()
+            sim.stack.append(arguments[0])
+            return
+    values = [sim.as_value(item) for item in [callee, *arguments]]
+    sim.combine(lambda *exprs: build.call(exprs, names), values)
+    take_result_apart(sim, instr.offset)
+
+
+def _call_marker(sim: Simulator, callee: Marker, arguments: List[Any], names: Tuple[str, ...]) -> None:
+    if callee.kind == "exit" and len(arguments) == 3:
+        sim.settle_exit()
+        sim.node.statements.append(WithExit(callee.origin, sim.pending()))
+        sim.stack.append(Marker("exit_result", callee.origin))
+        return
+    if callee.kind == "build_class" and len(arguments) >= 2 and isinstance(arguments[0], Function):
+        function = arguments[0]
+        values = [sim.as_value(item) for item in arguments[2:]]
+        positional = len(values) - len(names)
+        bases = [value.expr for value in values[:positional]]
+        keywords = [ast.keyword(name, value.expr) for name, value in zip(names, values[positional:])]
+        sim.check_order(values)
+        function.class_arguments = (bases, keywords)
+        function.order = sim.context.next_order()
+        sim.stack.append(function)
+        return
+    raise ValueError(f"a {callee.kind} marker is called at offset {sim.ops[sim.index - 1].offset}")
+
+
+def _comprehension(sim: Simulator, function: Function, iterable: Any) -> None:
+    value = sim.as_value(iterable)
+    expression = ComprehensionExpression()
+    expression.function = function
+    expression.iterable = value.expr
+    sim.push(expression)
+
+
+def _call_ex(sim: Simulator, instr: Instr) -> None:
+    if sim.context.follows_containers and call_with_containers(sim, bool(instr.arg)):
+        return
+    keywords = sim.pop_value() if instr.arg else None
+    positional = sim.pop_value()
+    callee = sim.pop()
+    null = sim.pop()
+    if not (isinstance(null, Marker) and null.kind == "null"):
+        raise ValueError(f"no NULL below the callable at offset {instr.offset}")
+    if isinstance(callee, Marker) and callee.kind == "build_class":
+        _class_ex(sim, positional, keywords)
+        return
+    values = [sim.as_value(callee), positional, *([keywords] if keywords else [])]
+    sim.combine(lambda *exprs: build.call_ex(*exprs), values)
+
+
+def _class_ex(sim: Simulator, positional: Value, keywords: Optional[Value]) -> None:
+    """``class C(*bases, **keywords)``: the function and the name are the first of the positional arguments."""
+    if not isinstance(positional.expr, ast.Tuple) or len(positional.expr.elts) < 2:
+        raise ValueError("a class is made from arguments that are no display")
+    expression = positional.expr.elts[0]
+    function: Function = expression.function  # type: ignore[attr-defined]
+    call = build.call_ex(
+        ast.Name("class"), ast.Tuple(positional.expr.elts[2:], ast.Load()), *([keywords.expr] if keywords else [])
+    )
+    function.class_arguments = (call.args, call.keywords)
+    function.order = sim.context.next_order()
+    sim.stack.append(function)
+
+
+def _make_function(sim: Simulator, instr: Instr) -> None:
+    function = Function(build.constant(sim.pop_value().expr))
+    flags = instr.arg
+    values = []
+    if flags & 8:
+        sim.pop()
+    annotations = sim.pop_value() if flags & 4 else None
+    kw_defaults = sim.pop_value() if flags & 2 else None
+    defaults = sim.pop_value() if flags & 1 else None
+    if defaults is not None:
+        function.defaults = build.elements(defaults.expr)
+        values.append(defaults)
+    if kw_defaults is not None:
+        function.kw_defaults = build.string_pairs(kw_defaults.expr)
+        values.append(kw_defaults)
+    if annotations is not None:
+        function.annotations = build.annotation_pairs(annotations.expr)
+        values.append(annotations)
+    sim.check_order(values)
+    function.order = sim.context.next_order()
+    sim.stack.append(function)
+
+
+def _import(sim: Simulator, instr: Instr) -> None:
+    names = build.constant(sim.pop_value().expr)
+    level = build.constant(sim.pop_value().expr)
+    sim.stack.append(Marker("module", sim.context.next_order(), build.Import(instr.arg, level, names)))
+
+
+def _import_from(sim: Simulator, instr: Instr) -> None:
+    module = sim.stack[-1]
+    if isinstance(module, Marker) and module.kind == "imported" and module.data[0].names is None:
+        sim.stack.append(Marker("imported", module.origin, (module.data[0], instr.arg)))
+        return
+    if not (isinstance(module, Marker) and module.kind == "module"):
+        raise ValueError(f"a name is imported from something else than a module at offset {instr.offset}")
+    sim.stack.append(Marker("imported", module.origin, (module.data, instr.arg)))
+
+
+def _import_star(sim: Simulator, instr: Instr) -> None:
+    module = sim.pop()
+    sim.emit(ast.ImportFrom(module.data.name or None, [ast.alias("*", None)], module.data.level), "*")
+
+
+def _setup_annotations(sim: Simulator, instr: Instr) -> None:
+    return

@@ -1,0 +1,124 @@
+"""Iteration, generators, the end of blocks, exceptions and ``with``."""
+
+from __future__ import annotations
+
+import ast
+
+from depyf.lift.items import Marker, Target
+from depyf.lift.nodes import (
+    ComprehensionExpression,
+    PopException,
+    Raise,
+    Reraise,
+    Return,
+    WithEnter,
+)
+from depyf.lift.simulator import Simulator
+from depyf.normal.ops import Instr, Op
+
+
+def _iter(sim: Simulator, instr: Instr) -> None:
+    value = sim.pop_value()
+    sim.push(value.expr, iterator=True)
+
+
+def _yield_from_iter(sim: Simulator, instr: Instr) -> None:
+    value = sim.pop_value()
+    sim.push(ast.YieldFrom(value.expr))
+
+
+def _awaitable(sim: Simulator, instr: Instr) -> None:
+    if isinstance(sim.stack[-1], Marker):  # what an async exit returned
+        return
+    if isinstance(sim.stack[-1], Target):  # what an async enter returned
+        return
+    value = sim.pop_value()
+    if isinstance(value.expr, ComprehensionExpression) and value.expr.function.code.co_name != "<genexpr>":
+        value.expr.awaited = True  # an asynchronous comprehension awaits itself
+        sim.stack.append(value)
+        return
+    sim.push(ast.Await(value.expr))
+
+
+def _yield_from(sim: Simulator, instr: Instr) -> None:
+    sim.pop()
+    if isinstance(sim.stack[-1], (Marker, Target)):
+        return
+    value = sim.pop_value()
+    if isinstance(value.expr, ComprehensionExpression) and value.expr.awaited:
+        sim.stack.append(value)
+        return
+    if not isinstance(value.expr, (ast.Await, ast.YieldFrom)):
+        raise ValueError(f"something else than an iterator is delegated to at offset {instr.offset}")
+    sim.push(value.expr)
+
+
+def _yield(sim: Simulator, instr: Instr) -> None:
+    value = sim.pop_value()
+    nothing = isinstance(value.expr, ast.Constant) and value.expr.value is None
+    sim.push(ast.Yield(None if nothing else value.expr))
+
+
+def _return(sim: Simulator, instr: Instr) -> None:
+    item = sim.pop()
+    if isinstance(item, Marker) and item.kind == "result":
+        sim.node.terminator = Return(ast.Name(".result", ast.Load()))
+        return
+    sim.node.terminator = Return(sim.as_value(item).expr)
+
+
+def _raise(sim: Simulator, instr: Instr) -> None:
+    values = sim.pop_values(instr.arg)
+    sim.check_order(values)
+    sim.settle_exit()
+    sim.node.terminator = Raise(ast.Raise(*[value.expr for value in values]))
+
+
+def _reraise(sim: Simulator, instr: Instr) -> None:
+    item = sim.pop()
+    if isinstance(item, Marker) and item.kind in ("exc", "group_result"):
+        sim.node.terminator = Reraise(item.origin)
+    else:
+        sim.node.terminator = Reraise(None, sim.as_value(item).expr)
+
+
+def _push_exc(sim: Simulator, instr: Instr) -> None:
+    exc = sim.pop()
+    sim.stack.append(Marker("prev", exc.origin))
+    sim.stack.append(exc)
+
+
+def _pop_exc(sim: Simulator, instr: Instr) -> None:
+    prev = sim.pop()
+    if not (isinstance(prev, Marker) and prev.kind == "prev"):
+        raise ValueError(f"POP_EXCEPT without a handled exception at offset {instr.offset}")
+    sim.settle_exit()
+    sim.node.statements.append(PopException(prev.origin, sim.pending()))
+
+
+def _check_exc(sim: Simulator, instr: Instr) -> None:
+    type_ = sim.pop_value()
+    exc = sim.stack[-1]
+    if not (isinstance(exc, Marker) and exc.kind in ("exc", "rest")):
+        raise ValueError(f"an exception is tested that is not the handled one at offset {instr.offset}")
+    sim.stack.append(Marker("matched", exc.origin, type_.expr))
+
+
+def _with(sim: Simulator, instr: Instr) -> None:
+    manager = sim.pop_value()
+    enter = WithEnter(instr.offset, manager.expr, instr.op is Op.ASYNC_WITH)
+    sim.emit(enter)
+    sim.stack.append(Marker("exit", instr.offset))
+
+    def fill(target: ast.expr) -> None:
+        enter.target = target
+
+    sim.stack.append(Target(fill))
+
+
+def _with_except(sim: Simulator, instr: Instr) -> None:
+    sim.stack.append(Marker("with_result", sim.stack[-4].origin if len(sim.stack) >= 4 else -1))
+
+
+def _unsupported(sim: Simulator, instr: Instr) -> None:
+    raise ValueError(f"{instr.op.name} at offset {instr.offset} stands outside any pattern that has syntax")

@@ -1,0 +1,142 @@
+"""Displays of containers, unpacking, formatted values."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Callable
+
+from depyf.lift import build
+from depyf.lift.containers import Container
+from depyf.lift.followed import (
+    build_container,
+    extend_container,
+)
+from depyf.lift.items import Copy, Marker, Target, Value
+from depyf.lift.nodes import (
+    Accumulate,
+)
+from depyf.lift.simulator import Simulator
+from depyf.lift.unpacking import Unpacking
+from depyf.normal.ops import Instr, Op
+
+
+def _build(sim: Simulator, instr: Instr) -> None:
+    kind, count = instr.arg
+    if sim.context.follows_containers and build_container(sim, kind, count):
+        return
+    if kind == "const_key_map":
+        keys = build.constant(sim.pop_value().expr)
+        values = sim.pop_values(count)
+        sim.combine(lambda *exprs: ast.Dict([ast.Constant(key) for key in keys], list(exprs)), values)
+    elif kind == "map":
+        values = sim.pop_values(2 * count)
+        sim.combine(lambda *exprs: ast.Dict(list(exprs[::2]), list(exprs[1::2])), values)
+    else:
+        make = build.DISPLAYS[kind]
+        values = sim.pop_values(count)
+        constant = kind == "slice" and all(isinstance(value.expr, ast.Constant) for value in values)
+        sim.combine(lambda *exprs: make(list(exprs)), values, stable=constant)
+
+
+def _add(sim: Simulator, instr: Instr) -> None:
+    kind, depth = instr.arg
+    key = None
+    element = sim.pop_value()
+    operands = [element]
+    if kind == "map":
+        key = sim.pop_value()
+        operands.insert(0, key)
+    sim.check_order(operands)
+    container = sim.stack[-depth]
+    if _grows_display(container, kind):
+        container.expr = build.add_to_display(container.expr, kind, element.expr, key.expr if key else None)
+        container.order = sim.context.next_order()
+        return
+    if isinstance(container, Marker) and container.kind == "result":
+        sim.emit(Accumulate(kind, element.expr, key.expr if key else None))
+        return
+    sim.stack[-depth] = kept = sim.as_value(container)
+    if not kept.stable:
+        sim.keep(kept)
+    sim.emit(Accumulate(kind, element.expr, key.expr if key else None))
+
+
+def _grows_display(container: Any, kind: str) -> bool:
+    shapes = {"list": ast.List, "set": ast.Set, "map": ast.Dict}
+    return isinstance(container, Value) and not container.copies and isinstance(container.expr, shapes[kind])
+
+
+def _update(sim: Simulator, instr: Instr) -> None:
+    kind, depth = instr.arg
+    if isinstance(sim.stack[-depth - 1], Container):
+        extend_container(sim, sim.stack[-depth - 1], kind)
+        return
+    more = sim.pop_value()
+    container = sim.stack[-depth]
+    if kind == "kwargs" or kind == "map":
+        shape: Any = ast.Dict
+    else:
+        shape = {"list": ast.List, "set": ast.Set}[kind]
+    if not isinstance(container, Value) or not isinstance(container.expr, shape) or container.copies:
+        sim.wants_containers()
+        raise ValueError(f"a {kind} that is no display is extended at offset {instr.offset}")
+    sim.check_order([container, more])
+    container.expr = build.extend_display(container.expr, more.expr)
+    container.order = sim.context.next_order()
+
+
+def _list_to_tuple(sim: Simulator, instr: Instr) -> None:
+    if isinstance(sim.stack[-1], Container):
+        sim.stack[-1] = Container("tuple", list(sim.stack[-1].elements))
+        return
+    value = sim.pop_value()
+    if not isinstance(value.expr, ast.List):
+        raise ValueError(f"a value that is no list display becomes a tuple at offset {instr.offset}")
+    sim.push(ast.Tuple(value.expr.elts, ast.Load()))
+
+
+def _annotates_parameter(sim: Simulator) -> bool:
+    """``def f(*args: *T)`` unpacks ``T`` above the name of the parameter; an assignment has nothing below."""
+    below = sim.stack[-1] if sim.stack else None
+    return isinstance(below, Value) and isinstance(below.expr, ast.Constant) and isinstance(below.expr.value, str)
+
+
+def _unpack(sim: Simulator, instr: Instr) -> None:
+    if instr.op is Op.UNPACK:
+        count, star = instr.arg, None
+    else:
+        before, after = instr.arg
+        count, star = before + 1 + after, before
+    item = sim.pop()
+    if isinstance(item, Container) and instr.op is Op.UNPACK and len(item.elements) == count:
+        sim.stack.extend(reversed(item.elements))
+        return
+    if count == 1 and star is None and isinstance(item, Value) and _annotates_parameter(sim):
+        sim.push(ast.Starred(sim.as_value(item).expr, ast.Load()))
+        return
+    done: Callable[[ast.expr], None]
+    if count == 0:
+        sim.store(ast.Tuple([], ast.Store()), item)
+        return
+    if isinstance(item, Target):
+        done = item.fill
+    elif isinstance(item, Copy):
+        of = item.of
+
+        def done(target: ast.expr) -> None:
+            of.chain.append(target)
+            of.copies -= 1
+    else:
+        value = item if isinstance(item, Value) and not item.copies and item.tests is None else sim.as_value(item)
+        chain, value.chain = value.chain, []
+
+        def done(target: ast.expr) -> None:
+            sim.emit(ast.Assign([*chain, target], value.expr), "*")
+
+    sim.stack.extend(reversed(Unpacking(sim, count, star, done).parts()))
+
+
+def _format(sim: Simulator, instr: Instr) -> None:
+    conversion, has_spec = instr.arg
+    values = sim.pop_values(1 + has_spec)
+    sim.combine(lambda *exprs: build.formatted(conversion, *exprs), values)

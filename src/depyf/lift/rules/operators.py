@@ -1,0 +1,124 @@
+"""Operators, comparisons, subscripts and attributes that are read."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Callable, List
+
+from depyf.lift import build
+from depyf.lift.containers import BoundMethod, Container, constant_key
+from depyf.lift.followed import (
+    subscript_container,
+)
+from depyf.lift.items import ChainTest, Copy, Retry, Value
+from depyf.lift.simulator import Simulator
+from depyf.normal.ops import Instr, Op
+
+
+def _unary(sim: Simulator, instr: Instr) -> None:
+    operator = build.UNARY[instr.arg]()
+    sim.combine(lambda operand: ast.UnaryOp(operator, operand), [sim.pop_value()])
+
+
+def _binary(sim: Simulator, instr: Instr) -> None:
+    operator = build.BINARY[instr.arg]()
+    sim.combine(lambda left, right: ast.BinOp(left, operator, right), sim.pop_values(2))
+
+
+def _inplace(sim: Simulator, instr: Instr) -> None:
+    operator = build.BINARY[instr.arg]()
+    right = sim.pop_value()
+    left = sim.pop()
+    if isinstance(left, Value) and left.augments is not None and left.augments[0] == "place":
+        place = left.augments[1]
+        sim.push(left.expr, augments=(place, operator, right.expr), copied_at=left.copied_at)
+        return
+    left = sim.as_value(left)
+    sim.check_order([left, right])
+    following = sim.ahead(1)
+    if isinstance(left.expr, ast.Name) and following and following[0][0] is Op.STORE:
+        if following[0][1][1] == left.expr.id:
+            sim.push(left.expr, augments=(left.expr, operator, right.expr))
+            return
+    name = sim.context.temporary()
+    sim.emit(ast.Assign([ast.Name(name, ast.Store())], left.expr))
+    sim.emit(ast.AugAssign(ast.Name(name, ast.Store()), operator, right.expr))
+    sim.push_temporary(name)
+
+
+def _compare(sim: Simulator, instr: Instr) -> None:
+    operator = build.comparison(instr.op, instr.arg)
+    left = sim.stack[-2]
+    if isinstance(left, Value) and left.tests is not None:
+        right = sim.pop_value()
+        chain = left.tests
+        sim.pop()
+        full = ChainTest(chain.left, [*chain.operators, operator], [*chain.operands, right.expr])
+        sim.push(build.chain_expression(full))
+        return
+    sim.combine(lambda one, two: ast.Compare(one, [operator], [two]), sim.pop_values(2))
+
+
+def _subscr(sim: Simulator, instr: Instr) -> None:
+    base, key = sim.stack[-2:]
+    if isinstance(base, Container) and subscript_container(sim, base, key):
+        return
+    if isinstance(base, Copy) and isinstance(base.of.expr, (ast.List, ast.Tuple)) and constant_key(key) is not None:
+        sim.wants_containers()
+    if isinstance(base, Copy) or isinstance(key, Copy):
+        _augmented_load(sim, [base, key], lambda exprs: ast.Subscript(exprs[0], exprs[1], ast.Load()))
+        return
+    if _augments_stable(sim, 2):
+        return
+    sim.combine(lambda one, two: ast.Subscript(one, two, ast.Load()), sim.pop_values(2))
+
+
+def _augmented_load(sim: Simulator, items: List[Any], make: Callable[[List[ast.expr]], ast.expr]) -> None:
+    """``a[i] += v`` begins with copies of ``a`` and ``i``: remember that the value read lives at that place."""
+    below = sim.stack[-2 * len(items) : -len(items)]
+    exprs = []
+    for item, base in zip(items, below):
+        if isinstance(item, Copy) and item.of is base:
+            exprs.append(base.expr)
+        elif isinstance(item, Value) and isinstance(base, Value) and item.stable and item.expr is base.expr:
+            exprs.append(item.expr)
+        else:
+            offset = next(item.offset for item in items if isinstance(item, Copy))
+            raise Retry("spill", offset)
+    if len(below) != len(items):
+        raise Retry("spill", next(item.offset for item in items if isinstance(item, Copy)))
+    del sim.stack[-len(items) :]
+    copied = max(item.offset for item in items if isinstance(item, Copy))
+    sim.push(make(exprs), augments=("place", tuple(below)), copied_at=copied)
+
+
+def _augments_stable(sim: Simulator, count: int) -> bool:
+    """The same as above when the operands are stable, so that COPY made plain duplicates: only if a store follows."""
+    stack = sim.stack
+    if len(stack) < 2 * count:
+        return False
+    items, below = stack[-count:], stack[-2 * count : -count]
+    for item, base in zip(items, below):
+        if not (isinstance(item, Value) and isinstance(base, Value) and item.stable and item.expr is base.expr):
+            return False
+    exprs = [item.expr for item in items]
+    del stack[-count:]
+    if count == 2:
+        sim.push(ast.Subscript(exprs[0], exprs[1], ast.Load()), augments=("place", tuple(below)))
+    return True
+
+
+def _attr(sim: Simulator, instr: Instr) -> None:
+    item = sim.stack[-1]
+    if isinstance(item, Container):
+        sim.stack[-1] = BoundMethod(item, instr.arg)
+        return
+    if isinstance(item, Copy):
+        _augmented_load(sim, [item], lambda exprs: ast.Attribute(exprs[0], instr.arg, ast.Load()))
+        return
+    below = sim.stack[-2] if len(sim.stack) > 1 else None
+    if isinstance(item, Value) and isinstance(below, Value) and item.stable and item.expr is below.expr:
+        sim.pop()
+        sim.push(ast.Attribute(item.expr, instr.arg, ast.Load()), augments=("place", (below,)))
+        return
+    sim.combine(lambda value: ast.Attribute(value, instr.arg, ast.Load()), [sim.pop_value()])

@@ -1,0 +1,228 @@
+"""Values, copies and swaps on the symbolic stack."""
+
+from __future__ import annotations
+
+import ast
+from typing import Sequence
+
+from depyf.lift import build
+from depyf.lift.containers import WANTED, BoundMethod, Container
+from depyf.lift.followed import (
+    pop_container,
+)
+from depyf.lift.items import ChainTest, Copy, Function, Marker, Retry, Target, Value
+from depyf.lift.nodes import (
+    BindException,
+)
+from depyf.lift.simulator import Simulator
+from depyf.lift.unpacking import Unpacking
+from depyf.normal.ops import Instr, Op
+
+
+def _const(sim: Simulator, instr: Instr) -> None:
+    sim.push(ast.Constant(instr.arg), stable=True)
+
+
+def _null(sim: Simulator, instr: Instr) -> None:
+    sim.stack.append(Marker("null"))
+
+
+def _load(sim: Simulator, instr: Instr) -> None:
+    scope, name = instr.arg
+    if scope == "fast" and name in sim.node.containers:
+        sim.stack.append(sim.node.containers[name])
+    elif scope == "fast":
+        sim.push(ast.Name(name, ast.Load()), stable=True, local=name)
+    elif scope == "global" and name in sim.context.hints.stable_globals:
+        sim.push(ast.Name(name, ast.Load()), stable=True)
+    else:
+        sim.push(ast.Name(name, ast.Load()))
+
+
+def _closure(sim: Simulator, instr: Instr) -> None:
+    sim.push(build.cell(instr.arg), stable=True)
+
+
+def _special(sim: Simulator, instr: Instr) -> None:
+    if instr.arg == "__build_class__":
+        sim.stack.append(Marker("build_class"))
+    else:
+        sim.push(build.assertion_error(), stable=True)
+
+
+def _copy(sim: Simulator, instr: Instr) -> None:
+    item = sim.stack[-instr.arg]
+    if isinstance(item, Container):
+        sim.stack.append(item)
+    elif isinstance(item, Value) and not item.stable and sim.context.follows_containers and not _is_kept(sim, item):
+        sim.settle()
+        sim.stack.append(Value(item.expr, True, item.local))
+    elif isinstance(item, Value) and item.stable and instr.arg == 1 and _is_stored_next(sim, instr):
+        value = Value(item.expr, False, item.local, sim.context.next_order(), sim.node.id, copies=1)
+        value.copied_at = instr.offset
+        sim.stack[-1] = value
+        sim.stack.append(Copy(value, instr.offset))
+    elif isinstance(item, Value) and item.stable:
+        sim.stack.append(Value(item.expr, True, item.local))
+    elif isinstance(item, Value):
+        item.copies += 1
+        item.copied_at = instr.offset
+        sim.stack.append(Copy(item, instr.offset))
+    elif isinstance(item, Copy):
+        item.of.copies += 1
+        sim.stack.append(Copy(item.of, instr.offset))
+    elif isinstance(item, Marker) and item.kind in ("exc", "null", "prev", "lasti"):
+        sim.stack.append(Marker(item.kind, item.origin, "copy"))
+    else:
+        sim.settle()
+        value = sim.as_value(item)
+        if not value.stable:
+            name = sim.context.temporary()
+            sim.node.statements.append(ast.Assign([ast.Name(name, ast.Store())], value.expr))
+            value = Value(ast.Name(name, ast.Load()), stable=True)
+        sim.stack[-instr.arg] = value
+        sim.stack.append(Value(value.expr, True, value.local))
+
+
+def _is_stored_next(sim: Simulator, instr: Instr) -> bool:
+    """``a = b = value``: the copy goes into a target at once."""
+    return instr.offset not in sim.context.decisions.spill and _stores_follow(sim.ops, sim.index, 1)
+
+
+def _is_kept(sim: Simulator, item: Value) -> bool:
+    """Whether the copy is stored in a variable at once: then the variable is what stands for the value."""
+    following = sim.ahead(1)
+    return bool(following) and following[0][0] is Op.STORE
+
+
+def _swap(sim: Simulator, instr: Instr) -> None:
+    stack, count = sim.stack, instr.arg
+    if _starts_chain_test(sim, instr) or _starts_tuple_assignment(sim, instr):
+        return
+    stack[-1], stack[-count] = stack[-count], stack[-1]
+    for item in stack[-count:]:
+        if isinstance(item, Value):
+            item.swapped_at = instr.offset
+            if item.tests is not None:
+                raise Retry("spill", item.copied_at)
+
+
+def _starts_chain_test(sim: Simulator, instr: Instr) -> bool:
+    """``a < b < c`` begins ``a; b; SWAP 2; COPY 2; COMPARE <``: ``b`` is used again if the test holds."""
+    following = sim.ahead(2)
+    if (
+        instr.arg != 2
+        or len(following) < 2
+        or following[0] != (Op.COPY, 2)
+        or instr.offset in sim.context.decisions.spill
+    ):
+        return False
+    op, arg = following[1]
+    if op not in (Op.COMPARE, Op.IS, Op.IN) or not all(isinstance(item, Value) for item in sim.stack[-2:]):
+        return False
+    previous, middle = sim.stack[-2], sim.stack[-1]
+    if middle.copies or (middle.chain and len(middle.chain) > 1) or previous.copies:
+        return False
+    if middle.chain:
+        middle.expr, middle.chain = ast.NamedExpr(middle.chain[0], middle.expr), []
+    operator = build.comparison(op, arg)
+    chain = previous.tests
+    if chain is None:
+        previous = sim.as_value(previous)
+        sim.check_order([previous, middle])
+        chain = ChainTest(previous.expr, [operator], [middle.expr])
+    else:
+        chain = ChainTest(chain.left, [*chain.operators, operator], [*chain.operands, middle.expr])
+    del sim.stack[-2:]
+    sim.push(middle.expr, tests=chain, copied_at=instr.offset)
+    test = sim.push(build.chain_expression(chain))
+    test.copied_at = instr.offset
+    sim.index += 2
+    return True
+
+
+def _starts_tuple_assignment(sim: Simulator, instr: Instr) -> bool:
+    """``a, b = x, y`` is ``x; y; SWAP 2; STORE a; STORE b`` (3 values: SWAP 3): no tuple is built."""
+    count = instr.arg
+    if count not in (2, 3) or instr.offset in sim.context.decisions.plain_swap or len(sim.stack) < count:
+        return False
+    items = sim.stack[-count:]
+    if not all(isinstance(item, (Value, Function)) for item in items):
+        return False
+    if any(isinstance(item, Value) and (item.copies or item.chain or item.tests or item.augments) for item in items):
+        return False
+    if not _stores_follow(sim.ops, sim.index, count):
+        return False
+    values = sim.pop_values(count)
+    try:
+        sim.check_order(values)
+    except Retry:
+        raise Retry("plain_swap", instr.offset) from None
+    stored = ast.Tuple([value.expr for value in values], ast.Load())
+    unpacking = Unpacking(sim, count, None, lambda target: sim.emit(ast.Assign([target], stored), "*"))
+    sim.stack.extend(reversed(unpacking.parts()))
+    return True
+
+
+def _stores_follow(ops: Sequence[Instr], index: int, count: int) -> bool:
+    """Whether the operations at ``index`` are ``count`` stores, each with the simple loads that its target needs."""
+    depth = 0
+    stored = 0
+    while index < len(ops) and stored < count:
+        op = ops[index].op
+        index += 1
+        if op is Op.STORE and depth == 0:
+            stored += 1
+        elif op in (Op.UNPACK, Op.UNPACK_EX) and depth == 0:
+            parts_of = ops[index - 1].arg
+            count += (parts_of if op is Op.UNPACK else sum(parts_of) + 1) - 1
+        elif op is Op.STORE_ATTR and depth == 1:
+            depth, stored = 0, stored + 1
+        elif op is Op.STORE_SUBSCR and depth == 2:
+            depth, stored = 0, stored + 1
+        elif op in (Op.LOAD, Op.CONST):
+            depth += 1
+        elif op in (Op.ATTR, Op.UNARY) and depth:
+            pass
+        elif op in (Op.SUBSCR, Op.BINARY) and depth >= 2:
+            depth -= 1
+        elif op is Op.BUILD and ops[index - 1].arg[0] in ("tuple", "slice") and depth >= ops[index - 1].arg[1]:
+            depth -= ops[index - 1].arg[1] - 1
+        else:
+            return False
+    return stored == count
+
+
+def _pop(sim: Simulator, instr: Instr) -> None:
+    item = sim.pop()
+    sim.check_latest(item)
+    if isinstance(item, Copy):
+        item.of.copies -= 1
+    elif isinstance(item, Container):
+        pop_container(sim, item)
+    elif isinstance(item, BoundMethod):
+        return
+    elif isinstance(item, Marker):
+        if item.kind == "exc" and item.data != "copy":
+            sim.emit(BindException(item.origin, None))
+    elif isinstance(item, Target):
+        if item.group is not None:
+            sim.fill(item, ast.Name(sim.context.temporary(), ast.Store()))
+        elif item.needed:
+            sim.fill(item, ast.Name(sim.context.temporary(), ast.Store()))
+    elif isinstance(item, Function):
+        sim.emit(ast.Expr(build.function_expression(item)))
+    elif item.chain and len(item.chain) >= 1 and not item.copies:
+        chain, item.chain = item.chain, []
+        if len(chain) == 1 and isinstance(chain[0], ast.Name):
+            sim.emit(ast.Expr(ast.NamedExpr(chain[0], item.expr)), "*")
+        else:
+            sim.emit(ast.Assign(chain, item.expr), "*")
+    elif item.tests is not None:
+        raise Retry("spill", item.copied_at)
+    elif isinstance(item.expr, ast.List) and not sim.context.follows_containers:
+        raise WANTED
+    elif not item.stable:
+        sim.emit(ast.Expr(sim.as_value(item).expr))
+    elif item.local is not None:
+        sim.emit(ast.Expr(item.expr))

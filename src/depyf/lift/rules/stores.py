@@ -1,0 +1,158 @@
+"""Storing and deleting: names, attributes, items; augmented assignment and annotations come out of their patterns."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, List, Tuple
+
+from depyf.lift import build
+from depyf.lift.containers import Container, constant_key
+from depyf.lift.followed import (
+    delete_from_container,
+    store_into_container,
+)
+from depyf.lift.items import Copy, Retry, Target, Value
+from depyf.lift.simulator import Simulator
+from depyf.normal.ops import Instr, Op
+
+
+def _store(sim: Simulator, instr: Instr) -> None:
+    scope, name = instr.arg
+    if scope == "fast" and _store_tuple(sim, instr):
+        return
+    if scope == "fast" and name in sim.context.hints.droppable and isinstance(sim.stack[-1], Container):
+        if sim.stack[-1].offset >= 0:
+            sim.node.containers[name] = sim.stack.pop()
+            return
+    if scope == "fast":
+        sim.node.containers.pop(name, None)
+    sim.store(ast.Name(name, ast.Store()), sim.pop(), name if scope == "fast" else None)
+
+
+def _store_tuple(sim: Simulator, instr: Instr) -> bool:
+    """``a, b = x, y`` with local names is ``x; y; STORE b; STORE a``: the stores change places, not the values."""
+    names = [instr.arg[1]]
+    for op, arg in sim.ahead(2):
+        if op is not Op.STORE or arg[0] != "fast" or arg[1] in names:
+            break
+        names.append(arg[1])
+    count = 0
+    for item in reversed(sim.stack[-len(names) :]):
+        if not isinstance(item, Value) or item.copies or item.chain or item.tests or item.augments:
+            break
+        count += 1
+    if count < 2 or instr.offset in sim.context.decisions.plain_swap:
+        return False
+    values = sim.pop_values(count)
+    try:
+        sim.check_order(values)
+    except Retry:
+        raise Retry("plain_swap", instr.offset) from None
+    targets: List[ast.expr] = [ast.Name(name, ast.Store()) for name in reversed(names[:count])]
+    sim.index += count - 1
+    stored = ast.Tuple([value.expr for value in values], ast.Load())
+    sim.emit(ast.Assign([ast.Tuple(targets, ast.Store())], stored), "*")
+    return True
+
+
+def _delete(sim: Simulator, instr: Instr) -> None:
+    scope, name = instr.arg
+    if scope == "fast" and name in sim.node.containers:
+        sim.drop_container(name)
+        return
+    sim.emit(ast.Delete([ast.Name(name, ast.Del())]), name if scope == "fast" else None)
+
+
+def _store_attr(sim: Simulator, instr: Instr) -> None:
+    base = sim.pop()
+    item = sim.pop()
+    target = ast.Attribute(_expr_of(base), instr.arg, ast.Store())
+    _store_place(sim, item, (base,), target)
+
+
+def _store_subscr(sim: Simulator, instr: Instr) -> None:
+    key = sim.pop()
+    base = sim.pop()
+    item = sim.pop()
+    if isinstance(base, Container):
+        store_into_container(sim, base, key, item)
+        return
+    if isinstance(base, Copy) and isinstance(base.of.expr, (ast.List, ast.Tuple)) and constant_key(key) is not None:
+        sim.wants_containers()
+    if _annotates(sim, base, key, item):
+        return
+    target = ast.Subscript(_expr_of(base), _expr_of(key), ast.Store())
+    _store_place(sim, item, (base, key), target)
+
+
+def _expr_of(item: Any) -> ast.expr:
+    if isinstance(item, Value) and not item.chain:
+        return item.expr
+    return ast.Constant(None) if not isinstance(item, Value) else item.expr
+
+
+def _store_place(sim: Simulator, item: Any, place: Tuple[Any, ...], target: ast.expr) -> None:
+    if isinstance(item, Value) and item.augments is not None and item.augments[0] != "place":
+        known = item.augments[0]
+        if isinstance(known, tuple) and len(known) == len(place) and all(a is b for a, b in zip(known, place)):
+            for base in place:
+                base.copies = 0
+            sim.check_order(place)
+            sim.emit(build.augmented(target, item.augments[1], item.augments[2]), "*")
+            return
+        if isinstance(known, tuple):
+            raise Retry("spill", item.copied_at)
+    values = [sim.as_value(base) for base in place]
+    if isinstance(target, ast.Subscript):
+        target.value, target.slice = values[0].expr, values[1].expr
+    elif isinstance(target, ast.Attribute):
+        target.value = values[0].expr
+    if isinstance(item, Value):
+        sim.check_order([item, *values])
+    sim.store(target, item, "*" if not isinstance(item, (Copy, Target)) else None)
+
+
+def _annotates(sim: Simulator, base: Any, key: Any, item: Any) -> bool:
+    """``name: annotation = value`` in a class or module ends with ``__annotations__['name'] = annotation``."""
+    if not (
+        isinstance(base, Value)
+        and isinstance(base.expr, ast.Name)
+        and base.expr.id == "__annotations__"
+        and isinstance(key, Value)
+        and isinstance(key.expr, ast.Constant)
+        and isinstance(key.expr.value, str)
+        and isinstance(item, Value)
+        and item.order <= base.order
+    ):
+        return False
+    name = key.expr.value
+    if not name.isidentifier():
+        return False
+    value = None
+    statements = sim.node.statements
+    annotation = sim.as_value(item).expr
+    if statements and isinstance(statements[-1], ast.Assign) and len(statements[-1].targets) == 1:
+        target = statements[-1].targets[0]
+        if isinstance(target, ast.Name) and target.id == name:
+            value = statements[-1].value
+            sim.settle()
+            if statements[-1] is sim.node.statements[-1]:
+                sim.node.statements.pop()
+            else:
+                value = None
+    sim.emit(ast.AnnAssign(ast.Name(name, ast.Store()), annotation, value, 1))
+    return True
+
+
+def _delete_subscr(sim: Simulator, instr: Instr) -> None:
+    base, key = sim.stack[-2:]
+    if isinstance(base, Container):
+        delete_from_container(sim, base, key)
+        return
+    values = sim.pop_values(2)
+    sim.check_order(values)
+    sim.emit(ast.Delete([ast.Subscript(values[0].expr, values[1].expr, ast.Del())]))
+
+
+def _delete_attr(sim: Simulator, instr: Instr) -> None:
+    sim.emit(ast.Delete([ast.Attribute(sim.pop_value().expr, instr.arg, ast.Del())]))

@@ -1,0 +1,297 @@
+"""Symbolic execution of one block: stack operations become expressions, effects become statements, in order."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Callable, List, Optional, Sequence, Tuple
+
+from depyf.flow.graph import Block
+from depyf.lift import build
+from depyf.lift.containers import WANTED, Container, as_display, parts, references, replaced
+from depyf.lift.context import Context
+from depyf.lift.items import Copy, Function, Marker, Retry, Target, Value
+from depyf.lift.nodes import (
+    BindException,
+    Node,
+    Statement,
+)
+from depyf.normal.ops import Instr, Op
+
+
+class Simulator:
+    """Runs operations of blocks that belong to one node, on that node's stack and statement list."""
+
+    def __init__(self, context: Context, node: Node) -> None:
+        self.context, self.node = context, node
+        self.stack: List[Any] = node.stack
+        self.ops: Sequence[Instr] = ()
+        self.index = 0
+
+    # --- driving -----------------------------------------------------------------------------------------------
+
+    def run(self, block: Block, start: int = 0) -> None:
+        self.ops, self.index = block.ops, start
+        while self.index < len(self.ops):
+            instr = self.ops[self.index]
+            self.index += 1
+            if instr.offset in self.context.decisions.spill:
+                self.spill_all()
+            self.context.rules[instr.op](self, instr)
+
+    def ahead(self, count: int) -> List[Tuple[Op, Any]]:
+        return [(instr.op, instr.arg) for instr in self.ops[self.index : self.index + count]]
+
+    # --- the stack ---------------------------------------------------------------------------------------------
+
+    def push(self, expr: ast.expr, stable: bool = False, local: Optional[str] = None, **facts: Any) -> Value:
+        order = 0 if stable else self.context.next_order()
+        value = Value(expr, stable, local, order, self.node.id, **facts)
+        self.stack.append(value)
+        return value
+
+    def push_temporary(self, name: str) -> None:
+        self.push(ast.Name(name, ast.Load()), stable=True)
+
+    def pop(self) -> Any:
+        if not self.stack:
+            raise ValueError(f"the stack is empty at offset {self.ops[self.index - 1].offset}")
+        return self.stack.pop()
+
+    def pop_value(self) -> Value:
+        """The top as a value that only the caller uses from now on."""
+        return self.as_value(self.pop())
+
+    def as_value(self, item: Any) -> Value:
+        if isinstance(item, Value):
+            if item.copies:
+                raise Retry("spill", item.copied_at)
+            if item.tests is not None:
+                raise Retry("spill", item.copied_at)
+            if item.chain:
+                return self._close_chain(item)
+            return item
+        if isinstance(item, Copy):
+            raise Retry("spill", item.offset)
+        if isinstance(item, Container):
+            return self.container_value(item)
+        if isinstance(item, Function):
+            return Value(build.function_expression(item), order=item.order, born=self.node.id)
+        if isinstance(item, Target):
+            name = self.context.temporary()
+            self.fill(item, ast.Name(name, ast.Store()))
+            return Value(ast.Name(name, ast.Load()), stable=True)
+        raise ValueError(f"a {item.kind} marker is used as a value at offset {self.ops[self.index - 1].offset}")
+
+    def _close_chain(self, value: Value) -> Value:
+        """``value`` was stored on the way and is now used: a walrus, or a temporary where that can't be written."""
+        targets, value.chain = value.chain, []
+        if len(targets) == 1 and isinstance(targets[0], ast.Name):
+            value.expr = ast.NamedExpr(targets[0], value.expr)
+            return value
+        name = self.context.temporary()
+        self.emit(ast.Assign([ast.Name(name, ast.Store()), *targets], value.expr))
+        return Value(ast.Name(name, ast.Load()), stable=True)
+
+    def pop_values(self, count: int) -> List[Value]:
+        if count == 0:
+            return []
+        popped = self.stack[len(self.stack) - count :]
+        if self.context.follows_containers:
+            for item in popped:
+                if isinstance(item, Container):
+                    self.share_container(item)
+            popped = self.stack[len(self.stack) - count :]
+        items = [self.as_value(item) for item in popped]
+        del self.stack[len(self.stack) - count :]
+        return items
+
+    # --- containers that are followed ----------------------------------------------------------------------------
+
+    def container_value(self, container: Container) -> Value:
+        """The container as a display: it is handed to somebody, and nothing else refers to it."""
+        self.share_container(container)
+        expr, values = as_display(container, self.as_value)
+        self.check_order(values)
+        return Value(expr, order=self.context.next_order(), born=self.node.id)
+
+    def share_container(self, container: Container) -> None:
+        """A container that several slots hold gets a name before one of them is handed out."""
+        for inner in container.elements:
+            if isinstance(inner, Container):
+                self.share_container(inner)
+        if references(self.stack, container) < 2:
+            return
+        expr, values = as_display(container, self.as_value)
+        self.check_order(values)
+        name = self.context.temporary()
+        value = Value(ast.Name(name, ast.Load()), stable=True)
+        replaced(self.stack, container, value)
+        self.emit(ast.Assign([ast.Name(name, ast.Store())], expr))
+
+    def drop_container(self, name: str) -> None:
+        """``del`` of a variable that holds a followed container: its elements must be settled, nothing else."""
+        container = self.node.containers.pop(name)
+        self.stack.append(container)
+        self.settle()
+        self.stack.pop()
+
+    def wants_containers(self) -> None:
+        if not self.context.follows_containers:
+            raise WANTED
+
+    def combine(self, make: Callable[..., ast.expr], values: Sequence[Value], **facts: Any) -> None:
+        """Push ``make(*expressions)``; the values must have been evaluated in the order in which they are written."""
+        self.check_order(values)
+        self.push(make(*[value.expr for value in values]), **facts)
+
+    def check_order(self, values: Sequence[Value]) -> None:
+        last = 0
+        for value in values:
+            if value.stable:
+                continue
+            if value.order < last:
+                swapped = max(other.swapped_at for other in values)
+                raise Retry("spill", swapped if swapped >= 0 else self.ops[self.index - 1].offset)
+            last = value.order
+
+    # --- statements --------------------------------------------------------------------------------------------
+
+    def emit(self, statement: Statement, stores: Optional[str] = None) -> None:
+        """Add a statement; whatever is still pending was evaluated before it."""
+        self.settle(stores)
+        self.node.statements.append(statement)
+
+    def settle(self, stores: Optional[str] = None) -> None:
+        """Keep pending values in temporaries: all that are not stable, and loads of the local ``stores``."""
+        for item in self.stack:
+            if isinstance(item, Target) and item.group is not None:
+                item.group.give_up(self)
+        items = self.stack if not self.context.follows_containers else parts(self.stack)
+        pending = [
+            item
+            for item in items
+            if isinstance(item, (Function, Copy))
+            or (
+                isinstance(item, Value)
+                and (not item.stable or (stores is not None and item.local is not None and stores in (item.local, "*")))
+            )
+        ]
+        pending = list({id(item): item for item in pending}.values())
+        pending.sort(key=lambda item: item.order if isinstance(item, (Value, Function)) else 0)
+        for item in pending:
+            self.keep(item)
+
+    def keep(self, item: Any) -> None:
+        """Store a pending item in a temporary."""
+        if isinstance(item, Copy):
+            raise Retry("spill", item.offset)
+        if isinstance(item, Function):
+            value = Value(build.function_expression(item))
+            self.stack[self.stack.index(item)] = value
+            item = value
+        if item.copies or item.tests is not None:
+            raise Retry("spill", item.copied_at)
+        if item.born != self.node.id and not item.stable:  # other ways out of that node may use the value, too
+            raise Retry("spill_end", item.born)
+        name = self.context.temporary()
+        targets = [ast.Name(name, ast.Store()), *item.chain]
+        item.chain = []
+        self.node.statements.append(ast.Assign(targets, item.expr))
+        item.expr, item.stable, item.local = ast.Name(name, ast.Load()), True, None
+
+    def spill_all(self) -> None:
+        self.settle()
+
+    def check_latest(self, item: Any) -> None:
+        """Whatever is still pending must have been evaluated before ``item``, whose turn it is now."""
+        if not isinstance(item, Value) or item.stable:
+            return
+        for other in self.stack:
+            if isinstance(other, Value) and not other.stable and other.order > item.order:
+                swapped = max(item.swapped_at, other.swapped_at)
+                if swapped < 0:
+                    raise ValueError(f"values are used out of order at offset {self.ops[self.index - 1].offset}")
+                raise Retry("spill", swapped)
+
+    def store(self, target: ast.expr, item: Any, local: Optional[str] = None) -> None:
+        """``target = item`` in whatever form the item asks for."""
+        self.check_latest(item)
+        if isinstance(item, Copy):
+            item.of.chain.append(target)
+            item.of.copies -= 1
+        elif isinstance(item, Target):
+            self.fill(item, target)
+        elif isinstance(item, Function):
+            self.emit(self.definition(item, target), local)
+        elif isinstance(item, Container):
+            self.store_container(item, target, local)
+        elif isinstance(item, Marker) and item.kind in ("module", "imported"):
+            self.store_import(item, target, local)
+        elif isinstance(item, Marker) and item.kind == "exc":
+            self.emit(BindException(item.origin, target), local)
+        elif isinstance(item, Value) and item.augments is not None and self.same_place(item.augments[0], target):
+            _, operator, operand = item.augments
+            self.emit(build.augmented(target, operator, operand), local)
+        else:
+            if isinstance(item, Value):
+                if item.copies or item.tests is not None:
+                    raise Retry("spill", item.copied_at)
+                chain, item.chain = item.chain, []
+                self.emit(ast.Assign([*chain, target], item.expr), local)
+            else:
+                self.emit(ast.Assign([target], self.as_value(item).expr), local)
+
+    def store_container(self, item: Container, target: ast.expr, local: Optional[str]) -> None:
+        expr, values = as_display(item, self.as_value)
+        self.check_order(values)
+        if references(self.stack, item):
+            name = self.context.temporary()
+            replaced(self.stack, item, Value(ast.Name(name, ast.Load()), stable=True))
+            self.emit(ast.Assign([ast.Name(name, ast.Store()), target], expr), local)
+        else:
+            self.emit(ast.Assign([target], expr), local)
+
+    def store_import(self, item: Marker, target: ast.expr, local: Optional[str]) -> None:
+        """``import a``, ``import a.b as c`` or one name of ``from a import b as c``."""
+        if not isinstance(target, ast.Name):
+            raise ValueError("a module is imported into something that is no name")
+        if item.kind == "module":
+            top = item.data.name.partition(".")[0]
+            self.emit(ast.Import([ast.alias(item.data.name, None if target.id == top else target.id)]), local)
+            return
+        request, name = item.data
+        if request.names is None:
+            self.emit(ast.Import([ast.alias(request.name, target.id)]), local)
+            return
+        alias = ast.alias(name, None if name == target.id else target.id)
+        last = self.node.statements[-1] if self.node.statements else None
+        if isinstance(last, ast.ImportFrom) and getattr(last, "request", None) is request:
+            last.names.append(alias)
+            return
+        statement = ast.ImportFrom(request.name or None, [alias], request.level)
+        statement.request = request  # type: ignore[attr-defined]
+        self.emit(statement, local)
+
+    def settle_exit(self) -> None:
+        """A region is left: what is pending is at most the value to return, and that was evaluated inside."""
+        for item in self.stack:
+            if isinstance(item, Target) and item.group is not None:
+                item.group.give_up(self)
+
+    def pending(self) -> Tuple[ast.expr, ...]:
+        return tuple(item.expr for item in self.stack if isinstance(item, Value))
+
+    def fill(self, item: Target, target: ast.expr) -> None:
+        item.fill(target)
+
+    def same_place(self, place: Any, target: ast.expr) -> bool:
+        return isinstance(place, ast.Name) and isinstance(target, ast.Name) and place.id == target.id
+
+    def definition(self, function: Function, target: ast.expr) -> ast.stmt:
+        name = target.id if isinstance(target, ast.Name) else None
+        if name is None or function.code.co_name == "<lambda>" or not build.names_match(function.code.co_name, name):
+            return ast.Assign([target], build.function_expression(function))
+        return build.function_statement(function, name)
+
+
+Rule = Callable[[Simulator, Instr], None]
