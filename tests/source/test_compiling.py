@@ -1,7 +1,6 @@
 """Code objects that stand in for a reference: names, variables and their order, flags, kinds of function, depth."""
 
 from __future__ import annotations
-
 import __future__
 
 import ast
@@ -126,8 +125,10 @@ def test_class_in_a_free_variable_keeps_its_place_in_any_order() -> None:
 @pytest.mark.parametrize("text", [
     "def f():\n    yield 1\n", "async def f():\n    await x\n", "async def f():\n    yield 1\n",
     "def f(a, /, b, *c, d, **e):\n    return a\n", "lambda a, *b: a\n", "lambda: (yield)\n", "class f:\n    x = 1\n",
-    "class f:\n    def g(self): return __class__\n", "def f():\n    class C:\n        def g(self): return super().g()\n",
-    "def f():\n    assert x, y\n", "def f(x: int = 1) -> str:\n    return x\n", "@a\n@b(lambda: 1)\ndef f():\n    return 1\n",
+    "class f:\n    def g(self): return __class__\n",
+    "def f():\n    class C:\n        def g(self): return super().g()\n",
+    "def f():\n    assert x, y\n", "def f(x: int = 1) -> str:\n    return x\n",
+    "@a\n@b(lambda: 1)\ndef f():\n    return 1\n",
     "def f(x=lambda: 1):\n    return lambda: x\n", "class f(A, metaclass=B):\n    def f(self): pass\n",
 ])
 def test_every_kind_of_definition_compiles_to_what_it_was(text: str) -> None:
@@ -158,13 +159,13 @@ def test_names_that_cannot_be_written_are_back_in_the_code_object() -> None:
     ("def f(y):\n    return x\n", r"original takes the parameters \('x',\), the source \('y',\)"),
     ("def f(x):\n    yield x\n", "not a generator"),
     ("def f(x):\n    return lambda: x\n", "cell variables"),
-    ("def f(x):\n    return 1 +\n", "does not compile"),
+    ("def f(x):\n    x\n    nonlocal x\n", "does not compile"),
     ("x = 1\n", "holds no function"),
 ])
 def test_what_cannot_stand_in_is_refused_with_the_reason(text: str, reason: str) -> None:
     original = code_of("def f(x):\n    return x", "f")
     with pytest.raises(DecompilationError, match=reason):
-        compile_like(SourceText(text=text, tree=ast.Module(body=[], type_ignores=[])), original, "<again>")
+        compile_like(source_of(text), original, "<again>")
 
 
 def test_future_flags_are_those_of_the_reference_and_not_ours() -> None:

@@ -121,7 +121,8 @@ def test_copies_of_locals_are_replaced_as_long_as_the_local_keeps_its_value(befo
 
 @pytest.mark.parametrize(("before", "after"), [
     ("if x:\n    return 1\nelse:\n    b()", "if x:\n    return 1\nb()"),
-    ("if x:\n    return 1\nelif y:\n    return 2\nelse:\n    return 3", "if x:\n    return 1\nif y:\n    return 2\nreturn 3"),
+    ("if x:\n    return 1\nelif y:\n    return 2\nelse:\n    return 3",
+     "if x:\n    return 1\nif y:\n    return 2\nreturn 3"),
     ("if x:\n    a()\nelse:\n    return 1\nb()", "if not x:\n    return 1\na()\nb()"),
     ("if x:\n    a()\nelif y:\n    b()\nelse:\n    raise E", "if x:\n    a()\nelif y:\n    b()\nelse:\n    raise E"),
     ("if x:\n    a()\nelif y:\n    return 1\nelse:\n    b()", "if x:\n    a()\nelif y:\n    return 1\nelse:\n    b()"),
@@ -133,7 +134,8 @@ def test_copies_of_locals_are_replaced_as_long_as_the_local_keeps_its_value(befo
     ("if x or z:\n    if y:\n        b()", "if (x or z) and y:\n    b()"),
     ("if x:\n    if y:\n        b()\n    else:\n        c()", "if x:\n    if y:\n        b()\n    else:\n        c()"),
     ("if x:\n    if y:\n        b()\nelse:\n    c()", "if x:\n    if y:\n        b()\nelse:\n    c()"),
-    ("if x:\n    if y:\n        return 1\n    else:\n        raise E\nelse:\n    c()", "if x:\n    if y:\n        return 1\n    raise E\nc()"),
+    ("if x:\n    if y:\n        return 1\n    else:\n        raise E\nelse:\n    c()",
+     "if x:\n    if y:\n        return 1\n    raise E\nc()"),
 ])
 def test_branches_have_the_least_nesting(before: str, after: str) -> None:
     assert rewritten(flatten_branches, before) == after
@@ -152,8 +154,10 @@ def test_a_test_at_the_start_of_an_endless_loop_is_its_condition(before: str, af
 
 
 @pytest.mark.parametrize(("before", "after"), [
-    ("while True:\n    if x:\n        a()\n        break\n    b()", "while True:\n    if x:\n        break\n    b()\na()"),
-    ("while True:\n    if x:\n        try:\n            a()\n            break\n        except E:\n            break\n    b()",
+    ("while True:\n    if x:\n        a()\n        break\n    b()",
+     "while True:\n    if x:\n        break\n    b()\na()"),
+    ("while True:\n    if x:\n        try:\n            a()\n            break\n        except E:\n            break\n"
+     "    b()",
      "while True:\n    if x:\n        break\n    b()\ntry:\n    a()\nexcept E:\n    pass"),
     ("while True:\n    if x:\n        if y:\n            return 1\n        a()\n        break\n    b()",
      "while True:\n    if x:\n        break\n    b()\nif y:\n    return 1\na()"),
@@ -178,13 +182,16 @@ def test_other_ways_out_stay_in_the_loop(body: str) -> None:
 @pytest.mark.parametrize(("before", "after"), [
     ("for i in x:\n    a()\n    continue", "for i in x:\n    a()"),
     ("for i in x:\n    continue", "for i in x:\n    pass"),
-    ("for i in x:\n    if i:\n        a()\n        continue\n    else:\n        b()", "for i in x:\n    if i:\n        a()\n    else:\n        b()"),
+    ("for i in x:\n    if i:\n        a()\n        continue\n    else:\n        b()",
+     "for i in x:\n    if i:\n        a()\n    else:\n        b()"),
     ("for i in x:\n    if i:\n        continue\n    else:\n        b()", "for i in x:\n    if not i:\n        b()"),
     ("for i in x:\n    if i:\n        continue\n    b()", "for i in x:\n    if i:\n        continue\n    b()"),
-    ("for i in x:\n    try:\n        a()\n    except E:\n        continue", "for i in x:\n    try:\n        a()\n    except E:\n        pass"),
+    ("for i in x:\n    try:\n        a()\n    except E:\n        continue",
+     "for i in x:\n    try:\n        a()\n    except E:\n        pass"),
     ("for i in x:\n    try:\n        a()\n        continue\n    except E:\n        b()\n    else:\n        c()",
      "for i in x:\n    try:\n        a()\n        continue\n    except E:\n        b()\n    else:\n        c()"),
-    ("for i in x:\n    try:\n        a()\n    finally:\n        continue", "for i in x:\n    try:\n        a()\n    finally:\n        continue"),
+    ("for i in x:\n    try:\n        a()\n    finally:\n        continue",
+     "for i in x:\n    try:\n        a()\n    finally:\n        continue"),
     ("for i in x:\n    for j in i:\n        break\n    else:\n        continue\n    b()",
      "for i in x:\n    for j in i:\n        break\n    else:\n        continue\n    b()"),
 ])
@@ -203,7 +210,8 @@ def test_no_continue_stands_at_the_end_of_a_loop(before: str, after: str) -> Non
     ("with x:\n    a()\n    return None", "with x:\n    a()"),
     ("try:\n    a()\n    return None\nexcept E:\n    return None", "try:\n    a()\nexcept E:\n    pass"),
     ("try:\n    a()\nfinally:\n    return None", "try:\n    a()\nfinally:\n    return"),
-    ("try:\n    a()\n    return None\nfinally:\n    return 1", "try:\n    a()\n    return None\nfinally:\n    return 1"),
+    ("try:\n    a()\n    return None\nfinally:\n    return 1",
+     "try:\n    a()\n    return None\nfinally:\n    return 1"),
     ("if x:\n    return None\nb = lambda: 1", "if x:\n    return\nb = lambda: 1"),
 ])
 def test_returns_are_as_one_writes_them(before: str, after: str) -> None:
@@ -239,9 +247,10 @@ def _statements(shape: str, count: int) -> Any:
         elif shape == "keep":
             yield f"    {name} = g(x)\n"
         elif shape == "nest":
-            yield f"    if x:\n        while y:\n            {name} = g(x)\n            h({name})\n            continue\n"
+            yield f"    if x:\n        while y:\n            {name} = g(x)\n"
+            yield f"            h({name})\n            continue\n"
         elif shape == "chain":
-            yield f"    {name} = g({f'__temp_{number - 1}' if number else 'x'})\n" if number % 50 else f"    {name} = x\n"
+            yield f"    {name} = g(__temp_{number - 1})\n" if number % 50 else f"    {name} = x\n"
         else:
             yield f"    {name} = x\n    g({name}, {name})\n"
     if shape == "keep":

@@ -79,8 +79,8 @@ def test_docstrings_are_in_triple_quotes_and_raw_where_that_reads_better() -> No
 
 
 def test_blank_lines_stand_around_definitions_only() -> None:
-    source = "import a\ndef f():\n    x = 1\n    def g(): pass\n    @d\n    def h(): pass\n    y = '''\n\n\n'''\n    z\n" \
-             "class C:\n    def m(): pass\n    x = 1\nx"
+    source = "import a\ndef f():\n    x = 1\n    def g(): pass\n    @d\n    def h(): pass\n    y = '''\n\n\n'''\n" \
+             "    z\nclass C:\n    def m(): pass\n    x = 1\nx"
     assert again(source) == (
         "import a\n\n\ndef f():\n    x = 1\n\n    def g():\n        pass\n\n    @d\n    def h():\n        pass\n\n"
         "    y = '\\n\\n\\n'\n    z\n\n\nclass C:\n    def m():\n        pass\n\n    x = 1\n\n\nx\n"

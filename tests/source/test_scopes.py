@@ -1,0 +1,116 @@
+"""Declarations: with them in front, what is left of a body in the bytecode compiles to the same operations."""
+
+from __future__ import annotations
+
+import ast
+from types import CodeType
+from typing import List
+
+import pytest
+from functions import codes_of
+
+from depyf.normal.lowering import lower
+from depyf.source.scopes import clashing_names, declarations, docstring, local_names
+from depyf.source.signature import arguments, parameter_names
+
+
+def code_of(source: str, name: str = "f") -> CodeType:
+    return next(code for code in codes_of(compile(source, "<test>", "exec", 0, True)) if code.co_name == name)
+
+
+def declared(source: str, name: str = "f", enclosing: str = "", nested: bool = False, inner: str = "") -> List[str]:
+    code = code_of(source, name)
+    comprehensions = [lower(constant) for constant in codes_of(code) if constant.co_name == inner]
+    statements = declarations(lower(code), frozenset(enclosing.split()), nested, comprehensions)
+    return [ast.unparse(ast.fix_missing_locations(statement)) for statement in statements]
+
+
+@pytest.mark.parametrize(("source", "expected"), [
+    ("def f():\n    x = y", []),
+    ("def f():\n    global x\n    x = y", ["global x"]),
+    ("def f():\n    global x, y\n    del x\n    import y", ["global x, y"]),
+    ("def f():\n    global x\n    return x", []),
+    ("def g():\n    x = 1\n    def f():\n        nonlocal x\n        x = 2", ["nonlocal x"]),
+    ("def g():\n    x = 1\n    def f():\n        return x", []),
+    ("def g():\n    x = 1\n    def f():\n        nonlocal x\n        del x", ["nonlocal x"]),
+    ("def f():\n    return x\n    x = 1", ["x: object"]),
+    ("def f():\n    g(lambda: x)\n    if 0: x = 1", ["x: object"]),
+    ("def f(x):\n    return x", []),
+    ("def f():\n    for x in y:\n        x", []),
+    ("def f():\n    return\n    yield", ["if False:\n    yield"]),
+    ("async def f():\n    return\n    yield", ["if False:\n    yield"]),
+    ("def f():\n    yield", []),
+    ("def f():\n    yield from x", []),
+    ("class f:\n    global x\n    x = y", ["global x"]),
+    ("class f:\n    global x\n    y = x", ["global x"]),
+    ("class f:\n    x = y", []),
+    ("def g():\n    x = 1\n    class f:\n        nonlocal x\n        x = 2", ["nonlocal x"]),
+    ("class A:\n    def f(self):\n        return super().f()", []),
+])
+def test_a_body_declares_what_its_statements_do_not_tell(source: str, expected: List[str]) -> None:
+    assert declared(source) == expected
+
+
+def test_a_global_with_the_name_of_an_enclosing_variable_is_declared() -> None:
+    source = "def g(x):\n    def f():\n        global x\n        return x"
+    assert declared(source, enclosing="x y") == ["global x"]
+
+
+def test_a_nested_function_mentions_the_free_variables_that_nothing_uses() -> None:
+    source = "def g(x):\n    def f():\n        if 0: x"
+    assert code_of(source).co_freevars == ("x",)
+    assert declared(source, nested=True) == ["nonlocal x"]
+    assert declared(source, nested=False) == []
+
+
+@pytest.mark.parametrize(("source", "expected"), [
+    ("def f():\n    global x\n    [x := y for y in z]", ["global x"]),
+    ("def g():\n    x = 1\n    def f():\n        nonlocal x\n        [x := y for y in z]", ["nonlocal x"]),
+    ("def f():\n    [x := y for y in z]", []),
+])
+def test_what_a_comprehension_stores_is_stored_by_the_function_around_it(source: str, expected: List[str]) -> None:
+    assert declared(source, inner="<listcomp>") == expected
+
+
+def test_local_names_are_what_a_nested_function_would_find() -> None:
+    source = "def g(a):\n    b = 1\n    def f(c):\n        d = lambda: (a, c)\n    return b\nclass C:\n    x = 1"
+    assert local_names(lower(code_of(source, "f"))) == {"a", "c", "d"}
+    assert local_names(lower(code_of(source, "g"))) == {"a", "b", "f"}
+    assert local_names(lower(code_of(source, "C"))) == frozenset()
+
+
+def test_a_name_that_is_local_and_global_at_once_is_noticed() -> None:
+    code = code_of("def f(x):\n    return x, y")
+    assert clashing_names(lower(code)) == frozenset()
+    assert clashing_names(lower(code.replace(co_names=("x",)))) == {"x"}
+
+
+@pytest.mark.parametrize(("source", "expected"), [
+    ("def f():\n    'Doc'", "Doc"), ("def f():\n    return 'no'", None), ("def f():\n    pass", None),
+    ("f = lambda: 'no'", None), ("class f:\n    'Doc'", None),
+])
+def test_the_docstring_of_a_function_is_its_first_constant(source: str, expected: object) -> None:
+    assert docstring(lower(code_of(source, "<lambda>" if "lambda" in source else "f"))) == expected
+
+
+@pytest.mark.parametrize("parameters", [
+    "", "a", "a, b", "a, /", "a, /, b", "*a", "**a", "*, a", "a, /, b, *c, d, **e", "a, *, b", "a, *b, c", "*a, **b",
+])
+def test_the_parameters_of_every_function_are_those_it_was_written_with(parameters: str) -> None:
+    code = code_of(f"def f({parameters}): x = 1")
+    assert ast.unparse(arguments(code)) == parameters
+    assert len(parameter_names(code)) == sum(part.strip(" *") in "abcde" and part.strip(" *") != "" for part in
+                                             parameters.split(","))
+
+
+def test_defaults_and_annotations_stand_with_their_parameters() -> None:
+    code = code_of("def f(a, /, b, c, *d, e, g, **h): pass")
+    one, two = ast.Constant(1), ast.Constant(2)
+    kind = ast.Name("int", ast.Load())
+    result = arguments(code, [one, two], {"g": two}, dict.fromkeys("acdegh", kind))
+    assert ast.unparse(result) == "a: int, /, b=1, c: int=2, *d: int, e: int, g: int=2, **h: int"
+
+
+def test_more_defaults_than_parameters_are_an_error() -> None:
+    with pytest.raises(ValueError, match="2 defaults for 1"):
+        arguments(code_of("def f(a): pass"), [ast.Constant(1), ast.Constant(2)])
