@@ -7,22 +7,13 @@ and stored when all tests have passed. The pattern ends when the stack is as hig
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from depyf.flow.graph import Branch, End, FlowGraph, Jump
-from depyf.flow.patterns_items import FromBack, Keys, Known, Length, Rest, Shared, Test, Values
-from depyf.flow.patterns_parts import (
-    Either,
-    Equals,
-    IsInstance,
-    IsMapping,
-    IsSequence,
-    IsSingleton,
-    NotAPattern,
-    Part,
-)
+from depyf.flow.patterns_items import Shared, Test, Values
+from depyf.flow.patterns_operations import RULES
+from depyf.flow.patterns_parts import Either, IsSingleton, NotAPattern, Part
 from depyf.flow.stack import effect
 from depyf.normal.ops import Instr, Op
 
@@ -81,7 +72,7 @@ class PatternReader:
             instr = self.block.ops[self.index]
             self.index += 1
             self.last_line = max(self.last_line, instr.line or 0)
-            rule = _RULES.get(instr.op)
+            rule = RULES.get(instr.op)
             if rule is None:
                 raise NotAPattern(f"{instr.op.name} is in no pattern")
             rule(self, instr)
@@ -102,7 +93,7 @@ class PatternReader:
     def _branch(self, term: Branch) -> int:
         if self.stored:
             raise NotAPattern("a test behind the names")
-        item = self._pop()
+        item = self.pop()
         self.last_line = max(self.last_line, term.instr.line or 0)
         yes, no = (term.target, term.fall) if term.jump_when else (term.fall, term.target)
         if term.test == "truth" and isinstance(item, Test):
@@ -155,17 +146,20 @@ class PatternReader:
 
     # --- the stack ---------------------------------------------------------------------------------------------
 
-    def _pop(self) -> Any:
+    def pop(self) -> Any:
+        """Take the top. Raises ``NotAPattern`` when that is not the pattern's to take."""
         if len(self.stack) <= self.floor:
             raise NotAPattern("more than the subject is used")
         return self.stack.pop()
 
-    def _peek(self, depth: int) -> Any:
+    def peek(self, depth: int) -> Any:
+        """The item that is the ``depth``-th from the top."""
         if len(self.stack) - depth < self.floor:
             raise NotAPattern("more than the subject is used")
         return self.stack[-depth]
 
-    def _part(self, item: Any) -> Part:
+    def part(self, item: Any) -> Part:
+        """``item``, which has to be a part of the subject."""
         if not isinstance(item, Part):
             raise NotAPattern("a pattern is tried on something that is no part of the subject")
         return item
@@ -212,7 +206,7 @@ class PatternReader:
     def read_alternatives(self) -> None:
         """An or-pattern; the COPY of the first alternative was just taken."""
         below, floor = list(self.stack), self.floor
-        subject = self._part(below[-1])
+        subject = self.part(below[-1])
         parts: List[Part] = []
         captured: List[List[Any]] = []
         ends: List[Position] = []
@@ -301,198 +295,3 @@ def same_tail(graph: FlowGraph, one: Position, two: Position) -> bool:
 
 def _same(one: Instr, two: Instr) -> bool:
     return one.op is two.op and (one.arg is two.arg or (one.op is not Op.CONST and bool(one.arg == two.arg)))
-
-
-# --- operations ----------------------------------------------------------------------------------------------------
-
-
-def _copy(reader: PatternReader, instr: Instr) -> None:
-    item = reader._peek(instr.arg)
-    if instr.arg == 1 and isinstance(item, Part) and not reader.stored and reader.begins_alternatives():
-        reader.read_alternatives()
-    else:
-        reader.stack.append(item)
-
-
-def _swap(reader: PatternReader, instr: Instr) -> None:
-    stack, count = reader.stack, instr.arg
-    if len(stack) - count < reader.floor:
-        raise NotAPattern("more than the subject is moved")
-    stack[-1], stack[-count] = stack[-count], stack[-1]
-
-
-def _pop(reader: PatternReader, instr: Instr) -> None:
-    reader._pop()
-
-
-def _store(reader: PatternReader, instr: Instr) -> None:
-    item = reader._pop()
-    if reader.alternatives or not isinstance(item, (Part, Rest, Shared)):
-        raise NotAPattern("something is stored that is not captured")
-    if isinstance(item, Rest) and (item.fact is None or item.deleted != len(item.fact.keys)):
-        raise NotAPattern("the rest of a mapping is stored too early")
-    item.bind(instr.arg[1])
-    reader.stored = True
-
-
-def _const(reader: PatternReader, instr: Instr) -> None:
-    reader.stack.append(Known(ast.Constant(instr.arg)))
-
-
-def _load(reader: PatternReader, instr: Instr) -> None:
-    reader.stack.append(Known(ast.Name(instr.arg[1], ast.Load())))
-
-
-def _attr(reader: PatternReader, instr: Instr) -> None:
-    base = reader._pop()
-    if not isinstance(base, Known) or isinstance(base.expr, ast.Constant):
-        raise NotAPattern("an attribute of a part of the subject")
-    reader.stack.append(Known(ast.Attribute(base.expr, instr.arg, ast.Load())))
-
-
-def _compare(reader: PatternReader, instr: Instr) -> None:
-    known, item = reader._pop(), reader._pop()
-    if isinstance(item, Length) and isinstance(known, Known) and known.is_constant(int):
-        reader.stack.append(Test(_length_learner(item.part, instr.arg, known.constant)))
-    elif instr.arg == "==" and isinstance(known, Known) and known.can_be_value():
-        part, value = reader._part(item), known.expr
-        reader.stack.append(Test(lambda: part.learn(Equals(value))))
-    else:
-        raise NotAPattern("another comparison than patterns make")
-
-
-def _length_learner(part: Part, operator: str, count: int) -> Callable[[], None]:
-    def learn() -> None:
-        fact = part.fact
-        if isinstance(fact, IsSequence) and fact.length is None and operator in ("==", ">="):
-            fact.length = (operator, count)
-        elif isinstance(fact, IsMapping) and fact.count is None and operator == ">=":
-            fact.count = count
-        else:
-            raise NotAPattern("a length is tested that no pattern asks for")
-
-    return learn
-
-
-def _is(reader: PatternReader, instr: Instr) -> None:
-    known, item = reader._pop(), reader._pop()
-    if not isinstance(known, Known) or not known.is_constant(bool, type(None)):
-        raise NotAPattern("the identity of something else than a singleton is tested")
-    if isinstance(item, Values) and instr.arg and known.constant is None:
-        reader.stack.append(Test(lambda: None))
-    elif not instr.arg:
-        part, value = reader._part(item), known.constant
-        reader.stack.append(Test(lambda: part.learn(IsSingleton(value))))
-    else:
-        raise NotAPattern("a negated identity is tested")
-
-
-def _match_sequence(reader: PatternReader, instr: Instr) -> None:
-    part = reader._part(reader._peek(1))
-    reader.stack.append(Test(lambda: part.learn(IsSequence())))
-
-
-def _match_mapping(reader: PatternReader, instr: Instr) -> None:
-    part = reader._part(reader._peek(1))
-    reader.stack.append(Test(lambda: part.learn(IsMapping())))
-
-
-def _get_len(reader: PatternReader, instr: Instr) -> None:
-    reader.stack.append(Length(reader._part(reader._peek(1))))
-
-
-def _binary(reader: PatternReader, instr: Instr) -> None:
-    known, item = reader._pop(), reader._pop()
-    if instr.arg != "-" or not isinstance(item, Length) or not isinstance(known, Known) or not known.is_constant(int):
-        raise NotAPattern("patterns do not calculate")
-    reader.stack.append(FromBack(item.part, known.constant))
-
-
-def _subscr(reader: PatternReader, instr: Instr) -> None:
-    index, part = reader._pop(), reader._part(reader._pop())
-    fact, element = part.fact, Part()
-    if not isinstance(fact, IsSequence) or fact.elements is not None:
-        raise NotAPattern("an element of no sequence")
-    if isinstance(index, FromBack) and index.part is part and index.count not in fact.back:
-        fact.back[index.count] = element
-    elif isinstance(index, Known) and index.is_constant(int) and index.constant not in fact.front and not fact.back:
-        fact.front[index.constant] = element
-    else:
-        raise NotAPattern("an element is looked at in a way that patterns do not")
-    reader.stack.append(element)
-
-
-def _unpack(reader: PatternReader, instr: Instr) -> None:
-    item = reader._pop()
-    before, after = (instr.arg, 0) if instr.op is Op.UNPACK else instr.arg
-    count = instr.arg if instr.op is Op.UNPACK else before + 1 + after
-    if isinstance(item, Part) and isinstance(item.fact, IsSequence) and item.fact.elements is None:
-        parts: List[Any] = [Part() for _ in range(count)]
-        item.fact.elements, item.fact.star = parts, before if instr.op is Op.UNPACK_EX else None
-    elif isinstance(item, Values) and instr.op is Op.UNPACK and len(item.parts) == count:
-        parts = list(item.parts)
-    elif isinstance(item, Keys) and instr.op is Op.UNPACK and len(item.fact.keys) == count:
-        parts = [item] * count
-    else:
-        raise NotAPattern("something else than a part of the subject is unpacked")
-    reader.stack.extend(reversed(parts))
-
-
-def _match_keys(reader: PatternReader, instr: Instr) -> None:
-    keys, part = reader._peek(1), reader._part(reader._peek(2))
-    fact = part.fact
-    if not isinstance(fact, IsMapping) or fact.keys or not isinstance(keys, Known):
-        raise NotAPattern("keys of no mapping")
-    if isinstance(keys.expr, ast.Tuple):
-        fact.keys = list(keys.expr.elts)
-    elif keys.is_constant(tuple):
-        fact.keys = [ast.Constant(key) for key in keys.constant]
-    fact.values = [Part() for _ in fact.keys]
-    reader.stack[-1] = Keys(fact)
-    reader.stack.append(Values(fact.values))
-
-
-def _match_class(reader: PatternReader, instr: Instr) -> None:
-    names, cls, part = reader._pop(), reader._pop(), reader._part(reader._pop())
-    if not isinstance(names, Known) or not names.is_constant(tuple) or not isinstance(cls, Known):
-        raise NotAPattern("a class pattern without names")
-    if isinstance(cls.expr, ast.Constant):
-        raise NotAPattern("a class pattern without class")
-    attributes = [Part() for _ in range(instr.arg + len(names.constant))]
-    part.learn(IsInstance(cls.expr, instr.arg, names.constant, attributes))
-    reader.stack.append(Values(attributes))
-
-
-def _build(reader: PatternReader, instr: Instr) -> None:
-    kind, count = instr.arg
-    if (kind, count) == ("map", 0):
-        reader.stack.append(Rest())
-        return
-    items = [reader._pop() for _ in range(count)]
-    if kind != "tuple" or not all(isinstance(item, Known) for item in items):
-        raise NotAPattern("patterns build nothing but keys")
-    reader.stack.append(Known(ast.Tuple([item.expr for item in reversed(items)], ast.Load())))
-
-
-def _update(reader: PatternReader, instr: Instr) -> None:
-    part = reader._part(reader._pop())
-    rest = reader._peek(instr.arg[1])
-    if not isinstance(rest, Rest) or rest.fact is not None or not isinstance(part.fact, IsMapping):
-        raise NotAPattern("the rest of no mapping")
-    rest.fact = part.fact
-
-
-def _delete_subscr(reader: PatternReader, instr: Instr) -> None:
-    key, rest = reader._pop(), reader._pop()
-    if not isinstance(rest, Rest) or not isinstance(key, Keys) or key.fact is not rest.fact:
-        raise NotAPattern("patterns delete nothing but keys")
-    rest.deleted += 1
-
-
-_RULES: Dict[Op, Callable[[PatternReader, Instr], None]] = {
-    Op.COPY: _copy, Op.SWAP: _swap, Op.POP: _pop, Op.STORE: _store, Op.CONST: _const, Op.LOAD: _load,
-    Op.ATTR: _attr, Op.COMPARE: _compare, Op.IS: _is, Op.MATCH_SEQUENCE: _match_sequence,
-    Op.MATCH_MAPPING: _match_mapping, Op.GET_LEN: _get_len, Op.BINARY: _binary, Op.SUBSCR: _subscr,
-    Op.UNPACK: _unpack, Op.UNPACK_EX: _unpack, Op.MATCH_KEYS: _match_keys, Op.MATCH_CLASS: _match_class,
-    Op.BUILD: _build, Op.UPDATE: _update, Op.DELETE_SUBSCR: _delete_subscr,
-}  # fmt: skip

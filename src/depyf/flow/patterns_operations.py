@@ -1,0 +1,213 @@
+"""What each operation does to the symbolic values of a pattern that is read."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any, Callable, Dict, List
+
+from depyf.flow.patterns_items import FromBack, Keys, Known, Length, Rest, Shared, Test, Values
+from depyf.flow.patterns_parts import (
+    Equals,
+    IsInstance,
+    IsMapping,
+    IsSequence,
+    IsSingleton,
+    NotAPattern,
+    Part,
+)
+from depyf.normal.ops import Instr, Op
+
+if TYPE_CHECKING:
+    from depyf.flow.patterns_reader import PatternReader
+
+
+def _copy(reader: PatternReader, instr: Instr) -> None:
+    item = reader.peek(instr.arg)
+    if instr.arg == 1 and isinstance(item, Part) and not reader.stored and reader.begins_alternatives():
+        reader.read_alternatives()
+    else:
+        reader.stack.append(item)
+
+
+def _swap(reader: PatternReader, instr: Instr) -> None:
+    stack, count = reader.stack, instr.arg
+    if len(stack) - count < reader.floor:
+        raise NotAPattern("more than the subject is moved")
+    stack[-1], stack[-count] = stack[-count], stack[-1]
+
+
+def _pop(reader: PatternReader, instr: Instr) -> None:
+    reader.pop()
+
+
+def _store(reader: PatternReader, instr: Instr) -> None:
+    item = reader.pop()
+    if reader.alternatives or not isinstance(item, (Part, Rest, Shared)):
+        raise NotAPattern("something is stored that is not captured")
+    if isinstance(item, Rest) and (item.fact is None or item.deleted != len(item.fact.keys)):
+        raise NotAPattern("the rest of a mapping is stored too early")
+    item.bind(instr.arg[1])
+    reader.stored = True
+
+
+def _const(reader: PatternReader, instr: Instr) -> None:
+    reader.stack.append(Known(ast.Constant(instr.arg)))
+
+
+def _load(reader: PatternReader, instr: Instr) -> None:
+    reader.stack.append(Known(ast.Name(instr.arg[1], ast.Load())))
+
+
+def _attr(reader: PatternReader, instr: Instr) -> None:
+    base = reader.pop()
+    if not isinstance(base, Known) or isinstance(base.expr, ast.Constant):
+        raise NotAPattern("an attribute of a part of the subject")
+    reader.stack.append(Known(ast.Attribute(base.expr, instr.arg, ast.Load())))
+
+
+def _compare(reader: PatternReader, instr: Instr) -> None:
+    known, item = reader.pop(), reader.pop()
+    if isinstance(item, Length) and isinstance(known, Known) and known.is_constant(int):
+        reader.stack.append(Test(_length_learner(item.part, instr.arg, known.constant)))
+    elif instr.arg == "==" and isinstance(known, Known) and known.can_be_value():
+        part, value = reader.part(item), known.expr
+        reader.stack.append(Test(lambda: part.learn(Equals(value))))
+    else:
+        raise NotAPattern("another comparison than patterns make")
+
+
+def _length_learner(part: Part, operator: str, count: int) -> Callable[[], None]:
+    def learn() -> None:
+        fact = part.fact
+        if isinstance(fact, IsSequence) and fact.length is None and operator in ("==", ">="):
+            fact.length = (operator, count)
+        elif isinstance(fact, IsMapping) and fact.count is None and operator == ">=":
+            fact.count = count
+        else:
+            raise NotAPattern("a length is tested that no pattern asks for")
+
+    return learn
+
+
+def _is(reader: PatternReader, instr: Instr) -> None:
+    known, item = reader.pop(), reader.pop()
+    if not isinstance(known, Known) or not known.is_constant(bool, type(None)):
+        raise NotAPattern("the identity of something else than a singleton is tested")
+    if isinstance(item, Values) and instr.arg and known.constant is None:
+        reader.stack.append(Test(lambda: None))
+    elif not instr.arg:
+        part, value = reader.part(item), known.constant
+        reader.stack.append(Test(lambda: part.learn(IsSingleton(value))))
+    else:
+        raise NotAPattern("a negated identity is tested")
+
+
+def _match_sequence(reader: PatternReader, instr: Instr) -> None:
+    part = reader.part(reader.peek(1))
+    reader.stack.append(Test(lambda: part.learn(IsSequence())))
+
+
+def _match_mapping(reader: PatternReader, instr: Instr) -> None:
+    part = reader.part(reader.peek(1))
+    reader.stack.append(Test(lambda: part.learn(IsMapping())))
+
+
+def _get_len(reader: PatternReader, instr: Instr) -> None:
+    reader.stack.append(Length(reader.part(reader.peek(1))))
+
+
+def _binary(reader: PatternReader, instr: Instr) -> None:
+    known, item = reader.pop(), reader.pop()
+    if instr.arg != "-" or not isinstance(item, Length) or not isinstance(known, Known) or not known.is_constant(int):
+        raise NotAPattern("patterns do not calculate")
+    reader.stack.append(FromBack(item.part, known.constant))
+
+
+def _subscr(reader: PatternReader, instr: Instr) -> None:
+    index, part = reader.pop(), reader.part(reader.pop())
+    fact, element = part.fact, Part()
+    if not isinstance(fact, IsSequence) or fact.elements is not None:
+        raise NotAPattern("an element of no sequence")
+    if isinstance(index, FromBack) and index.part is part and index.count not in fact.back:
+        fact.back[index.count] = element
+    elif isinstance(index, Known) and index.is_constant(int) and index.constant not in fact.front and not fact.back:
+        fact.front[index.constant] = element
+    else:
+        raise NotAPattern("an element is looked at in a way that patterns do not")
+    reader.stack.append(element)
+
+
+def _unpack(reader: PatternReader, instr: Instr) -> None:
+    item = reader.pop()
+    before, after = (instr.arg, 0) if instr.op is Op.UNPACK else instr.arg
+    count = instr.arg if instr.op is Op.UNPACK else before + 1 + after
+    if isinstance(item, Part) and isinstance(item.fact, IsSequence) and item.fact.elements is None:
+        parts: List[Any] = [Part() for _ in range(count)]
+        item.fact.elements, item.fact.star = parts, before if instr.op is Op.UNPACK_EX else None
+    elif isinstance(item, Values) and instr.op is Op.UNPACK and len(item.parts) == count:
+        parts = list(item.parts)
+    elif isinstance(item, Keys) and instr.op is Op.UNPACK and len(item.fact.keys) == count:
+        parts = [item] * count
+    else:
+        raise NotAPattern("something else than a part of the subject is unpacked")
+    reader.stack.extend(reversed(parts))
+
+
+def _match_keys(reader: PatternReader, instr: Instr) -> None:
+    keys, part = reader.peek(1), reader.part(reader.peek(2))
+    fact = part.fact
+    if not isinstance(fact, IsMapping) or fact.keys or not isinstance(keys, Known):
+        raise NotAPattern("keys of no mapping")
+    if isinstance(keys.expr, ast.Tuple):
+        fact.keys = list(keys.expr.elts)
+    elif keys.is_constant(tuple):
+        fact.keys = [ast.Constant(key) for key in keys.constant]
+    fact.values = [Part() for _ in fact.keys]
+    reader.stack[-1] = Keys(fact)
+    reader.stack.append(Values(fact.values))
+
+
+def _match_class(reader: PatternReader, instr: Instr) -> None:
+    names, cls, part = reader.pop(), reader.pop(), reader.part(reader.pop())
+    if not isinstance(names, Known) or not names.is_constant(tuple) or not isinstance(cls, Known):
+        raise NotAPattern("a class pattern without names")
+    if isinstance(cls.expr, ast.Constant):
+        raise NotAPattern("a class pattern without class")
+    attributes = [Part() for _ in range(instr.arg + len(names.constant))]
+    part.learn(IsInstance(cls.expr, instr.arg, names.constant, attributes))
+    reader.stack.append(Values(attributes))
+
+
+def _build(reader: PatternReader, instr: Instr) -> None:
+    kind, count = instr.arg
+    if (kind, count) == ("map", 0):
+        reader.stack.append(Rest())
+        return
+    items = [reader.pop() for _ in range(count)]
+    if kind != "tuple" or not all(isinstance(item, Known) for item in items):
+        raise NotAPattern("patterns build nothing but keys")
+    reader.stack.append(Known(ast.Tuple([item.expr for item in reversed(items)], ast.Load())))
+
+
+def _update(reader: PatternReader, instr: Instr) -> None:
+    part = reader.part(reader.pop())
+    rest = reader.peek(instr.arg[1])
+    if not isinstance(rest, Rest) or rest.fact is not None or not isinstance(part.fact, IsMapping):
+        raise NotAPattern("the rest of no mapping")
+    rest.fact = part.fact
+
+
+def _delete_subscr(reader: PatternReader, instr: Instr) -> None:
+    key, rest = reader.pop(), reader.pop()
+    if not isinstance(rest, Rest) or not isinstance(key, Keys) or key.fact is not rest.fact:
+        raise NotAPattern("patterns delete nothing but keys")
+    rest.deleted += 1
+
+
+RULES: Dict[Op, Callable[[PatternReader, Instr], None]] = {
+    Op.COPY: _copy, Op.SWAP: _swap, Op.POP: _pop, Op.STORE: _store, Op.CONST: _const, Op.LOAD: _load,
+    Op.ATTR: _attr, Op.COMPARE: _compare, Op.IS: _is, Op.MATCH_SEQUENCE: _match_sequence,
+    Op.MATCH_MAPPING: _match_mapping, Op.GET_LEN: _get_len, Op.BINARY: _binary, Op.SUBSCR: _subscr,
+    Op.UNPACK: _unpack, Op.UNPACK_EX: _unpack, Op.MATCH_KEYS: _match_keys, Op.MATCH_CLASS: _match_class,
+    Op.BUILD: _build, Op.UPDATE: _update, Op.DELETE_SUBSCR: _delete_subscr,
+}  # fmt: skip
