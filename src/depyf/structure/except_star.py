@@ -33,7 +33,7 @@ def try_statement(
 
 
 def after_groups(
-    structurer: "_Structurer", region: "Region", place: "Place", body_exits: List[int]
+    structurer: _Structurer, region: Region, place: Place, body_exits: List[int]
 ) -> Tuple[Optional[int], Optional[int]]:
     """``(where control goes behind the statement, first node of the else clause)``: no clause can leave the statement
     in another way than by its end or by raising, so the end of the handler leads behind it."""
@@ -52,7 +52,7 @@ def after_groups(
     return follow, normal if normal not in (follow, place.follow) else None
 
 
-def group_clauses(structurer: "_Structurer", region: "Region", place: "Place") -> List[ast.ExceptHandler]:
+def group_clauses(structurer: _Structurer, region: Region, place: Place) -> List[ast.ExceptHandler]:
     """The ``except*`` clauses of ``region``, ``place`` being inside of its handler. Raises ``Unstructured``."""
     clauses: List[ast.ExceptHandler] = []
     current = region.entry
@@ -71,7 +71,7 @@ def group_clauses(structurer: "_Structurer", region: "Region", place: "Place") -
         current = term.other
 
 
-def _name(node: Node, region: "Region") -> Optional[str]:
+def _name(node: Node, region: Region) -> Optional[str]:
     first = node.statements[0] if node.statements else None
     if isinstance(first, BindException) and first.handler == region.entry and isinstance(first.target, ast.Name):
         return first.target.id
