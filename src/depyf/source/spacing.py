@@ -1,9 +1,9 @@
-"""Blank lines around functions and classes."""
+"""Blank lines around functions and classes, and the layout of the text as a whole."""
 
 from __future__ import annotations
 
 import ast
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Tuple
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -17,10 +17,10 @@ def needs_spacing(tree: ast.Module) -> bool:
     )
 
 
-def space_out(text: str, tree: ast.Module) -> str:
-    """``text`` with two blank lines around definitions of a module, one around inner ones, and none elsewhere.
+def blank_lines(tree: ast.Module) -> Dict[int, int]:
+    """How many blank lines are wanted in front of the lines (1-based) on which the statements of ``tree`` begin.
 
-    ``tree`` is what ``text`` parses to; ``text`` has no comments.
+    Two around definitions of a module, one around inner ones, none elsewhere.
     """
     wanted: Dict[int, int] = {}
     for body, depth in _bodies(tree):
@@ -31,10 +31,15 @@ def space_out(text: str, tree: ast.Module) -> str:
                 blank = 1 if depth else 2
             wanted[_first_line(statement)] = blank
             previous = statement
-    return "\n".join(_spaced(text.split("\n"), wanted))
+    return wanted
 
 
-def _spaced(lines: List[str], wanted: Dict[int, int]) -> Iterator[str]:
+def laid_out(text: str, wanted: Mapping[int, int], instead: Mapping[int, List[str]]) -> str:
+    """``text`` with the blank lines ``wanted``, and some of its lines replaced; it has no comments."""
+    return "\n".join(_laid_out(text.split("\n"), wanted, instead))
+
+
+def _laid_out(lines: List[str], wanted: Mapping[int, int], instead: Mapping[int, List[str]]) -> Iterator[str]:
     pending: List[str] = []
     for number, line in enumerate(lines, 1):
         if number in wanted:
@@ -45,7 +50,7 @@ def _spaced(lines: List[str], wanted: Dict[int, int]) -> Iterator[str]:
             continue
         yield from pending
         pending = []
-        yield line
+        yield from instead.get(number, (line,))
     yield from pending
 
 

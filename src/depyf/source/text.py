@@ -14,7 +14,8 @@ from depyf.source.literals import Placeholders, make_literal
 from depyf.source.names import is_writable, make_writable
 from depyf.source.parentheses import drop_parentheses
 from depyf.source.source_text import SourceText
-from depyf.source.spacing import needs_spacing, space_out
+from depyf.source.spacing import blank_lines, laid_out, needs_spacing
+from depyf.source.wrapping import wrapped_lines
 
 
 def to_source(tree: ast.Module) -> SourceText:
@@ -46,8 +47,9 @@ def _to_source(tree: ast.Module) -> SourceText:
         tree = drop_parentheses(tree, unparse)
     text = unparse(tree).strip("\n") + "\n"
     parsed = _parse(text)
-    if needs_spacing(parsed):
-        text = space_out(text, parsed)
+    wrapped = wrapped_lines(text, parsed)
+    if wrapped or needs_spacing(parsed):
+        text = laid_out(text, blank_lines(parsed), wrapped)
         parsed = _parse(text)
     return SourceText(text=text, tree=parsed, constants=placeholders.objects, names=names)
 

@@ -1,0 +1,69 @@
+"""Long lines are broken between tokens, where a person would break them, and mean what they meant."""
+
+from __future__ import annotations
+
+import ast
+from typing import List
+
+import pytest
+from functions import STANDARD_LIBRARY
+
+from depyf.source.spacing import laid_out
+from depyf.source.wrapping import WIDTH, wrap, wrapped_lines
+
+
+def long(name: str) -> str:
+    return name * 30
+
+
+@pytest.mark.parametrize(("line", "lines"), [
+    ("    f(A, B, C)", ["    f(", "        A,", "        B,", "        C", "    )"]),
+    ("    x = f(A, B)", ["    x = f(A, B)"]),
+    ("def f(A, B, C) -> int:", ["def f(", "    A, B, C", ") -> int:"]),
+    ("if A and B and (not C or D):", ["if (", "    A", "    and B", "    and (not C or D)", "):"]),
+    ("return A or B and C or D", ["return (", "    A", "    or B and C", "    or D", ")"]),
+    ("x = A and B and C and D", ["x = (", "    A", "    and B", "    and C", "    and D", ")"]),
+    ("x = [A.b for A in B if D]", ["x = [", "    A.b", "    for A in B", "    if D", "]"]),
+    ("f(A + B + C - D)", ["f(", "    A", "    + B", "    + C", "    - D", ")"]),
+    ("f(lambda A, B: C + D)", ["f(", "    lambda A, B: C + D", ")"]),
+    ("x = f(1)(A, B, C, D)", ["x = f(1)(", "    A,", "    B,", "    C,", "    D", ")"]),
+    ("AAAABBBB = CCCCDDDD", ["AAAABBBB = CCCCDDDD"]),
+])
+def test_a_long_line_is_broken_where_it_reads_best(line: str, lines: List[str]) -> None:
+    def lengthened(text: str) -> str:
+        for name in "ABCD":
+            text = text.replace(name, long(name))
+        return text
+
+    assert wrap(lengthened(line)) == [lengthened(part) for part in lines]
+
+
+def test_many_short_things_fill_the_lines() -> None:
+    lines = wrap("x = [" + ", ".join(map(str, range(100))) + "]")
+    assert lines[0] == "x = ["
+    assert lines[-1] == "]"
+    assert len(lines) < 8
+    assert max(map(len, lines)) <= WIDTH
+
+
+def test_strings_are_not_broken() -> None:
+    text = "'" + "a, b " * 40 + "'"
+    assert wrap(f"    f({text}, x)") == ["    f(", f"        {text},", "        x", "    )"]
+
+
+def test_f_strings_are_not_broken() -> None:
+    text = "f'" + "{a(b, c)} " * 20 + "'"
+    assert wrap(f"f({text}, x)") == ["f(", f"    {text},", "    x", ")"]
+
+
+@pytest.mark.parametrize("module", ["argparse", "inspect", "typing", "tarfile", "subprocess", "test/test_grammar"])
+def test_a_module_with_its_long_lines_broken_has_the_same_tree(module: str) -> None:
+    text = ast.unparse(ast.parse((STANDARD_LIBRARY / f"{module}.py").read_bytes()))
+    tree = ast.parse(text)
+    wrapped = laid_out(text, {}, wrapped_lines(text, tree))
+    assert ast.dump(ast.parse(wrapped)) == ast.dump(tree)
+
+    def long_lines(text: str) -> int:
+        return sum(len(line) > WIDTH for line in text.split("\n"))
+
+    assert long_lines(wrapped) <= long_lines(text) // 3
