@@ -11,12 +11,13 @@ import enum
 import inspect
 from dataclasses import dataclass
 from types import CodeType
-from typing import Dict, List, Optional, Set, Tuple
+from typing import Iterator, List, Optional, Set, Tuple
 
 from depyf.flow.copies import undo_copies
-from depyf.flow.graph import build
+from depyf.flow.graph import FlowGraph, build
 from depyf.lift.items import Function
 from depyf.lift.lifter import lift
+from depyf.lift.nodes import LiftedGraph
 from depyf.normal.lowering import lower
 from depyf.normal.ops import NormalCode, Op
 from depyf.result import Decompilation, DecompilationError, Hints
@@ -30,6 +31,7 @@ from depyf.source.passes.plumbing import drop_plumbing
 from depyf.source.passes.release import release
 from depyf.source.source_text import SourceText
 from depyf.source.text import to_source
+from depyf.structure.dispatch import dispatch
 from depyf.structure.structurer import Unstructured, structure
 from depyf.verify import Comparison, Finding, compare
 
@@ -40,6 +42,8 @@ class Form(enum.Enum):
     READABLE = "readable"
     PLAIN = "plain"
     """Without the readability passes."""
+    DISPATCH = "dispatch"
+    """All jumps through a state variable, where no statement stands for them."""
 
 
 def decompile_code(code: CodeType, *, name: Optional[str] = None, hints: Optional[Hints] = None) -> Decompilation:
@@ -61,31 +65,42 @@ class _Decompiler:
     def __init__(self, code: CodeType, name: str, hints: Optional[Hints]) -> None:
         self.code, self.name = code, name
         self.written_by_tool, self.hints = hints is not None, hints or Hints()
-        self.forms: Dict[CodeType, Form] = {}
+        self.culprits: Set[str] = set()  # qualified names of what no other form could prove
 
     def run(self) -> Decompilation:
         best: Optional[_Attempt] = None
-        for form in Form:
-            self.released: Set[str] = set()
-            while True:
-                attempt = self._attempt(form)
-                comparison = attempt.comparison
-                if comparison.proved:
-                    return self._answer(attempt)
-                if best is None or best.comparison.finding is Finding.DIFFERENT:
-                    best = attempt
-                overdue = {name for part in comparison.walk() for name, _ in part.overdue} - self.released
-                if not overdue:
-                    break
-                self.released |= overdue
-        assert best is not None
+        failure: Optional[Exception] = None
+        for self.form in Form:
+            try:
+                attempt = self._settled()
+            except (DecompilationError, ValueError, Unstructured) as error:
+                failure = failure or error
+                continue
+            if attempt.comparison.proved:
+                return self._answer(attempt)
+            self.culprits |= set(_culprits(attempt.comparison))
+            if best is None or best.comparison.finding is Finding.DIFFERENT:
+                best = attempt
+        if best is None:
+            assert failure is not None
+            raise failure
         if best.comparison.finding is Finding.DIFFERENT:
             raise DecompilationError(f"{self.code.co_name}: the source that was made differs: {best.comparison.reason}")
         return self._answer(best)
 
-    def _attempt(self, form: Form) -> _Attempt:
+    def _settled(self) -> _Attempt:
+        """An attempt in which no temporary keeps a value alive for too long, if ``del`` can do that."""
+        self.released: Set[str] = set()
+        while True:
+            attempt = self._attempt()
+            overdue = {name for part in attempt.comparison.walk() for name, _ in part.overdue} - self.released
+            if attempt.comparison.proved or not overdue:
+                return attempt
+            self.released |= overdue
+
+    def _attempt(self) -> _Attempt:
         tree = ast.fix_missing_locations(ast.Module(self._body(), []))
-        if form is Form.READABLE:
+        if self.form is not Form.PLAIN:
             tree = simplify(tree)
         self._finish(tree)
         source = to_source(ast.fix_missing_locations(tree))
@@ -133,8 +148,17 @@ class _Decompiler:
         undo_copies(flow)
         hints = self._hints_for(code)
         lifted = lift(flow, hints)
-        statements = structure(lifted, flow)
+        if self.form is Form.DISPATCH and (not self.culprits or code.co_qualname in self.culprits):
+            statements = dispatch(lifted, flow)
+        else:
+            statements = self._structured(lifted, flow, hints)
         return normal, drop_plumbing(statements, hints.droppable, lifted.temporaries)
+
+    def _structured(self, lifted: LiftedGraph, flow: FlowGraph, hints: Hints) -> List[ast.stmt]:
+        try:
+            return structure(lifted, flow)
+        except Unstructured:
+            return dispatch(lift(flow, hints), flow)
 
     def _hints_for(self, code: CodeType) -> Hints:
         return self.hints if code is self.code else Hints()
@@ -147,6 +171,13 @@ class _Decompiler:
         assert verdict is not None
         lines = line_map(attempt.candidate, comparison.pairs)
         return Decompilation(self.code, self.name, source.text, source.tree, verdict, comparison.reason, lines, source)
+
+
+def _culprits(comparison: Comparison) -> Iterator[str]:
+    """The innermost code objects that are not proved: those around them fail because of them."""
+    for part in comparison.walk():
+        if not part.proved and all(child.proved for child in part.children):
+            yield part.original_name
 
 
 def _local_names(code: CodeType) -> Set[str]:

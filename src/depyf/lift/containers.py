@@ -12,9 +12,13 @@ import ast
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
-from depyf.lift.items import Copy, Function, Marker, Retry, Target, Value
+from depyf.lift.items import Retry, Value
 
-WANTED = Retry("containers", True)
+
+def wanted() -> Retry:
+    """Raised where it turns out that containers must be followed. A new one each time: its traceback holds frames."""
+    return Retry("containers", True)
+
 
 
 @dataclass(eq=False)
@@ -148,9 +152,3 @@ def references(stack: List[Any], container: Container) -> int:
             seen.add(id(item))
             todo.extend(item.elements)
     return count
-
-
-__all__ = [
-    "WANTED", "BoundMethod", "Container", "Copy", "Function", "Marker", "Target", "as_display", "constant_key",
-    "copied", "holds_containers", "parts", "references", "replaced",
-]  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from depyf.flow.graph import Block
 from depyf.lift import build
-from depyf.lift.containers import WANTED, Container, as_display, parts, references, replaced
+from depyf.lift.containers import Container, as_display, parts, references, replaced, wanted
 from depyf.lift.context import Context
 from depyf.lift.items import Copy, Function, Marker, Retry, Target, Value
 from depyf.lift.nodes import (
@@ -137,7 +137,7 @@ class Simulator:
 
     def wants_containers(self) -> None:
         if not self.context.follows_containers:
-            raise WANTED
+            raise wanted()
 
     def combine(self, make: Callable[..., ast.expr], values: Sequence[Value], **facts: Any) -> None:
         """Push ``make(*expressions)``; the values must have been evaluated in the order in which they are written."""

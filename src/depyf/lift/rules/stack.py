@@ -6,7 +6,7 @@ import ast
 from typing import Sequence
 
 from depyf.lift import build
-from depyf.lift.containers import WANTED, BoundMethod, Container
+from depyf.lift.containers import BoundMethod, Container, wanted
 from depyf.lift.followed import (
     pop_container,
 )
@@ -221,7 +221,7 @@ def _pop(sim: Simulator, instr: Instr) -> None:
     elif item.tests is not None:
         raise Retry("spill", item.copied_at)
     elif isinstance(item.expr, ast.List) and not sim.context.follows_containers:
-        raise WANTED
+        raise wanted()
     elif not item.stable:
         sim.emit(ast.Expr(sim.as_value(item).expr))
     elif item.local is not None:
