@@ -10,7 +10,6 @@ of each, level by level. Every jump is written once, so that the result is as lo
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
 from typing import AbstractSet, Any, Dict, FrozenSet, List, Optional, Set, Tuple
 
 from depyf.flow.graph import FlowGraph
@@ -34,6 +33,7 @@ from depyf.structure.dispatch_contexts import Context, Contexts, Path
 from depyf.structure.dispatch_edges import Clause, Edge, Edges, Element, is_with_enter
 from depyf.structure.dispatch_match import cases_of, match_statement
 from depyf.structure.dispatch_order import Order
+from depyf.structure.dispatch_scope import LoopFrame, Scope
 from depyf.structure.dispatch_states import Arrival, Assignment, End, Live, States, Target, as_one_jump, merged
 from depyf.structure.dispatch_tidy import Tidy
 from depyf.structure.structurer import AccumulateStatement
@@ -56,24 +56,6 @@ def dispatch(lifted: LiftedGraph, flow: FlowGraph) -> List[ast.stmt]:
     where a class or module body (whose variables others can see) would need a state variable.
     """
     return _Writer(lifted, flow).run()
-
-
-@dataclass
-class _LoopFrame:
-    """The loop that ``break`` and ``continue`` mean: jumps to ``again`` continue, all others leave it."""
-
-    again: FrozenSet[Target]
-    breaks: Live = field(default_factory=dict)
-
-
-@dataclass
-class _Scope:
-    """A list of statements under construction, for the elements that ``order`` holds."""
-
-    level: Path
-    order: Order
-    cut: FrozenSet[int]
-    frame: Optional[_LoopFrame]
 
 
 class _Writer:
@@ -101,14 +83,15 @@ class _Writer:
         level: Path,
         live: Live,
         depth: int,
-        frame: Optional[_LoopFrame] = None,
+        frame: Optional[LoopFrame] = None,
         cut: FrozenSet[int] = frozenset(),
         allowed: Optional[AbstractSet[Element]] = None,
+        outer: Optional[Scope] = None,
     ) -> Written:
         """Everything that can be reached from ``live`` without leaving ``level``, nor ``allowed``."""
         starts = [element for element in (self._element(target, level) for target in live) if element is not None]
         order = Order(self.by_source.get(level, {}), starts, cut, allowed)
-        scope = _Scope(level, order, cut, frame)
+        scope = Scope(level, order, cut, frame, outer)
         result: List[ast.stmt] = []
         for index in range(len(order.components)):
             here = {target: live[target] for target in live if self._component(target, scope) == index}
@@ -129,11 +112,11 @@ class _Writer:
     def _element(self, target: Target, level: Path) -> Optional[Element]:
         return None if isinstance(target, End) else self.edges.element(target, level)
 
-    def _component(self, target: Target, scope: _Scope) -> Optional[int]:
+    def _component(self, target: Target, scope: Scope) -> Optional[int]:
         element = self._element(target, scope.level)
         return None if element is None else scope.order.component.get(element)
 
-    def _end_of_loop(self, live: Live, scope: _Scope, frame: _LoopFrame) -> List[ast.stmt]:
+    def _end_of_loop(self, live: Live, scope: Scope, frame: LoopFrame) -> List[ast.stmt]:
         """Statements at the end of a loop's body, from which control goes to one of ``live``."""
         again = {target: arrival for target, arrival in live.items() if target in frame.again}
         out = {target: arrival for target, arrival in live.items() if target not in frame.again}
@@ -151,19 +134,19 @@ class _Writer:
 
     # --- straight on -------------------------------------------------------------------------------------------------
 
-    def jump(self, target: Target, scope: _Scope, depth: int) -> Written:
+    def jump(self, target: Target, scope: Scope, depth: int) -> Written:
         """A jump to ``target`` and, if it is the only one, what stands there."""
         return self._go_on([], {target: Arrival()}, scope, depth)
 
-    def _component_at(self, index: int, here: Live, scope: _Scope, depth: int) -> Written:
+    def _component_at(self, index: int, here: Live, scope: Scope, depth: int) -> Written:
         statements, falls = self._write(index, here, scope, depth)
         return self._go_on(statements, falls, scope, depth)
 
-    def _go_on(self, statements: List[ast.stmt], falls: Live, scope: _Scope, depth: int) -> Written:
+    def _go_on(self, statements: List[ast.stmt], falls: Live, scope: Scope, depth: int) -> Written:
         """``statements`` and what follows them as long as that is reached from nowhere else."""
         result = list(statements)
         while len(falls) == 1:
-            (target, arrival), = falls.items()
+            ((target, arrival),) = falls.items()
             index = self._component(target, scope)
             if index is None or target in scope.cut or arrival.count < scope.order.ways_in[index] or depth > DEEPEST:
                 part, falls = self._leave(target, arrival, scope)
@@ -173,9 +156,9 @@ class _Writer:
             result.extend(part)
         return result, falls
 
-    def _leave(self, target: Target, arrival: Arrival, scope: _Scope) -> Written:
+    def _leave(self, target: Target, arrival: Arrival, scope: Scope) -> Written:
         """A jump to something that stands elsewhere."""
-        frame = scope.frame
+        frame = self._frame_left(target, scope)
         result: List[ast.stmt] = []
         if frame is not None and frame.again == {target}:
             arrival.drop()
@@ -185,22 +168,35 @@ class _Writer:
             result.extend(arrival.assignments)
         if frame is not None and target in frame.again:
             return [*result, ast.Continue()], {}
-        if frame is not None and self._component(target, scope) is None:
-            frame.breaks = merged(frame.breaks, {target: arrival})
+        if frame is not None:
+            frame.leave(target, arrival, scope.level)
             return [*result, ast.Break()], {}
         return result, {target: arrival}
 
-    def _write(self, index: int, here: Live, scope: _Scope, depth: int) -> Written:
+    def _frame_left(self, target: Target, scope: Scope) -> Optional[LoopFrame]:
+        """The loop that a jump to ``target`` continues or breaks; ``None`` if that stands inside of the loop."""
+        here: Optional[Scope] = scope
+        while here is not None:
+            if here.frame is not None and target in here.frame.again:
+                return here.frame
+            if self._component(target, here) is not None:
+                return None
+            if here.frame is not None:
+                return here.frame
+            here = here.outer
+        return None
+
+    def _write(self, index: int, here: Live, scope: Scope, depth: int) -> Written:
         members = scope.order.components[index]
         if scope.order.is_loop[index]:
             return self._loop(members, here, scope, depth)
         if isinstance(members[0], Context):
-            return self._group(members[0], here, depth)
+            return self._group(members[0], here, scope, depth)
         return self._node(members[0], scope, depth)
 
     # --- loops -------------------------------------------------------------------------------------------------------
 
-    def _loop(self, members: List[Element], here: Live, scope: _Scope, depth: int) -> Written:
+    def _loop(self, members: List[Element], here: Live, scope: Scope, depth: int) -> Written:
         """``while True`` around a strongly connected component; with several entries, the variable says which."""
         entries = {self._element(target, scope.level) for target in here}
         again = {target for target in here if isinstance(target, int)}
@@ -209,19 +205,17 @@ class _Writer:
         before: List[ast.stmt] = []
         live: Live = {target: here.get(target, Arrival()) for target in sorted(again)}
         if len(again) > 1:
-            for target, arrival in here.items():
-                if not arrival.assignments:
-                    arrival.assignments.append(self.states.assignment(scope.level, target))
-                    before.extend(arrival.assignments)
+            if len(here) == 1:  # so far nobody needed to know
+                before = [self.states.assignment(scope.level, target) for target in here]
             _keep(live)
-        frame = _LoopFrame(frozenset(again))
+        frame = LoopFrame(scope.level, frozenset(again))
         body, _ = self.sequence(scope.level, live, depth + 1, frame, scope.cut | again, frozenset(members))
         return [*before, ast.While(ast.Constant(True), body, [])], frame.breaks
 
-    def _for(self, id: int, term: Loop, scope: _Scope, depth: int) -> Written:
+    def _for(self, id: int, term: Loop, scope: Scope, depth: int) -> Written:
         path = self.edges.path_behind(id, term.body)
         body_way, end_way = self.edges.way(path, term.body), self.edges.way(scope.level, term.exhausted)
-        frame = _LoopFrame(frozenset({id}))
+        frame = LoopFrame(path, frozenset({id}))
         if body_way.returned is not None:
             body: List[ast.stmt] = [ast.Return(body_way.returned)]
         else:
@@ -243,11 +237,13 @@ class _Writer:
 
     # --- regions -----------------------------------------------------------------------------------------------------
 
-    def _group(self, context: Context, here: Live, depth: int) -> Written:
+    def _group(self, context: Context, here: Live, scope: Scope, depth: int) -> Written:
         """A ``try`` statement whose body is entered at ``here``."""
         if self.contexts.is_with(context):
             raise Unstructured(f"the body of the with statement at {context.anchor} is entered from elsewhere")
-        body, falls = self.sequence(self.contexts.path_of(context), here, depth + 1)
+        clauses = [] if self.contexts.is_finally(context) else self.edges.clauses(context)
+        inner = scope if clauses and clauses[0].following is None else None
+        body, falls = self.sequence(self.contexts.path_of(context), here, depth + 1, outer=inner)
         handler = self.contexts.path_of(Context("handler", context.anchor))
         if self.contexts.is_finally(context):
             final, ends = self.sequence(handler, {context.anchor: Arrival()}, depth + 1)
@@ -255,17 +251,17 @@ class _Writer:
                 raise Unstructured(f"the finally body at {context.anchor} is left by a jump")
             _drop(ends)
             return [ast.Try(body, [], [], final)], as_one_jump(falls)
-        clauses: List[ast.ExceptHandler] = []
-        for clause in self.edges.clauses(context):
+        written: List[ast.ExceptHandler] = []
+        for clause in clauses:
             if clause.following is not None:
                 part = self._group_clause(clause, clause.following, handler, depth)
             else:
-                part, more = self.sequence(handler, {clause.start: Arrival()}, depth + 1)
+                part, more = self.sequence(handler, {clause.start: Arrival()}, depth + 1, outer=scope)
                 falls = merged(falls, more)
-            clauses.append(ast.ExceptHandler(clause.type, clause.name, part))
-        if self.edges.clauses(context)[-1].following is None:
-            return [ast.Try(body, clauses, [], [])], as_one_jump(falls)
-        return self._after_groups(body, clauses, falls, context, depth)
+            written.append(ast.ExceptHandler(clause.type, clause.name, part))
+        if inner is not None:
+            return [ast.Try(body, written, [], [])], as_one_jump(falls)
+        return self._after_groups(body, written, falls, context, depth)
 
     def _group_clause(self, clause: Clause, following: int, handler: Path, depth: int) -> List[ast.stmt]:
         """The body of an ``except*`` clause, which control leaves at its end only."""
@@ -287,7 +283,7 @@ class _Writer:
             raise Unstructured(f"node {end} does more than end a try statement with except*")
         return [_AST.TryStar(body=body, handlers=clauses, orelse=[], finalbody=[]), *part], as_one_jump(falls)
 
-    def _with(self, enter: WithEnter, target: int, scope: _Scope, depth: int) -> Written:
+    def _with(self, enter: WithEnter, target: int, scope: Scope, depth: int) -> Written:
         context = self.contexts.with_context(enter.origin)
         if context is None:
             raise Unstructured(f"the with statement at offset {enter.origin} guards nothing")
@@ -301,7 +297,7 @@ class _Writer:
 
     # --- nodes -------------------------------------------------------------------------------------------------------
 
-    def _node(self, id: int, scope: _Scope, depth: int) -> Written:
+    def _node(self, id: int, scope: Scope, depth: int) -> Written:
         if id in self.written:
             raise Unstructured(f"node {id} (offset {self.nodes[id].offset}) would be written twice")
         self.written.add(id)
@@ -317,8 +313,7 @@ class _Writer:
                 result.append(statement)
             elif isinstance(statement, Accumulate):
                 add = AccumulateStatement()
-                add.kind = statement.kind
-                add.key, add.element = statement.key, statement.element  # type: ignore[attr-defined]
+                add.kind, add.key, add.element = statement.kind, statement.key, statement.element
                 result.append(add)
             elif isinstance(statement, BindException):
                 if statement.target is not None and not self._begins_clause(node.id, statement, index):
@@ -331,7 +326,7 @@ class _Writer:
         clauses = self.edges.clauses(Context("try", bind.handler))
         return index == 0 and any(clause.start == id and clause.name is not None for clause in clauses)
 
-    def _terminator(self, node: Node, scope: _Scope, depth: int) -> Written:
+    def _terminator(self, node: Node, scope: Scope, depth: int) -> Written:
         term = node.terminator
         if isinstance(term, Goto):
             if is_with_enter(node):
@@ -359,7 +354,7 @@ class _Writer:
             return self._reraise(node, term)
         raise Unstructured(f"node {node.id} ends in a {type(term).__name__} that stands outside of its pattern")
 
-    def _match(self, node: Node, term: MatchTest, scope: _Scope, depth: int) -> Written:
+    def _match(self, node: Node, term: MatchTest, scope: Scope, depth: int) -> Written:
         cases = cases_of(self.nodes, node)
         assert term.subject is not None
         bodies: List[List[ast.stmt]] = []
@@ -370,7 +365,7 @@ class _Writer:
             falls = merged(falls, more)
         return [match_statement(term.subject, cases, bodies)], falls
 
-    def _arm(self, target: int, scope: _Scope, depth: int) -> Written:
+    def _arm(self, target: int, scope: Scope, depth: int) -> Written:
         way = self.edges.way(scope.level, target)
         if way.returned is not None:
             return [ast.Return(way.returned)], {}

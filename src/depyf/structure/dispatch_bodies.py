@@ -26,8 +26,16 @@ def with_bodies(lifted: LiftedGraph, flow: FlowGraph) -> LiftedGraph:
             if result[id] is node:
                 result[id] = replace(node, terminator=copy.copy(node.terminator))
             behind = nodes[target]
-            result[fresh] = Node(fresh, missing[0], [], Goto(target), handling=behind.handling, offset=behind.offset,
-                                 base=list(behind.base), stack=list(behind.base))
+            result[fresh] = Node(
+                fresh,
+                missing[0],
+                [],
+                Goto(target),
+                handling=behind.handling,
+                offset=behind.offset,
+                base=list(behind.base),
+                stack=list(behind.base),
+            )
             result[id].redirect(target, fresh)
             fresh -= 1
     return replace(lifted, nodes=result)

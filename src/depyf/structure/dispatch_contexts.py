@@ -38,6 +38,7 @@ class Contexts:
         self.nodes, self.flow = lifted.nodes, flow
         self.origins = self._origins()
         self.with_regions = self._with_regions()
+        self.with_entries = frozenset(region.entry for region in self.with_regions.values())
         self.finally_entries = frozenset(region.entry for region in flow.finally_regions)
         self._around: Dict[Context, FrozenSet[Context]] = {}
         self.paths: Dict[int, Path] = {id: self._path(id) for id in self.nodes}
@@ -45,15 +46,28 @@ class Contexts:
     # --- paths -------------------------------------------------------------------------------------------------------
 
     def _path(self, id: int) -> Path:
-        path: List[Context] = []
         found = self._of(id)
+        if id in self.origins or self._is_harmless(self.nodes[id]):
+            found = self._closed(found)
+        path: List[Context] = []
         for context in sorted(found, key=lambda context: len(self._outside(context))):
-            if self._outside(context) == frozenset(path):
-                path.append(context)
-            elif id not in self.origins and not self._is_harmless(self.nodes[id]):
+            if self._outside(context) != frozenset(path):
                 where = f"node {id} (offset {self.nodes[id].offset})"
                 raise Unstructured(f"{where} lies in {context}, but not in all around it")
+            path.append(context)
         return tuple(path)
+
+    def _closed(self, found: FrozenSet[Context]) -> FrozenSet[Context]:
+        """For code that can't raise: what its stack says it lies in, with all around that, and of the regions those
+        that fit in. Bytecode need not guard such code."""
+        result: Set[Context] = set()
+        for context in found:
+            if context.kind != "try":
+                result.update({context}, self._outside(context))
+        for context in sorted(found - result, key=lambda context: len(self._outside(context))):
+            if self._outside(context) == frozenset(result):
+                result.add(context)
+        return frozenset(result)
 
     def _of(self, id: int) -> FrozenSet[Context]:
         node = self.nodes[id]
@@ -106,7 +120,8 @@ class Contexts:
         return origins
 
     def _is_harmless(self, node: Node) -> bool:
-        return node.silent and not node.statements and isinstance(node.terminator, (Goto, Return))
+        marks = all(isinstance(statement, PopException) for statement in node.statements)
+        return node.silent and marks and isinstance(node.terminator, (Goto, Return))
 
     # --- with --------------------------------------------------------------------------------------------------------
 
@@ -116,8 +131,11 @@ class Contexts:
         for node in self.nodes.values():
             if node.statements and isinstance(node.statements[-1], WithEnter) and isinstance(node.terminator, Goto):
                 around = self.flow.chain(node.region)
-                inner = [region for region in self.flow.chain(self.nodes[node.terminator.target].region)
-                         if region not in around]
+                inner = [
+                    region
+                    for region in self.flow.chain(self.nodes[node.terminator.target].region)
+                    if region not in around
+                ]
                 if inner:
                     result[node.statements[-1].origin] = inner[-1]
         return result
@@ -127,7 +145,7 @@ class Contexts:
         return None if region is None else Context("try", region.entry)
 
     def is_with(self, context: Context) -> bool:
-        return any(region.entry == context.anchor for region in self.with_regions.values())
+        return context.anchor in self.with_entries
 
     def is_finally(self, context: Context) -> bool:
         return context.kind != "for" and context.anchor in self.finally_entries

@@ -82,8 +82,9 @@ class Edges:
             ended.update(Context("try", region.entry) for region in node.leaves)
             if not self._is_passed(node):
                 break
-            ended.update(self.contexts.with_context(mark.origin) for mark in node.statements
-                         if isinstance(mark, WithExit))
+            ended.update(
+                self.contexts.with_context(mark.origin) for mark in node.statements if isinstance(mark, WithExit)
+            )
             assert isinstance(node.terminator, Goto)
             id = node.terminator.target
         left = path[len(common(path, self.paths[id])) :]
@@ -141,7 +142,7 @@ class Edges:
         while True:
             node = self.nodes[current]
             term = node.terminator
-            if tested and isinstance(term, Reraise) and term.handler == entry and not node.statements:
+            if tested and isinstance(term, Reraise) and term.value is None and not node.statements:
                 return
             if not isinstance(term, ExceptionTest) or node.statements or term.handler != entry:
                 yield Clause(None, None, current)

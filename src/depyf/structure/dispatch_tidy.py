@@ -110,12 +110,20 @@ def _without_last(statements: List[ast.stmt], happens_anyway: Callable[[ast.stmt
     last = statements[-1]
     if happens_anyway(last):
         return _without_last(statements[:-1], happens_anyway)
+    if isinstance(last, ast.Try) and not last.finalbody:
+        handlers = [_without_last_in(handler, happens_anyway) for handler in last.handlers]
+        body = _without_last(last.body, happens_anyway) or [ast.Pass()]
+        return [*statements[:-1], ast.Try(body, handlers, [], [])]
     if not isinstance(last, ast.If):
         return statements
     body, orelse = _without_last(last.body, happens_anyway), _without_last(last.orelse, happens_anyway)
     if not body and orelse:
         return [*statements[:-1], ast.If(build.negate(last.test), orelse, [])]
     return [*statements[:-1], ast.If(last.test, body or [ast.Pass()], orelse)]
+
+
+def _without_last_in(handler: ast.ExceptHandler, happens_anyway: Callable[[ast.stmt], bool]) -> ast.ExceptHandler:
+    return ast.ExceptHandler(handler.type, handler.name, _without_last(handler.body, happens_anyway) or [ast.Pass()])
 
 
 def _continues(statement: ast.stmt) -> bool:

@@ -1,0 +1,44 @@
+"""Where statements are being written: at which level, in which loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import FrozenSet, Optional, Set, Tuple
+
+from depyf.structure.dispatch_contexts import Context, Path
+from depyf.structure.dispatch_order import Order
+from depyf.structure.dispatch_states import Arrival, Live, Target, merged
+
+
+@dataclass
+class LoopFrame:
+    """The loop that ``break`` and ``continue`` mean: jumps to ``again`` continue it, all others leave it.
+
+    ``counted``: which targets were jumped to out of which ``try`` statements (as all their jumps to one count once).
+    """
+
+    level: Path
+    again: FrozenSet[Target]
+    breaks: Live = field(default_factory=dict)
+    counted: Set[Tuple[Context, Target]] = field(default_factory=set)
+
+    def leave(self, target: Target, arrival: Arrival, level: Path) -> None:
+        """A jump out of the loop that stands at ``level``."""
+        if len(level) > len(self.level):
+            inside = level[len(self.level)]
+            around = Context("try", inside.anchor) if inside.kind == "handler" else inside
+            arrival = Arrival(int((around, target) not in self.counted), arrival.assignments)
+            self.counted.add((around, target))
+        self.breaks = merged(self.breaks, {target: arrival})
+
+
+@dataclass
+class Scope:
+    """A list of statements under construction, for the elements that ``order`` holds. ``outer``: the one around it, if
+    it stands in a ``try`` statement that ``break`` and ``continue`` may leave."""
+
+    level: Path
+    order: Order
+    cut: FrozenSet[int]
+    frame: Optional[LoopFrame]
+    outer: Optional[Scope]

@@ -1,0 +1,206 @@
+"""The rendering that exists for any control flow: what it writes, and that ordinary code needs no state variable."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import textwrap
+from types import CodeType
+from typing import Any, Dict, List
+
+import pytest
+
+from depyf.flow.copies import undo_copies
+from depyf.flow.graph import build
+from depyf.lift.lifter import lift
+from depyf.lift.nodes import Condition, Goto, LiftedGraph, Node, Return
+from depyf.normal.lowering import lower
+from depyf.structure.dispatch import dispatch
+from depyf.structure.unstructured import Unstructured
+from depyf.verify import compare
+
+pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="only 3.11 is lowered so far")
+
+
+def code_of(body: str, head: str = "def f(a, b, c):") -> CodeType:
+    module = compile(head + "\n" + textwrap.indent(textwrap.dedent(body), "    "), "<test>", "exec")
+    return next(const for const in module.co_consts if isinstance(const, CodeType))
+
+
+def dispatched(code: CodeType) -> str:
+    flow = build(lower(code))
+    undo_copies(flow)
+    return text_of(dispatch(lift(flow), flow))
+
+
+def text_of(statements: List[ast.stmt]) -> str:
+    return ast.unparse(ast.fix_missing_locations(ast.Module(statements, []))) or "pass"
+
+
+def assert_same(body: str, text: str) -> None:
+    comparison = compare(code_of(body), code_of(text))
+    assert comparison.proved, f"{comparison.reason}\n{text}"
+
+
+ORDINARY = {
+    "branches": "if a:\n    b()\nelif b:\n    c()\nelse:\n    a()\nc()",
+    "early returns": "if a:\n    return b\nif b:\n    return c\nc()",
+    "while": "while a():\n    if b():\n        continue\n    c()",
+    "while, left in its middle": "while a():\n    if b():\n        break\n    c()\na()",
+    "for": "for x in a:\n    if x:\n        continue\n    b(x)\nc()",
+    "nested loops": "for x in a:\n    while b(x):\n        c(x)\n    a(x)",
+    "try": "try:\n    a()\nexcept ValueError as e:\n    b(e)\nexcept TypeError:\n    c()\na()",
+    "try in a loop": "for x in a:\n    try:\n        b(x)\n    except ValueError:\n        continue\n    c(x)",
+    "retry": "while True:\n    try:\n        return a()\n    except ValueError:\n        b()",
+    "finally": "try:\n    a()\nfinally:\n    b()\nc()",
+    "finally, left by return": "for x in a:\n    try:\n        return b(x)\n    finally:\n        c()",
+    "finally around except": "try:\n    a()\nexcept ValueError:\n    b()\nfinally:\n    c()",
+    "finally behind nothing that raises": "x = 1\ntry:\n    x = 2\nfinally:\n    a(x)",
+    "with": "with a as x:\n    b(x)\nc()",
+    "with, left by return": "with a as x, b as y:\n    return c(x, y)",
+    "with in a loop": "for x in a:\n    with b:\n        if x:\n            break\n        c(x)",
+    "with around a loop": "with a:\n    while b():\n        c()",
+    "return from a handler": "try:\n    a()\nexcept ValueError:\n    return b()\nreturn c()",
+    "raise again": "try:\n    a()\nexcept:\n    b()\n    raise",
+    "handlers in handlers": "try:\n    a()\nexcept A:\n    try:\n        b()\n    except B:\n        return c()",
+    "assert": "assert a, b\nassert c",
+    "match": "match a:\n    case [1, x] if x:\n        return x\n    case {'k': 1}:\n        b()\nc()",
+    "except*": "try:\n    a()\nexcept* ValueError as e:\n    b(e)\nexcept* TypeError:\n    c()\na()",
+}
+
+NEEDS_STATE = {
+    "else of a loop that is left twice": """
+        for x in a:
+            if x:
+                break
+            if b(x):
+                return x
+        else:
+            b()
+        c()
+        """,
+    "what follows two ways out of a with": """
+        while a():
+            with b:
+                if c():
+                    continue
+                if a():
+                    break
+            c()
+        """,
+    "else of try": "try:\n    a()\nexcept ValueError:\n    b()\nelse:\n    c()\na()",
+    "breaks out of two loops": """
+        for x in a:
+            for y in x:
+                if y:
+                    break
+            else:
+                continue
+            b()
+            break
+        else:
+            c()
+        """,
+    "a manager that may swallow": """
+        with a:
+            if b():
+                return c()
+            a()
+        return b()
+        """,
+}
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_ordinary_code_needs_no_state_variable(name: str) -> None:
+    text = dispatched(code_of(ORDINARY[name]))
+    assert "__state" not in text
+    assert_same(ORDINARY[name], text)
+
+
+@pytest.mark.parametrize("name", NEEDS_STATE)
+def test_what_has_no_plain_form_is_proved_too(name: str) -> None:
+    assert_same(NEEDS_STATE[name], dispatched(code_of(NEEDS_STATE[name])))
+
+
+def _node(id: int, term: object, *calls: str) -> Node:
+    node = Node(id, None, [ast.parse(f"{call}()").body[0] for call in calls])
+    node.terminator, node.silent = term, not calls  # type: ignore[assignment]
+    return node
+
+
+def _test(name: str) -> ast.expr:
+    return ast.parse(f"{name}()", mode="eval").body
+
+
+def _graph(*nodes: Node) -> LiftedGraph:
+    return LiftedGraph({node.id: node for node in nodes}, nodes[0].id)
+
+
+def _render(graph: LiftedGraph) -> str:
+    flow = build(lower(code_of("pass")))
+    return text_of(dispatch(graph, flow))
+
+
+def test_a_loop_with_two_entries_is_steered_by_the_variable() -> None:
+    """The smallest irreducible graph: either of two blocks may come first, and each goes on to the other."""
+    text = _render(
+        _graph(
+            _node(0, Condition(_test("pick"), False, 2, 1)),
+            _node(1, Goto(2), "one"),
+            _node(2, Condition(_test("more"), False, 3, 1), "two"),
+            _node(3, Return(ast.Constant(5))),
+        )
+    )
+    calls: List[str] = []
+    answers = iter([False, True, True, False])
+
+    def ask(name: str) -> bool:
+        calls.append(name)
+        return next(answers)
+
+    namespace: Dict[str, Any] = {
+        "one": lambda: calls.append("one"),
+        "two": lambda: calls.append("two"),
+        "pick": lambda: ask("pick"),
+        "more": lambda: ask("more"),
+    }
+    exec("def f():\n" + textwrap.indent(text, "    "), namespace)
+    assert namespace["f"]() == 5
+    assert calls == ["pick", "two", "more", "one", "two", "more", "one", "two", "more"]
+    assert text.count("one()") == text.count("two()") == 1
+
+
+def test_each_node_is_written_once_however_many_ways_lead_to_it() -> None:
+    """A ladder of tests that all jump to the same few places would double with every copy."""
+    count = 60
+    nodes = [
+        _node(id, Condition(_test(f"t{id}"), False, min(id + 2, count), id + 1), f"s{id}") for id in range(count)
+    ]
+    text = _render(_graph(*nodes, _node(count, Return(ast.Constant(None)), "end")))
+    assert all(text.count(f"s{id}()") == 1 for id in range(count))
+    assert max(len(line) - len(line.lstrip()) for line in text.splitlines()) < 4 * 60
+
+
+def test_a_class_body_gets_no_variable_of_ours() -> None:
+    code = code_of(
+        """
+        for x in range(3):
+            try:
+                y = x
+            except ValueError:
+                z = 1
+            else:
+                w = 1
+        else:
+            v = 1
+        if v:
+            pass
+        """,
+        "class A:",
+    )
+    try:
+        text = dispatched(code)
+    except Unstructured:
+        return
+    assert "__state" not in text
