@@ -8,6 +8,7 @@ import pytest
 from functions import STANDARD_LIBRARY, difference, functions_of
 from unfolding import unfold
 
+from depyf.source import wrapping
 from depyf.source.compiling import compile_like
 from depyf.source.passes import simplify
 from depyf.source.passes.temporaries import fold_temporaries
@@ -30,6 +31,13 @@ MORE = """
     test/test_float test/test_long test/test_patma test/test_scope test/test_super test/test_syntax test/test_compile
     test/test_dis
 """.split()
+
+
+@pytest.fixture(autouse=True)
+def _long_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines are not broken: the reference is compiled from unbroken ones, and jumps are not threaded across lines."""
+    monkeypatch.setattr(wrapping, "WIDTH", 1_000_000)
+
 
 EVERY_MODULE = [*SOME, *(pytest.param(module, marks=pytest.mark.slow) for module in MORE)]
 

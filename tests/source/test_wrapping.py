@@ -23,7 +23,7 @@ def long(name: str) -> str:
     ("if A and B and (not C or D):", ["if (", "    A", "    and B", "    and (not C or D)", "):"]),
     ("return A or B and C or D", ["return (", "    A", "    or B and C", "    or D", ")"]),
     ("x = A and B and C and D", ["x = (", "    A", "    and B", "    and C", "    and D", ")"]),
-    ("x = [A.b for A in B if D]", ["x = [", "    A.b", "    for A in B", "    if D", "]"]),
+    ("x = [A.b for A in B if C]", ["x = [", "    A.b", "    for A in B", "    if C", "]"]),
     ("f(A + B + C - D)", ["f(", "    A", "    + B", "    + C", "    - D", ")"]),
     ("f(lambda A, B: C + D)", ["f(", "    lambda A, B: C + D", ")"]),
     ("x = f(1)(A, B, C, D)", ["x = f(1)(", "    A,", "    B,", "    C,", "    D", ")"]),

@@ -17,7 +17,7 @@ _STEP = "    "
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 # Where to break what has no commas, weakest binding first. The break comes in front.
-_OPERATORS = (("for", "async"), ("if", "else"), ("or",), ("and",), ("|",), ("+", "-"), ("*", "/", "@", "%"))
+_OPERATORS = (("if", "else"), ("or",), ("and",), ("|",), ("+", "-"), ("*", "/", "@", "%"))
 
 _WITH_CONDITION = ("if", "elif", "while", "return", "assert")
 
@@ -39,7 +39,7 @@ def wrapped_lines(text: str, tree: ast.Module) -> Dict[int, List[str]]:
 
 
 def wrap(line: str) -> List[str]:
-    """The logical line ``line``, which is one physical line, as several ones no longer than ``WIDTH`` where possible."""
+    """The logical line ``line``, now one physical line, as several ones no longer than ``WIDTH`` where possible."""
     indent = line[: len(line) - len(line.lstrip())]
     tokens = _tokens(line[len(indent):])
     return _broken(indent, tokens, bracketed=False) if tokens else [line]
@@ -138,11 +138,23 @@ def _pieces(tokens: List[_Token]) -> List[List[_Token]]:
         return [tokens]
     if "," in texts:
         return _cut(tokens, [index + 1 for index, text in enumerate(texts) if text == ","])
+    clauses = _clauses(texts)
+    if clauses:
+        return _cut(tokens, clauses)
     for operators in _OPERATORS:
         places = [index for index, text in enumerate(texts) if text in operators and _is_binary(texts, index)]
         if places:
             return _cut(tokens, places)
     return [tokens]
+
+
+def _clauses(texts: List[str]) -> List[int]:
+    """Where the ``for`` and ``if`` clauses of a comprehension begin."""
+    if "for" not in texts:
+        return []
+    first = texts.index("for")
+    places = [first, *(index for index in range(first + 1, len(texts)) if texts[index] in ("for", "if"))]
+    return [place - (place > 0 and texts[place - 1] == "async") for place in places]
 
 
 def _is_binary(texts: List[str], index: int) -> bool:
