@@ -62,7 +62,7 @@ class _Recovery:
         for region in graph.regions():
             self.sources[region.entry] += 2
         self.consumed: Set[int] = set()
-        self.note_lines = _lines_of_nothing(graph)
+        self.idle: Optional[Set[int]] = None
 
     def run(self) -> None:
         todo = list(reversed(self.graph.blocks))
@@ -191,11 +191,17 @@ class _Recovery:
         if fail is None:
             block.term = PatternJump(end, first.offset, pattern, guarded)
         else:
-            default = not case.keeps and self.graph.blocks[blocks[fail]].offset() in self.note_lines
+            default = not case.keeps and self._is_default(self.graph.blocks[blocks[fail]])
             block.term = PatternBranch(
                 "pattern", False, blocks[fail], end, first, pattern, case.keeps, guarded, default
             )
         block.ops = []
+
+    def _is_default(self, block: Block) -> bool:
+        """Whether the line ``case _:`` shows before ``block``."""
+        if self.idle is None:
+            self.idle = _behind_idle_lines(self.graph)
+        return block.offset() in self.idle
 
     def _guarded(self, block: Block, line: int) -> bool:
         """Whether a test follows on the last line of the pattern or before."""
@@ -236,7 +242,7 @@ def _touches_subject(ops: List[Instr], index: int, height: int) -> Tuple[bool, i
     return False, height, len(ops)
 
 
-def _lines_of_nothing(graph: FlowGraph) -> Set[int]:
+def _behind_idle_lines(graph: FlowGraph) -> Set[int]:
     """The offsets behind an instruction that does nothing but has a line of its own, as ``case _`` leaves one."""
     known = {instr.offset for instr in graph.code.ops}
     lines = getattr(graph.code.code, "co_lines", None)

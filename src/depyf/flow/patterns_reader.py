@@ -191,8 +191,9 @@ class PatternReader:
         id, index = position
         for _ in range(len(self.graph.blocks)):
             block = self.graph.blocks[id]
-            for instr in block.ops[index:]:
-                if instr.op is Op.STORE:
+            for at in range(index, len(block.ops)):
+                instr = block.ops[at]
+                if instr.op is Op.STORE or instr.op not in RULES:
                     return None
                 _move(slots, instr)
             if type(block.term) is Branch:
