@@ -66,11 +66,10 @@ def _drop_guards(graph: FlowGraph) -> None:
         if [(instr.op, instr.arg) for instr in ops] == [(Op.ADD, ("list", 3)), (Op.POP, None)]:
             gone[region] = name
     chains = {block.id: graph.chain(block.region) for block in graph.blocks.values()}
-    for region, name in gone.items():
-        if name is not None:
-            for target in _exits(graph, region, chains):
-                if _forgets(graph.blocks[target].ops, 0, name):
-                    del graph.blocks[target].ops[:3]
+    exits = _exits(graph, {region for region, name in gone.items() if name is not None}, chains)
+    for region, target in exits:
+        if _forgets(graph.blocks[target].ops, 0, gone[region]):
+            del graph.blocks[target].ops[:3]
     for block in graph.blocks.values():
         block.region = next((region for region in chains[block.id] if region not in gone), None)
 
@@ -83,10 +82,18 @@ def _forgets(ops: List[Instr], index: int, name: Optional[Any] = None) -> bool:
     return name is None or bool(tail[1].arg == name)
 
 
-def _exits(graph: FlowGraph, region: Region, chains: Dict[int, Tuple[Region, ...]]) -> Set[int]:
-    """Targets of the normal edges that leave ``region``."""
-    inside = {id for id, chain in chains.items() if region in chain}
-    return {target for id in inside for target in graph.blocks[id].successors() if target not in inside}
+def _exits(
+    graph: FlowGraph, regions: Set[Region], chains: Dict[int, Tuple[Region, ...]]
+) -> Set[Tuple[Region, int]]:
+    """The normal edges that leave one of ``regions``: which, and where to."""
+    return {
+        (region, target)
+        for id, chain in chains.items()
+        for region in chain
+        if region in regions
+        for target in graph.blocks[id].successors()
+        if region not in chains[target]
+    }
 
 
 # --- clauses and end ---------------------------------------------------------------------------------------------
