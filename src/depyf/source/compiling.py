@@ -13,7 +13,7 @@ from depyf.result import DecompilationError
 from depyf.source.cell_order import respell, sorted_spellings
 from depyf.source.deep_stack import with_deep_stack
 from depyf.source.placeholders import StandIns
-from depyf.source.restoring import FUTURE_FLAGS, Restoration, stand_in_for
+from depyf.source.restoring import FUTURE_FLAGS, Restoration, qualified_name, stand_in_for
 from depyf.source.scaffold import NAME, Target, dig, scaffold, target_of
 from depyf.source.source_text import SourceText
 
@@ -79,7 +79,7 @@ class _Job:
             cells = [by_text.get(name, name) for name in cells]
         scaffolded = scaffold(target, self.reference, free, cells)
         code = dig(self.compile(scaffolded.tree), scaffolded)
-        qualname = getattr(self.reference, "co_qualname", self.reference.co_name)
+        qualname = qualified_name(self.reference)
         return Restoration(self.source.names, self.stand_ins, scaffolded.qualname, qualname).restore(code)
 
     def compile(self, tree: ast.Module) -> CodeType:
