@@ -20,7 +20,6 @@ def wanted() -> Retry:
     return Retry("containers", True)
 
 
-
 @dataclass(eq=False)
 class Container:
     """A list, tuple or dict display whose elements are still items. Several slots may hold the same one."""

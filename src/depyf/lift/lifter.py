@@ -70,6 +70,8 @@ class _Lifter:
                 continue  # folded into an expression
             self._lift_block(self.graph.blocks[id])
         for node in self.nodes.values():
+            if isinstance(node.terminator, Condition) and node.terminator.keep:  # it became no and/or
+                raise Retry("spill", node.terminator.copied_at)
             if isinstance(node.terminator, Loop) and node.terminator.target is None:
                 node.terminator.target = ast.Name(self.context.temporary(), ast.Store())
         _split_at_marks(self.nodes)
@@ -256,7 +258,8 @@ class _Lifter:
             behind = term.fall
             if len(fall.ops) == 1 and isinstance(fall.term, Jump):  # only the POP: others jump behind it
                 behind = fall.term.target
-            node.terminator = Condition(top.expr, term.jump_when, term.target, behind, keep=True)
+            copied_at = self.graph.blocks[node.last_block].ops[-1].offset
+            node.terminator = Condition(top.expr, term.jump_when, term.target, behind, True, copied_at)
             simulator.stack.pop()
             node.kept = top
             return

@@ -67,13 +67,15 @@ class Goto:
 @dataclass
 class Condition:
     """Goes to ``fall`` if ``test`` holds, else to ``target``. With ``keep`` it goes to ``target`` if the truth of
-    ``test`` is ``jump_when``, and the tested value stays on the stack on the way there."""
+    ``test`` is ``jump_when``, and the tested value stays on the stack on the way there; the copy of it was made at
+    offset ``copied_at``."""
 
     test: ast.expr
     jump_when: bool
     target: int
     fall: int
     keep: bool = False
+    copied_at: int = -1
 
 
 @dataclass

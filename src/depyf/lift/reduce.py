@@ -80,7 +80,12 @@ class Reducer:
         else:
             return None
         joined = Condition(
-            build.both(operator, test, second.test), second.jump_when, second.target, second.fall, second.keep
+            build.both(operator, test, second.test),
+            second.jump_when,
+            second.target,
+            second.fall,
+            second.keep,
+            second.copied_at,
         )
         if second.keep:
             before.kept = self._value(before, joined.test)
