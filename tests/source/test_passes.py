@@ -13,6 +13,7 @@ from depyf.source.passes.branches import flatten_branches, remove_passes
 from depyf.source.passes.copies import propagate_copies
 from depyf.source.passes.endings import tidy_returns
 from depyf.source.passes.loops import find_conditions, move_exits_out, remove_continues
+from depyf.source.passes.managers import merge_withs
 from depyf.source.passes.temporaries import fold_temporaries
 
 
@@ -216,6 +217,15 @@ def test_no_continue_stands_at_the_end_of_a_loop(before: str, after: str) -> Non
 ])
 def test_returns_are_as_one_writes_them(before: str, after: str) -> None:
     assert rewritten(tidy_returns, before) == after
+
+
+@pytest.mark.parametrize(("before", "after"), [
+    ("with x as a:\n    with y:\n        b()", "with x as a, y:\n    b()"),
+    ("with x:\n    with y:\n        b()\n    c()", "with x:\n    with y:\n        b()\n    c()"),
+    ("with x:\n    async with y:\n        b()", "with x:\n    async with y:\n        b()"),
+])
+def test_managers_that_are_entered_together_stand_in_one_with(before: str, after: str) -> None:
+    assert rewritten(merge_withs, before.replace("def", "async def")) == after
 
 
 def test_no_pass_stands_beside_other_statements() -> None:

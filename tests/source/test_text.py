@@ -95,6 +95,10 @@ def test_blank_lines_stand_around_definitions_only() -> None:
     ("not (a and b)", "not (a and b)"),
     ("a, b = b, (c, d)", "a, b = b, (c, d)"),
     ("x = (1, 2)", "x = (1, 2)"),
+    ("def f():\n    x = (yield)\n    x += (yield a)", "def f():\n    x = yield\n    x += yield a"),
+    ("def f():\n    x = a((yield b))\n    return (yield from c)",
+     "def f():\n    x = a((yield b))\n    return (yield from c)"),
+    ("async def f():\n    x = y = (yield (await b))", "async def f():\n    x = y = yield await b"),
     ("def f():\n    return (a, *b)", "def f():\n    return a, *b"),
     ("def f():\n    return ((yield), (x := 1), lambda: 1)", "def f():\n    return (yield), (x := 1), lambda: 1"),
 ])

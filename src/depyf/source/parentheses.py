@@ -11,6 +11,9 @@ from typing import Any, Callable
 from depyf.source.literals import verbatim
 from depyf.source.rewriting import Rewriter, replaced
 
+PARENTHESISED = (ast.BoolOp, ast.Tuple, ast.Yield, ast.YieldFrom)
+"""The nodes that there is something to do about."""
+
 
 def drop_parentheses(tree: ast.Module, unparse: Callable[[ast.AST], str]) -> ast.Module:
     """``tree`` with some expressions as atoms that hold their text, where that needs no parentheses around it."""
@@ -38,8 +41,22 @@ class _Parentheses(Rewriter):
         node = self.rewrite_children(node)
         return replaced(node, value=self._bare_tuple(node.value)) if _is_tuple(node.value) else node
 
-    def visit_Assign(self, node: ast.Assign) -> Any:
+    def visit_Yield(self, node: ast.Yield) -> Any:
         node = self.rewrite_children(node)
+        return replaced(node, value=self._atom(node.value)) if isinstance(node.value, ast.Await) else node
+
+    def _visit_assignment(self, node: Any) -> Any:
+        node = self.rewrite_children(node)
+        if isinstance(node.value, (ast.Yield, ast.YieldFrom)):
+            # "(yield x)": alone on the right side it needs none
+            return replaced(node, value=verbatim(self._atom(node.value).id[1:-1]))
+        return node
+
+    visit_AugAssign = _visit_assignment
+    visit_AnnAssign = _visit_assignment
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        node = self._visit_assignment(node)
         if not _is_tuple(node.value) or not _is_tuple(node.targets[-1]):
             return node
         return replaced(node, value=self._bare_tuple(node.value))

@@ -12,7 +12,7 @@ from depyf.source.fstrings import print_fstrings
 from depyf.source.inventory import take_inventory
 from depyf.source.literals import Placeholders, make_literal
 from depyf.source.names import is_writable, make_writable
-from depyf.source.parentheses import drop_parentheses
+from depyf.source.parentheses import PARENTHESISED, drop_parentheses
 from depyf.source.source_text import SourceText
 from depyf.source.spacing import blank_lines, laid_out, needs_spacing
 from depyf.source.wrapping import wrapped_lines
@@ -43,7 +43,7 @@ def _to_source(tree: ast.Module) -> SourceText:
         tree = make_literal(tree, placeholders)
     if not inventory.kinds.isdisjoint((ast.JoinedStr, ast.FormattedValue)):
         tree = print_fstrings(tree, placeholders, unparse)
-    if not inventory.kinds.isdisjoint((ast.BoolOp, ast.Tuple)) or not inventory.plain:
+    if not inventory.kinds.isdisjoint(PARENTHESISED) or not inventory.plain:
         tree = drop_parentheses(tree, unparse)
     text = unparse(tree).strip("\n") + "\n"
     parsed = _parse(text)

@@ -11,6 +11,7 @@ from depyf.source.passes.copies import propagate_copies
 from depyf.source.passes.counting import is_temporary
 from depyf.source.passes.endings import tidy_returns
 from depyf.source.passes.loops import find_conditions, move_exits_out, remove_continues
+from depyf.source.passes.managers import merge_withs
 from depyf.source.passes.temporaries import fold_temporaries
 
 __all__ = ["simplify"]
@@ -24,6 +25,7 @@ PASSES = (
     move_exits_out,
     find_conditions,
     remove_continues,
+    merge_withs,
     tidy_returns,
     remove_passes,
 )
