@@ -99,7 +99,8 @@ class Edges:
         if not isinstance(term, Goto) or term.target == node.id:
             return False
         if not node.statements and not node.leaves:
-            return node.silent and self.paths[node.id] == self.paths[term.target]
+            there = self.paths[term.target]
+            return node.silent and self.paths[node.id] in (there, (*there, Context("for", term.target)))
         marks = (WithExit, PopException) if node.id in self.contexts.origins else (WithExit,)
         return all(isinstance(statement, marks) for statement in node.statements)
 

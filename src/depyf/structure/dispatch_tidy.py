@@ -131,8 +131,9 @@ def _continues(statement: ast.stmt) -> bool:
 
 
 def _returns_none(statement: ast.stmt) -> bool:
-    value = statement.value if isinstance(statement, ast.Return) else statement
-    return isinstance(value, ast.Constant) and value.value is None
+    if not isinstance(statement, ast.Return):
+        return False
+    return statement.value is None or (isinstance(statement.value, ast.Constant) and statement.value.value is None)
 
 
 def _assertion(test: Optional[ast.expr], statement: ast.stmt) -> Optional[ast.Assert]:
