@@ -15,8 +15,20 @@ from depyf.source.rewriting import Rewriter, replaced
 
 STANDARD_LIBRARY = Path(inspect.__file__).parent
 
-FIELDS = ("co_names", "co_varnames", "co_freevars", "co_cellvars", "co_flags", "co_name", "co_qualname", "co_argcount",
-          "co_posonlyargcount", "co_kwonlyargcount", "co_stacksize", "co_exceptiontable")
+FIELDS = (
+    "co_names",
+    "co_varnames",
+    "co_freevars",
+    "co_cellvars",
+    "co_flags",
+    "co_name",
+    "co_qualname",
+    "co_argcount",
+    "co_posonlyargcount",
+    "co_kwonlyargcount",
+    "co_stacksize",
+    "co_exceptiontable",
+)
 
 
 class _Mangling(Rewriter):

@@ -72,7 +72,7 @@ def test_cells_have_the_order_of_the_reference(order: Tuple[str, ...]) -> None:
 
 
 def test_the_order_of_variables_reaches_every_kind_of_binding() -> None:
-    text = '''
+    text = """
 def f(argument):
     import os.path as b, json
     from os import path as a
@@ -86,7 +86,7 @@ def f(argument):
         case [1, *tail]: pass
     try: return [C for C in y], (lambda z: z)(1)
     except E as error: nonlocal_ = 1
-'''
+"""
     original = code_of(text, "f")
     order = tuple(sorted(original.co_cellvars, key=lambda name: name[::-1]))
     changed = original.replace(co_cellvars=order)
@@ -123,15 +123,25 @@ def test_class_in_a_free_variable_keeps_its_place_in_any_order() -> None:
         assert code.co_freevars == order
 
 
-@pytest.mark.parametrize("text", [
-    "def f():\n    yield 1\n", "async def f():\n    await x\n", "async def f():\n    yield 1\n",
-    "def f(a, /, b, *c, d, **e):\n    return a\n", "lambda a, *b: a\n", "lambda: (yield)\n", "class f:\n    x = 1\n",
-    "class f:\n    def g(self): return __class__\n",
-    "def f():\n    class C:\n        def g(self): return super().g()\n",
-    "def f():\n    assert x, y\n", "def f(x: int = 1) -> str:\n    return x\n",
-    "@a\n@b(lambda: 1)\ndef f():\n    return 1\n",
-    "def f(x=lambda: 1):\n    return lambda: x\n", "class f(A, metaclass=B):\n    def f(self): pass\n",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f():\n    yield 1\n",
+        "async def f():\n    await x\n",
+        "async def f():\n    yield 1\n",
+        "def f(a, /, b, *c, d, **e):\n    return a\n",
+        "lambda a, *b: a\n",
+        "lambda: (yield)\n",
+        "class f:\n    x = 1\n",
+        "class f:\n    def g(self): return __class__\n",
+        "def f():\n    class C:\n        def g(self): return super().g()\n",
+        "def f():\n    assert x, y\n",
+        "def f(x: int = 1) -> str:\n    return x\n",
+        "@a\n@b(lambda: 1)\ndef f():\n    return 1\n",
+        "def f(x=lambda: 1):\n    return lambda: x\n",
+        "class f(A, metaclass=B):\n    def f(self): pass\n",
+    ],
+)
 def test_every_kind_of_definition_compiles_to_what_it_was(text: str) -> None:
     original = code_of(text, "<lambda>" if text.startswith("lambda") else "f")
     assert difference(original, compile_like(source_of(text), original, "<again>")) is None
@@ -150,19 +160,20 @@ def test_names_that_cannot_be_written_are_back_in_the_code_object() -> None:
     plain = code_of("def f(A):\n    B = A.C\n    GLOBAL(KEY=B)\n    return lambda: (A, B)", "f")
     original = _renamed(plain, weird)
     source = to_source(tree)
-    assert source.text == (
-        "def f(L_x):\n    tmp_1 = L_x.class_\n    _1(for_=tmp_1)\n    return lambda: (L_x, tmp_1)\n"
-    )
+    assert source.text == ("def f(L_x):\n    tmp_1 = L_x.class_\n    _1(for_=tmp_1)\n    return lambda: (L_x, tmp_1)\n")
     assert difference(original, compile_like(source, original, "<again>")) is None
 
 
-@pytest.mark.parametrize(("text", "reason"), [
-    ("def f(y):\n    return x\n", r"original takes the parameters \('x',\), the source \('y',\)"),
-    ("def f(x):\n    yield x\n", "not a generator"),
-    ("def f(x):\n    return lambda: x\n", "cell variables"),
-    ("def f(x):\n    x\n    nonlocal x\n", "does not compile"),
-    ("x = 1\n", "holds no function"),
-])
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("def f(y):\n    return x\n", r"original takes the parameters \('x',\), the source \('y',\)"),
+        ("def f(x):\n    yield x\n", "not a generator"),
+        ("def f(x):\n    return lambda: x\n", "cell variables"),
+        ("def f(x):\n    x\n    nonlocal x\n", "does not compile"),
+        ("x = 1\n", "holds no function"),
+    ],
+)
 def test_what_cannot_stand_in_is_refused_with_the_reason(text: str, reason: str) -> None:
     original = code_of("def f(x):\n    return x", "f")
     with pytest.raises(DecompilationError, match=reason):
@@ -229,8 +240,11 @@ class _Rename(ast.NodeVisitor):
 def _renamed(code: CodeType, names: Dict[str, str]) -> CodeType:
     def renamed(values: Any) -> Any:
         return tuple(
-            _renamed(value, names) if isinstance(value, CodeType)
-            else renamed(value) if isinstance(value, tuple) else names.get(value, value)
+            _renamed(value, names)
+            if isinstance(value, CodeType)
+            else renamed(value)
+            if isinstance(value, tuple)
+            else names.get(value, value)
             for value in values
         )
 
@@ -251,13 +265,14 @@ def _instructions(code: CodeType) -> List[str]:
     return [instruction.opname for instruction in dis.get_instructions(code)]
 
 
-
-
-@pytest.mark.parametrize(("name", "flags", "constants", "expected"), [
-    ("f", 3, (None, code_of("def g(): pass", "g"), "A.f.<locals>.g"), "A.f"),
-    ("f", 3, (None, "B.f.<locals>.h"), "f"),
-    ("C", 0, ("A.C", None), "A.C"),
-])
+@pytest.mark.parametrize(
+    ("name", "flags", "constants", "expected"),
+    [
+        ("f", 3, (None, code_of("def g(): pass", "g"), "A.f.<locals>.g"), "A.f"),
+        ("f", 3, (None, "B.f.<locals>.h"), "f"),
+        ("C", 0, ("A.C", None), "A.C"),
+    ],
+)
 def test_before_3_11_the_qualified_name_is_told_from_the_constants(
     name: str, flags: int, constants: Any, expected: str
 ) -> None:

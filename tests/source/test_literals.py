@@ -55,11 +55,53 @@ def bits(value: Any) -> Any:
 INFINITY = math.inf
 
 VALUES: List[Any] = [
-    None, True, False, ..., 0, 1, -1, 10**30, -(10**30), 1 << 20_000, -(1 << 20_000), 0.0, -0.0, 1.5, -1e-300, INFINITY,
-    -INFINITY, 1j, -1j, 0j, -0j, complex(-0.0, 0.0), complex(0.0, -0.0), complex(-0.0, -0.0), complex(1, -2),
-    complex(-1, 2), complex(-1.5, -0.0), complex(-0.0, 2), complex(INFINITY, 1), complex(1, -INFINITY),
-    complex(-INFINITY, INFINITY), "", "a", "'", '"', "\n", "\\", "\0", "\ud800", "é", b"", b"\x00'\"", (), (1,),
-    (1, (2, -3), ()), (-0.0, 1e309, None, ...), ("a", b"a", 1, 1.0, True),
+    None,
+    True,
+    False,
+    ...,
+    0,
+    1,
+    -1,
+    10**30,
+    -(10**30),
+    1 << 20_000,
+    -(1 << 20_000),
+    0.0,
+    -0.0,
+    1.5,
+    -1e-300,
+    INFINITY,
+    -INFINITY,
+    1j,
+    -1j,
+    0j,
+    -0j,
+    complex(-0.0, 0.0),
+    complex(0.0, -0.0),
+    complex(-0.0, -0.0),
+    complex(1, -2),
+    complex(-1, 2),
+    complex(-1.5, -0.0),
+    complex(-0.0, 2),
+    complex(INFINITY, 1),
+    complex(1, -INFINITY),
+    complex(-INFINITY, INFINITY),
+    "",
+    "a",
+    "'",
+    '"',
+    "\n",
+    "\\",
+    "\0",
+    "\ud800",
+    "é",
+    b"",
+    b"\x00'\"",
+    (),
+    (1,),
+    (1, (2, -3), ()),
+    (-0.0, 1e309, None, ...),
+    ("a", b"a", 1, 1.0, True),
 ]
 
 
@@ -68,19 +110,39 @@ def test_a_constant_compiles_back_to_itself(value: Any) -> None:
     assert bits(constant_after_round_trip(value)) == bits(value)
 
 
-@given(st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.complex_numbers(allow_nan=False)
-    | st.text() | st.binary(),
-    lambda inner: st.lists(inner).map(tuple),
-    max_leaves=8,
-))
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False)
+        | st.complex_numbers(allow_nan=False)
+        | st.text()
+        | st.binary(),
+        lambda inner: st.lists(inner).map(tuple),
+        max_leaves=8,
+    )
+)
 def test_any_constant_compiles_back_to_itself(value: Any) -> None:
     assert bits(constant_after_round_trip(value)) == bits(value)
 
 
-@pytest.mark.parametrize("value", [
-    math.nan, complex(math.nan, 1), Colour(), Colour, frozenset({1}), frozenset(), len, math, [1], {"a": 1},
-], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    "value",
+    [
+        math.nan,
+        complex(math.nan, 1),
+        Colour(),
+        Colour,
+        frozenset({1}),
+        frozenset(),
+        len,
+        math,
+        [1],
+        {"a": 1},
+    ],
+    ids=lambda value: type(value).__name__,
+)
 def test_an_object_without_literal_comes_back_as_the_same_object(value: Any) -> None:
     assert constant_after_round_trip(value) is value
 
@@ -105,10 +167,15 @@ def test_a_placeholder_does_not_take_a_name_that_is_used() -> None:
     assert list(to_source(tree).constants) == ["__const_Colour_1"]
 
 
-@pytest.mark.parametrize("source", [
-    "def f(x):\n    return x in SET", "def f(x):\n    return x not in SET", "def f():\n    for x in SET:\n        x",
-    "def f():\n    return [x for x in SET]",
-])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f(x):\n    return x in SET",
+        "def f(x):\n    return x not in SET",
+        "def f():\n    for x in SET:\n        x",
+        "def f():\n    return [x for x in SET]",
+    ],
+)
 def test_a_frozenset_is_a_set_display_where_the_compiler_makes_one_of_it(source: str) -> None:
     value = frozenset({"b", "a", -1, (1, 2)})
     tree = _ReplaceName("SET", value).visit(ast.parse(source))

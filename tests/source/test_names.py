@@ -22,10 +22,23 @@ def written(source: str, **names: str) -> Any:
     return ast.unparse(result), originals
 
 
-@pytest.mark.parametrize(("name", "readable"), [
-    (".0", "iterable"), ("tmp-1", "tmp_1"), ("L['x']", "L_x"), ("class", "class_"), ("None", "None_"), ("1", "_1"),
-    ("", "name"), ("___stack0 ", "stack0"), ("__debug__", "debug___"), ("ﬁ", "fi_"), ("a.b", "a_b"), ("\0", "name"),
-])
+@pytest.mark.parametrize(
+    ("name", "readable"),
+    [
+        (".0", "iterable"),
+        ("tmp-1", "tmp_1"),
+        ("L['x']", "L_x"),
+        ("class", "class_"),
+        ("None", "None_"),
+        ("1", "_1"),
+        ("", "name"),
+        ("___stack0 ", "stack0"),
+        ("__debug__", "debug___"),
+        ("ﬁ", "fi_"),
+        ("a.b", "a_b"),
+        ("\0", "name"),
+    ],
+)
 def test_a_name_that_cannot_be_written_becomes_a_readable_one(name: str, readable: str) -> None:
     text, originals = written("A = 1", A=name)
     assert not is_writable(name)
@@ -56,9 +69,16 @@ def test_private_names_are_written_without_the_mangling_of_their_class() -> None
     assert originals == {}
 
 
-@pytest.mark.parametrize(("class_name", "name"), [
-    ("_", "__a"), ("C", "_D__a"), ("C", "__a__"), ("C", "_C_a"), ("C", "_C__a__"),
-])
+@pytest.mark.parametrize(
+    ("class_name", "name"),
+    [
+        ("_", "__a"),
+        ("C", "_D__a"),
+        ("C", "__a__"),
+        ("C", "_C_a"),
+        ("C", "_C__a__"),
+    ],
+)
 def test_names_that_no_mangling_touches_are_written_as_they_are(class_name: str, name: str) -> None:
     text, originals = written(CLASS.format(class_name), A=name, B="b")
     assert text == CLASS.format(class_name).replace("A", name).replace("B", "b")
@@ -76,9 +96,19 @@ def test_the_innermost_class_counts() -> None:
     assert text == "class C:\n\n    class D:\n        __a = _C__a"
 
 
-@pytest.mark.parametrize(("name", "class_name"), [
-    ("__a", "C"), ("__a", "__C"), ("__a", "_"), ("__a__", "C"), ("a", "C"), ("__a", "C_"), ("_a", "C"), ("__", "C"),
-])
+@pytest.mark.parametrize(
+    ("name", "class_name"),
+    [
+        ("__a", "C"),
+        ("__a", "__C"),
+        ("__a", "_"),
+        ("__a__", "C"),
+        ("a", "C"),
+        ("__a", "C_"),
+        ("_a", "C"),
+        ("__", "C"),
+    ],
+)
 def test_mangling_is_that_of_the_compiler(name: str, class_name: str) -> None:
     names: Dict[str, Any] = {}
     exec(f"class {class_name}:\n    {name} = 1", names)

@@ -66,25 +66,25 @@ def test_temporaries_are_folded_into_their_use(before: str, after: str) -> None:
 
 
 KEPT = [
-    "t0 = a()\nt1 = b()\ng(t0, t1)",                          # g would be looked up before a() is called
-    "t0 = a()\nb()\nreturn t0",                                # b() comes between
-    "t0 = a()\nreturn (z, t0)",                                # z might be set by a()
-    "t0 = a()\nreturn x.b + t0",                               # x.b might be set by a()
-    "t0 = a()\nreturn t0 + t0",                                # used twice
-    "t0 = a()\nreturn c() and t0",                             # c() would come first, and t0 not always
-    "t0 = a()\nreturn 1 if x else t0",                         # would be evaluated only sometimes
-    "t0 = a()\nwhile t0:\n    b()",                            # would be evaluated again and again
-    "t0 = a()\nreturn lambda: t0",                             # would be evaluated later
-    "t0 = a()\nreturn [t0 for i in x]",                        # would be evaluated again and again
-    "t0 = a()\ntry:\n    b(t0)\nexcept E:\n    pass",          # its exceptions would be caught
-    "t0 = (x := a())\nreturn (x, t0)",                         # x is loaded after it was stored
-    "t0 = a()\nx = t0\nb()\ndel t0",                           # lives until after b()
-    "t0 = b()\nt1 = a()\nreturn c(t1, t0)",                    # in the wrong order
-    "t0 = a()\nif t0:\n    t0 = g(t0)\nreturn t0",             # t0 in g(t0) is that of the test
-    "x = a()\nreturn x",                                       # a variable of the user's
+    "t0 = a()\nt1 = b()\ng(t0, t1)",  # g would be looked up before a() is called
+    "t0 = a()\nb()\nreturn t0",  # b() comes between
+    "t0 = a()\nreturn (z, t0)",  # z might be set by a()
+    "t0 = a()\nreturn x.b + t0",  # x.b might be set by a()
+    "t0 = a()\nreturn t0 + t0",  # used twice
+    "t0 = a()\nreturn c() and t0",  # c() would come first, and t0 not always
+    "t0 = a()\nreturn 1 if x else t0",  # would be evaluated only sometimes
+    "t0 = a()\nwhile t0:\n    b()",  # would be evaluated again and again
+    "t0 = a()\nreturn lambda: t0",  # would be evaluated later
+    "t0 = a()\nreturn [t0 for i in x]",  # would be evaluated again and again
+    "t0 = a()\ntry:\n    b(t0)\nexcept E:\n    pass",  # its exceptions would be caught
+    "t0 = (x := a())\nreturn (x, t0)",  # x is loaded after it was stored
+    "t0 = a()\nx = t0\nb()\ndel t0",  # lives until after b()
+    "t0 = b()\nt1 = a()\nreturn c(t1, t0)",  # in the wrong order
+    "t0 = a()\nif t0:\n    t0 = g(t0)\nreturn t0",  # t0 in g(t0) is that of the test
+    "x = a()\nreturn x",  # a variable of the user's
     "if c:\n    x = a()\nelse:\n    x = b()\nreturn x",
     "t0 = a()\nif t0:\n    t1 = b()\nreturn (t0, t1)",
-    "t0 = a()\nx[0] = t0\nx = 1\nt0 = b()\nreturn (x, t0)",    # stored twice
+    "t0 = a()\nx[0] = t0\nx = 1\nt0 = b()\nreturn (x, t0)",  # stored twice
 ]
 
 
@@ -105,125 +105,180 @@ def test_a_variable_that_a_nested_function_can_change_is_not_stable() -> None:
     assert "\n".join(line for line in result.split("\n") if line) == body
 
 
-@pytest.mark.parametrize(("before", "after"), [
-    ("t0 = x\na.b = x\nc.d = t0", "a.b = x\nc.d = x"),
-    ("t0 = x\nx = f(t0)", "x = f(x)"),
-    ("t0 = x\nt1 = x\nf(t0, t1)\ng(t1)", "f(x, x)\ng(x)"),
-    ("t0 = x\nx = 1\nreturn t0", "t0 = x\nx = 1\nreturn t0"),
-    ("t0 = x\nx, y[t0] = z", "t0 = x\nx, y[t0] = z"),
-    ("t0 = x\nif y:\n    x = 1\nreturn t0", "t0 = x\nif y:\n    x = 1\nreturn t0"),
-    ("t0 = x\nf(lambda: t0)", "t0 = x\nf(lambda: t0)"),
-    ("t0 = z\nf(t0)", "t0 = z\nf(t0)"),
-    ("t0 = x\ndel x\nreturn t0", "t0 = x\ndel x\nreturn t0"),
-])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("t0 = x\na.b = x\nc.d = t0", "a.b = x\nc.d = x"),
+        ("t0 = x\nx = f(t0)", "x = f(x)"),
+        ("t0 = x\nt1 = x\nf(t0, t1)\ng(t1)", "f(x, x)\ng(x)"),
+        ("t0 = x\nx = 1\nreturn t0", "t0 = x\nx = 1\nreturn t0"),
+        ("t0 = x\nx, y[t0] = z", "t0 = x\nx, y[t0] = z"),
+        ("t0 = x\nif y:\n    x = 1\nreturn t0", "t0 = x\nif y:\n    x = 1\nreturn t0"),
+        ("t0 = x\nf(lambda: t0)", "t0 = x\nf(lambda: t0)"),
+        ("t0 = z\nf(t0)", "t0 = z\nf(t0)"),
+        ("t0 = x\ndel x\nreturn t0", "t0 = x\ndel x\nreturn t0"),
+    ],
+)
 def test_copies_of_locals_are_replaced_as_long_as_the_local_keeps_its_value(before: str, after: str) -> None:
     assert rewritten(propagate_copies, before) == after
 
 
-@pytest.mark.parametrize(("before", "after"), [
-    ("if x:\n    return 1\nelse:\n    b()", "if x:\n    return 1\nb()"),
-    ("if x:\n    return 1\nelif y:\n    return 2\nelse:\n    return 3",
-     "if x:\n    return 1\nif y:\n    return 2\nreturn 3"),
-    ("if x:\n    a()\nelse:\n    return 1\nb()", "if not x:\n    return 1\na()\nb()"),
-    ("if x:\n    a()\nelif y:\n    b()\nelse:\n    raise E", "if x:\n    a()\nelif y:\n    b()\nelse:\n    raise E"),
-    ("if x:\n    a()\nelif y:\n    return 1\nelse:\n    b()", "if x:\n    a()\nelif y:\n    return 1\nelse:\n    b()"),
-    ("if x:\n    pass\nelse:\n    b()", "if not x:\n    b()"),
-    ("if not x:\n    pass\nelse:\n    b()", "if x:\n    b()"),
-    ("if x is y:\n    pass\nelse:\n    b()", "if x is not y:\n    b()"),
-    ("if x == y:\n    pass\nelse:\n    b()", "if not x == y:\n    b()"),
-    ("if x:\n    if y:\n        b()", "if x and y:\n    b()"),
-    ("if x or z:\n    if y:\n        b()", "if (x or z) and y:\n    b()"),
-    ("if x:\n    if y:\n        b()\n    else:\n        c()", "if x:\n    if y:\n        b()\n    else:\n        c()"),
-    ("if x:\n    if y:\n        b()\nelse:\n    c()", "if x:\n    if y:\n        b()\nelse:\n    c()"),
-    ("if x:\n    if y:\n        return 1\n    else:\n        raise E\nelse:\n    c()",
-     "if x:\n    if y:\n        return 1\n    raise E\nc()"),
-])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("if x:\n    return 1\nelse:\n    b()", "if x:\n    return 1\nb()"),
+        (
+            "if x:\n    return 1\nelif y:\n    return 2\nelse:\n    return 3",
+            "if x:\n    return 1\nif y:\n    return 2\nreturn 3",
+        ),
+        ("if x:\n    a()\nelse:\n    return 1\nb()", "if not x:\n    return 1\na()\nb()"),
+        (
+            "if x:\n    a()\nelif y:\n    b()\nelse:\n    raise E",
+            "if x:\n    a()\nelif y:\n    b()\nelse:\n    raise E",
+        ),
+        (
+            "if x:\n    a()\nelif y:\n    return 1\nelse:\n    b()",
+            "if x:\n    a()\nelif y:\n    return 1\nelse:\n    b()",
+        ),
+        ("if x:\n    pass\nelse:\n    b()", "if not x:\n    b()"),
+        ("if not x:\n    pass\nelse:\n    b()", "if x:\n    b()"),
+        ("if x is y:\n    pass\nelse:\n    b()", "if x is not y:\n    b()"),
+        ("if x == y:\n    pass\nelse:\n    b()", "if not x == y:\n    b()"),
+        ("if x:\n    if y:\n        b()", "if x and y:\n    b()"),
+        ("if x or z:\n    if y:\n        b()", "if (x or z) and y:\n    b()"),
+        (
+            "if x:\n    if y:\n        b()\n    else:\n        c()",
+            "if x:\n    if y:\n        b()\n    else:\n        c()",
+        ),
+        ("if x:\n    if y:\n        b()\nelse:\n    c()", "if x:\n    if y:\n        b()\nelse:\n    c()"),
+        (
+            "if x:\n    if y:\n        return 1\n    else:\n        raise E\nelse:\n    c()",
+            "if x:\n    if y:\n        return 1\n    raise E\nc()",
+        ),
+    ],
+)
 def test_branches_have_the_least_nesting(before: str, after: str) -> None:
     assert rewritten(flatten_branches, before) == after
 
 
-@pytest.mark.parametrize(("before", "after"), [
-    ("while True:\n    if x:\n        break\n    b()", "while not x:\n    b()"),
-    ("while True:\n    if not x:\n        break\n    b()", "while x:\n    b()"),
-    ("while True:\n    if not x:\n        break", "while x:\n    pass"),
-    ("while True:\n    b()\n    if x:\n        break", "while True:\n    b()\n    if x:\n        break"),
-    ("while y:\n    if x:\n        break\n    b()", "while y:\n    if x:\n        break\n    b()"),
-    ("while True:\n    if x:\n        a()\n        break", "while True:\n    if x:\n        a()\n        break"),
-])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("while True:\n    if x:\n        break\n    b()", "while not x:\n    b()"),
+        ("while True:\n    if not x:\n        break\n    b()", "while x:\n    b()"),
+        ("while True:\n    if not x:\n        break", "while x:\n    pass"),
+        ("while True:\n    b()\n    if x:\n        break", "while True:\n    b()\n    if x:\n        break"),
+        ("while y:\n    if x:\n        break\n    b()", "while y:\n    if x:\n        break\n    b()"),
+        ("while True:\n    if x:\n        a()\n        break", "while True:\n    if x:\n        a()\n        break"),
+    ],
+)
 def test_a_test_at_the_start_of_an_endless_loop_is_its_condition(before: str, after: str) -> None:
     assert rewritten(find_conditions, before) == after
 
 
-@pytest.mark.parametrize(("before", "after"), [
-    ("while True:\n    if x:\n        a()\n        break\n    b()",
-     "while True:\n    if x:\n        break\n    b()\na()"),
-    ("while True:\n    if x:\n        try:\n            a()\n            break\n        except E:\n            break\n"
-     "    b()",
-     "while True:\n    if x:\n        break\n    b()\ntry:\n    a()\nexcept E:\n    pass"),
-    ("while True:\n    if x:\n        if y:\n            return 1\n        a()\n        break\n    b()",
-     "while True:\n    if x:\n        break\n    b()\nif y:\n    return 1\na()"),
-])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "while True:\n    if x:\n        a()\n        break\n    b()",
+            "while True:\n    if x:\n        break\n    b()\na()",
+        ),
+        (
+            "while True:\n    if x:\n        try:\n            a()\n            break\n        except E:\n            break\n"
+            "    b()",
+            "while True:\n    if x:\n        break\n    b()\ntry:\n    a()\nexcept E:\n    pass",
+        ),
+        (
+            "while True:\n    if x:\n        if y:\n            return 1\n        a()\n        break\n    b()",
+            "while True:\n    if x:\n        break\n    b()\nif y:\n    return 1\na()",
+        ),
+    ],
+)
 def test_what_is_done_on_the_only_way_out_is_written_behind_the_loop(before: str, after: str) -> None:
     assert rewritten(move_exits_out, before) == after
 
 
-@pytest.mark.parametrize("body", [
-    "while True:\n    if x:\n        a()\n        break\n    if y:\n        break",           # two ways out
-    "while y:\n    if x:\n        a()\n        break",                                    # the condition is another
-    "while True:\n    if x:\n        if y:\n            continue\n        a()\n        break",  # goes on sometimes
-    "while True:\n    if x:\n        a()\n        if y:\n            break",               # goes on sometimes
-    "while True:\n    with x:\n        a()\n        break",                               # inside of a with
-    "for i in x:\n    if i:\n        a()\n        break",
-    "while True:\n    if x:\n        a()\n        break\nelse:\n    b()",
-])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "while True:\n    if x:\n        a()\n        break\n    if y:\n        break",  # two ways out
+        "while y:\n    if x:\n        a()\n        break",  # the condition is another
+        "while True:\n    if x:\n        if y:\n            continue\n        a()\n        break",  # goes on sometimes
+        "while True:\n    if x:\n        a()\n        if y:\n            break",  # goes on sometimes
+        "while True:\n    with x:\n        a()\n        break",  # inside of a with
+        "for i in x:\n    if i:\n        a()\n        break",
+        "while True:\n    if x:\n        a()\n        break\nelse:\n    b()",
+    ],
+)
 def test_other_ways_out_stay_in_the_loop(body: str) -> None:
     assert rewritten(move_exits_out, body) == body
 
 
-@pytest.mark.parametrize(("before", "after"), [
-    ("for i in x:\n    a()\n    continue", "for i in x:\n    a()"),
-    ("for i in x:\n    continue", "for i in x:\n    pass"),
-    ("for i in x:\n    if i:\n        a()\n        continue\n    else:\n        b()",
-     "for i in x:\n    if i:\n        a()\n    else:\n        b()"),
-    ("for i in x:\n    if i:\n        continue\n    else:\n        b()", "for i in x:\n    if not i:\n        b()"),
-    ("for i in x:\n    if i:\n        continue\n    b()", "for i in x:\n    if i:\n        continue\n    b()"),
-    ("for i in x:\n    try:\n        a()\n    except E:\n        continue",
-     "for i in x:\n    try:\n        a()\n    except E:\n        pass"),
-    ("for i in x:\n    try:\n        a()\n        continue\n    except E:\n        b()\n    else:\n        c()",
-     "for i in x:\n    try:\n        a()\n        continue\n    except E:\n        b()\n    else:\n        c()"),
-    ("for i in x:\n    try:\n        a()\n    finally:\n        continue",
-     "for i in x:\n    try:\n        a()\n    finally:\n        continue"),
-    ("for i in x:\n    for j in i:\n        break\n    else:\n        continue\n    b()",
-     "for i in x:\n    for j in i:\n        break\n    else:\n        continue\n    b()"),
-])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("for i in x:\n    a()\n    continue", "for i in x:\n    a()"),
+        ("for i in x:\n    continue", "for i in x:\n    pass"),
+        (
+            "for i in x:\n    if i:\n        a()\n        continue\n    else:\n        b()",
+            "for i in x:\n    if i:\n        a()\n    else:\n        b()",
+        ),
+        ("for i in x:\n    if i:\n        continue\n    else:\n        b()", "for i in x:\n    if not i:\n        b()"),
+        ("for i in x:\n    if i:\n        continue\n    b()", "for i in x:\n    if i:\n        continue\n    b()"),
+        (
+            "for i in x:\n    try:\n        a()\n    except E:\n        continue",
+            "for i in x:\n    try:\n        a()\n    except E:\n        pass",
+        ),
+        (
+            "for i in x:\n    try:\n        a()\n        continue\n    except E:\n        b()\n    else:\n        c()",
+            "for i in x:\n    try:\n        a()\n        continue\n    except E:\n        b()\n    else:\n        c()",
+        ),
+        (
+            "for i in x:\n    try:\n        a()\n    finally:\n        continue",
+            "for i in x:\n    try:\n        a()\n    finally:\n        continue",
+        ),
+        (
+            "for i in x:\n    for j in i:\n        break\n    else:\n        continue\n    b()",
+            "for i in x:\n    for j in i:\n        break\n    else:\n        continue\n    b()",
+        ),
+    ],
+)
 def test_no_continue_stands_at_the_end_of_a_loop(before: str, after: str) -> None:
     assert rewritten(remove_continues, before) == after
 
 
-@pytest.mark.parametrize(("before", "after"), [
-    ("a()\nreturn None", "a()"),
-    ("return", "pass"),
-    ("if x:\n    a()\n    return None\nelse:\n    b()\n    return None", "if x:\n    a()\nelse:\n    b()"),
-    ("if x:\n    return None\na()", "if x:\n    return\na()"),
-    ("if x:\n    return None\nreturn 1", "if x:\n    return None\nreturn 1"),
-    ("if x:\n    return 1\na()\nreturn None", "if x:\n    return 1\na()"),
-    ("for i in x:\n    return None", "for i in x:\n    return"),
-    ("with x:\n    a()\n    return None", "with x:\n    a()"),
-    ("try:\n    a()\n    return None\nexcept E:\n    return None", "try:\n    a()\nexcept E:\n    pass"),
-    ("try:\n    a()\nfinally:\n    return None", "try:\n    a()\nfinally:\n    return"),
-    ("try:\n    a()\n    return None\nfinally:\n    return 1",
-     "try:\n    a()\n    return None\nfinally:\n    return 1"),
-    ("if x:\n    return None\nb = lambda: 1", "if x:\n    return\nb = lambda: 1"),
-])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("a()\nreturn None", "a()"),
+        ("return", "pass"),
+        ("if x:\n    a()\n    return None\nelse:\n    b()\n    return None", "if x:\n    a()\nelse:\n    b()"),
+        ("if x:\n    return None\na()", "if x:\n    return\na()"),
+        ("if x:\n    return None\nreturn 1", "if x:\n    return None\nreturn 1"),
+        ("if x:\n    return 1\na()\nreturn None", "if x:\n    return 1\na()"),
+        ("for i in x:\n    return None", "for i in x:\n    return"),
+        ("with x:\n    a()\n    return None", "with x:\n    a()"),
+        ("try:\n    a()\n    return None\nexcept E:\n    return None", "try:\n    a()\nexcept E:\n    pass"),
+        ("try:\n    a()\nfinally:\n    return None", "try:\n    a()\nfinally:\n    return"),
+        (
+            "try:\n    a()\n    return None\nfinally:\n    return 1",
+            "try:\n    a()\n    return None\nfinally:\n    return 1",
+        ),
+        ("if x:\n    return None\nb = lambda: 1", "if x:\n    return\nb = lambda: 1"),
+    ],
+)
 def test_returns_are_as_one_writes_them(before: str, after: str) -> None:
     assert rewritten(tidy_returns, before) == after
 
 
-@pytest.mark.parametrize(("before", "after"), [
-    ("with x as a:\n    with y:\n        b()", "with x as a, y:\n    b()"),
-    ("with x:\n    with y:\n        b()\n    c()", "with x:\n    with y:\n        b()\n    c()"),
-    ("with x:\n    async with y:\n        b()", "with x:\n    async with y:\n        b()"),
-])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("with x as a:\n    with y:\n        b()", "with x as a, y:\n    b()"),
+        ("with x:\n    with y:\n        b()\n    c()", "with x:\n    with y:\n        b()\n    c()"),
+        ("with x:\n    async with y:\n        b()", "with x:\n    async with y:\n        b()"),
+    ],
+)
 def test_managers_that_are_entered_together_stand_in_one_with(before: str, after: str) -> None:
     assert rewritten(merge_withs, before.replace("def", "async def")) == after
 

@@ -25,28 +25,33 @@ def declared(source: str, name: str = "f", enclosing: str = "", nested: bool = F
     return [ast.unparse(ast.fix_missing_locations(statement)) for statement in statements]
 
 
-@pytest.mark.parametrize(("source", "expected"), [
-    ("def f():\n    x = y", []),
-    ("def f():\n    global x\n    x = y", ["global x"]),
-    ("def f():\n    global x, y\n    del x\n    import y", ["global x, y"]),
-    ("def f():\n    global x\n    return x", []),
-    ("def g():\n    x = 1\n    def f():\n        nonlocal x\n        x = 2", ["nonlocal x"]),
-    ("def g():\n    x = 1\n    def f():\n        return x", []),
-    ("def g():\n    x = 1\n    def f():\n        nonlocal x\n        del x", ["nonlocal x"]),
-    ("def f():\n    return x\n    x = 1", ["x: object"]),
-    ("def f():\n    g(lambda: x)\n    if 0: x = 1", ["x: object"]),
-    ("def f(x):\n    return x", []),
-    ("def f():\n    for x in y:\n        x", []),
-    ("def f():\n    return\n    yield", ["if False:\n    yield"]),
-    ("async def f():\n    return\n    yield", ["if False:\n    yield"]),
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("def f():\n    x = y", []),
+        ("def f():\n    global x\n    x = y", ["global x"]),
+        ("def f():\n    global x, y\n    del x\n    import y", ["global x, y"]),
+        ("def f():\n    global x\n    return x", []),
+        ("def g():\n    x = 1\n    def f():\n        nonlocal x\n        x = 2", ["nonlocal x"]),
+        ("def g():\n    x = 1\n    def f():\n        return x", []),
+        ("def g():\n    x = 1\n    def f():\n        nonlocal x\n        del x", ["nonlocal x"]),
+        ("def f():\n    return x\n    x = 1", ["x: object"]),
+        ("def f():\n    g(lambda: x)\n    if 0: x = 1", ["x: object"]),
+        ("def f(x):\n    return x", []),
+        ("def f():\n    for x in y:\n        x", []),
+        ("def f():\n    return\n    yield", ["if False:\n    yield"]),
+        ("async def f():\n    return\n    yield", ["if False:\n    yield"]),
+        ("async def f():\n    await x\n    return\n    yield", ["if False:\n    yield"]),
+    ("async def f():\n    await x\n    yield", []),
     ("def f():\n    yield", []),
-    ("def f():\n    yield from x", []),
-    ("class f:\n    global x\n    x = y", ["global x"]),
-    ("class f:\n    global x\n    y = x", ["global x"]),
-    ("class f:\n    x = y", []),
-    ("def g():\n    x = 1\n    class f:\n        nonlocal x\n        x = 2", ["nonlocal x"]),
-    ("class A:\n    def f(self):\n        return super().f()", []),
-])
+        ("def f():\n    yield from x", []),
+        ("class f:\n    global x\n    x = y", ["global x"]),
+        ("class f:\n    global x\n    y = x", ["global x"]),
+        ("class f:\n    x = y", []),
+        ("def g():\n    x = 1\n    class f:\n        nonlocal x\n        x = 2", ["nonlocal x"]),
+        ("class A:\n    def f(self):\n        return super().f()", []),
+    ],
+)
 def test_a_body_declares_what_its_statements_do_not_tell(source: str, expected: List[str]) -> None:
     assert declared(source) == expected
 
@@ -63,11 +68,14 @@ def test_a_nested_function_mentions_the_free_variables_that_nothing_uses() -> No
     assert declared(source, nested=False) == []
 
 
-@pytest.mark.parametrize(("source", "expected"), [
-    ("def f():\n    global x\n    [x := y for y in z]", ["global x"]),
-    ("def g():\n    x = 1\n    def f():\n        nonlocal x\n        [x := y for y in z]", ["nonlocal x"]),
-    ("def f():\n    [x := y for y in z]", []),
-])
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("def f():\n    global x\n    [x := y for y in z]", ["global x"]),
+        ("def g():\n    x = 1\n    def f():\n        nonlocal x\n        [x := y for y in z]", ["nonlocal x"]),
+        ("def f():\n    [x := y for y in z]", []),
+    ],
+)
 def test_what_a_comprehension_stores_is_stored_by_the_function_around_it(source: str, expected: List[str]) -> None:
     assert declared(source, inner="<listcomp>") == expected
 
@@ -85,22 +93,43 @@ def test_a_name_that_is_local_and_global_at_once_is_noticed() -> None:
     assert clashing_names(lower(code.replace(co_names=("x",)))) == {"x"}
 
 
-@pytest.mark.parametrize(("source", "expected"), [
-    ("def f():\n    'Doc'", "Doc"), ("def f():\n    return 'no'", None), ("def f():\n    pass", None),
-    ("f = lambda: 'no'", None), ("class f:\n    'Doc'", None),
-])
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("def f():\n    'Doc'", "Doc"),
+        ("def f():\n    return 'no'", None),
+        ("def f():\n    pass", None),
+        ("f = lambda: 'no'", None),
+        ("class f:\n    'Doc'", None),
+    ],
+)
 def test_the_docstring_of_a_function_is_its_first_constant(source: str, expected: object) -> None:
     assert docstring(lower(code_of(source, "<lambda>" if "lambda" in source else "f"))) == expected
 
 
-@pytest.mark.parametrize("parameters", [
-    "", "a", "a, b", "a, /", "a, /, b", "*a", "**a", "*, a", "a, /, b, *c, d, **e", "a, *, b", "a, *b, c", "*a, **b",
-])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        "",
+        "a",
+        "a, b",
+        "a, /",
+        "a, /, b",
+        "*a",
+        "**a",
+        "*, a",
+        "a, /, b, *c, d, **e",
+        "a, *, b",
+        "a, *b, c",
+        "*a, **b",
+    ],
+)
 def test_the_parameters_of_every_function_are_those_it_was_written_with(parameters: str) -> None:
     code = code_of(f"def f({parameters}): x = 1")
     assert ast.unparse(arguments(code)) == parameters
-    assert len(parameter_names(code)) == sum(part.strip(" *") in "abcde" and part.strip(" *") != "" for part in
-                                             parameters.split(","))
+    assert len(parameter_names(code)) == sum(
+        part.strip(" *") in "abcde" and part.strip(" *") != "" for part in parameters.split(",")
+    )
 
 
 def test_defaults_and_annotations_stand_with_their_parameters() -> None:

@@ -22,14 +22,46 @@ def again(source: str) -> str:
     return text
 
 
-@pytest.mark.parametrize("source", [
-    "f'{x}'", "f'{x!r:>10}'", "f'{x:{width}.{precision}}'", "f'a{{b}}{c}'", "f'{{{x}}}'", "f'{ {1: 2}[1]}'", "f'{x:}'",
-    "f'{(lambda: 1)}'", "f'{(x := 1)}'", "f'{x if y else z}'", "f'{a, b}'", "f'{*a,}'", "f'{(yield)}'", "f''",
-    "f\"{d['a']}\"", "f\"{d['a']}'\"", "f'''{d['a']} {d[\"b\"]}'''", "f\"\"\"{f'{d[1]}'}\"\"\"", "f'\\n{x}\\t\\\\'",
-    "f\"it's {x}\"", "f'\"{x}\"'", "f'{x}' + 'y'", "f'{x}'.y", "f\"{x['a'] + ''}\"", "f\"{f'{y}' + z['a']}\"",
-    "f'{x:\\n}'", "f\"{x:'^10}\"", "f'{x!s}{y!a}'", "f'{x}{y}é\\x00'", "f'{ {a for a in b} }'", "f'{a != b}'",
-    "f'{x:%H:%M}'", "f'{x[1:2]}'", "f'{not x}'", "f'{await_}'",
-])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "f'{x}'",
+        "f'{x!r:>10}'",
+        "f'{x:{width}.{precision}}'",
+        "f'a{{b}}{c}'",
+        "f'{{{x}}}'",
+        "f'{ {1: 2}[1]}'",
+        "f'{x:}'",
+        "f'{(lambda: 1)}'",
+        "f'{(x := 1)}'",
+        "f'{x if y else z}'",
+        "f'{a, b}'",
+        "f'{*a,}'",
+        "f'{(yield)}'",
+        "f''",
+        "f\"{d['a']}\"",
+        "f\"{d['a']}'\"",
+        "f'''{d['a']} {d[\"b\"]}'''",
+        'f"""{f\'{d[1]}\'}"""',
+        "f'\\n{x}\\t\\\\'",
+        'f"it\'s {x}"',
+        "f'\"{x}\"'",
+        "f'{x}' + 'y'",
+        "f'{x}'.y",
+        "f\"{x['a'] + ''}\"",
+        "f\"{f'{y}' + z['a']}\"",
+        "f'{x:\\n}'",
+        'f"{x:\'^10}"',
+        "f'{x!s}{y!a}'",
+        "f'{x}{y}é\\x00'",
+        "f'{ {a for a in b} }'",
+        "f'{a != b}'",
+        "f'{x:%H:%M}'",
+        "f'{x[1:2]}'",
+        "f'{not x}'",
+        "f'{await_}'",
+    ],
+)
 def test_an_f_string_reads_back_the_same(source: str) -> None:
     again(source)
 
@@ -65,9 +97,23 @@ def test_a_docstring_reads_back_the_same(value: str) -> None:
     assert ast.literal_eval(triple_quoted(value)) == value
 
 
-@pytest.mark.parametrize("value", [
-    '"', "\\", '\\"', '"""', "a\\", "\r\n", "\x0c", '""', "\t", "\\d", 'a"""b\\', "\ud800",
-])
+@pytest.mark.parametrize(
+    "value",
+    [
+        '"',
+        "\\",
+        '\\"',
+        '"""',
+        "a\\",
+        "\r\n",
+        "\x0c",
+        '""',
+        "\t",
+        "\\d",
+        'a"""b\\',
+        "\ud800",
+    ],
+)
 def test_an_awkward_docstring_reads_back_the_same(value: str) -> None:
     again(ast.unparse(ast.Module(body=[ast.Expr(value=ast.Constant(value=value))], type_ignores=[])))
     assert ast.literal_eval(triple_quoted(value)) == value
@@ -79,29 +125,36 @@ def test_docstrings_are_in_triple_quotes_and_raw_where_that_reads_better() -> No
 
 
 def test_blank_lines_stand_around_definitions_only() -> None:
-    source = "import a\ndef f():\n    x = 1\n    def g(): pass\n    @d\n    def h(): pass\n    y = '''\n\n\n'''\n" \
-             "    z\nclass C:\n    def m(): pass\n    x = 1\nx"
+    source = (
+        "import a\ndef f():\n    x = 1\n    def g(): pass\n    @d\n    def h(): pass\n    y = '''\n\n\n'''\n"
+        "    z\nclass C:\n    def m(): pass\n    x = 1\nx"
+    )
     assert again(source) == (
         "import a\n\n\ndef f():\n    x = 1\n\n    def g():\n        pass\n\n    @d\n    def h():\n        pass\n\n"
         "    y = '\\n\\n\\n'\n    z\n\n\nclass C:\n    def m():\n        pass\n\n    x = 1\n\n\nx\n"
     )
 
 
-@pytest.mark.parametrize(("source", "text"), [
-    ("a and (not b) and (c < d) or (e is None)", "a and not b and c < d or e is None"),
-    ("a and (b or not c)", "a and (b or not c)"),
-    ("(a or b) and c", "(a or b) and c"),
-    ("(a and not b).c", "(a and not b).c"),
-    ("not (a and b)", "not (a and b)"),
-    ("a, b = b, (c, d)", "a, b = b, (c, d)"),
-    ("x = (1, 2)", "x = (1, 2)"),
-    ("def f():\n    x = (yield)\n    x += (yield a)", "def f():\n    x = yield\n    x += yield a"),
-    ("def f():\n    x = a((yield b))\n    return (yield from c)",
-     "def f():\n    x = a((yield b))\n    return (yield from c)"),
-    ("async def f():\n    x = y = (yield (await b))", "async def f():\n    x = y = yield await b"),
-    ("def f():\n    return (a, *b)", "def f():\n    return a, *b"),
-    ("def f():\n    return ((yield), (x := 1), lambda: 1)", "def f():\n    return (yield), (x := 1), lambda: 1"),
-])
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("a and (not b) and (c < d) or (e is None)", "a and not b and c < d or e is None"),
+        ("a and (b or not c)", "a and (b or not c)"),
+        ("(a or b) and c", "(a or b) and c"),
+        ("(a and not b).c", "(a and not b).c"),
+        ("not (a and b)", "not (a and b)"),
+        ("a, b = b, (c, d)", "a, b = b, (c, d)"),
+        ("x = (1, 2)", "x = (1, 2)"),
+        ("def f():\n    x = (yield)\n    x += (yield a)", "def f():\n    x = yield\n    x += yield a"),
+        (
+            "def f():\n    x = a((yield b))\n    return (yield from c)",
+            "def f():\n    x = a((yield b))\n    return (yield from c)",
+        ),
+        ("async def f():\n    x = y = (yield (await b))", "async def f():\n    x = y = yield await b"),
+        ("def f():\n    return (a, *b)", "def f():\n    return a, *b"),
+        ("def f():\n    return ((yield), (x := 1), lambda: 1)", "def f():\n    return (yield), (x := 1), lambda: 1"),
+    ],
+)
 def test_parentheses_stand_where_they_are_needed(source: str, text: str) -> None:
     assert again(source) == text + "\n"
 

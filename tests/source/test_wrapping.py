@@ -16,19 +16,22 @@ def long(name: str) -> str:
     return name * 30
 
 
-@pytest.mark.parametrize(("line", "lines"), [
-    ("    f(A, B, C)", ["    f(", "        A,", "        B,", "        C", "    )"]),
-    ("    x = f(A, B)", ["    x = f(A, B)"]),
-    ("def f(A, B, C) -> int:", ["def f(", "    A, B, C", ") -> int:"]),
-    ("if A and B and (not C or D):", ["if (", "    A", "    and B", "    and (not C or D)", "):"]),
-    ("return A or B and C or D", ["return (", "    A", "    or B and C", "    or D", ")"]),
-    ("x = A and B and C and D", ["x = (", "    A", "    and B", "    and C", "    and D", ")"]),
-    ("x = [A.b for A in B if C]", ["x = [", "    A.b", "    for A in B", "    if C", "]"]),
-    ("f(A + B + C - D)", ["f(", "    A", "    + B", "    + C", "    - D", ")"]),
-    ("f(lambda A, B: C + D)", ["f(", "    lambda A, B: C + D", ")"]),
-    ("x = f(1)(A, B, C, D)", ["x = f(1)(", "    A,", "    B,", "    C,", "    D", ")"]),
-    ("AAAABBBB = CCCCDDDD", ["AAAABBBB = CCCCDDDD"]),
-])
+@pytest.mark.parametrize(
+    ("line", "lines"),
+    [
+        ("    f(A, B, C)", ["    f(", "        A,", "        B,", "        C", "    )"]),
+        ("    x = f(A, B)", ["    x = f(A, B)"]),
+        ("def f(A, B, C) -> int:", ["def f(", "    A, B, C", ") -> int:"]),
+        ("if A and B and (not C or D):", ["if (", "    A", "    and B", "    and (not C or D)", "):"]),
+        ("return A or B and C or D", ["return (", "    A", "    or B and C", "    or D", ")"]),
+        ("x = A and B and C and D", ["x = (", "    A", "    and B", "    and C", "    and D", ")"]),
+        ("x = [A.b for A in B if C]", ["x = [", "    A.b", "    for A in B", "    if C", "]"]),
+        ("f(A + B + C - D)", ["f(", "    A", "    + B", "    + C", "    - D", ")"]),
+        ("f(lambda A, B: C + D)", ["f(", "    lambda A, B: C + D", ")"]),
+        ("x = f(1)(A, B, C, D)", ["x = f(1)(", "    A,", "    B,", "    C,", "    D", ")"]),
+        ("AAAABBBB = CCCCDDDD", ["AAAABBBB = CCCCDDDD"]),
+    ],
+)
 def test_a_long_line_is_broken_where_it_reads_best(line: str, lines: List[str]) -> None:
     def lengthened(text: str) -> str:
         for name in "ABCD":

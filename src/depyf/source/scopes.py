@@ -143,8 +143,14 @@ def _unbound_locals(normal: NormalCode, stored: _Names, loaded: _Names, closures
 
 def _generator_mark(normal: NormalCode) -> List[ast.stmt]:
     """``if False: yield`` for a generator that has no ``yield`` which could be reached."""
-    generator = normal.code.co_flags & (inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR)
-    if not generator or any(instr.op in (Op.YIELD, Op.YIELD_FROM) for instr in normal.ops):
+    flags = normal.code.co_flags
+    if flags & inspect.CO_ASYNC_GENERATOR:
+        yields = {Op.YIELD}  # the other one is ``await`` there
+    elif flags & inspect.CO_GENERATOR:
+        yields = {Op.YIELD, Op.YIELD_FROM}
+    else:
+        return []
+    if any(instr.op in yields for instr in normal.ops):
         return []
     body: List[ast.stmt] = [ast.Expr(value=ast.Yield(value=None))]
     return [ast.If(test=ast.Constant(value=False, kind=None), body=body, orelse=[])]

@@ -41,7 +41,7 @@ def wrapped_lines(text: str, tree: ast.Module) -> Dict[int, List[str]]:
 def wrap(line: str) -> List[str]:
     """The logical line ``line``, now one physical line, as several ones no longer than ``WIDTH`` where possible."""
     indent = line[: len(line) - len(line.lstrip())]
-    tokens = _tokens(line[len(indent):])
+    tokens = _tokens(line[len(indent) :])
     return _broken(indent, tokens, bracketed=False) if tokens else [line]
 
 
