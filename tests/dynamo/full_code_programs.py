@@ -41,12 +41,10 @@ def branch(a: Tensor, b: Tensor) -> Tensor:
     return x * b
 
 
-@loud(
-    "a decorator over several lines"
-)
+@loud("a decorator over several lines")
 def decorated(x: Tensor, how: Any = helper, *, table: Dict[str, int] = TABLE, plain: int = 3) -> Tensor:
     """A docstring
-  with a line that is indented less.
+    with a line that is indented less.
     """
     text = """
 not indented

@@ -174,9 +174,7 @@ def test_a_loop_with_two_entries_is_steered_by_the_variable() -> None:
 def test_each_node_is_written_once_however_many_ways_lead_to_it() -> None:
     """A ladder of tests that all jump to the same few places would double with every copy."""
     count = 60
-    nodes = [
-        _node(id, Condition(_test(f"t{id}"), False, min(id + 2, count), id + 1), f"s{id}") for id in range(count)
-    ]
+    nodes = [_node(id, Condition(_test(f"t{id}"), False, min(id + 2, count), id + 1), f"s{id}") for id in range(count)]
     text = _render(_graph(*nodes, _node(count, Return(ast.Constant(None)), "end")))
     assert all(text.count(f"s{id}()") == 1 for id in range(count))
     assert max(len(line) - len(line.lstrip()) for line in text.splitlines()) < 4 * 60

@@ -114,8 +114,11 @@ def _connect(rng: random.Random, program: Program, block: Block) -> None:
 
     stack = block.zone.stack()
     if block.heads is not None:
-        inside = [other.number for other in program.blocks if other.zone.stack() == (*stack, block.heads)
-                  and other.heads is None]
+        inside = [
+            other.number
+            for other in program.blocks
+            if other.zone.stack() == (*stack, block.heads) and other.heads is None
+        ]
         block.ways = [rng.choice(inside), rng.choice(reachable(stack))]
         return
     if block.enters is not None:

@@ -13,11 +13,11 @@ from types import CodeType, FunctionType, TracebackType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Type
 
 
-class Alpha(Exception):  # noqa: N818  short names keep the programs short
+class Alpha(Exception):
     pass
 
 
-class Beta(Exception):  # noqa: N818
+class Beta(Exception):
     pass
 
 

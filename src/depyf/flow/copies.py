@@ -429,16 +429,19 @@ _TAILS = frozenset({Op.RETURN, Op.POP, Op.STORE, Op.STORE_ATTR, Op.STORE_SUBSCR}
 
 
 def _common_tail(one: Block, two: Block) -> int:
-    """How many operations both blocks end in, the same on the same lines."""
+    """How many operations that only return or store a value both blocks end in, the same on the same lines."""
     common = 0
     while common < min(len(one.ops), len(two.ops)):
         mine, theirs = one.ops[-1 - common], two.ops[-1 - common]
         if (not _same(mine, theirs) and mine.arg is not theirs.arg) or mine.op is not theirs.op:
             break
-        if mine.line != theirs.line:
+        if mine.line != theirs.line or mine.op not in _KEEPING:
             break
         common += 1
     return common
+
+
+_KEEPING = _TAILS | {Op.SWAP, Op.POP_EXC, Op.LOAD, Op.CONST}
 
 
 def _cut_common_test(graph: FlowGraph, block: Block, other: Block) -> None:

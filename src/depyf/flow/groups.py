@@ -82,9 +82,7 @@ def _forgets(ops: List[Instr], index: int, name: Optional[Any] = None) -> bool:
     return name is None or bool(tail[1].arg == name)
 
 
-def _exits(
-    graph: FlowGraph, regions: Set[Region], chains: Dict[int, Tuple[Region, ...]]
-) -> Set[Tuple[Region, int]]:
+def _exits(graph: FlowGraph, regions: Set[Region], chains: Dict[int, Tuple[Region, ...]]) -> Set[Tuple[Region, int]]:
     """The normal edges that leave one of ``regions``: which, and where to."""
     return {
         (region, target)

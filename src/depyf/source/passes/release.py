@@ -52,6 +52,8 @@ class _Release:
         reads, writes = self._uses([node])
         if isinstance(node, ast.Delete):
             return node, live | reads, set()
+        if isinstance(node, (ast.Return, ast.Raise)):  # what stands behind is not reached from here
+            live = set()
         dead = (reads | writes) - live
         return node, (live - writes) | reads, dead
 
