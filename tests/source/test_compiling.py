@@ -147,6 +147,31 @@ def test_every_kind_of_definition_compiles_to_what_it_was(text: str) -> None:
     assert difference(original, compile_like(source_of(text), original, "<again>")) is None
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[x for x in iterable if x]\n",
+        "{x for x in iterable}\n",
+        "{x: 1 for x in iterable}\n",
+        "(x for x in iterable)\n",
+    ],
+)
+@pytest.mark.parametrize("around", ["{}", "def f(y):\n    {}", "def f(iterable):\n    {}"])
+def test_a_comprehension_is_the_code_object_inside_of_its_statement(text: str, around: str) -> None:
+    original = next(
+        code
+        for code in codes_of(compile(around.format(text), "<original>", "exec"))
+        if code.co_argcount and code.co_name != "f"
+    )
+    assert difference(original, compile_like(source_of(text), original, "<again>")) is None
+
+
+def test_free_variables_of_a_comprehension_are_made() -> None:
+    original = code_of("def f(a, b):\n    [(a, x, b) for x in y]", "<listcomp>")
+    code = compile_like(source_of("[(a, x, b) for x in iterable]\n"), original, "<again>")
+    assert difference(original, code) is None
+
+
 def test_a_module_is_compiled_as_it_stands() -> None:
     text = '"""Doc."""\nimport os\n\ndef f():\n    return os\n'
     original = compile(text, "<original>", "exec")

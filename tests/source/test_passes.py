@@ -184,7 +184,8 @@ def test_a_test_at_the_start_of_an_endless_loop_is_its_condition(before: str, af
             "while True:\n    if x:\n        break\n    b()\na()",
         ),
         (
-            "while True:\n    if x:\n        try:\n            a()\n            break\n        except E:\n            break\n"
+            "while True:\n    if x:\n        try:\n            a()\n            break\n"
+            "        except E:\n            break\n"
             "    b()",
             "while True:\n    if x:\n        break\n    b()\ntry:\n    a()\nexcept E:\n    pass",
         ),

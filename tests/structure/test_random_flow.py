@@ -32,8 +32,6 @@ pytestmark = pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the pro
 
 PROGRAMS = 300
 FUEL = 40
-JOINED = {219}
-"""Seeds whose handlers end alike and have no line numbers."""
 
 
 # --- programs ----------------------------------------------------------------------------------------------------
@@ -403,12 +401,7 @@ def check(code: CodeType, seed: int, form: Callable[[LiftedGraph, FlowGraph], Li
     return comparison.finding
 
 
-def programs(count: int) -> List[Any]:
-    joined = pytest.mark.xfail(reason="flow joins equal RERAISE blocks of two handlers", raises=ValueError)
-    return [pytest.param(seed, marks=joined if seed in JOINED else ()) for seed in range(count)]
-
-
-@pytest.mark.parametrize("seed", programs(PROGRAMS))
+@pytest.mark.parametrize("seed", range(PROGRAMS))
 def test_any_control_flow_has_a_rendering_that_is_proved_and_runs_the_same(seed: int) -> None:
     assert check(assemble(random_program(seed), seed), seed, dispatch).proved
 

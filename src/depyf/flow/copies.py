@@ -516,8 +516,8 @@ def _key(graph: FlowGraph, block: Block) -> Any:
     ops = block.ops
     if _returns_constant(block):
         return ("return", id(ops[0].arg), block.region, block.implicit)
-    if not ops or any(instr.op is Op.PUSH_EXC for instr in ops):
-        return None
+    if not ops or any(instr.op in (Op.PUSH_EXC, Op.POP_EXC, Op.RERAISE) for instr in ops):
+        return None  # they belong to one handler, even if another one looks the same
     term = block.term
     end: Any
     if isinstance(term, Branch):

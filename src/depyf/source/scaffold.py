@@ -15,10 +15,17 @@ from typing import Any, List, Optional, Sequence, Union
 from depyf.result import DecompilationError
 from depyf.source.rewriting import replaced
 
-Target = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef]
+Target = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Expr]
 
 NAME = "depyf_scaffold"
 """Name of what is put around, and of the function while it is compiled: it marks the qualified names that we made."""
+
+_COMPREHENSIONS = {
+    "<listcomp>": ast.ListComp,
+    "<setcomp>": ast.SetComp,
+    "<dictcomp>": ast.DictComp,
+    "<genexpr>": ast.GeneratorExp,
+}
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -35,7 +42,7 @@ class Scaffolded:
 def target_of(tree: ast.Module, reference: CodeType) -> Optional[Target]:
     """The definition in ``tree`` that ``reference`` is the code of; ``None`` if it is that of the whole module.
 
-    A lambda is answered as the function that it is. Raises ``DecompilationError`` when ``tree`` has no definition
+    A lambda is answered as the function that it is, a comprehension as the statement that it stands in. Raises ``DecompilationError`` when ``tree`` has no definition
     and ``reference`` is no module.
     """
     if reference.co_name == "<module>" and not reference.co_flags & inspect.CO_OPTIMIZED:
@@ -44,6 +51,8 @@ def target_of(tree: ast.Module, reference: CodeType) -> Optional[Target]:
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             return statement
         value = getattr(statement, "value", None)
+        if isinstance(statement, ast.Expr) and isinstance(value, _COMPREHENSIONS.get(reference.co_name, ())):
+            return statement
         if isinstance(value, ast.Lambda):
             returned = ast.copy_location(ast.Return(value=value.body), value.body)
             function: ast.FunctionDef = _at(value, _function(NAME, value.args, [returned]))
@@ -56,17 +65,19 @@ def scaffold(target: Target, reference: CodeType, free: Sequence[str], cells: Se
 
     ``cells`` are variables that must become cells of it though nothing in it captures them.
     """
-    bare = _without_surroundings(target)
+    bare: Any = target if isinstance(target, ast.Expr) else _without_surroundings(target)
+    name = reference.co_name if isinstance(target, ast.Expr) else bare.name
     if isinstance(bare, _FUNCTIONS):
+        name = NAME
         bare = replaced(bare, name=NAME, body=_with_mentions(bare, free, cells))
     enclosing: Any
     if _is_nested(reference) or set(free) - {"__class__"}:
         enclosing = _function(NAME, _no_arguments(), [*_bindings(free), bare])
-        return Scaffolded(_module(_at(bare, enclosing)), 2, f"{NAME}.<locals>.{bare.name}")
+        return Scaffolded(_module(_at(bare, enclosing)), 2, f"{NAME}.<locals>.{name}")
     if free or isinstance(bare, ast.ClassDef):
         enclosing = ast.ClassDef(name=NAME, bases=[], keywords=[], body=[bare], decorator_list=[])
-        return Scaffolded(_module(_at(bare, enclosing)), 2, f"{NAME}.{bare.name}")
-    return Scaffolded(_module(bare), 1, bare.name)
+        return Scaffolded(_module(_at(bare, enclosing)), 2, f"{NAME}.{name}")
+    return Scaffolded(_module(bare), 1, name)
 
 
 def dig(module: CodeType, scaffolded: Scaffolded) -> CodeType:
