@@ -42,8 +42,8 @@ class Scaffolded:
 def target_of(tree: ast.Module, reference: CodeType) -> Optional[Target]:
     """The definition in ``tree`` that ``reference`` is the code of; ``None`` if it is that of the whole module.
 
-    A lambda is answered as the function that it is, a comprehension as the statement that it stands in. Raises ``DecompilationError`` when ``tree`` has no definition
-    and ``reference`` is no module.
+    A lambda is answered as the function that it is, a comprehension as the statement that it stands in. Raises
+    ``DecompilationError`` when ``tree`` has no definition and ``reference`` is no module.
     """
     if reference.co_name == "<module>" and not reference.co_flags & inspect.CO_OPTIMIZED:
         return None
