@@ -9,7 +9,7 @@ from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump
 from depyf.flow.order import Order, order_blocks
 from depyf.flow.patterns import PatternBranch, PatternJump
 from depyf.lift import build
-from depyf.lift.containers import Container, copied, holds_containers
+from depyf.lift.containers import Container, copied, holds_containers, parts
 from depyf.lift.context import Context, Decisions
 from depyf.lift.groups import MATCHED
 from depyf.lift.items import Copy, Function, Marker, Retry, Target, Value
@@ -301,11 +301,11 @@ class _Lifter:
 
     def _stack_on_edge(self, node: Node, target: int) -> List[Any]:
         term = node.terminator
-        if len(node.successors()) > 1 and holds_containers(node.stack):
+        if len(node.successors()) > 1 and not isinstance(term, Loop) and holds_containers(node.stack):
             keeps = isinstance(term, Condition) and term.keep and target == term.target
             return [*copied(node.stack), node.kept] if keeps else copied(node.stack)
         if isinstance(term, Loop):
-            base = list(node.stack[:-1])
+            base = copied(node.stack[:-1])
             if target == term.exhausted:
                 return base
             loop = term
@@ -360,6 +360,10 @@ class _Lifter:
         for slot, item in enumerate(stack):
             if isinstance(item, Marker):
                 result.append(item)
+            elif isinstance(item, Container):
+                if not all(isinstance(part, Marker) or part.stable for part in parts([item])):
+                    raise Retry("spill_end", edges[0].last_block)
+                result.append(item)
             elif (
                 isinstance(item, Value)
                 and item.stable
@@ -376,8 +380,6 @@ class _Lifter:
 
     def _meet(self, block: Block, edges: List[Node]) -> List[Any]:
         stacks = [self._stack_on_edge(node, block.id) for node in edges]
-        if any(map(holds_containers, stacks)):
-            raise ValueError(f"lists that move values meet where block {block.id} begins")
         depth = len(stacks[0])
         if any(len(stack) != depth for stack in stacks):
             raise ValueError(f"the stack has different depths where block {block.id} begins")
@@ -386,6 +388,10 @@ class _Lifter:
             items = [stack[slot] for stack in stacks]
             first = items[0]
             if all(isinstance(item, Marker) for item in items):
+                result.append(first)
+            elif any(isinstance(item, Container) for item in items):
+                if not all(_same_container(first, item) for item in items):
+                    raise ValueError(f"lists that move values meet where block {block.id} begins")
                 result.append(first)
             elif all(isinstance(item, Value) and item.stable and _same(item.expr, first.expr) for item in items):
                 result.append(Value(first.expr, True, first.local))
@@ -461,7 +467,7 @@ class _Lifter:
         if len(stack) != len(target.base):
             raise ValueError(f"the stack has another depth at the end of the loop at block {header}")
         for slot, (item, base) in enumerate(zip(stack, target.base)):
-            if isinstance(item, Marker) and isinstance(base, Marker):
+            if (isinstance(item, Marker) and isinstance(base, Marker)) or _same_container(item, base):
                 continue
             if not isinstance(base, Value):
                 raise ValueError(f"the iterator of the loop at block {header} is replaced")
@@ -483,6 +489,20 @@ def _only_returns(block: Block) -> bool:
 
 
 _RETURNING = frozenset({Op.RETURN, Op.SWAP, Op.POP, Op.POP_EXC})
+
+
+def _same_container(one: Any, two: Any) -> bool:
+    """Whether two items are followed containers with the same values in them."""
+    if isinstance(one, Container) and isinstance(two, Container):
+        same_size = one.kind == two.kind and len(one.elements) == len(two.elements) and one.keys == two.keys
+        return same_size and all(map(_same_element, one.elements, two.elements))
+    return False
+
+
+def _same_element(one: Any, two: Any) -> bool:
+    if isinstance(one, Value) and isinstance(two, Value):
+        return one.stable and two.stable and _same(one.expr, two.expr)
+    return one is two or _same_container(one, two)
 
 
 def _same(one: ast.expr, two: ast.expr) -> bool:

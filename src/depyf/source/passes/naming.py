@@ -31,6 +31,7 @@ def name_temporaries(
         for node in ast.walk(statement):
             if isinstance(node, ast.Assign) and _callee(node.value) in results:
                 _from_results(node, wanted, taken)
+    _number(statements, wanted)
     renaming = _Renaming(wanted)
     return [renaming.visit(statement) for statement in statements]
 
@@ -62,6 +63,16 @@ def _from_results(node: ast.Assign, wanted: Dict[str, str], taken: Set[str]) -> 
             if name not in taken:
                 wanted[target.id] = name
                 taken.add(name)
+
+
+def _number(statements: List[ast.stmt], wanted: Dict[str, str]) -> None:
+    """What is left is numbered from 0 in the order of the text."""
+    rest: Dict[str, None] = {}
+    for statement in statements:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and _TEMPORARY.match(node.id) and node.id not in wanted:
+                rest[node.id] = None
+    wanted.update({name: f"__temp_{number}" for number, name in enumerate(rest)})
 
 
 class _Renaming(ast.NodeTransformer):
