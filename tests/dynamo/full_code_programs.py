@@ -41,15 +41,17 @@ def branch(a: Tensor, b: Tensor) -> Tensor:
     return x * b
 
 
+# fmt: off
 @loud("a decorator over several lines")
 def decorated(x: Tensor, how: Any = helper, *, table: Dict[str, int] = TABLE, plain: int = 3) -> Tensor:
     """A docstring
-    with a line that is indented less.
+  with a line that is indented less.
     """
     text = """
 not indented
 """
     return how(x) * table["a"] + plain + len(text) + math.floor(2.5)
+# fmt: on
 
 
 def variadic(x: Tensor, *rest: Any, scale: int = 2, **named: Any) -> Tensor:
