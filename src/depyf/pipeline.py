@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 import enum
 import inspect
+import os
+import traceback
 from dataclasses import dataclass
 from types import CodeType
 from typing import Iterator, List, Optional, Set, Tuple
@@ -59,6 +61,14 @@ def decompile_code(code: CodeType, *, name: Optional[str] = None, hints: Optiona
         raise
     except (ValueError, NotImplementedError, Unstructured) as error:
         raise DecompilationError(f"{code.co_name}: {error}") from error
+    except Exception as error:  # malformed bytecode, or a bug of ours: callers know one kind of failure
+        raise DecompilationError(f"{code.co_name}: internal error, {type(error).__name__} {_place(error)}") from error
+
+
+def _place(error: BaseException) -> str:
+    """Where ``error`` was raised, with its text."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"in {os.path.basename(last.filename)}:{last.lineno}: {error}"
 
 
 class _Decompiler:
@@ -73,7 +83,9 @@ class _Decompiler:
         for self.form in Form:
             try:
                 attempt = self._settled()
-            except (DecompilationError, ValueError, Unstructured) as error:
+            except RecursionError:
+                raise  # the whole of it once more, with a deeper stack
+            except Exception as error:  # whatever went wrong with this form, the next one may do
                 failure = failure or error
                 continue
             if attempt.comparison.proved:
