@@ -62,7 +62,11 @@ def render(
             code, reason = None, "the compiled source has other arguments or closure variables"
         if code is not None:
             verdict = decompilation.verdict.value
-            text = f"{decompilation.source.rstrip()}\n\n\n# {verdict}: proved to be the same as Dynamo's bytecode\n"
+            notes = [f"# {verdict}: proved to be the same as Dynamo's bytecode"]
+            notes += [
+                f"# {name} is {stable.text(_shown(value))}" for name, value in decompilation.text.constants.items()
+            ]
+            text = "\n".join([decompilation.source.rstrip(), "", "", *notes, ""])
             return Rendering(text, code, decompilation.source, verdict, decompilation.reason)
     source = None if decompilation is None else decompilation.source
     header = [f"{name}: Dynamo's own bytecode runs, instruction by instruction below.", f"Why: {reason}"]
@@ -71,6 +75,19 @@ def render(
     listing = listing_of(transformed, "\n".join(header).splitlines(), stable)
     verdict = FAILED if decompilation is None else "unverified"
     return Rendering(listing.text, running_from(transformed, listing, path), source, verdict, reason)
+
+
+def _shown(value: object) -> str:
+    """A constant without literal in a few words; its own ``__repr__`` may raise or be long."""
+    if isinstance(value, CodeType):
+        return f"the code of {value.co_name}"
+    if isinstance(value, (set, frozenset)):  # their order changes from run to run
+        return f"a {type(value).__name__}"
+    try:
+        text = " ".join(repr(value).split())
+    except Exception as error:
+        return f"a {type(value).__name__} ({describe(error)})"
+    return text if len(text) <= 80 else f"a {type(value).__name__}"
 
 
 def same_interface(code: CodeType, original: CodeType) -> bool:
