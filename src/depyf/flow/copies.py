@@ -7,6 +7,7 @@ loop tests, returns    ``while`` tests at the top and at the bottom, short exits
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Region
@@ -367,10 +368,13 @@ def split_constant_returns(graph: FlowGraph) -> None:
 def _find_implicit_returns(graph: FlowGraph) -> None:
     """A function that runs off its end returns None on the line of whatever came before."""
     predecessors = graph.predecessors()
+    is_function = graph.code.code.co_flags & inspect.CO_OPTIMIZED
     for block in graph.blocks.values():
         if not _returns_constant(block) or block.ops[0].arg is not None:
             block.implicit = False
             continue
+        if not is_function:  # modules and classes have no ``return``
+            block.implicit = True
         for id in predecessors[block.id]:
             before = graph.blocks[id]
             last = before.ops[-1].line if before.ops else getattr(getattr(before.term, "instr", None), "line", None)

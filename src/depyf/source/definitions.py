@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from types import CodeType
 from typing import Any, Callable, FrozenSet, List, Tuple
 
-from depyf.lift.build import CellName, Special
+from depyf.lift.build import CellName, Special, constant
 from depyf.lift.items import Function
 from depyf.lift.nodes import ComprehensionExpression, FunctionExpression, FunctionStatement
 from depyf.normal.ops import NormalCode
@@ -19,6 +20,10 @@ from depyf.source.comprehension import as_expression, comprehension
 from depyf.source.scopes import declarations, docstring, docstring_statement, local_names
 from depyf.source.signature import arguments
 from depyf.structure.structurer import Unstructured
+
+_FIELD = re.compile(r"%-?\d*(?:\.\d+)?[sra]")
+_FORMATTED = re.compile(r"(?:[^%]|%%|%-?\d*(?:\.\d+)?[sra])*")
+"""Formats that CPython's compiler (3.11, ``optimize_format`` in ast_opt.c) turns into f-strings."""
 
 Body = Callable[[CodeType], Tuple[NormalCode, List[ast.stmt]]]
 
@@ -93,6 +98,16 @@ class Definer(ast.NodeTransformer):
 
     def visit_Special(self, node: Special) -> ast.expr:
         return ast.Name(node.id, ast.Load())
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        """``"%s" % (x,)`` would be compiled to formatting; what the bytecode formats by ``%`` was written otherwise:
+        with ``f"%s"``, which the compiler leaves alone."""
+        self.generic_visit(node)
+        text = constant(node.left)
+        if isinstance(node.op, ast.Mod) and isinstance(text, str) and isinstance(node.right, ast.Tuple):
+            if _FORMATTED.fullmatch(text) and len(_FIELD.findall(text)) == len(node.right.elts):
+                return ast.BinOp(ast.JoinedStr([node.left]), node.op, node.right)
+        return node
 
     # --- placeholders ------------------------------------------------------------------------------------------------
 
