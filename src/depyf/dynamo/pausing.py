@@ -26,7 +26,11 @@ class Debug:
         dumped = capture.last_directory
         where = f"the dump is in {dumped}" if dumped else "nothing was dumped: use depyf.prepare_debug first"
         print(f"depyf pauses the program here; {where}. Set breakpoints in its files, then continue.")
-        breakpoint()
+        try:
+            breakpoint()
+        except BaseException:  # the debugger was quit: the ``with`` statement will not call __exit__
+            self.__exit__(None, None, None)
+            raise
         return self
 
     def __exit__(

@@ -62,7 +62,7 @@ def render(
             code, reason = None, "the compiled source has other arguments or closure variables"
         if code is not None:
             verdict = decompilation.verdict.value
-            notes = [f"# {verdict}: proved to be the same as Dynamo's bytecode"]
+            notes = [_origin(original, stable), f"# {verdict}: proved to be the same as Dynamo's bytecode"]
             notes += [
                 f"# {name} is {stable.text(_shown(value))}" for name, value in decompilation.text.constants.items()
             ]
@@ -70,11 +70,19 @@ def render(
             return Rendering(text, code, decompilation.source, verdict, decompilation.reason)
     source = None if decompilation is None else decompilation.source
     header = [f"{name}: Dynamo's own bytecode runs, instruction by instruction below.", f"Why: {reason}"]
+    header.append(_origin(original, stable).lstrip("# "))
     if source is not None:
         header += ["", "Source that is probably right, but not proved:", *source.splitlines()]
     listing = listing_of(transformed, "\n".join(header).splitlines(), stable)
     verdict = FAILED if decompilation is None else "unverified"
     return Rendering(listing.text, running_from(transformed, listing, path), source, verdict, reason)
+
+
+def _origin(original: CodeType, stable: StableNames) -> str:
+    """Whose code it is, as a comment."""
+    qualified_name = getattr(original, "co_qualname", original.co_name)
+    place = stable.text(f"{qualified_name} ({original.co_filename}:{original.co_firstlineno})")
+    return f"# from {' '.join(place.split())}, compile id {compat.current_compile_id()}"
 
 
 def _shown(value: object) -> str:

@@ -8,7 +8,7 @@ COPY 3, POP_EXCEPT, RERAISE  ->  gone: the normal form unwinds the exception sta
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Dict, List, Optional
+from typing import TYPE_CHECKING, Dict, List, Optional, Set
 
 from depyf.normal.ops import Op
 
@@ -77,10 +77,12 @@ def skip_cleanup_handlers(drafts: List[Draft]) -> List[Draft]:
         position[drafts[index].offset] = index
 
     def outer(entry: Optional[ExceptionRange]) -> Optional[ExceptionRange]:
+        seen: Set[ExceptionRange] = set()
         while entry is not None:
             start = position.get(entry.target)
-            if start is None:
+            if start is None or entry in seen:
                 return entry
+            seen.add(entry)
             pattern = drafts[start : start + 3]
             if tuple(draft.op for draft in pattern) != CLEANUP or pattern[0].arg != 3:
                 return entry

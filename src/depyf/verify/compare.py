@@ -12,7 +12,7 @@ from depyf.verify.exact import same_operations
 from depyf.verify.product import Product
 from depyf.verify.program import Program
 from depyf.verify.settings import Settings
-from depyf.verify.signature import argument_names, docstring, nested_difference, signature_difference
+from depyf.verify.signature import argument_names, docstring, nested_difference, signature_difference, visible_names
 
 Around = Optional[Tuple[CodeType, CodeType]]
 
@@ -42,8 +42,9 @@ def compare(
 
     Same behaviour means: the same observable operations in the same order with the same operands on every path,
     exceptions included; the same values in the variables that both have, and the same values kept alive, whenever other
-    code runs. Asynchronous exceptions, line numbers, stack depth and the identity of constant tuples are left out,
-    and so is the name of the outermost code object.
+    code runs. What an operation is given counts as alive while it runs, on both sides. Asynchronous exceptions, line
+    numbers, stack depth, the identity of constant tuples, the order in which values are dropped between two operations
+    and the name of the outermost code object are left out.
     """
     settings = Settings(
         droppable, dict(renamed or {}), stable_globals, dict(tuple_results or {}), check_docstring, always_prove
@@ -79,6 +80,9 @@ class _Comparer:
             mine, theirs = self._programs(original, candidate, around)
         except ValueError as error:
             return answer(Finding.UNVERIFIED, f"malformed bytecode: {error}")
+        seen = visible_names(mine, theirs)
+        if seen is not None:
+            return answer(Finding.UNVERIFIED, seen)
         if not self._settings.always_prove:
             found = same_operations(mine, theirs, nested)
             if found is not None:

@@ -190,6 +190,8 @@ def subscr(machine: Machine, side: Side, instr: Instr) -> Answer:
     if items is None or index is None:
         return EVENTS[Op.SUBSCR](machine, side, instr)
     if isinstance(index, slice):
+        if kind == "tuple" and len(items[index]) == len(items):  # CPython gives the tuple itself
+            return EVENTS[Op.SUBSCR](machine, side, instr)
         _leave(side, 2, _new(machine, side, kind, items[index]))
         return None
     if not -len(items) <= index < len(items):

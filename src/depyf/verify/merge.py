@@ -143,9 +143,14 @@ class _Merging:
         if isinstance(old, Sym):
             if isinstance(new, (Sym, Const)):
                 known = self._stands_for.get(old)
-                if known is new:
+                if known is new or old is new:
                     return old
-                if known is None and (new.is_bool or not old.is_bool) and (old.counted or not new.counted):
+                if (
+                    known is None
+                    and not old.named
+                    and (new.is_bool or not old.is_bool)
+                    and (old.counted or not new.counted)
+                ):
                     self._stands_for[old] = new
                     return old
                 return self._symbol(old, new)

@@ -24,9 +24,12 @@ class Program:
         private = _private_cells(normal, renamed)
         ops = [_rename(instr, renamed, private) for instr in normal.ops]
         for index, instr in enumerate(ops[1:]):
-            if instr.op is Op.STORE and instr.arg == ("name", "__qualname__") and isinstance(ops[index].arg, str):
-                ops[index] = replace(ops[index], arg=relative_name(ops[index].arg, self.code, parent))
-        self.ops: Tuple[Instr, ...] = tuple(_without_repeated_tests(ops))
+            before = ops[index]
+            own = (self.code.co_name, getattr(self.code, "co_qualname", None))
+            is_own = before.op is Op.CONST and isinstance(before.arg, str) and before.arg in own
+            if is_own and instr.op is Op.STORE and instr.arg == ("name", "__qualname__"):
+                ops[index] = replace(before, arg=relative_name(before.arg, self.code, parent))
+        self.ops: Tuple[Instr, ...] = tuple(ops)
         self.joins = _joins(self.ops)
         self.locals = frozenset(
             instr.arg[1] for instr in self.ops if instr.op in (Op.LOAD, Op.STORE, Op.DELETE) and instr.arg[0] == "fast"
@@ -34,37 +37,6 @@ class Program:
         self.changes_globals = any(
             instr.op in (Op.STORE, Op.DELETE) and instr.arg[0] in ("global", "name") for instr in self.ops
         )
-
-
-def _without_repeated_tests(ops: List[Instr]) -> List[Instr]:
-    """Jumps past tests whose outcome was just tested.
-
-    ``COPY 1; BRANCH false t`` with ``t: COPY 1; BRANCH true u; POP`` tests the truth of one value twice, with nothing
-    in between. CPython's optimizer jumps past the second test, but only where both stand on one line, so that how
-    source is laid out would decide how often ``__bool__`` is called. Both programs are taken as if it always did.
-    """
-    targets = {instr.target for instr in ops} | {instr.handler.target for instr in ops if instr.handler is not None}
-    result = list(ops)
-    for index in range(len(ops) - 1, 0, -1):
-        instr = ops[index]
-        if instr.op is not Op.BRANCH or instr.arg not in _TRUTHS or index in targets or not _is_copy(ops[index - 1]):
-            continue
-        target, seen = instr.target, set()
-        while target is not None and target not in seen and target + 1 < len(ops) and _is_copy(ops[target]):
-            seen.add(target)
-            again = ops[target + 1]
-            if again.op is not Op.BRANCH or again.arg not in _TRUTHS:
-                break
-            target = again.target if again.arg == instr.arg else target + 2
-        result[index] = replace(instr, target=target)
-    return result
-
-
-_TRUTHS = ("true", "false")
-
-
-def _is_copy(instr: Instr) -> bool:
-    return instr.op is Op.COPY and instr.arg == 1
 
 
 def relative_name(qualified: str, code: CodeType, parent: Optional[CodeType]) -> str:

@@ -6,7 +6,8 @@ import inspect
 from types import CodeType
 from typing import List, Mapping, Optional, Sequence, Tuple
 
-from depyf.verify.program import relative_name
+from depyf.normal.ops import Op
+from depyf.verify.program import Program, relative_name
 
 Fact = Tuple[str, object, object]
 
@@ -76,4 +77,26 @@ def _first_difference(facts: Sequence[Fact]) -> Optional[str]:
     for what, mine, theirs in facts:
         if mine != theirs:
             return f"the {what} differ: {mine!r} in the original, {theirs!r} in the candidate"
+    return None
+
+
+LOOKS_AT_LOCALS = frozenset({"locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe"})
+
+
+def visible_names(original: Program, candidate: Program) -> Optional[str]:
+    """What ``locals()`` would show otherwise in the candidate, if the original asks for it: other names, another order.
+
+    Everywhere else names that only the candidate has are nobody's concern.
+    """
+    loads = {
+        instr.arg[1] if instr.op is Op.LOAD else instr.arg for instr in original.ops if instr.op in (Op.LOAD, Op.ATTR)
+    }
+    asked = sorted(LOOKS_AT_LOCALS & loads)
+    if not asked or not original.code.co_flags & inspect.CO_OPTIMIZED:
+        return None
+    extra = sorted(candidate.locals - original.locals)
+    if extra:
+        return f"{asked[0]} is used, which can see the temporaries {', '.join(extra)}"
+    if original.code.co_varnames != candidate.code.co_varnames and len(original.locals) > 1:
+        return f"{asked[0]} is used, which can see that the variables have another order"
     return None

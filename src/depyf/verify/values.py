@@ -38,12 +38,16 @@ class Sym(Value):
     """An unknown that both sides share: an argument, what an event gave, or what paths that join disagree about.
 
     ``loose``: something was forgotten when it was made, so that a difference in it need not be a real one.
+    ``named``: there is one of this name for the whole proof, which never stands for anything else.
     """
 
-    __slots__ = ("counted", "is_bool", "loose", "name")
+    __slots__ = ("counted", "is_bool", "loose", "name", "named")
 
-    def __init__(self, name: str, *, counted: bool = True, is_bool: bool = False, loose: bool = False) -> None:
+    def __init__(
+        self, name: str, *, counted: bool = True, is_bool: bool = False, loose: bool = False, named: bool = False
+    ) -> None:
         self.name = name
+        self.named = named
         self.counted = counted
         self.is_bool = is_bool
         self.loose = loose
@@ -139,7 +143,7 @@ class Values:
         """The one symbol for ``kind`` and ``name``, as the cell of a variable."""
         sym = self._named.get((kind, name))
         if sym is None:
-            sym = self._named[kind, name] = Sym(f"{kind} {name}", counted=counted)
+            sym = self._named[kind, name] = Sym(f"{kind} {name}", counted=counted, named=True)
         return sym
 
     def negate(self, truth: Value) -> Value:

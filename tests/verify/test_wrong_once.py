@@ -1,0 +1,68 @@
+"""Pairs that behave differently and were called the same once: each stands for a class of mistakes."""
+
+from __future__ import annotations
+
+from types import CodeType, FunctionType
+from typing import AbstractSet
+
+import pytest
+
+from depyf.decompiler import DecompilationError, decompile_code
+from depyf.verify import compare
+
+
+def code_of(source: str) -> CodeType:
+    return next(const for const in compile(source, "<pair>", "exec").co_consts if isinstance(const, CodeType))
+
+
+@pytest.mark.parametrize(
+    ("original", "candidate", "stable"),
+    [
+        pytest.param(
+            "def f(c, d): return (A if c else B)(d())",
+            "def f(c, d):\n if c: pass\n t = d()\n return A(t)",
+            {"A", "B"},
+            id="a stable global stands for another one",
+        ),
+        pytest.param(
+            "def f(g): return locals()", "def f(g):\n t = 5\n return locals()", set(), id="a temporary is seen"
+        ),
+        pytest.param(
+            "def f(c):\n y = 2; z = 3\n return list(locals())",
+            "def f(c):\n if 0: z = 1\n y = 2; z = 3\n return list(locals())",
+            set(),
+            id="another order is seen",
+        ),
+        pytest.param(
+            "def f(a, b):\n t = (a, b)\n return t[:] is t", "def f(a, b): return False", set(), id="a tuple's own slice"
+        ),
+    ],
+)
+def test_these_are_not_the_same(original: str, candidate: str, stable: AbstractSet[str]) -> None:
+    assert not compare(code_of(original), code_of(candidate), stable_globals=frozenset(stable)).proved
+
+
+def test_a_qualified_name_counts_outside_of_classes() -> None:
+    one, other = (compile(f"__qualname__ = {name!r}", "<pair>", "exec") for name in "AB")
+    assert not compare(one, other).proved
+
+
+def test_the_truth_of_a_value_is_tested_as_often_as_in_the_original() -> None:
+    class Fickle:
+        def __init__(self) -> None:
+            self.tests = 0
+
+        def __bool__(self) -> bool:
+            self.tests += 1
+            return self.tests > 1
+
+    code = code_of("def f(a, b, c):\n return ((\n  a and b)\n  or c)")
+    try:
+        answer = decompile_code(code)
+    except DecompilationError:
+        return  # no answer is no wrong answer
+    assert answer.verdict.proved
+    for made in (code, code_of(answer.source)):
+        first = Fickle()
+        FunctionType(made, {})(first, "b", "c")
+        assert first.tests == 2
