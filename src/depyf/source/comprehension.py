@@ -20,6 +20,13 @@ def comprehension(kind: str, body: List[ast.stmt], iterable: ast.expr) -> ast.ex
     generators: List[ast.comprehension] = []
     current = statements
     while True:
+        assigned = current[0] if generators and len(current) > 1 else None
+        if isinstance(assigned, ast.Assign) and len(assigned.targets) == 1:
+            # ``for y in [f(x)]`` is an assignment since 3.9
+            once = ast.List([assigned.value], ast.Load())
+            generators.append(ast.comprehension(assigned.targets[0], once, [], 0))
+            current = current[1:]
+            continue
         if len(current) != 1:
             current = _continue_form(current)
         statement = current[0]
