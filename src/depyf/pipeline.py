@@ -124,7 +124,11 @@ class _Decompiler:
         if self.written_by_tool and isinstance(tree.body[0], ast.FunctionDef):
             function = tree.body[0]
             function.body = name_temporaries(
-                function.body, _local_names(self.code), self.hints.parameters, self.hints.tuple_results
+                function.body,
+                _local_names(self.code),
+                frozenset(self.code.co_varnames),
+                self.hints.parameters,
+                self.hints.tuple_results,
             )
         if self.released:
             for node in ast.walk(tree):

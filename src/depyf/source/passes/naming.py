@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import keyword
 import re
 from typing import AbstractSet, Any, Dict, List, Mapping, Set, Tuple
 
@@ -12,13 +14,15 @@ _TEMPORARY = re.compile(r"__temp_\d+$")
 def name_temporaries(
     statements: List[ast.stmt],
     reserved: AbstractSet[str],
+    variables: AbstractSet[str],
     parameters: Mapping[str, Tuple[str, ...]],
     results: Mapping[str, int],
 ) -> List[ast.stmt]:
     """The statements with better names for temporaries.
 
     ``parameters``: parameter names of functions by the global name they are called with. What comes out of a function
-    in ``results`` and gets no such name is called ``out_<i>``. Names in ``reserved`` are not given.
+    in ``results`` and gets no such name is called ``out_<i>``. Names in ``reserved`` are not given,
+    and those of the user's ``variables`` only to what is passed as them.
     """
     taken = set(reserved)
     taken |= {node.id for statement in statements for node in ast.walk(statement) if isinstance(node, ast.Name)}
@@ -31,6 +35,11 @@ def name_temporaries(
         for node in ast.walk(statement):
             if isinstance(node, ast.Assign) and _callee(node.value) in results:
                 _from_results(node, wanted, taken)
+    taken |= variables
+    for statement in statements:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Assign) and len(node.targets) == 1:
+                _from_place(node.targets[0], node.value, wanted, taken)
     _number(statements, wanted)
     renaming = _Renaming(wanted)
     return [renaming.visit(statement) for statement in statements]
@@ -73,6 +82,25 @@ def _number(statements: List[ast.stmt], wanted: Dict[str, str]) -> None:
             if isinstance(node, ast.Name) and _TEMPORARY.match(node.id) and node.id not in wanted:
                 rest[node.id] = None
     wanted.update({name: f"__temp_{number}" for number, name in enumerate(rest)})
+
+
+def _from_place(target: ast.expr, value: ast.expr, wanted: Dict[str, str], taken: Set[str]) -> None:
+    """``x._parameters['weight']`` is called ``weight``, ``x._modules`` ``modules``."""
+    if not isinstance(target, ast.Name) or not _TEMPORARY.match(target.id) or target.id in wanted:
+        return
+    key: object = None
+    if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant):
+        key = value.slice.value
+    elif isinstance(value, ast.Attribute):
+        key = value.attr.strip("_")
+    if not isinstance(key, str) or not key.isidentifier() or keyword.iskeyword(key) or hasattr(builtins, key):
+        return
+    name, number = key, 0
+    while name in taken or name.startswith("__"):
+        number += 1
+        name = f"{key.strip('_')}_{number}"
+    wanted[target.id] = name
+    taken.add(name)
 
 
 class _Renaming(ast.NodeTransformer):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from typing import AbstractSet, Any, Dict, List, Set
+from typing import AbstractSet, Any, Dict, List, Optional, Set, Tuple
 
 
 def drop_plumbing(statements: List[ast.stmt], droppable: AbstractSet[str], first_temporary: int) -> List[ast.stmt]:
@@ -23,7 +23,51 @@ def drop_plumbing(statements: List[ast.stmt], droppable: AbstractSet[str], first
         if uses.loads[name] and uses.stores[name] == 1 and name not in uses.captured:
             names[name] = f"__temp_{first_temporary + len(names)}"
     unread = {name for name in uses.stores if not uses.loads[name] and name not in uses.captured}
-    return _block(_Dropper(unread, names), statements)
+    return _hoisted(_block(_Dropper(unread, names), statements), set(names.values()))
+
+
+def _hoisted(statements: List[ast.stmt], names: AbstractSet[str]) -> List[ast.stmt]:
+    """``x = (t := a.b)['k']`` as ``t = a.b; x = t['k']``, wherever the assignment is evaluated first."""
+    result: List[ast.stmt] = []
+    for statement in statements:
+        for field in ("body", "orelse", "finalbody"):
+            inner = getattr(statement, field, None)
+            if isinstance(inner, list) and inner and isinstance(inner[0], ast.stmt):
+                setattr(statement, field, _hoisted(inner, names))
+        if isinstance(statement, (ast.Assign, ast.Expr, ast.Return)):
+            first = _evaluated_first(statement, names)
+            while first is not None:
+                holder, field, assigned = first
+                setattr(holder, field, ast.Name(assigned.target.id, ast.Load()))
+                result.append(ast.Assign([assigned.target], assigned.value))
+                first = _evaluated_first(statement, names)
+        result.append(statement)
+    return result
+
+
+def _evaluated_first(statement: ast.stmt, names: AbstractSet[str]) -> Optional[Tuple[ast.AST, str, ast.NamedExpr]]:
+    """The innermost ``:=`` that is evaluated before anything else in ``statement``, and where it stands."""
+    found: Optional[Tuple[ast.AST, str, ast.NamedExpr]] = None
+    holder: ast.AST = statement
+    field: Optional[str] = "value"
+    while field is not None:
+        node = getattr(holder, field, None)
+        if isinstance(node, ast.NamedExpr) and node.target.id in names:
+            found = (holder, field, node)
+        if not isinstance(node, ast.AST):
+            break
+        holder, field = node, _FIRST.get(type(node))
+    return found
+
+
+_FIRST: Dict[type, str] = {
+    ast.NamedExpr: "value",
+    ast.Subscript: "value",
+    ast.Attribute: "value",
+    ast.Call: "func",
+    ast.BinOp: "left",
+    ast.Compare: "left",
+}
 
 
 class _Uses(ast.NodeVisitor):
