@@ -7,7 +7,9 @@ those code objects alone that need it; the last form is a dispatch loop, which e
 from __future__ import annotations
 
 import ast
+import contextlib
 import enum
+import gc
 import inspect
 import os
 import traceback
@@ -56,13 +58,27 @@ def decompile_code(code: CodeType, *, name: Optional[str] = None, hints: Optiona
     Raises ``DecompilationError`` when no source could be made, or only source that is known to differ.
     """
     try:
-        return with_deep_stack(lambda: _Decompiler(code, name or code.co_name, hints).run())
+        with _without_collector():
+            return with_deep_stack(lambda: _Decompiler(code, name or code.co_name, hints).run())
     except DecompilationError:
         raise
     except (ValueError, NotImplementedError, Unstructured) as error:
         raise DecompilationError(f"{code.co_name}: {error}") from error
     except Exception as error:  # malformed bytecode, or a bug of ours: callers know one kind of failure
         raise DecompilationError(f"{code.co_name}: internal error, {type(error).__name__} {_place(error)}") from error
+
+
+@contextlib.contextmanager
+def _without_collector() -> Iterator[None]:
+    """Pauses the cyclic garbage collector: hundreds of thousands of small objects that are all alive make its passes
+    cost more than the work, and more with every instruction."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _place(error: BaseException) -> str:
