@@ -10,7 +10,8 @@ from depyf.lift.nodes import Goto, LiftedGraph, Loop, Return, WithEnter, WithExi
 
 
 class Shape:
-    """Computed once; nothing here changes the graph.
+    """Computed once; nothing here changes the graph. ``guarded`` and ``handled`` are the nodes in each region and
+    under each handler.
 
     Dominators: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm" (2001), with an edge from every guarded
     node to its handler.
@@ -30,6 +31,13 @@ class Shape:
         for id in self.order[1:]:
             self.children[self.dominator[id]].append(id)
         self._number_dominator_tree()
+        self.guarded: Dict[Region, List[int]] = {}
+        self.handled: Dict[int, List[int]] = {}
+        for id in self.order:
+            for region in self.regions_of(id):
+                self.guarded.setdefault(region, []).append(id)
+            for handler in self.nodes[id].handling:
+                self.handled.setdefault(handler, []).append(id)
         self.with_region = self._with_regions()
         self.loops = self._loops()
 

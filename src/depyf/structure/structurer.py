@@ -468,7 +468,7 @@ class _Structurer:
 
     def _inside(self, region: Region) -> Set[int]:
         """The nodes that ``region`` guards, and the marks that end it."""
-        members = {id for id in self.shape.order if region in self.shape.regions_of(id)}
+        members = set(self.shape.guarded.get(region, ()))
         marks = {
             target
             for id in members
@@ -479,11 +479,10 @@ class _Structurer:
 
     def _exits(self, members: Set[int], region: Region) -> List[int]:
         exits: List[int] = []
-        for id in self.shape.order:
-            if id in members:
-                for target in self.nodes[id].successors():
-                    if target not in members and target not in exits:
-                        exits.append(target)
+        for id in sorted(members, key=self.shape.index.__getitem__):
+            for target in self.nodes[id].successors():
+                if target not in members and target not in exits:
+                    exits.append(target)
         return exits
 
     def _choose_follow(self, targets: List[int], place: Place) -> Optional[int]:
@@ -531,7 +530,7 @@ class _Structurer:
         return follow
 
     def _handler_exits(self, region: Region, place: Place) -> List[int]:
-        members = {id for id in self.shape.order if region.entry in self.nodes[id].handling}
+        members = set(self.shape.handled.get(region.entry, ()))
         return [self._destination(exit, region, place) for exit in self._exits(members, region)]
 
     def _after_try(
