@@ -509,8 +509,9 @@ def join_equal_blocks(graph: FlowGraph) -> bool:
                 for old in block.successors():
                     if old in merged:
                         block.redirect(old, merged[old])
+            entries = {region.entry for region in graph.regions()}
             for id in merged:
-                if not any(region.entry == id for region in graph.regions()):
+                if id not in entries:
                     del graph.blocks[id]
     graph.drop_unreachable()
     return len(graph.blocks) < count
