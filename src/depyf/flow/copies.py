@@ -52,8 +52,6 @@ def forget_exception_names(graph: FlowGraph) -> None:
             assert block.region is not None
             block.region = outer[block.region]
         block.ops = _without_forgetting(graph, block, names)
-    for region, name in gone.items():
-        graph.exception_names[region.entry] = name
     graph.drop_unreachable()
 
 

@@ -107,14 +107,13 @@ class Block:
 
 @dataclass
 class FlowGraph:
-    """``exception_names``: entries of the handlers that forget an ``except ... as name``; ``finally_regions``: those
-    whose copies were joined; ``copied_tests``: blocks that end in a branch and stood in the bytecode twice."""
+    """``finally_regions``: those whose copies were joined; ``copied_tests``: blocks that end in a branch and stood in
+    the bytecode twice."""
 
     code: NormalCode
     blocks: Dict[int, Block]
     entry: int = 0
     next_id: int = 0
-    exception_names: Dict[int, str] = field(default_factory=dict)
     finally_regions: Set[Region] = field(default_factory=set)
     copied_tests: Set[int] = field(default_factory=set)
 

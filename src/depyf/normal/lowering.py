@@ -8,6 +8,7 @@ attach handlers, drop what can't be reached.
 from __future__ import annotations
 
 import importlib
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Any, Callable, Dict, List, Optional, Tuple
@@ -37,7 +38,6 @@ class Lowering:
         code = decoded.code
         self.code = code
         self.table = decoded.table
-        self.varnames = code.co_varnames
         cells = [name for name in code.co_cellvars if name not in code.co_varnames]
         self.locals_plus: Tuple[str, ...] = (*code.co_varnames, *cells, *code.co_freevars)
         self.cells = frozenset((*code.co_cellvars, *code.co_freevars))
@@ -132,8 +132,6 @@ class _IndexOf:
         found = self.first_at.get(offset)
         if found is not None:
             return found
-        from bisect import bisect_left
-
         position = bisect_left(self.offsets, offset)
         if position == len(self.offsets):
             raise ValueError(f"{self.code.co_name}: control runs off the end of the bytecode at offset {offset}")

@@ -49,7 +49,6 @@ Calls and functions
     CALL_EX keywords        NULL callable args [kwargs] -> r
     MAKE_FUNCTION flags     [defaults] [kwdefaults] [annotations] [closure] code -> function
                                               flags 1, 2, 4, 8 say which are there
-    BUILD_CLASS             ->  __build_class__ is SPECIAL; the call is an ordinary CALL
     IMPORT name             level fromlist -> module
     IMPORT_FROM name        module -> module value
     IMPORT_STAR             module ->
@@ -165,9 +164,6 @@ class Op(enum.Enum):
     MATCH_KEYS = "match_keys"
     MATCH_CLASS = "match_class"
 
-
-JUMPS = frozenset({Op.JUMP, Op.BRANCH, Op.FOR})
-"""Operations that have a ``target``."""
 
 ENDS = frozenset({Op.JUMP, Op.RETURN, Op.RAISE, Op.RERAISE})
 """Operations after which control never goes on to the next one."""
