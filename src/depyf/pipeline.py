@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Iterator, List, Optional, Set, Tuple
 
+from depyf.bytecode.code import qualified_name
 from depyf.flow.copies import undo_copies
 from depyf.flow.graph import FlowGraph, build
 from depyf.lift.items import Function
@@ -180,7 +181,7 @@ class _Decompiler:
         undo_copies(flow)
         hints = self._hints_for(code)
         lifted = lift(flow, hints)
-        if self.form is Form.DISPATCH and (not self.culprits or code.co_qualname in self.culprits):
+        if self.form is Form.DISPATCH and (not self.culprits or qualified_name(code) in self.culprits):
             statements = dispatch(lifted, flow)
         else:
             statements = self._structured(lifted, flow, hints)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import CodeType
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, Optional, Tuple
 
+from depyf.bytecode.code import Code, version_of
+from depyf.bytecode.lines import lines_of_units
 from depyf.bytecode.opcode_table import OpcodeTable, Version, table_for
 
 
@@ -38,19 +39,19 @@ class ExceptionRange:
 
 @dataclass(frozen=True)
 class Decoded:
-    code: CodeType
+    code: Code
     version: Version
     table: OpcodeTable
     instructions: Tuple[Instruction, ...]
     exceptions: Tuple[ExceptionRange, ...]
 
 
-def decode(code: CodeType, version: Optional[Version] = None) -> Decoded:
-    """Decode ``code`` as bytecode of ``version`` (default: the running interpreter).
+def decode(code: Code) -> Decoded:
+    """Decode ``code`` as bytecode of the version that it was compiled for.
 
     Raises ``ValueError`` when the bytecode is malformed (unknown opcode, jump to nowhere).
     """
-    table = table_for(version)
+    table = table_for(version_of(code))
     instructions = tuple(_decode_instructions(code, table))
     starts = {instruction.offset for instruction in instructions}
     for instruction in instructions:
@@ -63,12 +64,12 @@ def decode(code: CodeType, version: Optional[Version] = None) -> Decoded:
     return Decoded(code, table.version, table, instructions, exceptions)
 
 
-def _decode_instructions(code: CodeType, table: OpcodeTable) -> Iterator[Instruction]:
+def _decode_instructions(code: Code, table: OpcodeTable) -> Iterator[Instruction]:
     raw = code.co_code
     names, caches = table.names, table.caches
     scale = 2 if table.version >= (3, 10) else 1
     extended = table.opcodes["EXTENDED_ARG"]
-    lines = _lines(code)
+    lines = lines_of_units(code)
     offset, start, prefix = 0, -1, 0
     while offset < len(raw):
         if start < 0:
@@ -93,18 +94,9 @@ def _decode_instructions(code: CodeType, table: OpcodeTable) -> Iterator[Instruc
         offset, start, prefix = end, -1, 0
 
 
-def line_of_offset(code: CodeType) -> Dict[int, int]:
+def line_of_offset(code: Code) -> Dict[int, int]:
     """The line of every byte offset of ``code`` that has one."""
-    return {2 * unit: line for unit, line in enumerate(_lines(code)) if line is not None}
-
-
-def _lines(code: CodeType) -> List[Optional[int]]:
-    """The line of each code unit; ``None`` where the compiler gave none."""
-    lines: List[Optional[int]] = [None] * (len(code.co_code) // 2 + 1)
-    for start, end, line in code.co_lines():
-        for unit in range(start // 2, min(end // 2, len(lines))):
-            lines[unit] = line
-    return lines
+    return {2 * unit: line for unit, line in enumerate(lines_of_units(code)) if line is not None}
 
 
 def _decode_exception_table(table: bytes) -> Iterator[ExceptionRange]:

@@ -23,6 +23,13 @@ class OpcodeTable:
     caches: Dict[str, int]
     binary_operators: List[str]
     compare_operators: List[str]
+    unary_intrinsics: List[str]
+    """Names by the argument of CALL_INTRINSIC_1 (3.12), without their prefix."""
+    binary_intrinsics: List[str]
+    special_methods: List[str]
+    """Names by the argument of LOAD_SPECIAL (3.14)."""
+    common_constants: List[str]
+    """What LOAD_COMMON_CONSTANT (3.14) pushes, as it is written in Python."""
     names: Dict[int, str] = field(init=False)
 
     def __post_init__(self) -> None:

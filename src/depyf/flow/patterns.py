@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Set, Tuple
 
+from depyf.bytecode.lines import line_ranges
 from depyf.flow.graph import Block, Branch, End, FlowGraph, Jump
 from depyf.flow.patterns_parts import NotAPattern
 from depyf.flow.patterns_reader import PatternReader, Position, Reading
@@ -245,7 +246,5 @@ def _touches_subject(ops: List[Instr], index: int, height: int) -> Tuple[bool, i
 def _behind_idle_lines(graph: FlowGraph) -> Set[int]:
     """The offsets behind an instruction that does nothing but has a line of its own, as ``case _`` leaves one."""
     known = {instr.offset for instr in graph.code.ops}
-    lines = getattr(graph.code.code, "co_lines", None)
-    if lines is None:
-        return set()
-    return {end for start, end, line in lines() if line is not None and end - start == 2 and start not in known}
+    ranges = line_ranges(graph.code.code)
+    return {end for start, end, line in ranges if line is not None and end - start == 2 and start not in known}

@@ -7,11 +7,12 @@ from typing import Dict, Tuple
 from depyf.normal.ops import Instr, Op
 
 _FIXED: Dict[Op, Tuple[int, int]] = {
-    Op.CONST: (0, 1), Op.NULL: (0, 1), Op.LOAD: (0, 1), Op.CLOSURE: (0, 1), Op.SPECIAL: (0, 1),
+    Op.CONST: (0, 1), Op.NULL: (0, 1), Op.NAMESPACE: (0, 1), Op.LOAD: (0, 1), Op.CLOSURE: (0, 1), Op.SPECIAL: (0, 1),
     Op.STORE: (1, 0), Op.DELETE: (0, 0), Op.POP: (1, 0),
     Op.UNARY: (1, 1), Op.BINARY: (2, 1), Op.INPLACE: (2, 1), Op.COMPARE: (2, 1), Op.IS: (2, 1), Op.IN: (2, 1),
     Op.SUBSCR: (2, 1), Op.STORE_SUBSCR: (3, 0), Op.DELETE_SUBSCR: (2, 0),
-    Op.ATTR: (1, 1), Op.STORE_ATTR: (2, 0), Op.DELETE_ATTR: (1, 0), Op.LIST_TO_TUPLE: (1, 1),
+    Op.ATTR: (1, 1), Op.STORE_ATTR: (2, 0), Op.DELETE_ATTR: (1, 0),
+    Op.SUPER_ATTR: (3, 1), Op.CONVERT: (1, 1), Op.LIST_TO_TUPLE: (1, 1),
     Op.IMPORT: (2, 1), Op.IMPORT_FROM: (1, 2), Op.IMPORT_STAR: (1, 0), Op.SETUP_ANNOTATIONS: (0, 0),
     Op.ITER: (1, 1), Op.YIELD_FROM_ITER: (1, 1), Op.AITER: (1, 1), Op.AWAITABLE: (1, 1),
     Op.YIELD: (1, 1), Op.YIELD_FROM: (2, 1), Op.BRANCH: (1, 0), Op.JUMP: (0, 0), Op.RETURN: (1, 0), Op.RERAISE: (1, 0),
@@ -44,6 +45,8 @@ def effect(instr: Instr) -> Tuple[int, int]:
         return 1, arg[0] + 1 + arg[1]
     if op is Op.FORMAT:
         return 1 + arg[1], 1
+    if op is Op.INTRINSIC:
+        return arg[1], 1
     if op is Op.CALL:
         return arg[0] + 1 + bool(arg[2]), 1
     if op is Op.CALL_EX:

@@ -1,84 +1,53 @@
 """Bytecode of any supported version to the normal form.
 
-A version is a table from opcode names to rules (``v311.py`` ...). A rule turns one instruction into a few drafts. What
-remains is the same for all versions: undo what the compiler spread over several instructions, resolve jumps,
-attach handlers, drop what can't be reached.
+A version is a ``Dialect`` (``v311.py`` ...): a table from opcode names to rules, each of which turns one instruction
+into a few drafts, and the steps that undo what this compiler spread over several instructions. What remains is the
+same for all versions: resolve jumps, attach handlers, drop what can't be reached.
 """
 
 from __future__ import annotations
 
 import importlib
 from bisect import bisect_left
-from dataclasses import dataclass, replace
-from types import CodeType
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from dataclasses import replace
+from typing import Dict, List, Tuple
 
-from depyf.bytecode.instructions import Decoded, ExceptionRange, Instruction, decode
+from depyf.bytecode.code import Code
+from depyf.bytecode.instructions import Decoded, ExceptionRange, decode
 from depyf.bytecode.opcode_table import Version
+from depyf.normal.draft import Dialect, Draft, Lowering
 from depyf.normal.ops import ENDS, Handler, Instr, NormalCode, Op
-from depyf.normal.undo import join_async_for, join_send_loops, skip_cleanup_handlers
 
 
-@dataclass
-class Draft:
-    """An operation whose jump and handler are still byte offsets. ``op`` may be a helper name that a step undoes."""
-
-    op: Any
-    arg: Any = None
-    target: Optional[int] = None
-    offset: int = -1
-    line: Optional[int] = None
-    handler: Optional[ExceptionRange] = None
-
-
-class Lowering:
-    """What a rule may look at: the code object's names, and the little state that prefixes leave behind."""
-
-    def __init__(self, decoded: Decoded) -> None:
-        code = decoded.code
-        self.code = code
-        self.table = decoded.table
-        cells = [name for name in code.co_cellvars if name not in code.co_varnames]
-        self.locals_plus: Tuple[str, ...] = (*code.co_varnames, *cells, *code.co_freevars)
-        self.cells = frozenset((*code.co_cellvars, *code.co_freevars))
-        self.keyword_names: Tuple[str, ...] = ()
-
-    def take_keyword_names(self) -> Tuple[str, ...]:
-        names, self.keyword_names = self.keyword_names, ()
-        return names
-
-
-Rule = Callable[[Lowering, Instruction], List[Draft]]
-
-
-def lower(code: CodeType, version: Optional[Version] = None) -> NormalCode:
-    """The normal form of ``code`` (bytecode of ``version``, default: the running interpreter's).
+def lower(code: Code) -> NormalCode:
+    """The normal form of ``code``, whichever version compiled it.
 
     Raises ``ValueError`` when the bytecode is malformed and ``NotImplementedError`` for an unsupported version.
     """
-    decoded = decode(code, version)
-    drafts = _draft(decoded)
-    drafts = join_send_loops(drafts)
-    drafts = join_async_for(drafts)
-    drafts = skip_cleanup_handlers(drafts)
-    return NormalCode(code, _resolve(code, drafts), _module(decoded.version).COPIES_LOOP_TESTS)
+    decoded = decode(code)
+    dialect = dialect_of(decoded.version)
+    drafts = _draft(decoded, dialect)
+    for step in dialect.steps:
+        drafts = step(drafts)
+    return NormalCode(code, _resolve(code, drafts), dialect.copies_loop_tests)
 
 
-def _module(version: Version) -> Any:
+def dialect_of(version: Version) -> Dialect:
+    """How CPython ``version`` spells the normal form. Raises ``NotImplementedError`` for an unsupported one."""
     try:
-        return importlib.import_module(f"depyf.normal.v{version[0]}{version[1]}")
+        module = importlib.import_module(f"depyf.normal.v{version[0]}{version[1]}")
     except ModuleNotFoundError:
         raise NotImplementedError(f"depyf can't lower bytecode of CPython {version[0]}.{version[1]} yet") from None
+    dialect: Dialect = module.DIALECT
+    return dialect
 
 
-def _draft(decoded: Decoded) -> List[Draft]:
-    rules: Dict[str, Rule] = _module(decoded.version).RULES
+def _draft(decoded: Decoded, dialect: Dialect) -> List[Draft]:
     lowering = Lowering(decoded)
-    drafts: List[Draft] = []
     ranges = sorted(decoded.exceptions, key=lambda entry: entry.start)
     position = 0
-    for instruction in decoded.instructions:
-        rule = rules.get(instruction.name)
+    for lowering.index, instruction in enumerate(decoded.instructions):
+        rule = dialect.rules.get(instruction.name)
         if rule is None:
             raise ValueError(
                 f"{decoded.code.co_name}: no rule for {instruction.name} at offset {instruction.offset} "
@@ -89,11 +58,11 @@ def _draft(decoded: Decoded) -> List[Draft]:
         covering = ranges[position] if position < len(ranges) and ranges[position].start <= instruction.offset else None
         for draft in rule(lowering, instruction):
             draft.offset, draft.line, draft.handler = instruction.offset, instruction.line, covering
-            drafts.append(draft)
-    return drafts
+            lowering.drafts.append(draft)
+    return lowering.drafts
 
 
-def _resolve(code: CodeType, drafts: List[Draft]) -> Tuple[Instr, ...]:
+def _resolve(code: Code, drafts: List[Draft]) -> Tuple[Instr, ...]:
     """Byte offsets to indices; only what can be reached stays."""
     first_at: Dict[int, int] = {}
     for index in range(len(drafts) - 1, -1, -1):
@@ -125,7 +94,7 @@ def _resolve(code: CodeType, drafts: List[Draft]) -> Tuple[Instr, ...]:
 class _IndexOf:
     """The index of the first draft at or behind a byte offset (an instruction may lower to nothing)."""
 
-    def __init__(self, code: CodeType, first_at: Dict[int, int], offsets: List[int], count: int) -> None:
+    def __init__(self, code: Code, first_at: Dict[int, int], offsets: List[int], count: int) -> None:
         self.code, self.first_at, self.offsets, self.count = code, first_at, offsets, count
 
     def __call__(self, offset: int) -> int:
@@ -138,7 +107,7 @@ class _IndexOf:
         return self.first_at[self.offsets[position]]
 
 
-def _reachable(code: CodeType, drafts: List[Draft], index_of: _IndexOf) -> set[int]:
+def _reachable(code: Code, drafts: List[Draft], index_of: _IndexOf) -> set[int]:
     seen: set[int] = set()
     todo = [0]
     while todo:

@@ -6,6 +6,7 @@ Values
     CONST value             ->  value
     NULL                    ->  NULL          the marker that 3.11+ keeps beside a callable
     LOAD (scope, name)      ->  value         scope: "fast", "deref", "global", "name", "classderef"
+    NAMESPACE               ->  mapping       the namespace of a class body, as ``locals()`` gives it
     CLOSURE name            ->  cell          the cell object of a cell or free variable
     SPECIAL name            ->  value         "AssertionError", "__build_class__"
     STORE (scope, name)     value ->          scope: "fast", "deref", "global", "name"
@@ -29,6 +30,8 @@ Operators
     ATTR name               a -> r
     STORE_ATTR name         v a ->            a.name = v
     DELETE_ATTR name        a ->
+    SUPER_ATTR (name, args) super cls self -> r      ``super().name``; args: ``super(cls, self).name`` was written
+    INTRINSIC (name, n)     n values -> r     what has no operation of its own: type parameters, type aliases
 
 Containers
     BUILD (kind, n)         n values -> r     "tuple", "list", "set", "string", "slice"; "map" takes 2n values;
@@ -39,6 +42,7 @@ Containers
     LIST_TO_TUPLE           a -> r
     UNPACK n                a -> vn ... v1
     UNPACK_EX (n, m)        a -> vm' ... v1' list vn ... v1
+    CONVERT conv            a -> str          "s", "r", "a" (3.13: before the format specification is evaluated)
     FORMAT (conv, spec)     a [spec] -> str   conv: "", "s", "r", "a"; spec: bool
 
 Calls and functions
@@ -95,8 +99,9 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from types import CodeType
 from typing import Any, Optional, Tuple
+
+from depyf.bytecode.code import Code
 
 
 class Op(enum.Enum):
@@ -105,6 +110,7 @@ class Op(enum.Enum):
     CONST = "const"
     NULL = "null"
     LOAD = "load"
+    NAMESPACE = "namespace"
     CLOSURE = "closure"
     SPECIAL = "special"
     STORE = "store"
@@ -124,12 +130,15 @@ class Op(enum.Enum):
     ATTR = "attr"
     STORE_ATTR = "store_attr"
     DELETE_ATTR = "delete_attr"
+    SUPER_ATTR = "super_attr"
+    INTRINSIC = "intrinsic"
     BUILD = "build"
     ADD = "add"
     UPDATE = "update"
     LIST_TO_TUPLE = "list_to_tuple"
     UNPACK = "unpack"
     UNPACK_EX = "unpack_ex"
+    CONVERT = "convert"
     FORMAT = "format"
     CALL = "call"
     CALL_EX = "call_ex"
@@ -172,6 +181,7 @@ SILENT = frozenset(
     {
         Op.CONST,
         Op.NULL,
+        Op.NAMESPACE,
         Op.CLOSURE,
         Op.SPECIAL,
         Op.COPY,
@@ -222,7 +232,7 @@ class NormalCode:
     ``copies_loop_tests``: this version's compiler writes the test of a ``while`` loop at its top and at its bottom.
     """
 
-    code: CodeType
+    code: Code
     ops: Tuple[Instr, ...]
     copies_loop_tests: bool = False
 

@@ -8,22 +8,27 @@ COPY 3, POP_EXCEPT, RERAISE  ->  gone: the normal form unwinds the exception sta
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Dict, List, Optional, Set
+from typing import Dict, List, Optional, Set
 
+from depyf.bytecode.instructions import ExceptionRange
+from depyf.normal.draft import Draft
 from depyf.normal.ops import Op
-
-if TYPE_CHECKING:
-    from depyf.bytecode.instructions import ExceptionRange
-    from depyf.normal.lowering import Draft
 
 SEND = "SEND"
 ANEXT = "GET_ANEXT"
 END_ASYNC_FOR = "END_ASYNC_FOR"
+END_SEND = "END_SEND"
+CLEANUP_THROW = "CLEANUP_THROW"
+STOP_ITERATION = "STOPITERATION_ERROR"
 CLEANUP = (Op.COPY, Op.POP_EXC, Op.RERAISE)
 
 
 def join_send_loops(drafts: List[Draft]) -> List[Draft]:
-    """3.11: ``1: SEND 2; YIELD_VALUE; RESUME; JUMP_BACKWARD_NO_INTERRUPT 1; 2:`` is one YIELD_FROM."""
+    """``1: SEND 2; YIELD_VALUE; RESUME; JUMP_BACKWARD_NO_INTERRUPT 1; 2:`` is one YIELD_FROM.
+
+    Since 3.12 the loop ends in an END_SEND, which the operation includes, and what ``throw`` brings is handled by a
+    CLEANUP_THROW somewhere, which nothing reaches once the YIELD_VALUE is gone.
+    """
     result: List[Draft] = []
     index = 0
     while index < len(drafts):
@@ -39,6 +44,8 @@ def join_send_loops(drafts: List[Draft]) -> List[Draft]:
             ):
                 result.append(replace(draft, op=Op.YIELD_FROM, arg=None, target=None))
                 index += 3
+                while index < len(drafts) and drafts[index].op in (END_SEND, CLEANUP_THROW):
+                    index += 1
                 continue
         result.append(draft)
         index += 1
@@ -99,3 +106,17 @@ def skip_cleanup_handlers(drafts: List[Draft]) -> List[Draft]:
             known[draft.handler] = outer(draft.handler)
         result.append(replace(draft, handler=known[draft.handler]))
     return result
+
+
+def skip_stop_iteration_handlers(drafts: List[Draft]) -> List[Draft]:
+    """3.12: a handler ``CALL_INTRINSIC_1 STOPITERATION_ERROR; RERAISE`` around a generator does what the interpreter
+    did before: every generator has it, so the normal form does not say it."""
+    handlers = {
+        draft.offset
+        for draft, behind in zip(drafts, drafts[1:])
+        if draft.op == STOP_ITERATION and behind.op is Op.RERAISE
+    }
+    return [
+        replace(draft, handler=None) if draft.handler is not None and draft.handler.target in handlers else draft
+        for draft in drafts
+    ]

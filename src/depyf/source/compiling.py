@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Mapping, Optional, Sequence
 
+from depyf.bytecode.code import qualified_name
 from depyf.result import DecompilationError
 from depyf.source.cell_order import respell, sorted_spellings
 from depyf.source.deep_stack import with_deep_stack
 from depyf.source.placeholders import StandIns
-from depyf.source.restoring import FUTURE_FLAGS, Restoration, qualified_name, stand_in_for
+from depyf.source.restoring import FUTURE_FLAGS, Restoration, stand_in_for
 from depyf.source.scaffold import NAME, Target, dig, scaffold, target_of
 from depyf.source.source_text import SourceText
 

@@ -77,22 +77,6 @@ class Restoration:
         return text
 
 
-def qualified_name(code: CodeType) -> str:
-    """The qualified name of ``code``; before 3.11 it can only be told from those of what is nested in it."""
-    known = getattr(code, "co_qualname", None)
-    if known is not None:
-        return str(known)
-    inner = {constant.co_name for constant in code.co_consts if isinstance(constant, CodeType)}
-    for constant in code.co_consts:
-        if type(constant) is str:
-            around, _, last = constant.rpartition(".")
-            if last == code.co_name and not code.co_flags & inspect.CO_OPTIMIZED:
-                return constant  # a class says its own name
-            if last in inner and around.endswith(".<locals>"):
-                return around[: -len(".<locals>")]
-    return code.co_name
-
-
 def _same(one: Any, other: Any) -> bool:
     """Whether both are made of the same objects (equality would confuse 1 and 1.0, and could run anybody's code)."""
     if type(one) is tuple and type(other) is tuple:

@@ -7,6 +7,8 @@ import inspect
 from types import CodeType
 from typing import List, Mapping, Optional, Sequence
 
+from depyf.bytecode.code import Code
+
 
 def arguments(
     code: CodeType,
@@ -45,7 +47,7 @@ def arguments(
     )
 
 
-def parameter_names(code: CodeType) -> Sequence[str]:
+def parameter_names(code: Code) -> Sequence[str]:
     """The names of all parameters, in the order of ``co_varnames``: ``*args`` and ``**kwargs`` come last."""
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
-from types import CodeType
 from typing import Any, Callable, List, Optional
 
+from depyf.bytecode.code import Code
 from depyf.lift import build
 from depyf.structure.dispatch_states import Assignment, States
 from depyf.structure.except_star import TRY_STATEMENTS
@@ -21,7 +21,7 @@ class Tidy:
         self.states = states
         self.keeps_state = False
 
-    def whole(self, statements: List[ast.stmt], code: CodeType) -> List[ast.stmt]:
+    def whole(self, statements: List[ast.stmt], code: Code) -> List[ast.stmt]:
         """The body of ``code``. Raises ``Unstructured`` for what a class or module body can't hold."""
         result = self.block(statements)
         if code.co_name != "<lambda>":

@@ -6,6 +6,7 @@ from dataclasses import replace
 from types import CodeType
 from typing import FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
+from depyf.bytecode.code import Code
 from depyf.normal.ops import ENDS, Instr, NormalCode, Op
 
 LOCAL_SCOPES = ("fast", "deref", "classderef")
@@ -20,7 +21,7 @@ class Program:
     """
 
     def __init__(self, normal: NormalCode, renamed: Mapping[str, str], parent: Optional[CodeType]) -> None:
-        self.code: CodeType = normal.code
+        self.code: Code = normal.code
         private = _private_cells(normal, renamed)
         ops = [_rename(instr, renamed, private) for instr in normal.ops]
         for index, instr in enumerate(ops[1:]):
@@ -39,7 +40,7 @@ class Program:
         )
 
 
-def relative_name(qualified: str, code: CodeType, parent: Optional[CodeType]) -> str:
+def relative_name(qualified: str, code: Code, parent: Optional[CodeType]) -> str:
     """The part of a qualified name of ``code`` that the code around it decides; the rest is where that stands."""
     around = getattr(parent, "co_qualname", None)
     if around is not None and qualified.startswith(f"{around}."):

@@ -123,4 +123,8 @@ TABLE = OpcodeTable(
     caches={'BINARY_SUBSCR': 4, 'STORE_SUBSCR': 1, 'UNPACK_SEQUENCE': 1, 'STORE_ATTR': 4, 'LOAD_ATTR': 4, 'COMPARE_OP': 2, 'LOAD_GLOBAL': 5, 'BINARY_OP': 1, 'LOAD_METHOD': 10, 'PRECALL': 1, 'CALL': 4},
     binary_operators=['+', '&', '//', '<<', '@', '*', '%', '|', '**', '>>', '-', '/', '^', '+=', '&=', '//=', '<<=', '@=', '*=', '%=', '|=', '**=', '>>=', '-=', '/=', '^='],
     compare_operators=['<', '<=', '==', '!=', '>', '>='],
+    unary_intrinsics=[],
+    binary_intrinsics=[],
+    special_methods=[],
+    common_constants=[],
 )

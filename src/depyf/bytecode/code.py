@@ -1,0 +1,73 @@
+"""Code objects: those of the running interpreter, and those that another version compiled."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any, Tuple, Union
+
+from depyf.bytecode.opcode_table import Version, running_version
+
+
+@dataclass(frozen=True, eq=False)
+class PortableCode:
+    """A code object of another CPython than the running one, as data: it can be read, and can't be run.
+
+    It has the fields of ``types.CodeType`` of its ``version`` by the same names; ``co_linetable`` is the line table of
+    that version (``co_lnotab`` before 3.10), ``co_exceptiontable`` is empty before 3.11, ``co_qualname`` is worked out
+    where the version has none.
+    """
+
+    version: Version
+    co_argcount: int
+    co_posonlyargcount: int
+    co_kwonlyargcount: int
+    co_nlocals: int
+    co_stacksize: int
+    co_flags: int
+    co_code: bytes
+    co_consts: Tuple[Any, ...]
+    co_names: Tuple[str, ...]
+    co_varnames: Tuple[str, ...]
+    co_freevars: Tuple[str, ...]
+    co_cellvars: Tuple[str, ...]
+    co_filename: str
+    co_name: str
+    co_qualname: str
+    co_firstlineno: int
+    co_linetable: bytes
+    co_exceptiontable: bytes
+
+    def __repr__(self) -> str:
+        major, minor = self.version
+        return f"<code object {self.co_name} of CPython {major}.{minor}, line {self.co_firstlineno}>"
+
+
+Code = Union[CodeType, PortableCode]
+
+
+def is_code(value: Any) -> bool:
+    """Whether ``value`` is a code object of any version."""
+    return isinstance(value, (CodeType, PortableCode))
+
+
+def version_of(code: Code) -> Version:
+    """The ``(major, minor)`` of the CPython that compiled ``code``."""
+    return code.version if isinstance(code, PortableCode) else running_version()
+
+
+def qualified_name(code: Code) -> str:
+    """The qualified name of ``code``; before 3.11 it can only be told from those of what is nested in it."""
+    known = getattr(code, "co_qualname", None)
+    if known is not None:
+        return str(known)
+    inner = {constant.co_name for constant in code.co_consts if is_code(constant)}
+    for constant in code.co_consts:
+        if type(constant) is str:
+            around, _, last = constant.rpartition(".")
+            if last == code.co_name and not code.co_flags & inspect.CO_OPTIMIZED:
+                return constant  # a class says its own name
+            if last in inner and around.endswith(".<locals>"):
+                return around[: -len(".<locals>")]
+    return code.co_name

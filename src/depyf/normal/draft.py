@@ -1,0 +1,95 @@
+"""Operations on their way to the normal form, and what the rules of a version may look at while they write them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, Iterable, List, Mapping, Optional, Tuple
+
+from depyf.bytecode.instructions import Decoded, ExceptionRange, Instruction
+from depyf.normal.ops import Op
+
+
+@dataclass
+class Draft:
+    """An operation whose jump and handler are still byte offsets. ``op`` may be a helper name that a step undoes."""
+
+    op: Any
+    arg: Any = None
+    target: Optional[int] = None
+    offset: int = -1
+    line: Optional[int] = None
+    handler: Optional[ExceptionRange] = None
+
+
+class Lowering:
+    """What a rule may look at: the code object's names, its neighbours, the little state that prefixes leave behind."""
+
+    def __init__(self, decoded: Decoded) -> None:
+        code = decoded.code
+        self.code = code
+        self.table = decoded.table
+        self.instructions = decoded.instructions
+        self.index = 0
+        """That of the instruction that is lowered."""
+        self.drafts: List[Draft] = []
+        """What was made of the instructions before it."""
+        self.targets = {instruction.target for instruction in decoded.instructions}
+        self.targets.update(entry.target for entry in decoded.exceptions)
+        cells = [name for name in code.co_cellvars if name not in code.co_varnames]
+        self.locals_plus: Tuple[str, ...] = (*code.co_varnames, *cells, *code.co_freevars)
+        """What the arguments of LOAD_FAST and LOAD_DEREF count since 3.11."""
+        self.cells = frozenset((*code.co_cellvars, *code.co_freevars))
+        self.keyword_names: Tuple[str, ...] = ()
+
+    def take_keyword_names(self) -> Tuple[str, ...]:
+        """What KW_NAMES left for the call behind it (3.11 and 3.12)."""
+        names, self.keyword_names = self.keyword_names, ()
+        return names
+
+    def neighbour(self, distance: int) -> str:
+        """The name of the instruction ``distance`` behind (or, if negative, before) the one that is lowered."""
+        index = self.index + distance
+        return self.instructions[index].name if 0 <= index < len(self.instructions) else ""
+
+    def take_previous(self, op: Op, ins: Instruction) -> Draft:
+        """The draft just before ``ins``, which ``ins`` completes. Raises ``ValueError`` if it is not an ``op`` that
+        always runs before ``ins``."""
+        if not self.drafts or self.drafts[-1].op is not op or ins.offset in self.targets:
+            raise ValueError(f"{self.code.co_name}: {ins.name} at offset {ins.offset} has no {op.value} before it")
+        return self.drafts.pop()
+
+
+Rule = Callable[[Lowering, Instruction], List[Draft]]
+Step = Callable[[List[Draft]], List[Draft]]
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How one CPython version spells the normal form.
+
+    ``rules`` turn one instruction each into a few drafts; ``steps`` then undo, in this order, what the compiler spread
+    over several instructions. ``copies_loop_tests``: see ``NormalCode``.
+    """
+
+    rules: Mapping[str, Rule]
+    steps: Tuple[Step, ...] = ()
+    copies_loop_tests: bool = False
+
+    def changed(
+        self,
+        rules: Mapping[str, Rule],
+        without: Iterable[str] = (),
+        steps: Optional[Tuple[Step, ...]] = None,
+        copies_loop_tests: Optional[bool] = None,
+    ) -> Dialect:
+        """This dialect with other ``rules`` for some instructions, and ``without`` those that are gone."""
+        gone = frozenset(without)
+        unknown = gone - self.rules.keys()
+        if unknown:
+            raise ValueError(f"the version before has no {', '.join(sorted(unknown))}")
+        kept = {name: rule for name, rule in self.rules.items() if name not in gone}
+        return Dialect(
+            {**kept, **rules},
+            self.steps if steps is None else steps,
+            self.copies_loop_tests if copies_loop_tests is None else copies_loop_tests,
+        )

@@ -1,0 +1,102 @@
+"""Builders of rules, and the rules of the instructions that mean the same in all versions."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional
+
+from depyf.bytecode.instructions import Instruction
+from depyf.normal.draft import Draft, Lowering, Rule
+from depyf.normal.ops import Op
+
+
+def nothing(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    return []
+
+
+def simple(op: Any, arg: Any = None) -> Rule:
+    return lambda lowering, ins: [Draft(op, arg)]
+
+
+def with_arg(op: Any) -> Rule:
+    return lambda lowering, ins: [Draft(op, ins.arg)]
+
+
+def named(op: Op) -> Rule:
+    return lambda lowering, ins: [Draft(op, lowering.code.co_names[ins.arg])]
+
+
+def scoped(op: Op, scope: str) -> Rule:
+    return lambda lowering, ins: [Draft(op, (scope, lowering.code.co_names[ins.arg]))]
+
+
+def branch(kind: str) -> Rule:
+    return lambda lowering, ins: [Draft(Op.BRANCH, kind, ins.target)]
+
+
+def format_value(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    return [Draft(Op.FORMAT, (("", "s", "r", "a")[ins.arg & 3], bool(ins.arg & 4)))]
+
+
+def build(kind: str, count: Optional[int] = None) -> Rule:
+    return lambda lowering, ins: [Draft(Op.BUILD, (kind, ins.arg if count is None else count))]
+
+
+def kind_arg(op: Op, kind: str) -> Rule:
+    return lambda lowering, ins: [Draft(op, (kind, ins.arg))]
+
+
+def jump(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    return [Draft(Op.JUMP, None, ins.target)]
+
+
+def unpack_ex(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    return [Draft(Op.UNPACK_EX, (ins.arg & 0xFF, ins.arg >> 8))]
+
+
+def take_constant(lowering: Lowering, ins: Instruction) -> Any:
+    """The constant that ``ins`` takes from the stack and that only stands there for it (names of keywords)."""
+    return lowering.take_previous(Op.CONST, ins).arg
+
+
+def load_const(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    return [Draft(Op.CONST, lowering.code.co_consts[ins.arg])]
+
+
+COMMON: Dict[str, Rule] = {
+    "NOP": nothing,
+    "POP_TOP": simple(Op.POP),
+    "LOAD_CONST": load_const,
+    "LOAD_BUILD_CLASS": simple(Op.SPECIAL, "__build_class__"),
+    "STORE_GLOBAL": scoped(Op.STORE, "global"),
+    "DELETE_GLOBAL": scoped(Op.DELETE, "global"),
+    "LOAD_NAME": scoped(Op.LOAD, "name"),
+    "STORE_NAME": scoped(Op.STORE, "name"),
+    "DELETE_NAME": scoped(Op.DELETE, "name"),
+    "UNARY_NEGATIVE": simple(Op.UNARY, "-"),
+    "UNARY_INVERT": simple(Op.UNARY, "~"),
+    "UNARY_NOT": simple(Op.UNARY, "not"),
+    "STORE_SUBSCR": simple(Op.STORE_SUBSCR),
+    "DELETE_SUBSCR": simple(Op.DELETE_SUBSCR),
+    "STORE_ATTR": named(Op.STORE_ATTR),
+    "DELETE_ATTR": named(Op.DELETE_ATTR),
+    "BUILD_TUPLE": build("tuple"),
+    "BUILD_LIST": build("list"),
+    "BUILD_SET": build("set"),
+    "BUILD_MAP": build("map"),
+    "BUILD_STRING": build("string"),
+    "BUILD_SLICE": build("slice"),
+    "LIST_APPEND": kind_arg(Op.ADD, "list"),
+    "SET_ADD": kind_arg(Op.ADD, "set"),
+    "MAP_ADD": kind_arg(Op.ADD, "map"),
+    "UNPACK_SEQUENCE": with_arg(Op.UNPACK),
+    "UNPACK_EX": unpack_ex,
+    "IMPORT_NAME": named(Op.IMPORT),
+    "IMPORT_FROM": named(Op.IMPORT_FROM),
+    "SETUP_ANNOTATIONS": simple(Op.SETUP_ANNOTATIONS),
+    "GET_ITER": simple(Op.ITER),
+    "GET_AITER": simple(Op.AITER),
+    "FOR_ITER": lambda lowering, ins: [Draft(Op.FOR, False, ins.target)],
+    "JUMP_FORWARD": jump,
+    "RETURN_VALUE": simple(Op.RETURN),
+    "RAISE_VARARGS": with_arg(Op.RAISE),
+}

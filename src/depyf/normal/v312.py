@@ -1,0 +1,129 @@
+"""How CPython 3.12 spells the normal form: 3.11 and what changed."""
+
+from __future__ import annotations
+
+from typing import Dict, List
+
+from depyf.bytecode.instructions import Instruction
+from depyf.normal import v311
+from depyf.normal.draft import Draft, Lowering, Rule
+from depyf.normal.ops import Op
+from depyf.normal.rules import branch, load_const, nothing, scoped, simple
+from depyf.normal.undo import (
+    CLEANUP_THROW,
+    END_SEND,
+    STOP_ITERATION,
+    join_async_for,
+    join_send_loops,
+    skip_cleanup_handlers,
+    skip_stop_iteration_handlers,
+)
+
+_UNARY_INTRINSICS: Dict[str, Draft] = {
+    "PRINT": Draft("PRINT_EXPR"),
+    "IMPORT_STAR": Draft(Op.IMPORT_STAR),
+    "STOPITERATION_ERROR": Draft(STOP_ITERATION),
+    "UNARY_POSITIVE": Draft(Op.UNARY, "+"),
+    "LIST_TO_TUPLE": Draft(Op.LIST_TO_TUPLE),
+}
+
+
+def _unary_intrinsic(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    name = lowering.table.unary_intrinsics[ins.arg]
+    if name == "ASYNC_GEN_WRAP":
+        return []
+    if name == "IMPORT_STAR":  # leaves None, which the POP_TOP behind it takes
+        return [Draft(Op.IMPORT_STAR), Draft(Op.CONST, None)]
+    known = _UNARY_INTRINSICS.get(name)
+    return [Draft(known.op, known.arg) if known is not None else Draft(Op.INTRINSIC, (name, 1))]
+
+
+def _binary_intrinsic(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    name = lowering.table.binary_intrinsics[ins.arg]
+    return [Draft(Op.PREP_RERAISE_STAR) if name == "PREP_RERAISE_STAR" else Draft(Op.INTRINSIC, (name, 2))]
+
+
+def _load_attr(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    """With the low bit: ``obj -> method self`` or ``obj -> NULL attribute``; both call the same: always the second."""
+    attribute = Draft(Op.ATTR, lowering.code.co_names[ins.arg >> 1])
+    return [Draft(Op.NULL), Draft(Op.SWAP, 2), attribute] if ins.arg & 1 else [attribute]
+
+
+def load_super_attr(method: List[Draft]) -> Rule:
+    """``super class self -> attribute``: bit 0 for a method call (which ``method`` makes ready), bit 1 if ``super`` was
+    called with arguments; without, it still gets what the bytecode gives it."""
+
+    def rule(lowering: Lowering, ins: Instruction) -> List[Draft]:
+        loaded = [Draft(Op.SUPER_ATTR, (lowering.code.co_names[ins.arg >> 2], bool(ins.arg & 2)))]
+        return [*loaded, *(Draft(draft.op, draft.arg) for draft in method)] if ins.arg & 1 else loaded
+
+    return rule
+
+
+def _compare(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    return [Draft(Op.COMPARE, lowering.table.compare_operators[ins.arg >> 4])]
+
+
+def _binary_slice(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    return [Draft(Op.BUILD, ("slice", 2)), Draft(Op.SUBSCR)]
+
+
+def _store_slice(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    return [Draft(Op.BUILD, ("slice", 2)), Draft(Op.STORE_SUBSCR)]
+
+
+def _return_const(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    return [*load_const(lowering, ins), Draft(Op.RETURN)]
+
+
+def _load_from_dict_or_deref(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    namespace = lowering.take_previous(Op.NAMESPACE, ins)
+    return [Draft(Op.LOAD, ("classderef", lowering.locals_plus[ins.arg]), offset=namespace.offset)]
+
+
+DIALECT = v311.DIALECT.changed(
+    {
+        "END_FOR": nothing,  # FOR_ITER jumps over it
+        "INTERPRETER_EXIT": nothing,
+        "END_SEND": simple(END_SEND),
+        "CLEANUP_THROW": simple(CLEANUP_THROW),
+        "CALL_INTRINSIC_1": _unary_intrinsic,
+        "CALL_INTRINSIC_2": _binary_intrinsic,
+        "LOAD_ATTR": _load_attr,
+        "LOAD_SUPER_ATTR": load_super_attr([Draft(Op.NULL), Draft(Op.SWAP, 2)]),
+        "LOAD_FAST_CHECK": v311.fast(Op.LOAD),
+        "LOAD_LOCALS": simple(Op.NAMESPACE),
+        "LOAD_FROM_DICT_OR_DEREF": _load_from_dict_or_deref,
+        "LOAD_FROM_DICT_OR_GLOBALS": scoped(Op.LOAD, "name"),
+        "COMPARE_OP": _compare,
+        "BINARY_SLICE": _binary_slice,
+        "STORE_SLICE": _store_slice,
+        "RETURN_CONST": _return_const,
+        "POP_JUMP_IF_TRUE": branch("true"),
+        "POP_JUMP_IF_FALSE": branch("false"),
+        "POP_JUMP_IF_NONE": branch("none"),
+        "POP_JUMP_IF_NOT_NONE": branch("not none"),
+    },
+    without=[
+        "ASYNC_GEN_WRAP",
+        "IMPORT_STAR",
+        "JUMP_IF_FALSE_OR_POP",
+        "JUMP_IF_TRUE_OR_POP",
+        "LIST_TO_TUPLE",
+        "LOAD_CLASSDEREF",
+        "LOAD_METHOD",
+        "POP_JUMP_BACKWARD_IF_FALSE",
+        "POP_JUMP_BACKWARD_IF_NONE",
+        "POP_JUMP_BACKWARD_IF_NOT_NONE",
+        "POP_JUMP_BACKWARD_IF_TRUE",
+        "POP_JUMP_FORWARD_IF_FALSE",
+        "POP_JUMP_FORWARD_IF_NONE",
+        "POP_JUMP_FORWARD_IF_NOT_NONE",
+        "POP_JUMP_FORWARD_IF_TRUE",
+        "PRECALL",
+        "PREP_RERAISE_STAR",
+        "PRINT_EXPR",
+        "UNARY_POSITIVE",
+    ],
+    steps=(join_send_loops, join_async_for, skip_cleanup_handlers, skip_stop_iteration_handlers),
+)

@@ -1,0 +1,110 @@
+"""How CPython 3.13 spells the normal form: 3.12 and what changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import List
+
+from depyf.bytecode.instructions import Instruction
+from depyf.normal import v312
+from depyf.normal.draft import Draft, Lowering, Rule
+from depyf.normal.ops import Op
+from depyf.normal.rules import simple, take_constant
+from depyf.normal.v311 import fast
+from depyf.normal.v312 import load_super_attr
+
+_TRUTH_TESTS = ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "UNARY_NOT")
+_CONVERSIONS = ("", "s", "r", "a")
+
+
+def _pair(first: Op, second: Op) -> Rule:
+    """Superinstructions: two instructions on local variables, with four bits of argument each."""
+    one, other = fast(first), fast(second)
+
+    def rule(lowering: Lowering, ins: Instruction) -> List[Draft]:
+        return [*one(lowering, replace(ins, arg=ins.arg >> 4)), *other(lowering, replace(ins, arg=ins.arg & 15))]
+
+    return rule
+
+
+def _load_global(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    load = Draft(Op.LOAD, ("global", lowering.code.co_names[ins.arg >> 1]))
+    return [load, Draft(Op.NULL)] if ins.arg & 1 else [load]
+
+
+def _load_attr(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    """With the low bit: ``obj -> method self`` or ``obj -> attribute NULL``; both call the same: always the second."""
+    attribute = Draft(Op.ATTR, lowering.code.co_names[ins.arg >> 1])
+    return [attribute, Draft(Op.NULL)] if ins.arg & 1 else [attribute]
+
+
+def _call(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    return [Draft(Op.CALL, (ins.arg, (), "above"))]
+
+
+def _call_kw(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    return [Draft(Op.CALL, (ins.arg, take_constant(lowering, ins), "above"))]
+
+
+def _to_bool(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    """The operations behind it test the truth of any value."""
+    if lowering.neighbour(1) not in _TRUTH_TESTS:
+        raise ValueError(f"{lowering.code.co_name}: nothing uses the truth value made at offset {ins.offset}")
+    return []
+
+
+def _compare(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    if ins.arg & 16:
+        _to_bool(lowering, ins)
+    return [Draft(Op.COMPARE, lowering.table.compare_operators[ins.arg >> 5])]
+
+
+def _convert(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    return [Draft(Op.CONVERT, _CONVERSIONS[ins.arg])]
+
+
+def _format_simple(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    """With a conversion just before it, the one operation that older versions had for both."""
+    if lowering.neighbour(-1) == "CONVERT_VALUE":
+        return [Draft(Op.FORMAT, (lowering.take_previous(Op.CONVERT, ins).arg, False))]
+    return [Draft(Op.FORMAT, ("", False))]
+
+
+def _make_function(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    return [Draft(Op.MAKE_FUNCTION, 0)]
+
+
+def _set_function_attribute(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    """The operands come off the stack in the order in which MAKE_FUNCTION took them: closure first."""
+    made = lowering.take_previous(Op.MAKE_FUNCTION, ins)
+    if made.arg & (2 * ins.arg - 1):
+        raise ValueError(f"{lowering.code.co_name}: the attributes of a function are set out of order at {ins.offset}")
+    return [Draft(Op.MAKE_FUNCTION, made.arg | ins.arg)]
+
+
+def _pop_top(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    """FOR_ITER jumps over END_FOR and the POP_TOP behind it; the FOR of the normal form takes the iterator away."""
+    return [] if lowering.neighbour(-1) == "END_FOR" else [Draft(Op.POP)]
+
+
+DIALECT = v312.DIALECT.changed(
+    {
+        "LOAD_FAST_LOAD_FAST": _pair(Op.LOAD, Op.LOAD),
+        "STORE_FAST_LOAD_FAST": _pair(Op.STORE, Op.LOAD),
+        "STORE_FAST_STORE_FAST": _pair(Op.STORE, Op.STORE),
+        "LOAD_GLOBAL": _load_global,
+        "LOAD_ATTR": _load_attr,
+        "LOAD_SUPER_ATTR": load_super_attr([Draft(Op.NULL)]),
+        "CALL": _call,
+        "CALL_KW": _call_kw,
+        "TO_BOOL": _to_bool,
+        "COMPARE_OP": _compare,
+        "CONVERT_VALUE": _convert,
+        "FORMAT_SIMPLE": _format_simple,
+        "FORMAT_WITH_SPEC": simple(Op.FORMAT, ("", True)),
+        "MAKE_FUNCTION": _make_function,
+        "SET_FUNCTION_ATTRIBUTE": _set_function_attribute,
+        "POP_TOP": _pop_top,
+    },
+    without=["FORMAT_VALUE", "KW_NAMES", "LOAD_CLOSURE"],
+)
