@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from typing import Any
 
 import pytest
@@ -73,6 +74,16 @@ def test_an_expression_in_an_f_string_that_needs_a_backslash_gets_a_placeholder(
     source = to_source(tree)
     assert source.text == "f'{__const_text_0.join(a)}'\n"
     assert source.constants == {"__const_text_0": "\n'\""}
+
+
+@pytest.mark.skipif(sys.version_info < (3, 10), reason="there, no f-string comes from such source")
+def test_an_f_string_that_needs_a_backslash_was_written_with_percent_if_it_can_be() -> None:
+    tree = ast.parse("f'10%: {a!s} {X.join(a)!r}'")
+    call: Any = tree.body[0].value.values[3].value  # type: ignore[attr-defined]
+    call.func.value = ast.Constant(value="\n")
+    source = to_source(tree)
+    assert source.text == "'10%%: %s %r' % (a, '\\n'.join(a))\n"
+    assert source.constants == {}
 
 
 def test_f_strings_that_use_up_the_quotes_are_printed_one_after_the_other() -> None:

@@ -1,7 +1,9 @@
 """F-strings to text that every Python reads, before 3.12 too: there the expressions in one may hold no backslash and
 no quote of the kind around it.
 
-An expression that needs a backslash, because of a string constant in it, gets a placeholder for that constant.
+Where an expression needs a backslash, because of a string constant in it, and a person wrote the f-string, it was
+written as ``%`` with a tuple: since 3.10 the compiler makes the same of both, when all conversions are ``%s``, ``%r``
+and ``%a``. What is left gets a placeholder for that constant.
 """
 
 from __future__ import annotations
@@ -12,6 +14,9 @@ from typing import Any, Callable, List, Optional, Tuple
 from depyf.result import DecompilationError
 from depyf.source.literals import Placeholders, verbatim
 from depyf.source.rewriting import Rewriter
+
+_COMPILER_KNOWS_PERCENT = "%" not in str(compile("'%r' % (a,)", "", "eval").co_consts)
+"""Whether ``%`` with a tuple compiles to what an f-string compiles to."""
 
 _QUOTES = ("'", '"', '"""', "'''")
 
@@ -41,7 +46,11 @@ class _FStrings(Rewriter):
         self._placeholders = placeholders
         self._unparse = unparse
 
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.Name:
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
+        if _COMPILER_KNOWS_PERCENT and self._needs_backslash(node):
+            as_percent = self._percent(node)
+            if as_percent is not None:
+                return as_percent
         pieces = [self._piece(value) for value in node.values]
         expressions = "".join(text for _, text in pieces if text is not None)
         quote = next((quote for quote in _QUOTES if quote not in expressions), None)
@@ -49,8 +58,31 @@ class _FStrings(Rewriter):
             return verbatim(_quoted(quote, pieces))
         return verbatim("(" + " ".join(_quoted(_quote_for(piece), [piece]) for piece in pieces) + ")")
 
-    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.Name:
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.expr:
         return self.visit_JoinedStr(ast.JoinedStr(values=[node]))
+
+    def _needs_backslash(self, node: ast.JoinedStr) -> bool:
+        """Whether a string constant in one of its expressions does; ``visit`` has not been there yet."""
+        return any(
+            isinstance(inner, ast.Constant) and isinstance(inner.value, (str, bytes)) and "\\" in repr(inner.value)
+            for field in node.values
+            if isinstance(field, ast.FormattedValue)
+            for inner in ast.walk(field.value)
+        )
+
+    def _percent(self, node: ast.JoinedStr) -> Optional[ast.expr]:
+        """The f-string as ``%`` with a tuple; ``None`` when there is no such form."""
+        text, values = "", []
+        for piece in node.values:
+            if isinstance(piece, ast.Constant):
+                text += str(piece.value).replace("%", "%%")
+            elif isinstance(piece, ast.FormattedValue) and piece.conversion != -1 and piece.format_spec is None:
+                text += "%" + chr(piece.conversion)
+                values.append(self.visit(piece.value))
+            else:
+                return None
+        pattern = ast.Constant(value=text, kind=None)
+        return ast.BinOp(left=pattern, op=ast.Mod(), right=ast.Tuple(elts=values, ctx=ast.Load()))
 
     def _piece(self, value: Any) -> Tuple[str, Optional[str]]:
         """A piece of text and ``None``, or "" and the replacement field with its braces."""
