@@ -30,9 +30,13 @@ LAYERS: List[Tuple[str, ...]] = [
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
-# The result type may be imported from everywhere; it reaches up when somebody asks it to compile itself.
+# The result type may be imported from everywhere; it names what it holds, and reaches up when asked to compile itself.
 SHARED = "result"
-UPWARDS_ALLOWED = {("result", "depyf.source.compiling"), ("result", "depyf.source.source_text")}
+UPWARDS_ALLOWED = {
+    ("result", "depyf.bytecode.code"),
+    ("result", "depyf.source.compiling"),
+    ("result", "depyf.source.source_text"),
+}
 
 VERSION_CHECKS_IN = ("bytecode", "normal")
 TORCH_IN = ("dynamo",)

@@ -10,6 +10,7 @@ from typing import List, Optional, Sequence
 
 from depyf.bytecode.opcode_table import table_for
 from depyf.decompiler import decompile_code
+from depyf.normal.disassembly import disassembly
 from depyf.result import DecompilationError
 from depyf.sweep.judge import Result
 from depyf.sweep.pool import Limits, Selection, Skipped, sweep_files
@@ -115,9 +116,8 @@ def _sweep(options: argparse.Namespace) -> int:
 def _decompile(options: argparse.Namespace) -> int:
     target = find_target(options.target)
     if options.bytecode:
-        import dis
-
-        dis.dis(target.code, depth=0)
+        for line in disassembly(target.code):
+            print(line)
     try:
         answer = decompile_code(target.code)
     except DecompilationError as error:

@@ -8,6 +8,7 @@ import os
 from types import CodeType
 from typing import Any, List, Optional, Set
 
+from depyf.bytecode.code import Code, is_code
 from depyf.bytecode.opcode_table import table_for
 from depyf.pipeline import decompile_code
 from depyf.result import Decompilation, DecompilationError, Hints, LineMap, Verdict
@@ -28,13 +29,14 @@ def decompile(target: Any) -> str:
     return decompile_code(code_of(target)).source
 
 
-def code_of(target: Any) -> CodeType:
+def code_of(target: Any) -> Code:
     """The code object behind a callable. Raises ``TypeError`` for what has none."""
     seen: Set[int] = set()
     while id(target) not in seen:
         seen.add(id(target))
-        if isinstance(target, CodeType):
-            return target
+        if is_code(target):
+            found: Code = target
+            return found
         step = _step(target)
         if step is not None:
             target = getattr(target, step)
@@ -74,8 +76,8 @@ class Decompiler:
 
     @staticmethod
     def decompile_and_compile_like(
-        code_to_decompile: CodeType,
-        reference_code: CodeType,
+        code_to_decompile: Code,
+        reference_code: Code,
         indentation: int = 4,
         temp_prefix: str = "__temp_",
         filepath_template: Optional[str] = None,

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Iterator, List, Optional, Set, Tuple
 
-from depyf.bytecode.code import qualified_name
+from depyf.bytecode.code import Code, qualified_name
 from depyf.flow.copies import undo_copies
 from depyf.flow.graph import FlowGraph, build
 from depyf.lift.items import Function
@@ -51,7 +51,7 @@ class Form(enum.Enum):
     """All jumps through a state variable, where no statement stands for them."""
 
 
-def decompile_code(code: CodeType, *, name: Optional[str] = None, hints: Optional[Hints] = None) -> Decompilation:
+def decompile_code(code: Code, *, name: Optional[str] = None, hints: Optional[Hints] = None) -> Decompilation:
     """Decompile and verify one code object; ``name`` is what the function is called in the source.
 
     ``hints`` are for code that a tool wrote (``dynamo`` has them for Dynamo's).
@@ -89,7 +89,7 @@ def _place(error: BaseException) -> str:
 
 
 class _Decompiler:
-    def __init__(self, code: CodeType, name: str, hints: Optional[Hints]) -> None:
+    def __init__(self, code: Code, name: str, hints: Optional[Hints]) -> None:
         self.code, self.name = code, name
         self.written_by_tool, self.hints = hints is not None, hints or Hints()
         self.culprits: Set[str] = set()  # qualified names of what no other form could prove
@@ -175,7 +175,7 @@ class _Decompiler:
             function.class_arguments = ([], [])
         return [definer.definition(function, self.name)]
 
-    def _statements(self, code: CodeType) -> Tuple[NormalCode, List[ast.stmt]]:
+    def _statements(self, code: Code) -> Tuple[NormalCode, List[ast.stmt]]:
         normal = lower(code)
         flow = build(normal)
         undo_copies(flow)
@@ -193,7 +193,7 @@ class _Decompiler:
         except Unstructured:
             return dispatch(lift(flow, hints), flow)
 
-    def _hints_for(self, code: CodeType) -> Hints:
+    def _hints_for(self, code: Code) -> Hints:
         return self.hints if code is self.code else Hints()
 
     # --- the answer --------------------------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def _culprits(comparison: Comparison) -> Iterator[str]:
             yield part.original_name
 
 
-def _local_names(code: CodeType) -> Set[str]:
+def _local_names(code: Code) -> Set[str]:
     """The local variables that the bytecode of ``code`` uses (Dynamo leaves the user's names where it does not)."""
     return {
         instr.arg[1]

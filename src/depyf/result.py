@@ -9,6 +9,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, FrozenSet, Mapping, Optional, Tuple
 
 if TYPE_CHECKING:
+    from depyf.bytecode.code import Code
     from depyf.source.source_text import SourceText
 
 
@@ -63,7 +64,7 @@ class Decompilation:
     ``text`` adds what the source alone does not hold: constants without literal, names that can't be written.
     """
 
-    code: CodeType
+    code: Code
     name: str
     source: str
     tree: ast.Module
@@ -72,7 +73,7 @@ class Decompilation:
     line_map: LineMap
     text: SourceText
 
-    def compile_like(self, reference: Optional[CodeType] = None, filename: Optional[str] = None) -> CodeType:
+    def compile_like(self, reference: Optional[Code] = None, filename: Optional[str] = None) -> CodeType:
         """A code object of this source that can stand in for ``reference`` (default: the original).
 
         It has ``reference``'s name, signature, free variables and cell variables in the same order, its constants

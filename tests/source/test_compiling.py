@@ -10,9 +10,9 @@ from typing import Any, Callable, Dict, List, Tuple
 import pytest
 from functions import codes_of, difference
 
+from depyf.bytecode.code import qualified_name
 from depyf.result import DecompilationError
 from depyf.source.compiling import compile_like
-from depyf.source.restoring import qualified_name
 from depyf.source.source_text import SourceText
 from depyf.source.text import to_source
 

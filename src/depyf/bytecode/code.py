@@ -52,6 +52,27 @@ def is_code(value: Any) -> bool:
     return isinstance(value, (CodeType, PortableCode))
 
 
+_KIND_FLAGS = (
+    inspect.CO_OPTIMIZED
+    | inspect.CO_NEWLOCALS
+    | inspect.CO_VARARGS
+    | inspect.CO_VARKEYWORDS
+    | inspect.CO_NESTED
+    | inspect.CO_GENERATOR
+    | inspect.CO_COROUTINE
+    | inspect.CO_ITERABLE_COROUTINE
+    | inspect.CO_ASYNC_GENERATOR
+)
+"""The flags that say what a code object is, by the same bits in all versions."""
+
+
+def flags_like(reference: Code, code: CodeType) -> int:
+    """The flags for ``code`` to stand in for ``reference``: its own where another version has others."""
+    if version_of(reference) == version_of(code):
+        return reference.co_flags
+    return code.co_flags & ~_KIND_FLAGS | reference.co_flags & _KIND_FLAGS
+
+
 def version_of(code: Code) -> Version:
     """The ``(major, minor)`` of the CPython that compiled ``code``."""
     return code.version if isinstance(code, PortableCode) else running_version()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from types import CodeType
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+
+from depyf.bytecode.code import Code
 
 
 @dataclass(eq=False)
@@ -52,7 +53,7 @@ class ChainTest:
 class Function:
     """A function object under construction, with what MAKE_FUNCTION was given."""
 
-    code: CodeType
+    code: Code
     defaults: List[ast.expr] = field(default_factory=list)
     kw_defaults: Dict[str, ast.expr] = field(default_factory=dict)
     annotations: Dict[str, ast.expr] = field(default_factory=dict)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 import re
-from types import CodeType
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
+from depyf.bytecode.code import Code
 from depyf.source.names import mangle
 from depyf.source.rewriting import Rewriter, replaced
 
@@ -18,7 +18,7 @@ from depyf.source.rewriting import Rewriter, replaced
 _PREFIX = re.compile(r"[Aa]\d{6}depyf_")
 
 
-def sorted_spellings(reference: CodeType) -> Dict[str, str]:
+def sorted_spellings(reference: Code) -> Dict[str, str]:
     """Names for the cells and free variables of ``reference`` that sort as they are ordered in it."""
     spellings: Dict[str, str] = {}
     for names in (reference.co_cellvars, reference.co_freevars):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Mapping, Optional, Sequence
 
-from depyf.bytecode.code import qualified_name
+from depyf.bytecode.code import Code, qualified_name
 from depyf.result import DecompilationError
 from depyf.source.cell_order import respell, sorted_spellings
 from depyf.source.deep_stack import with_deep_stack
@@ -21,7 +21,7 @@ from depyf.source.source_text import SourceText
 _filters_lock = threading.Lock()
 
 
-def compile_like(source: SourceText, reference: CodeType, filename: str) -> CodeType:
+def compile_like(source: SourceText, reference: Code, filename: str) -> CodeType:
     """The code object of ``source`` that can stand in for ``reference``.
 
     It has the name, parameters, free variables, cell variables (the last two in the same order), flags and objects as
@@ -34,7 +34,7 @@ def compile_like(source: SourceText, reference: CodeType, filename: str) -> Code
         raise DecompilationError(f"{reference.co_name}: the source does not compile: {error}") from error
 
 
-def _compile_like(source: SourceText, reference: CodeType, filename: str) -> CodeType:
+def _compile_like(source: SourceText, reference: Code, filename: str) -> CodeType:
     stand_ins = StandIns(source.constants)
     tree = stand_ins.put_in(source.tree)
     target = target_of(tree, reference)
@@ -51,7 +51,7 @@ def _compile_like(source: SourceText, reference: CodeType, filename: str) -> Cod
     return stand_in_for(reference, code)
 
 
-def _out_of_order(code: CodeType, reference: CodeType) -> bool:
+def _out_of_order(code: CodeType, reference: Code) -> bool:
     return any(
         getattr(code, field) != getattr(reference, field)
         and sorted(getattr(code, field)) == sorted(getattr(reference, field))
@@ -62,7 +62,7 @@ def _out_of_order(code: CodeType, reference: CodeType) -> bool:
 @dataclass(frozen=True)
 class _Job:
     source: SourceText
-    reference: CodeType
+    reference: Code
     filename: str
     stand_ins: StandIns
 

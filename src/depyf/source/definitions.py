@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from types import CodeType
 from typing import Any, Callable, FrozenSet, List, Tuple
 
+from depyf.bytecode.code import Code
 from depyf.lift.build import CellName, Special, constant
 from depyf.lift.items import Function
 from depyf.lift.nodes import ComprehensionExpression, FunctionExpression, FunctionStatement
@@ -25,7 +25,7 @@ _FIELD = re.compile(r"%-?\d*(?:\.\d+)?[sra]")
 _FORMATTED = re.compile(r"(?:[^%]|%%|%-?\d*(?:\.\d+)?[sra])*")
 """Formats that CPython's compiler (3.11, ``optimize_format`` in ast_opt.c) turns into f-strings."""
 
-Body = Callable[[CodeType], Tuple[NormalCode, List[ast.stmt]]]
+Body = Callable[[Code], Tuple[NormalCode, List[ast.stmt]]]
 
 
 class Definer(ast.NodeTransformer):
@@ -39,7 +39,7 @@ class Definer(ast.NodeTransformer):
         self.body, self.enclosing, self.nested = body, enclosing, nested
         self.comprehensions: List[NormalCode] = []
 
-    def inside(self, code: CodeType) -> Tuple[NormalCode, List[ast.stmt], Definer]:
+    def inside(self, code: Code) -> Tuple[NormalCode, List[ast.stmt], Definer]:
         """The statements of ``code``, complete, and the definer that completed them."""
         normal, statements = self.body(code)
         is_function = bool(code.co_flags & inspect.CO_OPTIMIZED)
@@ -49,7 +49,7 @@ class Definer(ast.NodeTransformer):
         )
         return normal, [definer.visit(statement) for statement in statements], definer
 
-    def function_body(self, code: CodeType) -> List[ast.stmt]:
+    def function_body(self, code: Code) -> List[ast.stmt]:
         """What stands in the ``def`` or ``class`` of ``code``: docstring, declarations, statements."""
         normal, statements, definer = self.inside(code)
         if not code.co_flags & inspect.CO_OPTIMIZED:
@@ -117,7 +117,7 @@ class Definer(ast.NodeTransformer):
         return self.lambda_(node.function)
 
     def visit_ComprehensionExpression(self, node: ComprehensionExpression) -> ast.expr:
-        code: CodeType = node.function.code
+        code: Code = node.function.code
         normal, statements, definer = self.inside(code)
         self.comprehensions.extend([normal, *definer.comprehensions])
         return comprehension(code.co_name, statements, self.visit(node.iterable))
@@ -162,7 +162,7 @@ def _returns_value(statement: ast.AST) -> bool:
     return False
 
 
-def _is_async(code: CodeType) -> bool:
+def _is_async(code: Code) -> bool:
     return bool(code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE))
 
 

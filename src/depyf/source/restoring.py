@@ -7,6 +7,7 @@ import inspect
 from types import CodeType
 from typing import Any, Dict, Mapping, Tuple
 
+from depyf.bytecode.code import Code, flags_like
 from depyf.result import DecompilationError
 from depyf.source.cell_order import original_spelling
 from depyf.source.placeholders import StandIns
@@ -84,7 +85,7 @@ def _same(one: Any, other: Any) -> bool:
     return one is other
 
 
-def stand_in_for(reference: CodeType, code: CodeType) -> CodeType:
+def stand_in_for(reference: Code, code: CodeType) -> CodeType:
     """``code`` with the name and flags of ``reference``.
 
     Raises ``DecompilationError`` if parameters, free variables, cells or kind of function differ.
@@ -101,15 +102,15 @@ def stand_in_for(reference: CodeType, code: CodeType) -> CodeType:
         wanted, got = getattr(reference, field), getattr(code, field)
         if wanted != got:
             raise DecompilationError(f"{where}: the original has the {kind} {wanted}, the source {got}")
-    changes: Dict[str, Any] = {"co_name": reference.co_name, "co_flags": reference.co_flags}
-    if hasattr(reference, "co_qualname"):
+    changes: Dict[str, Any] = {"co_name": reference.co_name, "co_flags": flags_like(reference, code)}
+    if hasattr(reference, "co_qualname") and hasattr(code, "co_qualname"):
         changes["co_qualname"] = reference.co_qualname
     return code.replace(**changes)
 
 
-def _not(reference: CodeType, flag: int) -> str:
+def _not(reference: Code, flag: int) -> str:
     return "" if reference.co_flags & flag else "not "
 
 
-def _counts(code: CodeType) -> Tuple[int, int, int]:
+def _counts(code: Code) -> Tuple[int, int, int]:
     return code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount

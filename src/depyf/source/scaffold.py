@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, List, Optional, Sequence, Union
 
+from depyf.bytecode.code import Code, is_code
 from depyf.result import DecompilationError
 from depyf.source.rewriting import replaced
 
@@ -39,7 +40,7 @@ class Scaffolded:
     qualname: str
 
 
-def target_of(tree: ast.Module, reference: CodeType) -> Optional[Target]:
+def target_of(tree: ast.Module, reference: Code) -> Optional[Target]:
     """The definition in ``tree`` that ``reference`` is the code of; ``None`` if it is that of the whole module.
 
     A lambda is answered as the function that it is, a comprehension as the statement that it stands in. Raises
@@ -60,7 +61,7 @@ def target_of(tree: ast.Module, reference: CodeType) -> Optional[Target]:
     raise DecompilationError(f"{reference.co_name}: the source holds no function, lambda or class")
 
 
-def scaffold(target: Target, reference: CodeType, free: Sequence[str], cells: Sequence[str]) -> Scaffolded:
+def scaffold(target: Target, reference: Code, free: Sequence[str], cells: Sequence[str]) -> Scaffolded:
     """The tree that makes ``target`` a code object with the variables ``free`` of ``reference``, as they are spelled.
 
     ``cells`` are variables that must become cells of it though nothing in it captures them.
@@ -91,11 +92,11 @@ def dig(module: CodeType, scaffolded: Scaffolded) -> CodeType:
     return code
 
 
-def _is_nested(reference: CodeType) -> bool:
+def _is_nested(reference: Code) -> bool:
     """Whether ``reference`` comes from inside a function; only functions know it, so classes ask their methods."""
     if reference.co_flags & inspect.CO_OPTIMIZED:
         return bool(reference.co_flags & inspect.CO_NESTED)
-    return any(_is_nested(constant) for constant in reference.co_consts if isinstance(constant, CodeType))
+    return any(_is_nested(constant) for constant in reference.co_consts if is_code(constant))
 
 
 def _without_surroundings(target: Any) -> Any:

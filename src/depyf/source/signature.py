@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 import inspect
-from types import CodeType
 from typing import List, Mapping, Optional, Sequence
 
 from depyf.bytecode.code import Code
 
 
 def arguments(
-    code: CodeType,
+    code: Code,
     defaults: Sequence[ast.expr] = (),
     kw_defaults: Optional[Mapping[str, ast.expr]] = None,
     annotations: Optional[Mapping[str, ast.expr]] = None,

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Iterable, Iterator, List, Optional
 
+from depyf.bytecode.code import Code, is_code
 from depyf.bytecode.instructions import decode
 
 COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
@@ -27,7 +28,7 @@ class Target:
     qualname: str
     kind: str
     line: int
-    code: CodeType
+    code: Code
 
     @property
     def label(self) -> str:
@@ -89,24 +90,24 @@ def compile_file(path: str) -> CodeType:
         return compile(source, path, "exec", dont_inherit=True)
 
 
-def targets_of(module: CodeType, path: str) -> Iterator[Target]:
+def targets_of(module: Code, path: str) -> Iterator[Target]:
     """The module's code object and all in it, outermost first; comprehensions belong to what they stand in."""
     ordinal = 0
 
-    def walk(code: CodeType, qualname: str, kind: str) -> Iterator[Target]:
+    def walk(code: Code, qualname: str, kind: str) -> Iterator[Target]:
         nonlocal ordinal
         if code.co_name not in COMPREHENSIONS:
             yield Target(path, ordinal, qualname, kind, code.co_firstlineno, code)
             ordinal += 1
         prefix = {"module": "", "class": f"{qualname}."}.get(kind, f"{qualname}.<locals>.")
         for inner in code.co_consts:
-            if isinstance(inner, CodeType):
+            if is_code(inner):
                 yield from walk(inner, prefix + inner.co_name, _kind(inner))
 
     return walk(module, "<module>", "module")
 
 
-def _kind(code: CodeType) -> str:
+def _kind(code: Code) -> str:
     if not code.co_flags & inspect.CO_OPTIMIZED:
         return "class"
     return "lambda" if code.co_name == "<lambda>" else "function"
@@ -135,7 +136,7 @@ def find_target(text: str) -> Target:
     return matches[-1]
 
 
-def size(code: CodeType) -> int:
+def size(code: Code) -> int:
     """How many instructions a code object has, with those of the code objects in it."""
-    inner = sum(size(constant) for constant in code.co_consts if isinstance(constant, CodeType))
+    inner = sum(size(constant) for constant in code.co_consts if is_code(constant))
     return len(decode(code).instructions) + inner

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import CodeType
 from typing import AbstractSet, Dict, List, Mapping, Optional, Tuple
 
+from depyf.bytecode.code import Code
 from depyf.normal.lowering import lower
 from depyf.verify.comparison import Comparison, Finding, MismatchError
 from depyf.verify.exact import same_operations
@@ -14,12 +14,12 @@ from depyf.verify.program import Program
 from depyf.verify.settings import Settings
 from depyf.verify.signature import argument_names, docstring, nested_difference, signature_difference, visible_names
 
-Around = Optional[Tuple[CodeType, CodeType]]
+Around = Optional[Tuple[Code, Code]]
 
 
 def compare(
-    original: CodeType,
-    candidate: CodeType,
+    original: Code,
+    candidate: Code,
     *,
     droppable: AbstractSet[str] = frozenset(),
     renamed: Optional[Mapping[str, str]] = None,
@@ -58,14 +58,14 @@ class _Comparer:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    def compare(self, original: CodeType, candidate: CodeType, around: Around) -> Comparison:
+    def compare(self, original: Code, candidate: Code, around: Around) -> Comparison:
         children: List[Comparison] = []
         name = getattr(original, "co_qualname", original.co_name)
 
         def answer(finding: Finding, reason: str = "", pairs: AbstractSet[Tuple[int, int]] = frozenset()) -> Comparison:
             return Comparison(finding, reason, tuple(sorted(pairs)), tuple(children), name)
 
-        def nested(mine: CodeType, theirs: CodeType) -> Comparison:
+        def nested(mine: Code, theirs: Code) -> Comparison:
             key = (id(mine), id(theirs))
             if key not in known:
                 known[key] = self.compare(mine, theirs, (original, candidate))
@@ -98,7 +98,7 @@ class _Comparer:
         except MismatchError as mismatch:
             return replace(answer(mismatch.finding, mismatch.reason), overdue=tuple(sorted(mismatch.overdue)))
 
-    def _difference_of_facts(self, original: CodeType, candidate: CodeType, around: Around) -> Optional[str]:
+    def _difference_of_facts(self, original: Code, candidate: Code, around: Around) -> Optional[str]:
         difference = signature_difference(original, candidate, self._settings.renamed)
         if difference is None and around is not None:
             difference = nested_difference(original, candidate, around, self._settings.renamed)
@@ -108,7 +108,7 @@ class _Comparer:
                 difference = f"the docstrings differ: {mine!r} in the original, {theirs!r} in the candidate"
         return difference
 
-    def _programs(self, original: CodeType, candidate: CodeType, around: Around) -> Tuple[Program, Program]:
+    def _programs(self, original: Code, candidate: Code, around: Around) -> Tuple[Program, Program]:
         parents = around or (None, None)
         return (
             Program(lower(original), {}, parents[0]),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from types import CodeType
 from typing import Callable, List, Optional
 
+from depyf.bytecode.code import Code, is_code
 from depyf.normal.ops import Instr, Op
 from depyf.verify.comparison import Comparison
 from depyf.verify.constants import constant_key
 from depyf.verify.program import Program
 
-CompareCodes = Callable[[CodeType, CodeType], Comparison]
+CompareCodes = Callable[[Code, Code], Comparison]
 
 
 def same_operations(original: Program, candidate: Program, compare_codes: CompareCodes) -> Optional[List[Comparison]]:
@@ -22,7 +22,7 @@ def same_operations(original: Program, candidate: Program, compare_codes: Compar
         if not _same_but_for_constants(mine, theirs):
             return None
         if mine.op is Op.CONST and mine.arg is not theirs.arg:
-            if isinstance(mine.arg, CodeType) and isinstance(theirs.arg, CodeType):
+            if is_code(mine.arg) and is_code(theirs.arg):
                 nested.append(compare_codes(mine.arg, theirs.arg))
             elif constant_key(mine.arg) != constant_key(theirs.arg):
                 return None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from types import CodeType
 from typing import Callable, Dict, Hashable, Iterator, List, Mapping, Optional, Set, Tuple
 
+from depyf.bytecode.code import Code, is_code
 from depyf.verify.comparison import Comparison
 from depyf.verify.machine import Machine
 from depyf.verify.program import Program
@@ -14,7 +14,7 @@ from depyf.verify.values import Const, Ref, Sym, Value
 
 _paths = itertools.count(1)
 
-CompareCodes = Callable[[CodeType, CodeType], Comparison]
+CompareCodes = Callable[[Code, Code], Comparison]
 
 
 class Joint:
@@ -84,7 +84,7 @@ class Matcher:
             return True
         if isinstance(left, Const) and isinstance(right, Const):
             one, other = left.value, right.value
-            if isinstance(one, CodeType) and isinstance(other, CodeType):
+            if is_code(one) and is_code(other):
                 comparison = self._compare_codes(one, other)
                 if not comparison.proved:
                     self.nested = comparison
@@ -127,7 +127,7 @@ class Matcher:
 
     def _free_variables(self, function: Fresh, renamed: Mapping[str, str]) -> Tuple[str, ...]:
         code = function.items[0]
-        if not isinstance(code, Const) or not isinstance(code.value, CodeType):
+        if not isinstance(code, Const) or not is_code(code.value):
             return ()
         return tuple(renamed.get(name, name) for name in code.value.co_freevars)
 

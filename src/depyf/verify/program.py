@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import CodeType
 from typing import FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.bytecode.code import Code
@@ -20,7 +19,7 @@ class Program:
     A class body stores its own qualified name: only the part behind that of the ``parent`` code object counts.
     """
 
-    def __init__(self, normal: NormalCode, renamed: Mapping[str, str], parent: Optional[CodeType]) -> None:
+    def __init__(self, normal: NormalCode, renamed: Mapping[str, str], parent: Optional[Code]) -> None:
         self.code: Code = normal.code
         private = _private_cells(normal, renamed)
         ops = [_rename(instr, renamed, private) for instr in normal.ops]
@@ -40,7 +39,7 @@ class Program:
         )
 
 
-def relative_name(qualified: str, code: Code, parent: Optional[CodeType]) -> str:
+def relative_name(qualified: str, code: Code, parent: Optional[Code]) -> str:
     """The part of a qualified name of ``code`` that the code around it decides; the rest is where that stands."""
     around = getattr(parent, "co_qualname", None)
     if around is not None and qualified.startswith(f"{around}."):

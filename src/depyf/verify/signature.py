@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from types import CodeType
 from typing import List, Mapping, Optional, Sequence, Tuple
 
+from depyf.bytecode.code import Code
 from depyf.normal.ops import Op
 from depyf.verify.program import Program, relative_name
 
@@ -23,14 +23,14 @@ KIND_FLAGS = (
 )
 
 
-def argument_names(code: CodeType) -> Tuple[str, ...]:
+def argument_names(code: Code) -> Tuple[str, ...]:
     """All argument names: positional, keyword-only, ``*args``, ``**kwargs``."""
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
     return code.co_varnames[:count]
 
 
-def docstring(code: CodeType) -> Optional[str]:
+def docstring(code: Code) -> Optional[str]:
     """What ``__doc__`` of a function with this code is; ``None`` for comprehensions, classes and modules."""
     if code.co_name.startswith("<") or not code.co_flags & inspect.CO_OPTIMIZED or not code.co_consts:
         return None
@@ -38,7 +38,7 @@ def docstring(code: CodeType) -> Optional[str]:
     return first if isinstance(first, str) else None
 
 
-def signature_difference(original: CodeType, candidate: CodeType, renamed: Mapping[str, str]) -> Optional[str]:
+def signature_difference(original: Code, candidate: Code, renamed: Mapping[str, str]) -> Optional[str]:
     """The first fact in which the two disagree, in words; ``None`` if there is none."""
     facts: List[Fact] = [
         ("positional arguments", original.co_argcount, candidate.co_argcount),
@@ -51,7 +51,7 @@ def signature_difference(original: CodeType, candidate: CodeType, renamed: Mappi
 
 
 def nested_difference(
-    original: CodeType, candidate: CodeType, around: Tuple[CodeType, CodeType], renamed: Mapping[str, str]
+    original: Code, candidate: Code, around: Tuple[Code, Code], renamed: Mapping[str, str]
 ) -> Optional[str]:
     """As above, for what matters only if a program makes a function from the code object while it runs.
 

@@ -1,0 +1,51 @@
+"""A listing of bytecode for people: each instruction, and beside it what it means in the normal form."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterator, List, Optional
+
+from depyf.bytecode.code import Code, is_code, version_of
+from depyf.bytecode.instructions import decode
+from depyf.normal.lowering import lower
+
+
+def disassembly(code: Code) -> Iterator[str]:
+    """The lines of the listing, for code of any version; code objects in it are named, not listed.
+
+    Raises ``ValueError`` when the bytecode is malformed; what has no normal form is listed without it.
+    """
+    decoded = decode(code)
+    major, minor = version_of(code)
+    yield f"# {code.co_name}, line {code.co_firstlineno}, CPython {major}.{minor}"
+    meanings: Dict[int, List[str]] = {}
+    try:
+        for instr in lower(code).ops:
+            argument = "" if instr.arg is None else _shown(instr.arg)
+            meanings.setdefault(instr.offset, []).append(f"{instr.op.name} {argument}".rstrip())
+    except (ValueError, NotImplementedError) as error:
+        yield f"# no normal form: {error}"
+    targets = {instruction.target for instruction in decoded.instructions}
+    targets.update(entry.target for entry in decoded.exceptions)
+    line: Optional[int] = None
+    for instruction in decoded.instructions:
+        shown = "" if instruction.line in (None, line) else str(instruction.line)
+        line = instruction.line or line
+        mark = ">>" if instruction.offset in targets else ""
+        argument = str(instruction.arg) if instruction.target is None else f"to {instruction.target}"
+        row = f"{shown:>5} {mark:2} {instruction.offset:5} {instruction.name:<26} {argument:<8}"
+        yield f"{row} {'; '.join(meanings.get(instruction.offset, ()))}".rstrip()
+    for entry in decoded.exceptions:
+        yield f"# {entry.start} to {entry.end}: handler {entry.target}, depth {entry.depth}{', lasti' * entry.lasti}"
+
+
+def _shown(argument: Any, limit: int = 80) -> str:
+    """``argument`` on one short line; constants of other people's classes are not asked for their text."""
+    if is_code(argument):
+        return f"<code {argument.co_name}>"
+    if isinstance(argument, (tuple, frozenset)):
+        text = f"({', '.join(_shown(item, limit // 2) for item in list(argument)[:20])})"
+    elif argument is None or type(argument) in (bool, int, float, complex, str, bytes, type(...)):
+        text = repr(argument)
+    else:
+        text = f"<a {type(argument).__name__}>"
+    return text if len(text) <= limit else text[: limit - 3] + "..."
