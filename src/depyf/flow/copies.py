@@ -13,6 +13,7 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Region
 from depyf.flow.groups import handles_groups, simplify_exception_groups
 from depyf.flow.patterns import recover_matches
+from depyf.normal.effects import effect
 from depyf.normal.ops import Instr, Op, is_silent
 
 Position = Tuple[int, int]
@@ -143,7 +144,7 @@ def _starts_except(graph: FlowGraph, entry: int) -> bool:
         for instr in block.ops[start:]:
             if instr.op in (Op.CHECK_EXC, Op.CHECK_EXC_GROUP):
                 return depth == 1
-            takes, leaves = _effect(instr)
+            takes, leaves = effect(instr.op, instr.arg)
             if takes > depth:
                 return False
             depth += leaves - takes
@@ -155,12 +156,6 @@ def _starts_except(graph: FlowGraph, entry: int) -> bool:
         depth -= isinstance(block.term, Branch)
         id, start = successors[0], 0
     return False
-
-
-def _effect(instr: Instr) -> Tuple[int, int]:
-    from depyf.flow.stack import effect
-
-    return effect(instr)
 
 
 def _exits(graph: FlowGraph, region: Region) -> List[int]:
@@ -467,7 +462,7 @@ def _stands_alone(ops: List[Instr]) -> bool:
     """Whether ``ops`` make one value and need none from before."""
     depth = 0
     for instr in ops:
-        takes, leaves = _effect(instr)
+        takes, leaves = effect(instr.op, instr.arg)
         if takes > depth:
             return False
         depth += leaves - takes

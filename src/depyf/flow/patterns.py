@@ -13,7 +13,7 @@ from depyf.bytecode.lines import line_ranges
 from depyf.flow.graph import Block, Branch, End, FlowGraph, Jump
 from depyf.flow.patterns_parts import NotAPattern
 from depyf.flow.patterns_reader import PatternReader, Position, Reading
-from depyf.flow.stack import effect
+from depyf.normal.effects import effect
 from depyf.normal.ops import Instr, Op
 
 
@@ -236,7 +236,7 @@ def _touches_subject(ops: List[Instr], index: int, height: int) -> Tuple[bool, i
     """Whether operations from ``index`` on use the subject, which lies below what ``height`` counts above 1; the
     height behind them, and the index of the operation that does."""
     for at in range(index, len(ops)):
-        takes, leaves = effect(ops[at])
+        takes, leaves = effect(ops[at].op, ops[at].arg)
         if takes > height - 1:
             return True, height, at
         height += leaves - takes

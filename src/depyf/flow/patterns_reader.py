@@ -14,7 +14,7 @@ from depyf.flow.graph import Branch, End, FlowGraph, Jump
 from depyf.flow.patterns_items import Shared, Test, Values
 from depyf.flow.patterns_operations import RULES
 from depyf.flow.patterns_parts import Either, IsSingleton, NotAPattern, Part
-from depyf.flow.stack import effect
+from depyf.normal.effects import effect
 from depyf.normal.ops import Instr, Op
 
 Position = Tuple[int, int]
@@ -263,7 +263,7 @@ class PatternReader:
 
 def _move(slots: List[int], instr: Instr) -> None:
     """What ``instr`` does to the places of values."""
-    takes, leaves = effect(instr)
+    takes, leaves = effect(instr.op, instr.arg)
     if takes > len(slots):
         slots[:0] = [-1] * (takes - len(slots))
     if instr.op is Op.COPY:

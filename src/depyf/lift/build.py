@@ -105,6 +105,26 @@ def _slice(parts: List[ast.expr]) -> ast.expr:
     return ast.Slice(bound(parts[0]), bound(parts[1]), parts[2] if len(parts) == 3 else None)
 
 
+def subscript(base: ast.expr, key: ast.expr, context: ast.expr_context) -> ast.Subscript:
+    """``base[key]``. Where the compiler makes constants of slices, a constant key is written as the slices it has."""
+    value = constant(key)
+    if _SLICES_ARE_CONSTANTS:
+        if type(value) is slice:
+            key = _constant_slice(value)
+        elif type(value) is tuple and any(type(part) is slice for part in value):
+            parts = [_constant_slice(part) if type(part) is slice else ast.Constant(part) for part in value]
+            key = ast.Tuple(parts, ast.Load())
+    return ast.Subscript(base, key, context)
+
+
+def _constant_slice(value: Any) -> ast.expr:
+    bounds: List[ast.expr] = [ast.Constant(value.start), ast.Constant(value.stop)]
+    return _slice(bounds if value.step is None else [*bounds, ast.Constant(value.step)])
+
+
+_SLICES_ARE_CONSTANTS = any(type(value) is slice for value in compile("_[1:2]", "", "eval").co_consts)
+
+
 def _string(parts: List[ast.expr]) -> ast.expr:
     """``f"..."`` of several parts: constants stay text, formatted values stay fields."""
     values: List[ast.expr] = []
@@ -123,10 +143,40 @@ DISPLAYS: Dict[str, Callable[[List[ast.expr]], ast.expr]] = {
 
 
 def formatted(conversion: str, value: ast.expr, spec: Optional[ast.expr] = None) -> ast.expr:
-    code = ord(conversion) if conversion else -1
-    if spec is not None and not isinstance(spec, ast.JoinedStr):
-        spec = ast.JoinedStr([spec] if isinstance(spec, ast.Constant) else [ast.FormattedValue(spec, -1, None)])
-    return ast.JoinedStr([ast.FormattedValue(value, code, spec)])
+    return ast.JoinedStr([ast.FormattedValue(value, _conversion(conversion), _format_spec(spec))])
+
+
+def _conversion(conversion: str) -> int:
+    return ord(conversion) if conversion else -1
+
+
+def _format_spec(spec: Optional[ast.expr]) -> Optional[ast.expr]:
+    if spec is None or isinstance(spec, ast.JoinedStr):
+        return spec
+    return ast.JoinedStr([spec] if isinstance(spec, ast.Constant) else [ast.FormattedValue(spec, -1, None)])
+
+
+def interpolation(conversion: str, value: ast.expr, text: ast.expr, spec: Optional[ast.expr] = None) -> ast.expr:
+    """A field of a t-string (3.14). Its expression as ``text`` has it is what stands in the source."""
+    field: ast.expr = _node("Interpolation")(value, constant(text), _conversion(conversion), _format_spec(spec))
+    return field
+
+
+def template(strings: ast.expr, fields: ast.expr) -> ast.expr:
+    """A t-string: texts with a field between each two."""
+    values: List[ast.expr] = []
+    for text, field in zip(elements(strings), [*elements(fields), None]):
+        if constant(text):
+            values.append(text)
+        if field is not None:
+            values.append(field)
+    made: ast.expr = _node("TemplateStr")(values)
+    return made
+
+
+def _node(kind: str) -> Any:
+    """A class of ``ast`` that not every supported Python has."""
+    return getattr(ast, kind)
 
 
 def _iterable_constant(expr: ast.expr) -> Optional[List[ast.expr]]:

@@ -100,6 +100,9 @@ def constant_key(item: Any) -> Any:
     if isinstance(expr, ast.Slice):
         bounds = [_bound(part) for part in (expr.lower, expr.upper, expr.step)]
         return None if "other" in bounds else slice(*bounds)
+    value: Any = expr.value if isinstance(expr, ast.Constant) else None
+    if type(value) is slice and all(type(part) in (int, type(None)) for part in (value.start, value.stop, value.step)):
+        return value
     return None
 
 

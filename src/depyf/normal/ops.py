@@ -44,6 +44,8 @@ Containers
     UNPACK_EX (n, m)        a -> vm' ... v1' list vn ... v1
     CONVERT conv            a -> str          "s", "r", "a" (3.13: before the format specification is evaluated)
     FORMAT (conv, spec)     a [spec] -> str   conv: "", "s", "r", "a"; spec: bool
+    INTERPOLATION (conv, spec)   a text [spec] -> field   a field of a t-string, with the text of its expression
+    TEMPLATE                strings fields -> template
 
 Calls and functions
     CALL (n, names, null)   callable n values -> r   the last len(names) values are keywords; null says where a
@@ -52,7 +54,8 @@ Calls and functions
                                               callable's place (only bytecode made by hand does that).
     CALL_EX keywords        NULL callable args [kwargs] -> r
     MAKE_FUNCTION flags     [defaults] [kwdefaults] [annotations] [closure] code -> function
-                                              flags 1, 2, 4, 8 say which are there
+                                              flags 1, 2, 4, 8 say which are there; 16 in place of 4: the
+                                              function that makes the annotations when they are asked for
     IMPORT name             level fromlist -> module
     IMPORT_FROM name        module -> module value
     IMPORT_STAR             module ->
@@ -140,6 +143,8 @@ class Op(enum.Enum):
     UNPACK_EX = "unpack_ex"
     CONVERT = "convert"
     FORMAT = "format"
+    INTERPOLATION = "interpolation"
+    TEMPLATE = "template"
     CALL = "call"
     CALL_EX = "call_ex"
     MAKE_FUNCTION = "make_function"

@@ -2,18 +2,21 @@
 
 SEND loops          ->  YIELD_FROM
 GET_ANEXT ... END_ASYNC_FOR  ->  FOR (async)
+LOAD_SPECIAL __exit__ ... CALL  ->  WITH
 COPY 3, POP_EXCEPT, RERAISE  ->  gone: the normal form unwinds the exception state with the stack
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Dict, List, Optional, Set
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 from depyf.bytecode.instructions import ExceptionRange
 from depyf.normal.draft import Draft
 from depyf.normal.ops import Op
+from depyf.normal.slots import SECOND_SLOT
 
+LOAD_SPECIAL = "LOAD_SPECIAL"
 SEND = "SEND"
 ANEXT = "GET_ANEXT"
 END_ASYNC_FOR = "END_ASYNC_FOR"
@@ -21,6 +24,40 @@ END_SEND = "END_SEND"
 CLEANUP_THROW = "CLEANUP_THROW"
 STOP_ITERATION = "STOPITERATION_ERROR"
 CLEANUP = (Op.COPY, Op.POP_EXC, Op.RERAISE)
+
+
+def join_with_entries(drafts: List[Draft]) -> List[Draft]:
+    """3.14: ``COPY 1; LOAD_SPECIAL __exit__; SWAP 2; SWAP 3; LOAD_SPECIAL __enter__; CALL`` is WITH. The exit method
+    and the object that it is called on are left below what the call gives."""
+    result: List[Draft] = []
+    index = 0
+    while index < len(drafts):
+        entry = drafts[index : index + 6]
+        op = _WITH_ENTRIES.get(tuple((draft.op, draft.arg) for draft in entry))
+        if op is None:
+            result.append(drafts[index])
+            index += 1
+        else:
+            first = entry[0]
+            result.append(replace(first, op=op, arg=None))
+            result.append(replace(first, op=SECOND_SLOT, arg=None))
+            result.append(replace(first, op=Op.SWAP, arg=2))
+            index += len(entry)
+    return result
+
+
+def _with_entry(leave: str, enter: str) -> Tuple[Tuple[Any, Any], ...]:
+    return (
+        (Op.COPY, 1),
+        (LOAD_SPECIAL, leave),
+        (Op.SWAP, 2),
+        (Op.SWAP, 3),
+        (LOAD_SPECIAL, enter),
+        (Op.CALL, (0, (), "above")),
+    )
+
+
+_WITH_ENTRIES = {_with_entry("__exit__", "__enter__"): Op.WITH, _with_entry("__aexit__", "__aenter__"): Op.ASYNC_WITH}
 
 
 def join_send_loops(drafts: List[Draft]) -> List[Draft]:

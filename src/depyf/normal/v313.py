@@ -14,10 +14,12 @@ from depyf.normal.v311 import fast
 from depyf.normal.v312 import load_super_attr
 
 _TRUTH_TESTS = ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "UNARY_NOT")
+_NOT_BEFORE = {8: 31, 4: 23, 16: 23, 2: 3, 1: 1}
+"""The flags of SET_FUNCTION_ATTRIBUTE, each with those that are never set before it."""
 _CONVERSIONS = ("", "s", "r", "a")
 
 
-def _pair(first: Op, second: Op) -> Rule:
+def pair(first: Op, second: Op) -> Rule:
     """Superinstructions: two instructions on local variables, with four bits of argument each."""
     one, other = fast(first), fast(second)
 
@@ -77,7 +79,7 @@ def _make_function(lowering: Lowering, ins: Instruction) -> List[Draft]:
 def _set_function_attribute(lowering: Lowering, ins: Instruction) -> List[Draft]:
     """The operands come off the stack in the order in which MAKE_FUNCTION took them: closure first."""
     made = lowering.take_previous(Op.MAKE_FUNCTION, ins)
-    if made.arg & (2 * ins.arg - 1):
+    if made.arg & _NOT_BEFORE[ins.arg]:
         raise ValueError(f"{lowering.code.co_name}: the attributes of a function are set out of order at {ins.offset}")
     return [Draft(Op.MAKE_FUNCTION, made.arg | ins.arg)]
 
@@ -89,9 +91,9 @@ def _pop_top(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 DIALECT = v312.DIALECT.changed(
     {
-        "LOAD_FAST_LOAD_FAST": _pair(Op.LOAD, Op.LOAD),
-        "STORE_FAST_LOAD_FAST": _pair(Op.STORE, Op.LOAD),
-        "STORE_FAST_STORE_FAST": _pair(Op.STORE, Op.STORE),
+        "LOAD_FAST_LOAD_FAST": pair(Op.LOAD, Op.LOAD),
+        "STORE_FAST_LOAD_FAST": pair(Op.STORE, Op.LOAD),
+        "STORE_FAST_STORE_FAST": pair(Op.STORE, Op.STORE),
         "LOAD_GLOBAL": _load_global,
         "LOAD_ATTR": _load_attr,
         "LOAD_SUPER_ATTR": load_super_attr([Draft(Op.NULL)]),

@@ -1,9 +1,11 @@
-"""F-strings to text that every Python reads, before 3.12 too: there the expressions in one may hold no backslash and
-no quote of the kind around it.
+"""F-strings, and t-strings (3.14), to text.
 
-Where an expression needs a backslash, because of a string constant in it, and a person wrote the f-string, it was
-written as ``%`` with a tuple: since 3.10 the compiler makes the same of both, when all conversions are ``%s``, ``%r``
-and ``%a``. What is left gets a placeholder for that constant.
+Every Python reads this text of f-strings, before 3.12 too: there the expressions in one may hold no backslash and no
+quote of the kind around it. Where an expression needs a backslash, because of a string constant in it, and a person
+wrote the f-string, it was written as ``%`` with a tuple: since 3.10 the compiler makes the same of both, when all
+conversions are ``%s``, ``%r`` and ``%a``. What is left gets a placeholder for that constant.
+
+In a t-string the text of an expression is part of the value, so it is written as it was.
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ from depyf.source.rewriting import Rewriter
 
 _COMPILER_KNOWS_PERCENT = "%" not in str(compile("'%r' % (a,)", "", "eval").co_consts)
 """Whether ``%`` with a tuple compiles to what an f-string compiles to."""
+
+FORMATTED = (ast.JoinedStr, ast.FormattedValue, *([ast.TemplateStr] if hasattr(ast, "TemplateStr") else []))
+"""The nodes that ``print_fstrings`` writes."""
 
 _QUOTES = ("'", '"', '"""', "'''")
 
@@ -84,11 +89,28 @@ class _FStrings(Rewriter):
         pattern = ast.Constant(value=text, kind=None)
         return ast.BinOp(left=pattern, op=ast.Mod(), right=ast.Tuple(elts=values, ctx=ast.Load()))
 
+    def visit_TemplateStr(self, node: Any) -> ast.Name:
+        pieces = [self._piece(value) for value in node.values]
+        return verbatim(_quoted("'", pieces, prefix="t"))
+
+    def visit_Interpolation(self, node: Any) -> ast.Name:
+        raise DecompilationError("a field of a t-string is used without one")
+
     def _piece(self, value: Any) -> Tuple[str, Optional[str]]:
         """A piece of text and ``None``, or "" and the replacement field with its braces."""
         if isinstance(value, ast.Constant):
             return str(value.value), None
-        return "", self._replacement_field(value)
+        if isinstance(value, ast.FormattedValue):
+            return "", self._replacement_field(value)
+        return "", self._interpolation(value)
+
+    def _interpolation(self, field: Any) -> str:
+        text: str = field.str
+        return "{" + text + self._behind_expression(field) + "}"
+
+    def _behind_expression(self, field: Any) -> str:
+        conversion = "" if field.conversion in (-1, None) else "!" + chr(field.conversion)
+        return conversion + self._format_spec(field.format_spec)
 
     def _replacement_field(self, field: ast.FormattedValue) -> str:
         expression = self.visit(field.value)
@@ -97,8 +119,7 @@ class _FStrings(Rewriter):
             text = self._expression_text(_NoBackslashes(self._placeholders).visit(expression))
             if "\\" in text or "\n" in text:
                 raise DecompilationError("an f-string inside an f-string needs a backslash, which can't be written")
-        conversion = "" if field.conversion in (-1, None) else "!" + chr(field.conversion)
-        return "{" + text + conversion + self._format_spec(field.format_spec) + "}"
+        return "{" + text + self._behind_expression(field) + "}"
 
     def _expression_text(self, expression: ast.expr) -> str:
         text = self._unparse(expression).strip("\n")
@@ -121,12 +142,12 @@ class _FStrings(Rewriter):
         return "".join(parts)
 
 
-def _quoted(quote: str, pieces: List[Tuple[str, Optional[str]]]) -> str:
+def _quoted(quote: str, pieces: List[Tuple[str, Optional[str]]], prefix: str = "f") -> str:
     inner = "".join(
         _escaped(text, quote).replace("{", "{{").replace("}", "}}") if field is None else field
         for text, field in pieces
     )
-    return f"f{quote}{inner}{quote}"
+    return f"{prefix}{quote}{inner}{quote}"
 
 
 def _quote_for(piece: Tuple[str, Optional[str]]) -> str:

@@ -8,7 +8,7 @@ from typing import Callable, Dict, cast
 from depyf.result import DecompilationError
 from depyf.source.deep_stack import with_deep_stack
 from depyf.source.docstrings import print_docstrings
-from depyf.source.fstrings import print_fstrings
+from depyf.source.fstrings import FORMATTED, print_fstrings
 from depyf.source.inventory import take_inventory
 from depyf.source.literals import Placeholders, make_literal
 from depyf.source.names import is_writable, make_writable
@@ -41,7 +41,7 @@ def _to_source(tree: ast.Module) -> SourceText:
     tree = print_docstrings(tree)
     if not inventory.plain:
         tree = make_literal(tree, placeholders)
-    if not inventory.kinds.isdisjoint((ast.JoinedStr, ast.FormattedValue)):
+    if not inventory.kinds.isdisjoint(FORMATTED):
         tree = print_fstrings(tree, placeholders, unparse)
     if not inventory.kinds.isdisjoint(PARENTHESISED) or not inventory.plain:
         tree = drop_parentheses(tree, unparse)

@@ -50,6 +50,11 @@ def _format(machine: Machine, side: Side, instr: Instr) -> Event:
     return Event("format", instr.arg, _top(side, count), "v", count)
 
 
+def _interpolation(machine: Machine, side: Side, instr: Instr) -> Event:
+    count = 3 if instr.arg[1] else 2
+    return Event("interpolation", instr.arg, _top(side, count), "v", count)
+
+
 def _build(machine: Machine, side: Side, instr: Instr) -> Event:
     kind, count = instr.arg
     if kind == "map":
@@ -89,6 +94,8 @@ EVENTS: Dict[Op, EventRule] = {
     Op.UNPACK: _unpack,
     Op.UNPACK_EX: _unpack_ex,
     Op.FORMAT: _format,
+    Op.INTERPOLATION: _interpolation,
+    Op.TEMPLATE: _plain("template", 2, 2, "v"),
     Op.IMPORT: _plain("import", 2, 2, "u"),
     Op.IMPORT_FROM: _plain("import from", 1, 0, "u"),
     Op.IMPORT_STAR: _plain("import star", 1, 1, ""),

@@ -301,7 +301,7 @@ def _for(machine: Machine, side: Side, instr: Instr) -> Answer:
 
 def _make_function(machine: Machine, side: Side, instr: Instr) -> Answer:
     """A new function: its code first, then what the flags say is there."""
-    count = 1 + bin(instr.arg & 15).count("1")
+    count = 1 + bin(instr.arg).count("1")
     taken = side.stack[len(side.stack) - count :]
     ref = side.allocate(Fresh("function", (taken[-1], *taken[:-1]), instr.arg))
     side.drop(count)

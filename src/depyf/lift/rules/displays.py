@@ -140,3 +140,13 @@ def _format(sim: Simulator, instr: Instr) -> None:
     conversion, has_spec = instr.arg
     values = sim.pop_values(1 + has_spec)
     sim.combine(lambda *exprs: build.formatted(conversion, *exprs), values)
+
+
+def _interpolation(sim: Simulator, instr: Instr) -> None:
+    conversion, has_spec = instr.arg
+    values = sim.pop_values(2 + has_spec)
+    sim.combine(lambda *exprs: build.interpolation(conversion, *exprs), values)
+
+
+def _template(sim: Simulator, instr: Instr) -> None:
+    sim.combine(build.template, sim.pop_values(2))

@@ -66,11 +66,11 @@ def _subscr(sim: Simulator, instr: Instr) -> None:
     if isinstance(base, Copy) and isinstance(base.of.expr, (ast.List, ast.Tuple)) and constant_key(key) is not None:
         sim.wants_containers()
     if isinstance(base, Copy) or isinstance(key, Copy):
-        _augmented_load(sim, [base, key], lambda exprs: ast.Subscript(exprs[0], exprs[1], ast.Load()))
+        _augmented_load(sim, [base, key], lambda exprs: build.subscript(exprs[0], exprs[1], ast.Load()))
         return
     if _augments_stable(sim, 2):
         return
-    sim.combine(lambda one, two: ast.Subscript(one, two, ast.Load()), sim.pop_values(2))
+    sim.combine(lambda one, two: build.subscript(one, two, ast.Load()), sim.pop_values(2))
 
 
 def _augmented_load(sim: Simulator, items: List[Any], make: Callable[[List[ast.expr]], ast.expr]) -> None:
@@ -104,7 +104,7 @@ def _augments_stable(sim: Simulator, count: int) -> bool:
     exprs = [item.expr for item in items]
     del stack[-count:]
     if count == 2:
-        sim.push(ast.Subscript(exprs[0], exprs[1], ast.Load()), augments=("place", tuple(below)))
+        sim.push(build.subscript(exprs[0], exprs[1], ast.Load()), augments=("place", tuple(below)))
     return True
 
 

@@ -81,7 +81,7 @@ def _store_subscr(sim: Simulator, instr: Instr) -> None:
         sim.wants_containers()
     if _annotates(sim, base, key, item):
         return
-    target = ast.Subscript(_expr_of(base), _expr_of(key), ast.Store())
+    target = build.subscript(_expr_of(base), _expr_of(key), ast.Store())
     _store_place(sim, item, (base, key), target)
 
 
@@ -104,7 +104,7 @@ def _store_place(sim: Simulator, item: Any, place: Tuple[Any, ...], target: ast.
             raise Retry("spill", item.copied_at)
     values = [sim.as_value(base) for base in place]
     if isinstance(target, ast.Subscript):
-        target.value, target.slice = values[0].expr, values[1].expr
+        target.value, target.slice = values[0].expr, build.subscript(values[0].expr, values[1].expr, target.ctx).slice
     elif isinstance(target, ast.Attribute):
         target.value = values[0].expr
     if isinstance(item, Value):
@@ -151,7 +151,7 @@ def _delete_subscr(sim: Simulator, instr: Instr) -> None:
         return
     values = sim.pop_values(2)
     sim.check_order(values)
-    sim.emit(ast.Delete([ast.Subscript(values[0].expr, values[1].expr, ast.Del())]))
+    sim.emit(ast.Delete([build.subscript(values[0].expr, values[1].expr, ast.Del())]))
 
 
 def _delete_attr(sim: Simulator, instr: Instr) -> None:

@@ -214,3 +214,6 @@ _EXPRESSIONS: Dict[type, Callable[[Any], Iterator[Any]]] = {
     ast.DictComp: _comprehension,
     ast.GeneratorExp: _comprehension,
 }
+for _kind, _fields in (("TemplateStr", "values"), ("Interpolation", "value")):
+    if hasattr(ast, _kind):
+        _EXPRESSIONS[getattr(ast, _kind)] = _then_stop(_fields)

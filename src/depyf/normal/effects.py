@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Dict, Tuple
+from typing import Any, Dict, Tuple
 
-from depyf.normal.ops import Instr, Op
+from depyf.normal.ops import Op
 
 _FIXED: Dict[Op, Tuple[int, int]] = {
     Op.CONST: (0, 1), Op.NULL: (0, 1), Op.NAMESPACE: (0, 1), Op.LOAD: (0, 1), Op.CLOSURE: (0, 1), Op.SPECIAL: (0, 1),
@@ -13,6 +13,7 @@ _FIXED: Dict[Op, Tuple[int, int]] = {
     Op.SUBSCR: (2, 1), Op.STORE_SUBSCR: (3, 0), Op.DELETE_SUBSCR: (2, 0),
     Op.ATTR: (1, 1), Op.STORE_ATTR: (2, 0), Op.DELETE_ATTR: (1, 0),
     Op.SUPER_ATTR: (3, 1), Op.CONVERT: (1, 1), Op.LIST_TO_TUPLE: (1, 1),
+    Op.TEMPLATE: (2, 1),
     Op.IMPORT: (2, 1), Op.IMPORT_FROM: (1, 2), Op.IMPORT_STAR: (1, 0), Op.SETUP_ANNOTATIONS: (0, 0),
     Op.ITER: (1, 1), Op.YIELD_FROM_ITER: (1, 1), Op.AITER: (1, 1), Op.AWAITABLE: (1, 1),
     Op.YIELD: (1, 1), Op.YIELD_FROM: (2, 1), Op.BRANCH: (1, 0), Op.JUMP: (0, 0), Op.RETURN: (1, 0), Op.RERAISE: (1, 0),
@@ -23,9 +24,8 @@ _FIXED: Dict[Op, Tuple[int, int]] = {
 }  # fmt: skip
 
 
-def effect(instr: Instr) -> Tuple[int, int]:
+def effect(op: Op, arg: Any) -> Tuple[int, int]:
     """``(taken, left)`` when control goes on to the next operation. COPY and SWAP count what they look at."""
-    op, arg = instr.op, instr.arg
     fixed = _FIXED.get(op)
     if fixed is not None:
         return fixed
@@ -45,6 +45,8 @@ def effect(instr: Instr) -> Tuple[int, int]:
         return 1, arg[0] + 1 + arg[1]
     if op is Op.FORMAT:
         return 1 + arg[1], 1
+    if op is Op.INTERPOLATION:
+        return 2 + arg[1], 1
     if op is Op.INTRINSIC:
         return arg[1], 1
     if op is Op.CALL:

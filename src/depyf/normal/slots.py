@@ -1,0 +1,155 @@
+"""Stacks on which one value of the normal form takes two slots.
+
+Since 3.14 ``with`` keeps its exit method and the object it is called on, since 3.15 a ``for`` loop keeps its iterator
+and an index. The normal form has one slot for either. The rules of these versions write a SECOND_SLOT where the other
+slot is pushed; ``forget_second_slots`` follows the stack from there, and whatever counts slots counts one less.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import replace
+from typing import Dict, List, Optional, Tuple
+
+from depyf.bytecode.instructions import ExceptionRange
+from depyf.normal.draft import Draft
+from depyf.normal.effects import effect
+from depyf.normal.ops import ENDS, Op
+
+SECOND_SLOT = "SECOND_SLOT"
+
+Slots = Tuple[bool, ...]
+"""The stack, top at the right: whether the normal form has the slot."""
+
+
+def forget_second_slots(drafts: List[Draft]) -> List[Draft]:
+    """``drafts`` as if each value took one slot. Raises ``ValueError`` where the second slot of a value is used."""
+    if not any(draft.op == SECOND_SLOT for draft in drafts):
+        return drafts
+    return _Walk(drafts).run()
+
+
+class _Walk:
+    def __init__(self, drafts: List[Draft]) -> None:
+        self.drafts = drafts
+        self.first_at: Dict[int, int] = {}
+        for index in range(len(drafts) - 1, -1, -1):
+            self.first_at[drafts[index].offset] = index
+        self.offsets = sorted(self.first_at)
+        jumps = {draft.target for draft in drafts if draft.target is not None}
+        jumps.update(draft.handler.target for draft in drafts if draft.handler is not None)
+        self.targets = {self._index_of(offset) for offset in jumps}
+        self.before: Dict[int, Slots] = {}
+        """The stack before a draft that control may come to by a jump."""
+        self.after: Dict[int, List[Draft]] = {}
+        """What becomes of each draft that can be reached."""
+        self.todo: List[int] = []
+
+    def run(self) -> List[Draft]:
+        self._goes_to(0, ())
+        while self.todo:
+            index = self.todo.pop()
+            stack: Optional[List[bool]] = list(self.before[index])
+            while stack is not None and index not in self.after and index < len(self.drafts):
+                stack = self._step(index, stack)
+                index += 1
+                if stack is not None and index in self.targets:
+                    self._goes_to(index, tuple(stack))
+        result: List[Draft] = []
+        for index in range(len(self.drafts)):
+            result.extend(self.after.get(index, ()))
+        return result
+
+    def _goes_to(self, index: int, stack: Slots) -> None:
+        if index >= len(self.drafts):
+            return
+        if index not in self.before:
+            self.before[index] = stack
+            self.todo.append(index)
+        elif self.before[index] != stack:
+            raise ValueError(f"the stack at offset {self.drafts[index].offset} depends on where control comes from")
+
+    def _index_of(self, offset: int) -> int:
+        """The first draft at or behind ``offset`` (an instruction may lower to nothing)."""
+        position = bisect_left(self.offsets, offset)
+        return self.first_at[self.offsets[position]] if position < len(self.offsets) else len(self.drafts)
+
+    def _step(self, index: int, stack: List[bool]) -> Optional[List[bool]]:
+        """The stack behind the draft at ``index``; None if control never goes on there."""
+        draft = self.drafts[index]
+        handler = self._handler(draft, stack)
+        self.after[index] = [replace(made, handler=handler) for made in self._rewritten(draft, stack)]
+        if draft.target is not None:
+            left = stack
+            if draft.op is Op.FOR:
+                left = stack[:-1]  # without the value, and without the iterator, which the loop drops at its end
+                while left and not left.pop():
+                    pass
+            self._goes_to(self._index_of(draft.target), tuple(left))
+        return None if draft.op in ENDS else stack
+
+    def _handler(self, draft: Draft, stack: List[bool]) -> Optional[ExceptionRange]:
+        entry = draft.handler
+        if entry is None:
+            return None
+        kept = stack[: entry.depth]
+        self._goes_to(self._index_of(entry.target), (*kept, *[True] * (1 + entry.lasti)))
+        return replace(entry, depth=sum(kept))
+
+    def _rewritten(self, draft: Draft, stack: List[bool]) -> List[Draft]:
+        """What ``draft`` is in the normal form; ``stack`` is changed to what lies there behind it."""
+        op, arg = draft.op, draft.arg
+        if op == SECOND_SLOT:
+            stack.append(False)
+            return []
+        if not isinstance(op, Op):
+            raise ValueError(f"{op} at offset {draft.offset} stands outside its usual pattern")
+        if op in (Op.SWAP, Op.COPY) and not 0 < arg <= len(stack):
+            raise ValueError(f"{op} at offset {draft.offset} looks below the stack")
+        if op is Op.SWAP:
+            return self._swap(draft, stack)
+        if op is Op.COPY:
+            stack.append(stack[-arg])
+            return [replace(draft, arg=sum(stack[-arg - 1 : -1]))] if stack[-1] else []
+        if op is Op.POP:
+            return [draft] if stack.pop() else []
+        if op in (Op.FOR, Op.WITH_EXCEPT):  # what they look at stays where it is
+            stack.append(True)
+            return [draft]
+        if op in (Op.ADD, Op.UPDATE):
+            kind, depth = arg
+            taken = effect(op, arg)[0] - depth
+            self._pop(draft, stack, taken)
+            return [replace(draft, arg=(kind, sum(stack[-depth:])))]
+        if op is Op.CALL and len(stack) > arg[0] and not stack[-arg[0] - 1]:
+            # The exit method; its other slot lies where a NULL may lie.
+            count, names, _ = arg
+            self._pop(draft, stack, count)
+            del stack[-2:]
+            stack.append(True)
+            return [replace(draft, arg=(count, names, ""))]
+        taken, left = effect(op, arg)
+        self._pop(draft, stack, taken)
+        stack.extend([True] * left)
+        return [draft]
+
+    def _pop(self, draft: Draft, stack: List[bool], count: int) -> None:
+        if count > len(stack) or not all(stack[len(stack) - count :]):
+            raise ValueError(f"{draft.op} at offset {draft.offset} takes what is no value of its own")
+        del stack[len(stack) - count :]
+
+    def _swap(self, draft: Draft, stack: List[bool]) -> List[Draft]:
+        """Values change their order only among themselves."""
+        window = list(range(len(stack) - draft.arg, len(stack)))
+        now = [slot for slot in window if stack[slot]]
+        window[0], window[-1] = window[-1], window[0]
+        wanted = [slot for slot in window if stack[slot]]
+        stack[-1], stack[-draft.arg] = stack[-draft.arg], stack[-1]
+        made: List[Draft] = []
+        while now != wanted:
+            place = wanted.index(now[-1])
+            if place == len(now) - 1:
+                place = next(index for index, slot in enumerate(now) if slot != wanted[index])
+            now[place], now[-1] = now[-1], now[place]
+            made.append(replace(draft, arg=len(now) - place))
+        return made

@@ -1,0 +1,97 @@
+"""How CPython 3.14 spells the normal form: 3.13 and what changed."""
+
+from __future__ import annotations
+
+from typing import List
+
+from depyf.bytecode.instructions import Instruction
+from depyf.normal import v313
+from depyf.normal.draft import Draft, Lowering
+from depyf.normal.ops import Op
+from depyf.normal.rules import nothing, simple
+from depyf.normal.slots import forget_second_slots
+from depyf.normal.undo import (
+    LOAD_SPECIAL,
+    join_async_for,
+    join_send_loops,
+    join_with_entries,
+    skip_cleanup_handlers,
+    skip_stop_iteration_handlers,
+)
+from depyf.normal.v311 import fast
+
+_CONVERSIONS = ("", "s", "r", "a")
+_ANNOTATE = 16
+
+
+def _load_small_int(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    return [Draft(Op.CONST, ins.arg)]
+
+
+def _load_common_constant(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    return [Draft(Op.SPECIAL, lowering.table.common_constants[ins.arg])]
+
+
+def _load_special(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    return [Draft(LOAD_SPECIAL, lowering.table.special_methods[ins.arg])]
+
+
+def _pop_iter(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    """Behind END_FOR, where FOR_ITER goes in the end: the FOR of the normal form has taken the iterator away."""
+    return [] if lowering.neighbour(-1) == "END_FOR" else [Draft(Op.POP)]
+
+
+def _binary_op(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    symbol = lowering.table.binary_operators[ins.arg]
+    if symbol == "[]":
+        return [Draft(Op.SUBSCR)]
+    if symbol.endswith("="):
+        return [Draft(Op.INPLACE, symbol[:-1])]
+    return [Draft(Op.BINARY, symbol)]
+
+
+def _call_function_ex(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    """The keywords, or a NULL in their place, lie above the arguments."""
+    if lowering.neighbour(-1) == "PUSH_NULL":
+        lowering.take_previous(Op.NULL, ins)
+        return [Draft(Op.CALL_EX, False)]
+    return [Draft(Op.CALL_EX, True)]
+
+
+def _build_interpolation(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    return [Draft(Op.INTERPOLATION, (_CONVERSIONS[ins.arg >> 2], bool(ins.arg & 1)))]
+
+
+DIALECT = v313.DIALECT.changed(
+    {
+        "NOT_TAKEN": nothing,
+        "LOAD_FAST_BORROW": fast(Op.LOAD),
+        "LOAD_FAST_BORROW_LOAD_FAST_BORROW": v313.pair(Op.LOAD, Op.LOAD),
+        "LOAD_SMALL_INT": _load_small_int,
+        "LOAD_COMMON_CONSTANT": _load_common_constant,
+        "LOAD_SPECIAL": _load_special,
+        "POP_ITER": _pop_iter,
+        "POP_TOP": simple(Op.POP),
+        "BINARY_OP": _binary_op,
+        "CALL_FUNCTION_EX": _call_function_ex,
+        "BUILD_INTERPOLATION": _build_interpolation,
+        "BUILD_TEMPLATE": simple(Op.TEMPLATE),
+    },
+    without=[
+        "BEFORE_ASYNC_WITH",
+        "BEFORE_WITH",
+        "BINARY_SUBSCR",
+        "BUILD_CONST_KEY_MAP",
+        "LOAD_ASSERTION_ERROR",
+        "RETURN_CONST",
+    ],
+    steps=(
+        join_with_entries,
+        join_send_loops,
+        join_async_for,
+        skip_cleanup_handlers,
+        skip_stop_iteration_handlers,
+        forget_second_slots,
+    ),
+    copies_loop_tests=False,
+)
