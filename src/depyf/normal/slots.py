@@ -121,14 +121,8 @@ class _Walk:
             taken = effect(op, arg)[0] - depth
             self._pop(draft, stack, taken)
             return [replace(draft, arg=(kind, sum(stack[-depth:])))]
-<<<<<<< HEAD
         if op is Op.CALL and len(stack) > arg[0] and not stack[-arg[0] - 1]:
             # The exit method; its other slot lies where a NULL may lie.
-=======
-        if (
-            op is Op.CALL and len(stack) > arg[0] and not stack[-arg[0] - 1]
-        ):  # the exit method: its other slot lies where a NULL may lie
->>>>>>> 604cbd5 (Format)
             count, names, _ = arg
             self._pop(draft, stack, count)
             del stack[-2:]
