@@ -111,5 +111,5 @@ def test_our_own_loader_loads_from_the_dump(tmp_path: Path) -> None:
         compiled = torch.compile(function)
         assert torch.equal(compiled(torch.ones(3)), torch.full((3,), 3.0))
     (kernel,) = tmp_path.glob("*.kernel_*.py")
-    loaded = enable_debugging.patched_load_by_key_path("key of a test", str(kernel), set_sys_modules=False)
+    loaded = enable_debugging.patched_load_by_key_path("key of a test", str(kernel))
     assert loaded.__file__ == str(kernel)

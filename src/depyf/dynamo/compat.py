@@ -136,6 +136,20 @@ def aot_codegen_modules() -> Iterator[ModuleType]:
             yield module
 
 
+def interprets_graphs() -> bool:
+    """Whether the backend aot_eager hands its graphs to ``torch.fx.Interpreter`` (2.13 calls their ``forward``)."""
+    compiler = find("torch._dynamo.backends.debugging", "boxed_nop")
+    code = getattr(compiler, "__code__", None)
+    return code is not None and any("boxed_run" in each.co_names for each in _with_nested(code))
+
+
+def _with_nested(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _with_nested(constant)
+
+
 def cache_entries(code: CodeType) -> List[Any]:
     """Dynamo's cache entries of the original ``code``, most recently used first."""
     lookup = find_or_report(

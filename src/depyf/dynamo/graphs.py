@@ -13,6 +13,7 @@ from types import FunctionType
 from typing import Any, Dict, List, Optional, Tuple
 
 from depyf.dynamo import compat
+from depyf.dynamo.interpreted import run_by_forward
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.relocate import SourceFile
 from depyf.dynamo.safely import safely
@@ -142,6 +143,7 @@ def _relocate(module: Any, source: SourceFile) -> bool:
         return False
     compat.skip_code(moved)
     forward.__code__ = moved
+    run_by_forward(module)
     return True
 
 
