@@ -95,7 +95,7 @@ def test_a_call_with_an_extended_list_is_a_plain_call() -> None:
         (Op.BUILD, ("tuple", 2)),
         (Op.UPDATE, ("list", 1)),
         (Op.LIST_TO_TUPLE,),
-        (Op.CALL_EX, False),
+        (Op.CALL_EX, (False, "below")),
         (Op.RETURN,),
     )
     assert finding(original, "def f(a, b): return g(a, b, 1)") == (Finding.EQUIVALENT, "")

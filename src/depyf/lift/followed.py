@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, List, Tuple
 
 from depyf.lift import build
 from depyf.lift.containers import BoundMethod, Container, constant_key
-from depyf.lift.items import Marker, Value
+from depyf.lift.items import Value
 
 if TYPE_CHECKING:
     from depyf.lift.simulator import Simulator
@@ -151,7 +151,7 @@ def call_container_method(sim: Simulator, method: BoundMethod, arguments: List[A
     raise ValueError(f"the method {method.name} of a list display is called")
 
 
-def call_with_containers(sim: Simulator, has_keywords: bool) -> bool:
+def call_with_containers(sim: Simulator, has_keywords: bool, null: str) -> bool:
     """``f(*[...], **{...})`` with followed containers is a plain call; False if they are not followed."""
     keywords = sim.stack[-1] if has_keywords else None
     positional = sim.stack[-2 if has_keywords else -1]
@@ -165,9 +165,9 @@ def call_with_containers(sim: Simulator, has_keywords: bool) -> bool:
             return False
         positional = Container("tuple", [Value(ast.Constant(element), True) for element in constant])
     del sim.stack[-2 if has_keywords else -1 :]
-    callee, null = sim.stack.pop(), sim.stack.pop()
-    if not (isinstance(null, Marker) and null.kind == "null"):
-        raise ValueError("no NULL below the callable of a call with unpacked arguments")
+    callee, more = sim.pop_callee(null)
+    if more:
+        raise ValueError("no NULL beside the callable of a call with unpacked arguments")
     names: Tuple[str, ...] = tuple(keywords.keys or ()) if keywords is not None else ()
     arguments = [*positional.elements, *(keywords.elements if keywords is not None else [])]
     sim.stack.extend([callee, *arguments])

@@ -16,6 +16,7 @@ class Value:
     ``stable``: evaluating it later gives the same value and nobody can tell (constants, temporaries, fast locals
     until they are stored). ``order`` says when an unstable one was evaluated. ``chain`` are the targets that already
     got the value (``a = b = value``); ``copies`` counts duplicates on the stack that stand for the same evaluation.
+    ``converted``: it is ``!r``, say, of this expression.
     """
 
     expr: ast.expr
@@ -30,6 +31,7 @@ class Value:
     iterator: bool = False
     augments: Any = None
     tests: Optional[ChainTest] = None
+    converted: Optional[Tuple[str, ast.expr]] = None
 
 
 @dataclass(eq=False)

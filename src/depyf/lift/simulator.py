@@ -92,6 +92,17 @@ class Simulator:
         self.emit(ast.Assign([ast.Name(name, ast.Store()), *targets], value.expr))
         return Value(ast.Name(name, ast.Load()), stable=True)
 
+    def pop_callee(self, null: str) -> Tuple[Any, List[Any]]:
+        """What is called, and its first argument if that lies in the slot of the NULL; ``null`` as CALL has it."""
+        top = self.pop()
+        if not null:
+            return top, []
+        pair = [self.pop(), top]
+        slot = pair[0] if null == "below" else pair[1]
+        if isinstance(slot, Marker) and slot.kind == "null":
+            pair.remove(slot)
+        return pair[0], pair[1:]
+
     def pop_values(self, count: int) -> List[Value]:
         if count == 0:
             return []

@@ -52,7 +52,7 @@ def effect(op: Op, arg: Any) -> Tuple[int, int]:
     if op is Op.CALL:
         return arg[0] + 1 + bool(arg[2]), 1
     if op is Op.CALL_EX:
-        return 3 + arg, 1
+        return 2 + arg[0] + bool(arg[1]), 1
     if op is Op.MAKE_FUNCTION:
         return 1 + bin(arg).count("1"), 1
     if op is Op.RAISE:

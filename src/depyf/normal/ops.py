@@ -49,10 +49,9 @@ Containers
 
 Calls and functions
     CALL (n, names, null)   callable n values -> r   the last len(names) values are keywords; null says where a
-                                              NULL lies: "below" the callable, "above" it, or "" for none. The slot
-                                              "below" may hold a callable instead, with the self value in the
-                                              callable's place (only bytecode made by hand does that).
-    CALL_EX keywords        NULL callable args [kwargs] -> r
+                                              NULL lies: "below" the callable, "above" it, or "" for none. Two
+                                              values in these slots are a callable and its first argument.
+    CALL_EX (keywords, null)  callable args [kwargs] -> r   null as for CALL, with nothing but a NULL in its slot
     MAKE_FUNCTION flags     [defaults] [kwdefaults] [annotations] [closure] code -> function
                                               flags 1, 2, 4, 8 say which are there; 16 in place of 4: the
                                               function that makes the annotations when they are asked for

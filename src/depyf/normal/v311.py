@@ -46,6 +46,10 @@ def _call(lowering: Lowering, ins: Instruction) -> List[Draft]:
     return [Draft(Op.CALL, (ins.arg, lowering.take_keyword_names(), "below"))]
 
 
+def call_ex(null: str) -> Rule:
+    return lambda lowering, ins: [Draft(Op.CALL_EX, (bool(ins.arg & 1), null))]
+
+
 def _binary_op(lowering: Lowering, ins: Instruction) -> List[Draft]:
     symbol = lowering.table.binary_operators[ins.arg]
     if symbol.endswith("="):
@@ -106,7 +110,7 @@ _RULES: Dict[str, Rule] = {
     "FORMAT_VALUE": format_value,
     "KW_NAMES": _kw_names,
     "CALL": _call,
-    "CALL_FUNCTION_EX": lambda lowering, ins: [Draft(Op.CALL_EX, bool(ins.arg & 1))],
+    "CALL_FUNCTION_EX": call_ex("below"),
     "MAKE_FUNCTION": with_arg(Op.MAKE_FUNCTION),
     "IMPORT_STAR": simple(Op.IMPORT_STAR),
     "GET_YIELD_FROM_ITER": simple(Op.YIELD_FROM_ITER),

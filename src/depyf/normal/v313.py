@@ -10,7 +10,7 @@ from depyf.normal import v312
 from depyf.normal.draft import Draft, Lowering, Rule
 from depyf.normal.ops import Op
 from depyf.normal.rules import simple, take_constant
-from depyf.normal.v311 import fast
+from depyf.normal.v311 import call_ex, fast
 from depyf.normal.v312 import load_super_attr
 
 _TRUTH_TESTS = ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "UNARY_NOT")
@@ -99,6 +99,7 @@ DIALECT = v312.DIALECT.changed(
         "LOAD_SUPER_ATTR": load_super_attr([Draft(Op.NULL)]),
         "CALL": _call,
         "CALL_KW": _call_kw,
+        "CALL_FUNCTION_EX": call_ex("above"),
         "TO_BOOL": _to_bool,
         "COMPARE_OP": _compare,
         "CONVERT_VALUE": _convert,

@@ -167,15 +167,21 @@ def _is_async(code: Code) -> bool:
 
 
 def class_body(statements: List[ast.stmt]) -> List[ast.stmt]:
-    """A class body without what the compiler adds: ``__module__``, ``__qualname__``, ``__classcell__``."""
-    result: List[ast.stmt] = []
-    for index, statement in enumerate(statements):
-        if index < 2 and _assigns(statement, ("__module__", "__qualname__")):
-            continue
-        if _assigns(statement, ("__classcell__",)) or isinstance(statement, ast.Return):
-            continue
-        result.append(statement)
+    """A class body without what the compiler adds at its beginning and its end."""
+    result = list(statements)
+    for place, names in ((0, _CLASS_BEGINS), (-1, _CLASS_ENDS)):
+        added = set(names)
+        while result:
+            found = added & set(_targets(result[place]))
+            if not found and not isinstance(result[place], ast.Return):
+                break
+            added -= found
+            del result[place]
     return docstring_first(result)
+
+
+_CLASS_BEGINS = ("__module__", "__qualname__", "__firstlineno__", "__type_params__", "__classdict__")
+_CLASS_ENDS = ("__static_attributes__", "__classdictcell__", "__classcell__")
 
 
 def docstring_first(statements: List[ast.stmt]) -> List[ast.stmt]:
@@ -188,9 +194,14 @@ def docstring_first(statements: List[ast.stmt]) -> List[ast.stmt]:
 
 
 def _assigns(statement: ast.stmt, names: Any) -> bool:
+    return any(name in names for name in _targets(statement))
+
+
+def _targets(statement: ast.stmt) -> List[str]:
+    """The names that ``statement`` assigns to."""
     if not isinstance(statement, ast.Assign):
-        return False
-    return any(isinstance(target, ast.Name) and target.id in names for target in statement.targets)
+        return []
+    return [target.id for target in statement.targets if isinstance(target, ast.Name)]
 
 
 def module_body(statements: List[ast.stmt]) -> List[ast.stmt]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, List, Optional, Tuple, Union
 
 from depyf.normal.ops import Instr, Op
+from depyf.verify.comparison import Finding, MismatchError
 from depyf.verify.events import EVENTS
 from depyf.verify.side import Fresh, Side
 from depyf.verify.stops import Event
@@ -327,19 +328,24 @@ def _call_method(machine: Machine, side: Side, method: Fresh, arguments: Items) 
 
 
 def call_ex(machine: Machine, side: Side, instr: Instr) -> Answer:
-    """``NULL callable args [kwargs]``: with known arguments the same as a plain call."""
-    pops = 4 if instr.arg else 3
+    """``callable args [kwargs]``: with known arguments the same as a plain call."""
+    has_keywords, null = instr.arg
+    pops = 2 + has_keywords + bool(null)
     taken = _take(side, pops)
-    positional = contents(machine, side, taken[2], SEQUENCES)
-    keywords: Optional[Items] = contents(machine, side, taken[3], ("map",)) if instr.arg else ()
+    if null:
+        taken, slot = (taken[1:], taken[0]) if null == "below" else ((taken[0], *taken[2:]), taken[1])
+        if slot is not NULL:
+            raise MismatchError(Finding.UNVERIFIED, f"no NULL beside the callable at offset {instr.offset}")
+    positional = contents(machine, side, taken[1], SEQUENCES)
+    keywords: Optional[Items] = contents(machine, side, taken[2], ("map",)) if has_keywords else ()
     if positional is not None and keywords is not None and _plain_keys(keywords):
         names = tuple(str(key.value) for key in keywords[::2] if isinstance(key, Const))
-        return _call(machine, side, (taken[1], *positional, *keywords[1::2]), names, pops)
-    if positional is not None and _kind(machine, side, taken[2]) == "list":
-        depth = pops - 2
+        return _call(machine, side, (taken[0], *positional, *keywords[1::2]), names, pops)
+    if positional is not None and _kind(machine, side, taken[1]) == "list":
+        depth = 1 + has_keywords
         converted = _new(machine, side, "tuple", positional)
         side.hold(converted)
         side.release(side.stack[-depth])
         side.stack[-depth] = converted
-        taken = _take(side, pops)
-    return Event("call with unpacking", instr.arg, taken[1:], "v", pops)
+        taken = (taken[0], converted, *taken[2:])
+    return Event("call with unpacking", has_keywords, taken, "v", pops)

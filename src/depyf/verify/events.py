@@ -45,6 +45,11 @@ def _unpack_ex(machine: Machine, side: Side, instr: Instr) -> Event:
     return Event("unpack", instr.arg, _top(side, 1), "v" * (sum(instr.arg) + 1), 1)
 
 
+def _intrinsic(machine: Machine, side: Side, instr: Instr) -> Event:
+    count = instr.arg[1]
+    return Event("intrinsic", instr.arg, _top(side, count), "v", count)
+
+
 def _format(machine: Machine, side: Side, instr: Instr) -> Event:
     count = 2 if instr.arg[1] else 1
     return Event("format", instr.arg, _top(side, count), "v", count)
@@ -86,6 +91,10 @@ EVENTS: Dict[Op, EventRule] = {
     Op.DELETE_SUBSCR: _plain("delete subscript", 2, 2, ""),
     Op.ATTR: _attr,
     Op.STORE_ATTR: _plain("store attribute", 2, 2, ""),
+    Op.SUPER_ATTR: _plain("attribute of super", 3, 3, "v"),
+    Op.INTRINSIC: _intrinsic,
+    Op.NAMESPACE: _plain("namespace", 0, 0, "u"),
+    Op.CONVERT: _plain("convert", 1, 1, "v"),
     Op.DELETE_ATTR: _plain("delete attribute", 1, 1, ""),
     Op.BUILD: _build,
     Op.ADD: _into("add"),

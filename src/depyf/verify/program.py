@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 from typing import FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
@@ -16,7 +17,9 @@ class Program:
 
     ``joins`` holds the indices that can be reached in more than one way. ``locals`` are the names that its operations
     use as fast locals. A cell variable that no closure captures behaves like a fast local and is turned into one.
-    A class body stores its own qualified name: only the part behind that of the ``parent`` code object counts.
+    A class body stores its own qualified name: only the part behind that of the ``parent`` code object counts. The
+    line on which it begins, which it stores too (3.13), does not count, nor does the order of its static attributes,
+    which changes from run to run.
     """
 
     def __init__(self, normal: NormalCode, renamed: Mapping[str, str], parent: Optional[Code]) -> None:
@@ -26,9 +29,14 @@ class Program:
         for index, instr in enumerate(ops[1:]):
             before = ops[index]
             own = (self.code.co_name, getattr(self.code, "co_qualname", None))
-            is_own = before.op is Op.CONST and isinstance(before.arg, str) and before.arg in own
-            if is_own and instr.op is Op.STORE and instr.arg == ("name", "__qualname__"):
+            if before.op is not Op.CONST or instr.op is not Op.STORE or self.code.co_flags & inspect.CO_OPTIMIZED:
+                continue
+            if instr.arg == ("name", "__qualname__") and isinstance(before.arg, str) and before.arg in own:
                 ops[index] = replace(before, arg=relative_name(before.arg, self.code, parent))
+            elif instr.arg == ("name", "__firstlineno__") and before.arg == self.code.co_firstlineno:
+                ops[index] = replace(before, arg=0)
+            elif instr.arg == ("name", "__static_attributes__") and isinstance(before.arg, tuple):
+                ops[index] = replace(before, arg=tuple(sorted(before.arg)))
         self.ops: Tuple[Instr, ...] = tuple(ops)
         self.joins = _joins(self.ops)
         self.locals = frozenset(

@@ -26,17 +26,9 @@ COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"
 def _call(sim: Simulator, instr: Instr) -> None:
     count, names, null = instr.arg
     arguments = sim.stack[len(sim.stack) - count :] if count else []
-    callee_at = len(sim.stack) - count - (2 if null else 1)
-    slots = sim.stack[callee_at : len(sim.stack) - count]
-    del sim.stack[callee_at:]
-    if null == "below" and slots[0].__class__ is Marker and slots[0].kind == "null":
-        callee = slots[1]
-    elif null == "above":
-        callee = slots[0]
-    elif null == "below":
-        callee, arguments = slots[0], [slots[1], *arguments]
-    else:
-        callee = slots[0]
+    del sim.stack[len(sim.stack) - count :]
+    callee, first = sim.pop_callee(null)
+    arguments = [*first, *arguments]
     if isinstance(callee, Marker):
         _call_marker(sim, callee, arguments, names)
         return
@@ -50,11 +42,10 @@ def _call(sim: Simulator, instr: Instr) -> None:
                 sim.share_container(item)
     callee, arguments = sim.stack[len(sim.stack) - len(arguments) - 1], sim.stack[len(sim.stack) - len(arguments) :]
     del sim.stack[len(sim.stack) - len(arguments) - 1 :]
-    bare = null == "below" and slots[0] is callee
     if isinstance(callee, Function) and len(arguments) == 1 and callee.code.co_name in COMPREHENSIONS:
         _comprehension(sim, callee, arguments[0])
         return
-    if bare and len(arguments) == 1 and isinstance(arguments[0], Function) and not names:
+    if first and len(arguments) == 1 and isinstance(arguments[0], Function) and not names:
         if arguments[0].code.co_name != "<lambda>":
             arguments[0].decorators.insert(0, sim.as_value(callee).expr)
             arguments[0].order = sim.context.next_order()
@@ -94,14 +85,14 @@ def _comprehension(sim: Simulator, function: Function, iterable: Any) -> None:
 
 
 def _call_ex(sim: Simulator, instr: Instr) -> None:
-    if sim.context.follows_containers and call_with_containers(sim, bool(instr.arg)):
+    has_keywords, null = instr.arg
+    if sim.context.follows_containers and call_with_containers(sim, has_keywords, null):
         return
-    keywords = sim.pop_value() if instr.arg else None
+    keywords = sim.pop_value() if has_keywords else None
     positional = sim.pop_value()
-    callee = sim.pop()
-    null = sim.pop()
-    if not (isinstance(null, Marker) and null.kind == "null"):
-        raise ValueError(f"no NULL below the callable at offset {instr.offset}")
+    callee, more = sim.pop_callee(null)
+    if more:
+        raise ValueError(f"no NULL beside the callable at offset {instr.offset}")
     if isinstance(callee, Marker) and callee.kind == "build_class":
         _class_ex(sim, positional, keywords)
         return

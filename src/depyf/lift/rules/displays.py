@@ -139,7 +139,17 @@ def _unpack(sim: Simulator, instr: Instr) -> None:
 def _format(sim: Simulator, instr: Instr) -> None:
     conversion, has_spec = instr.arg
     values = sim.pop_values(1 + has_spec)
-    sim.combine(lambda *exprs: build.formatted(conversion, *exprs), values)
+    value = values[0].converted
+    if value is not None and not conversion:
+        sim.combine(lambda _, *spec: build.formatted(value[0], value[1], *spec), values)
+    else:
+        sim.combine(lambda *exprs: build.formatted(conversion, *exprs), values)
+
+
+def _convert(sim: Simulator, instr: Instr) -> None:
+    """3.13 converts before it evaluates the format specification; alone, ``f"{x!r}"`` does the same."""
+    value = sim.pop_value()
+    sim.combine(lambda expr: build.formatted(instr.arg, expr), [value], converted=(instr.arg, value.expr))
 
 
 def _interpolation(sim: Simulator, instr: Instr) -> None:

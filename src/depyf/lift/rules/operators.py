@@ -122,3 +122,14 @@ def _attr(sim: Simulator, instr: Instr) -> None:
         sim.push(ast.Attribute(item.expr, instr.arg, ast.Load()), augments=("place", (below,)))
         return
     sim.combine(lambda value: ast.Attribute(value, instr.arg, ast.Load()), [sim.pop_value()])
+
+
+def _super_attr(sim: Simulator, instr: Instr) -> None:
+    """``super().name``: without arguments, ``super`` looks for the other two values itself."""
+    name, has_arguments = instr.arg
+
+    def attribute(callee: ast.expr, *arguments: ast.expr) -> ast.expr:
+        call = ast.Call(callee, list(arguments) if has_arguments else [], [])
+        return ast.Attribute(call, name, ast.Load())
+
+    sim.combine(attribute, sim.pop_values(3))

@@ -33,6 +33,7 @@ from depyf.lift.rules.control import (
 from depyf.lift.rules.displays import (
     _add,
     _build,
+    _convert,
     _format,
     _interpolation,
     _list_to_tuple,
@@ -46,6 +47,7 @@ from depyf.lift.rules.operators import (
     _compare,
     _inplace,
     _subscr,
+    _super_attr,
     _unary,
 )
 from depyf.lift.rules.stack import (
@@ -76,7 +78,8 @@ RULES: Dict[Op, Rule] = {
     Op.IN: _compare, Op.SUBSCR: _subscr, Op.STORE_SUBSCR: _store_subscr, Op.DELETE_SUBSCR: _delete_subscr,
     Op.ATTR: _attr, Op.STORE_ATTR: _store_attr, Op.DELETE_ATTR: _delete_attr, Op.BUILD: _build, Op.ADD: _add,
     Op.UPDATE: _update, Op.LIST_TO_TUPLE: _list_to_tuple, Op.UNPACK: _unpack, Op.UNPACK_EX: _unpack,
-    Op.FORMAT: _format, Op.INTERPOLATION: _interpolation, Op.TEMPLATE: _template,
+    Op.SUPER_ATTR: _super_attr, Op.CONVERT: _convert, Op.FORMAT: _format, Op.INTERPOLATION: _interpolation,
+    Op.TEMPLATE: _template,
     Op.CALL: _call, Op.CALL_EX: _call_ex, Op.MAKE_FUNCTION: _make_function,
     Op.IMPORT: _import, Op.IMPORT_FROM: _import_from, Op.IMPORT_STAR: _import_star,
     Op.SETUP_ANNOTATIONS: _setup_annotations, Op.ITER: _iter, Op.AITER: _iter, Op.YIELD_FROM_ITER: _yield_from_iter,
