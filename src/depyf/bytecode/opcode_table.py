@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import pkgutil
 import sys
 from dataclasses import dataclass, field
 from typing import Dict, FrozenSet, List, Optional, Tuple
+
+from depyf.bytecode import tables
 
 Version = Tuple[int, int]
 
@@ -34,6 +37,12 @@ class OpcodeTable:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", {code: name for name, code in self.opcodes.items()})
+
+
+def known_versions() -> List[Version]:
+    """The versions that have a table, oldest first."""
+    names = [module.name for module in pkgutil.iter_modules(tables.__path__)]
+    return sorted((int(name[2]), int(name[3:])) for name in names)
 
 
 def running_version() -> Version:

@@ -1,0 +1,381 @@
+"""Reads what any supported CPython's ``marshal`` wrote, code objects as ``PortableCode``.
+
+``marshal.loads`` reads the code objects of its own version only, makes objects that crash the interpreter out of
+malformed input, and believes every size that it is told. This reader checks all that it reads: whatever the bytes are,
+there is an answer or a ``ValueError``, in time and memory that grow with the number of bytes.
+"""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import struct
+import sys
+from dataclasses import replace
+from typing import Any, Callable, Dict, Generator, List, NoReturn, Optional, Tuple
+
+from depyf.bytecode.code import PortableCode
+from depyf.bytecode.opcode_table import Version
+
+DEEPEST = 400
+"""How deep objects may be nested. The compiler stops at 100 levels of indentation, which are two levels here each."""
+
+LARGEST = 20
+"""How many times more objects there may be than bytes, when what is referred to counts each time (and ``ALWAYS``)."""
+
+ALWAYS = 100_000
+
+_REMEMBERED = 0x80
+_LOCAL, _CELL, _FREE = 0x20, 0x40, 0x80
+_ABSENT = object()
+
+Parts = Generator[None, Any, Any]
+"""What reads an object that contains others: it yields to be sent the next one, and returns what it made."""
+
+
+def read_marshal(data: bytes, version: Version) -> Any:
+    """The object that CPython ``version`` wrote as ``data``. Raises ``ValueError`` when it is malformed."""
+    reader = _Reader(data, version)
+    value = reader.value()
+    if reader.position != len(data):
+        reader.fail(f"{len(data) - reader.position} bytes follow the object")
+    if isinstance(value, PortableCode) and version < (3, 11):
+        return _with_qualified_names(value, value.co_name, "")
+    return value
+
+
+def _with_qualified_names(code: PortableCode, qualname: str, prefix: str) -> PortableCode:
+    """``code`` and what is nested in it with qualified names, which code objects do not hold before 3.11.
+
+    The code around holds them, as what it gives to MAKE_FUNCTION; what is declared ``global`` there has no prefix.
+    """
+    texts = {constant for constant in code.co_consts if type(constant) is str}
+
+    def named(inner: Any) -> Any:
+        if not isinstance(inner, PortableCode):
+            return inner
+        name = prefix + inner.co_name
+        if name not in texts and inner.co_name in texts:
+            name = inner.co_name
+        is_class = not inner.co_flags & inspect.CO_OPTIMIZED
+        return _with_qualified_names(inner, name, f"{name}." if is_class else f"{name}.<locals>.")
+
+    return replace(code, co_qualname=qualname, co_consts=tuple(map(named, code.co_consts)))
+
+
+class _Reader:
+    """A position in the bytes, and the objects that later ones may refer to.
+
+    ``count`` is the number of objects so far, those that are referred to counted in full: a few bytes can describe a
+    tuple of tuples of tuples that nobody could ever print.
+    """
+
+    def __init__(self, data: bytes, version: Version) -> None:
+        self.data, self.version = data, version
+        self.position = self.count = 0
+        self.remembered: List[Any] = []
+        self.counts: List[int] = []
+        self.most = LARGEST * len(data) + ALWAYS
+
+    def fail(self, what: str) -> NoReturn:
+        raise ValueError(f"malformed marshal data at byte {self.position}: {what}")
+
+    # --- bytes and numbers --------------------------------------------------------------------------------------------
+
+    def take(self, size: int) -> bytes:
+        end = self.position + size
+        if size < 0 or end > len(self.data):
+            self.fail(f"{size} bytes should follow, there are {len(self.data) - self.position}")
+        found = self.data[self.position : end]
+        self.position = end
+        return found
+
+    def byte(self) -> int:
+        return self.take(1)[0]
+
+    def int32(self) -> int:
+        number: int = struct.unpack("<i", self.take(4))[0]
+        return number
+
+    def size(self, each: int = 1) -> int:
+        """How many things follow, each of them of ``each`` bytes at least: no more than there are bytes left."""
+        number = self.int32()
+        if number < 0 or number * each > len(self.data) - self.position:
+            self.fail(f"{number} items should follow in {len(self.data) - self.position} bytes")
+        return number
+
+    def long(self) -> int:
+        """15 bits at a time, the least significant first; the sign is that of their number."""
+        signed = self.int32()
+        count = abs(signed)
+        if 2 * count > len(self.data) - self.position:
+            self.fail(f"an integer of {count} digits should follow in {len(self.data) - self.position} bytes")
+        digits = struct.unpack(f"<{count}H", self.take(2 * count))
+        if any(digit >> 15 for digit in digits) or (count and not digits[-1]):
+            self.fail("an integer has digits that are too large, or none where it should begin")
+        bits = 0
+        packed = bytearray()
+        value = held = 0
+        for digit in digits:  # into whole bytes: shifting one large number for each digit would take quadratic time
+            held |= digit << bits
+            bits += 15
+            while bits >= 8:
+                packed.append(held & 0xFF)
+                held >>= 8
+                bits -= 8
+        packed.append(held)
+        value = int.from_bytes(packed, "little")
+        return -value if signed < 0 else value
+
+    def float_text(self) -> float:
+        text = self.take(self.byte())
+        try:
+            return float(text)
+        except ValueError:
+            self.fail(f"{text!r} is no number")
+
+    def double(self) -> float:
+        number: float = struct.unpack("<d", self.take(8))[0]
+        return number
+
+    def text(self, size: int, encoding: str, *, intern: bool = False) -> str:
+        raw = self.take(size)
+        try:
+            found = raw.decode(encoding, "surrogatepass" if encoding == "utf-8" else "strict")
+        except UnicodeDecodeError as error:
+            self.fail(f"a string is not {encoding}: {error.reason}")
+        return sys.intern(found) if intern else found
+
+    # --- objects ------------------------------------------------------------------------------------------------------
+
+    def value(self) -> Any:
+        """The next object. What contains others is read by a generator, which is sent one after the other: nesting
+        costs no stack."""
+        open_ones: List[Tuple[Parts, int, int]] = []
+        while True:
+            found, parts, slot = self.begin()
+            if parts is not None:
+                open_ones.append((parts, slot, self.count))
+                if len(open_ones) > DEEPEST:
+                    self.fail(f"objects are nested more than {DEEPEST} levels deep")
+            while open_ones:
+                parts, slot, before = open_ones[-1]
+                try:
+                    parts.send(found)
+                except StopIteration as stop:
+                    found = stop.value
+                    open_ones.pop()
+                    self.remember(slot, found, self.count - before + 1)
+                else:
+                    break  # it wants another one
+            if not open_ones:
+                return self.present(found)
+
+    def begin(self) -> Tuple[Any, Optional[Parts], int]:
+        """The next object if it contains no others, or a generator that wants its parts, with its slot for
+        references (-1 if it has none)."""
+        kind = self.byte()
+        code = chr(kind & ~_REMEMBERED)
+        self.count += 1
+        if code == "r":
+            return self.reference(), None, -1
+        self.check_count()
+        slot = -1
+        if kind & _REMEMBERED:
+            slot = len(self.remembered)
+            self.remembered.append(_ABSENT)
+            self.counts.append(0)
+        leaf = _LEAVES.get(code)
+        if leaf is not None:
+            found = leaf(self)
+            self.remember(slot, found, 1)
+            return found, None, slot
+        container = _CONTAINERS.get(code)
+        if container is None or self.version < _SINCE.get(code, self.version):
+            self.position -= 1
+            self.fail(f"unknown type code {kind & ~_REMEMBERED:#04x}")
+        return None, container(self), slot
+
+    def remember(self, slot: int, found: Any, count: int) -> None:
+        if slot >= 0:
+            self.remembered[slot] = found
+            self.counts[slot] = count
+
+    def reference(self) -> Any:
+        index = self.int32()
+        if not 0 <= index < len(self.remembered):
+            self.fail(f"a reference to object {index} of {len(self.remembered)}")
+        found = self.remembered[index]
+        if found is _ABSENT:
+            self.fail(f"object {index} refers to itself")
+        self.count += self.counts[index]
+        self.check_count()
+        return found
+
+    def check_count(self) -> None:
+        if self.count > self.most:
+            self.fail("the objects, written out, would be far too many for so few bytes")
+
+    def present(self, found: Any) -> Any:
+        if found is _ABSENT:
+            self.fail("an object is missing")
+        return found
+
+    def items(self, count: int) -> Parts:
+        found = []
+        for _ in range(count):
+            found.append(self.present((yield)))
+        return found
+
+    def tuple(self, count: int) -> Parts:
+        return tuple((yield from self.items(count)))
+
+    def set(self, make: Callable[[Any], Any]) -> Parts:
+        found = yield from self.items(self.size())
+        return self.hashed(lambda: make(found))
+
+    def hashed(self, make: Callable[[], Any]) -> Any:
+        try:
+            return make()
+        except TypeError as error:
+            self.fail(str(error))
+
+    def mapping(self) -> Parts:
+        pairs: List[Tuple[Any, Any]] = []
+        while True:
+            key = yield
+            if key is _ABSENT:
+                return self.hashed(lambda: dict(pairs))
+            pairs.append((key, self.present((yield))))
+
+    def frozendict(self) -> Parts:
+        """Python 3.15 has the type; before it there is nothing to stand for it."""
+        found = yield from self.mapping()
+        make: Optional[Callable[[Any], Any]] = getattr(builtins, "frozendict", None)
+        if make is None:
+            self.fail("a frozendict, which this Python does not have")
+        return self.hashed(lambda: make(found))
+
+    def slice(self) -> Parts:
+        return slice(*(yield from self.items(3)))
+
+    # --- code objects -------------------------------------------------------------------------------------------------
+
+    def code(self) -> Parts:
+        return self.code_with_locals_plus() if self.version >= (3, 11) else self.code_with_names()
+
+    def counts_of_arguments(self) -> Tuple[int, int, int]:
+        found = (self.int32(), self.int32(), self.int32())
+        if min(found) < 0 or found[1] > found[0]:
+            self.fail(f"a code object takes {found[0]} positional, {found[1]} positional-only and {found[2]} keywords")
+        return found
+
+    def code_with_names(self) -> Parts:
+        """3.8 to 3.10: local, free and cell variables apart; no qualified name, no exception table."""
+        arguments = self.counts_of_arguments()
+        local_count, stack_size, flags = self.int32(), self.int32(), self.int32()
+        raw, constants, names = (
+            (yield from self.typed(bytes)),
+            (yield from self.typed(tuple)),
+            (yield from self.names()),
+        )
+        local, free, cell = (yield from self.names()), (yield from self.names()), (yield from self.names())
+        filename, name, line = (yield from self.typed(str)), (yield from self.typed(str)), self.int32()
+        lines = yield from self.typed(bytes)
+        if local_count != len(local):
+            self.fail(f"{name} should have {local_count} local variables, and has {len(local)}")
+        return self.checked(
+            PortableCode(
+                self.version, *arguments, local_count, stack_size, flags, raw, constants, names, local, free, cell,
+                filename, name, name, line, lines, b"",
+            )
+        )  # fmt: skip
+
+    def code_with_locals_plus(self) -> Parts:
+        """Since 3.11: all variables in one tuple, with a byte for each that says what it is."""
+        arguments = self.counts_of_arguments()
+        stack_size, flags = self.int32(), self.int32()
+        raw, constants, names = (
+            (yield from self.typed(bytes)),
+            (yield from self.typed(tuple)),
+            (yield from self.names()),
+        )
+        variables, kinds = (yield from self.names()), (yield from self.typed(bytes))
+        filename, name, qualname, line = (
+            (yield from self.typed(str)),
+            (yield from self.typed(str)),
+            (yield from self.typed(str)),
+            self.int32(),
+        )
+        lines, exceptions = (yield from self.typed(bytes)), (yield from self.typed(bytes))
+        if len(variables) != len(kinds):
+            self.fail(f"{name} has {len(variables)} variables and says of {len(kinds)} what they are")
+        local, cell, free = (
+            tuple(variable for variable, kind in zip(variables, kinds) if kind & bit) for bit in (_LOCAL, _CELL, _FREE)
+        )
+        apart = tuple(variable for variable, kind in zip(variables, kinds) if kind & (_LOCAL | _CELL) == _CELL)
+        if variables != (*local, *apart, *free):
+            self.fail(f"the variables of {name} are out of order, or are of no kind")
+        return self.checked(
+            PortableCode(
+                self.version, *arguments, len(local), stack_size, flags, raw, constants, names, local, free, cell,
+                filename, name, qualname, line, lines, exceptions,
+            )
+        )  # fmt: skip
+
+    def checked(self, code: PortableCode) -> PortableCode:
+        if len(code.co_code) % 2 or not code.co_code:
+            self.fail(f"{code.co_name} has {len(code.co_code)} bytes of code; instructions have two each")
+        parameters = code.co_argcount + code.co_kwonlyargcount
+        parameters += bool(code.co_flags & 4) + bool(code.co_flags & 8)
+        if parameters > len(code.co_varnames):
+            self.fail(f"{code.co_name} has {parameters} parameters and {len(code.co_varnames)} local variables")
+        return code
+
+    def typed(self, kind: type) -> Parts:
+        value = yield
+        if type(value) is not kind:
+            self.fail(f"a {type(value).__name__} in a code object where a {kind.__name__} should be")
+        return value
+
+    def names(self) -> Parts:
+        found = yield from self.typed(tuple)
+        if not all(type(name) is str for name in found):
+            self.fail("a name in a code object is no string")
+        return found
+
+
+_LEAVES: Dict[str, Callable[[_Reader], Any]] = {
+    "0": lambda reader: _ABSENT,
+    "N": lambda reader: None,
+    "F": lambda reader: False,
+    "T": lambda reader: True,
+    "S": lambda reader: StopIteration,
+    ".": lambda reader: Ellipsis,
+    "i": _Reader.int32,
+    "I": lambda reader: struct.unpack("<q", reader.take(8))[0],
+    "l": _Reader.long,
+    "f": _Reader.float_text,
+    "g": _Reader.double,
+    "x": lambda reader: complex(reader.float_text(), reader.float_text()),
+    "y": lambda reader: complex(reader.double(), reader.double()),
+    "s": lambda reader: reader.take(reader.size()),
+    "t": lambda reader: reader.text(reader.size(), "utf-8", intern=True),
+    "u": lambda reader: reader.text(reader.size(), "utf-8"),
+    "a": lambda reader: reader.text(reader.size(), "ascii"),
+    "A": lambda reader: reader.text(reader.size(), "ascii", intern=True),
+    "z": lambda reader: reader.text(reader.byte(), "ascii"),
+    "Z": lambda reader: reader.text(reader.byte(), "ascii", intern=True),
+}
+_CONTAINERS: Dict[str, Callable[[_Reader], Parts]] = {
+    "(": lambda reader: reader.tuple(reader.size()),
+    ")": lambda reader: reader.tuple(reader.byte()),
+    "[": lambda reader: reader.items(reader.size()),
+    "{": _Reader.mapping,
+    "<": lambda reader: reader.set(set),
+    ">": lambda reader: reader.set(frozenset),
+    ":": _Reader.slice,
+    "}": _Reader.frozendict,
+    "c": _Reader.code,
+}
+_SINCE: Dict[str, Version] = {":": (3, 14), "}": (3, 15)}
