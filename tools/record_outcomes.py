@@ -3,7 +3,7 @@
     python tools/record_outcomes.py OUTCOMES.json FOLDER MODULE [TEST ...]
 
 Runs the doctests of ``MODULE`` and the unit tests of every ``TEST``. With a ``FOLDER`` (``-``: none), ``MODULE`` must
-have been imported from there in the end. The file maps every test to its outcome.
+be imported from there. The file maps every test to its outcome.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ def main() -> int:
     file, folder, module, *tests = sys.argv[1:]
     # This script's own folder is no place for the tests to import from.
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != os.path.dirname(os.path.abspath(__file__))]
-    outcomes = run_tests(module, tests)
-    origin = getattr(sys.modules[module], "__file__", None) or ""
+    origin = getattr(importlib.import_module(module), "__file__", None) or ""
     if folder != "-" and not os.path.abspath(origin).startswith(os.path.join(os.path.abspath(folder), "")):
         raise SystemExit(f"{module} was imported from {origin}, not from {folder}")
+    outcomes = run_tests(module, tests)
     with open(file, "w", encoding="utf-8") as handle:
         json.dump(outcomes, handle)
     return 0

@@ -206,9 +206,9 @@ def test_what_cannot_stand_in_is_refused_with_the_reason(text: str, reason: str)
 
 
 def test_future_flags_are_those_of_the_reference_and_not_ours() -> None:
-    text = "def f():\n    def g(x: undefined): pass\n    return g\n"
-    for flags in (0, __future__.annotations.compiler_flag):
-        original = code_of(text, "f", flags)
+    for annotation, flags in (("undefined", 0), ("'undefined'", __future__.annotations.compiler_flag)):
+        text = f"def f():\n    def g(x: {annotation}): pass\n    return g\n"
+        original = code_of(text.replace("'", ""), "f", flags)
         assert difference(original, compile_like(source_of(text), original, "<again>")) is None
 
 
@@ -303,3 +303,25 @@ def test_before_3_11_the_qualified_name_is_told_from_the_constants(
 ) -> None:
     old = SimpleNamespace(co_name=name, co_flags=flags, co_consts=constants)
     assert qualified_name(old) == expected  # type: ignore[arg-type]
+
+
+def test_code_compiled_at_runtime_still_postpones_annotations_where_the_original_did() -> None:
+    text = """
+def f():
+    def g():
+        names = {}
+        exec("def h(a: Missing): pass", names)
+        return names["h"]
+    return g()
+"""
+    flag = __future__.annotations.compiler_flag
+    code = compile_like(source_of(text), code_of(text, "f", flag), "<again>")
+    assert FunctionType(code, {})().__annotations__ == {"a": "Missing"}
+    with pytest.raises(NameError):
+        FunctionType(compile_like(source_of(text), code_of(text, "f"), "<again>"), {})()
+
+
+def test_annotations_that_are_strings_already_are_not_made_strings_again() -> None:
+    text = "def f():\n    def g(a: 'Missing'): pass\n    return g\n"
+    code = compile_like(source_of(text), code_of(text, "f", __future__.annotations.compiler_flag), "<again>")
+    assert FunctionType(code, {})().__annotations__ == {"a": "Missing"}

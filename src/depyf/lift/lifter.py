@@ -107,6 +107,7 @@ class _Lifter:
         if any(instr.op is Op.PUSH_EXC for instr in ops[:1]):
             node.handling = (*node.handling, block.id)
         simulator.run(block, start)
+        _lambdas_to_values(simulator)
         self._terminate(node, block, simulator, keep)
         node.stack = simulator.stack
         for target in node.successors():
@@ -481,6 +482,13 @@ class _Lifter:
                 raise Retry("phi", (header, slot))
             self._keep_before(node, item)
             node.statements.append(ast.Assign([ast.Name(base.expr.id, ast.Store()), *item.chain], item.expr))
+
+
+def _lambdas_to_values(simulator: Simulator) -> None:
+    """A lambda that is still there when its block ends is an operand, as in ``key or (lambda x: x)``."""
+    for slot, item in enumerate(simulator.stack):
+        if isinstance(item, Function) and item.code.co_name == "<lambda>":
+            simulator.stack[slot] = simulator.as_value(item)
 
 
 def _only_returns(block: Block) -> bool:

@@ -14,7 +14,7 @@ from depyf.result import DecompilationError
 from depyf.source.cell_order import respell, sorted_spellings
 from depyf.source.deep_stack import with_deep_stack
 from depyf.source.placeholders import StandIns
-from depyf.source.restoring import FUTURE_FLAGS, Restoration, stand_in_for
+from depyf.source.restoring import ANNOTATIONS, FUTURE_FLAGS, Restoration, stand_in_for
 from depyf.source.scaffold import NAME, Target, dig, scaffold, target_of
 from depyf.source.source_text import SourceText
 
@@ -41,7 +41,9 @@ def _compile_like(source: SourceText, reference: Code, filename: str) -> CodeTyp
     job = _Job(source, reference, filename, stand_ins)
     if target is None:
         code = job.compile(tree)
-        return stand_in_for(reference, Restoration(source.names, stand_ins, NAME, NAME).restore(code))
+        return stand_in_for(
+            reference, Restoration(source.names, stand_ins, NAME, NAME, reference.co_flags & ANNOTATIONS).restore(code)
+        )
     code = job.compile_target(target)
     missing = [cell for cell in reference.co_cellvars if cell not in code.co_cellvars]
     if missing:
@@ -81,11 +83,14 @@ class _Job:
         scaffolded = scaffold(target, self.reference, free, cells)
         code = dig(self.compile(scaffolded.tree), scaffolded)
         qualname = qualified_name(self.reference)
-        return Restoration(self.source.names, self.stand_ins, scaffolded.qualname, qualname).restore(code)
+        flags = self.reference.co_flags & ANNOTATIONS
+        return Restoration(self.source.names, self.stand_ins, scaffolded.qualname, qualname, flags).restore(code)
 
     def compile(self, tree: ast.Module) -> CodeType:
-        # With asserts and docstrings, whatever the interpreter was started with: what is in the source was there.
-        arguments: Any = (tree, self.filename, "exec", self.reference.co_flags & FUTURE_FLAGS, True, 0)
+        # With asserts and docstrings, whatever the interpreter was started with: what is in the source was there. The
+        # annotations in it mean what they say; a module that postpones them says that itself.
+        flags = self.reference.co_flags & FUTURE_FLAGS & ~ANNOTATIONS
+        arguments: Any = (tree, self.filename, "exec", flags, True, 0)
         if not self.source.constants:
             code: CodeType = compile(*arguments)
             return code

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from typing import Any, Callable, FrozenSet, List, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Tuple
 
 from depyf.bytecode.code import Code
 from depyf.lift.build import CellName, Special, constant
@@ -32,12 +32,14 @@ class Definer(ast.NodeTransformer):
     """Replaces placeholders below the statements it visits.
 
     ``body`` gives the normal form and the structured statements of a nested code object. ``enclosing`` are the names
-    of the functions around that a plain name would mean, ``nested`` whether there is a function around at all.
+    of the functions around that a plain name would mean, ``nested`` whether there is a function around at all,
+    ``postponed`` whether this is (in) a module with ``from __future__ import annotations``.
     """
 
     def __init__(self, body: Body, enclosing: FrozenSet[str] = frozenset(), nested: bool = False) -> None:
         self.body, self.enclosing, self.nested = body, enclosing, nested
         self.comprehensions: List[NormalCode] = []
+        self.postponed = False
 
     def inside(self, code: Code) -> Tuple[NormalCode, List[ast.stmt], Definer]:
         """The statements of ``code``, complete, and the definer that completed them."""
@@ -47,6 +49,7 @@ class Definer(ast.NodeTransformer):
         definer = Definer(
             self.body, (self.enclosing | names) if is_function else self.enclosing, self.nested or is_function
         )
+        definer.postponed = self.postponed or any(map(_postpones_annotations, statements))
         return normal, [definer.visit(statement) for statement in statements], definer
 
     def function_body(self, code: Code) -> List[ast.stmt]:
@@ -76,14 +79,14 @@ class Definer(ast.NodeTransformer):
                 body=self.function_body(function.code),
                 decorator_list=decorators,
             )
-        returns = function.annotations.get("return")
+        returns = self._annotations(function).get("return")
         kind = ast.AsyncFunctionDef if _is_async(function.code) else ast.FunctionDef
         return kind(
             name=name,
             args=self._arguments(function),
             body=self.function_body(function.code),
             decorator_list=decorators,
-            returns=self.visit(returns) if returns is not None else None,
+            returns=returns,
         )
 
     def lambda_(self, function: Function) -> ast.Lambda:
@@ -130,8 +133,42 @@ class Definer(ast.NodeTransformer):
             function.code,
             [self.visit(default) for default in function.defaults],
             {name: self.visit(default) for name, default in function.kw_defaults.items()},
-            {name: self.visit(value) for name, value in function.annotations.items()},
+            self._annotations(function),
         )
+
+    # --- annotations -------------------------------------------------------------------------------------------------
+
+    def _annotations(self, function: Function) -> Dict[str, ast.expr]:
+        visited = {name: self.visit(value) for name, value in function.annotations.items()}
+        if self.postponed:
+            return {name: _as_written(value) for name, value in visited.items()}
+        return visited
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AnnAssign:
+        self.generic_visit(node)
+        if self.postponed:
+            node.annotation = _as_written(node.annotation)
+        return node
+
+
+def _postpones_annotations(statement: ast.stmt) -> bool:
+    """The text of a function does not contain that import, whatever the module had: there, strings stay strings."""
+    if not isinstance(statement, ast.ImportFrom) or statement.module != "__future__":
+        return False
+    return any(alias.name == "annotations" for alias in statement.names)
+
+
+def _as_written(annotation: ast.expr) -> ast.expr:
+    """What the compiler made a string of: with ``from __future__ import annotations`` it keeps the text only."""
+    text = constant(annotation)
+    if not isinstance(text, str):
+        return annotation
+    try:
+        parsed = ast.parse(f"({text}\n,)", mode="eval").body  # a tuple, for there may be a star
+    except (SyntaxError, ValueError):
+        return annotation
+    assert isinstance(parsed, ast.Tuple)
+    return parsed.elts[0] if len(parsed.elts) == 1 else annotation
 
 
 class _BareReturns(ast.NodeTransformer):

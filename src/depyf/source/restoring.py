@@ -20,6 +20,9 @@ for _feature in __future__.all_feature_names:
 # CO_NESTED had the value that "from __future__ import nested_scopes" still claims.
 FUTURE_FLAGS &= ~inspect.CO_NESTED
 
+ANNOTATIONS = __future__.annotations.compiler_flag
+"""Set in all code of a module with ``from __future__ import annotations``; code compiled at runtime inherits it."""
+
 _KIND_FLAGS = {
     inspect.CO_OPTIMIZED: "a function",
     inspect.CO_VARARGS: "with *args",
@@ -31,17 +34,21 @@ _KIND_FLAGS = {
 
 
 class Restoration:
-    """Undoes in code objects what had to be done to the tree so that it could be written and compiled."""
+    """Undoes in code objects what had to be done to the tree so that it could be written and compiled; ``flags`` are
+    those that it could not be compiled with."""
 
-    def __init__(self, names: Mapping[str, str], stand_ins: StandIns, qualname: str, original_qualname: str) -> None:
+    def __init__(
+        self, names: Mapping[str, str], stand_ins: StandIns, qualname: str, original_qualname: str, flags: int
+    ) -> None:
         self._names = names
         self._stand_ins = stand_ins
         self._qualname = qualname
         self._original_qualname = original_qualname
+        self._flags = flags
 
     def restore(self, code: CodeType) -> CodeType:
         """``code``, and what is nested in it, with the original names and constants."""
-        changes: Dict[str, Any] = {}
+        changes: Dict[str, Any] = {"co_flags": code.co_flags | self._flags} if self._flags else {}
         for field in ("co_name", "co_qualname"):
             if hasattr(code, field):
                 changes[field] = self._string(getattr(code, field))

@@ -349,3 +349,10 @@ def function_attributes():
 
     inner.extra = 1
     return inner.__doc__, inner.extra, inner.__qualname__
+
+
+# run: lambda_or_other(None), lambda_or_other(abs)
+def lambda_or_other(key):
+    key = key or (lambda x: -x)
+    other = (lambda x: x + key(1)) if key(1) < 0 else key
+    return sorted([3, 1, -2], key=key), other(5), (key and (lambda: 1))()

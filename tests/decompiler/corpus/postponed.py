@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Pair(NamedTuple):
+    first: Missing
+    second: dict[str, 'Pair'] = {}
+    third: Callable[[int], None] | None = None
+
+
+# run: module_level(0, key=5)
+def module_level(a: Missing, *args: not_there.At_All, key: 'quoted' = 1, **rest: lambda: 1) -> list[Pair] | None:
+    return key
+
+
+# run: annotations_of_the_module()
+def annotations_of_the_module():
+    return module_level.__annotations__, Pair.__new__.__annotations__, Pair(1), Pair.__annotations__
+
+
+# run: nested()
+def nested():
+    def inner(a: Missing = 2, *, b: "quo\ted" = 3) -> (1, 2):
+        unused: missing.too
+        x: int = a
+        return x, b
+
+    return inner(), inner.__annotations__
+
+
+# run: nested_class()
+def nested_class():
+    class Inner:
+        x: Missing
+        y: list[Missing] = []
+        z: "'twice'" = ()
+
+        def method(self, other: Inner) -> Inner:
+            self.a: int = 1
+            return self.a
+
+    return Inner.__annotations__, Inner().method(1), Inner.method.__annotations__
