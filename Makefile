@@ -1,6 +1,7 @@
 # make demo    a dump of the example, on the screen
 # make test    lint, format, types, tests
 # make sweep   decompile and verify the whole standard library (WHAT=json,... for less)
+# make others  other people's tests on decompiled code: CPython's and those of packages (ARGS="json attrs -j 2" for less)
 # make bench   time per instruction, cost compared with the parser, cost of prepare_debug
 
 SHELL := bash
@@ -18,7 +19,7 @@ WHAT ?= --stdlib
 PYTEST_ARGS ?= -n 2
 DUMP := demo_dump
 
-.PHONY: help demo test lint types pythons sweep bench clean
+.PHONY: help demo test lint types pythons sweep others bench clean
 
 help:
 	@sed -n 's/^# make /make /p' Makefile
@@ -64,6 +65,9 @@ pythons:
 
 sweep: $(VENV)/.depyf-dev
 	@$(PY) -m depyf sweep $(WHAT)
+
+others: $(VENV)/.depyf-dev
+	@$(PY) tools/run_others_tests.py $(ARGS)
 
 bench: $(VENV)/.depyf-dev
 	@$(PY) benchmarks/decompile.py

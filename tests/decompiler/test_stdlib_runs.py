@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -56,19 +57,61 @@ def test_a_wrongly_decompiled_function_would_be_noticed(tmp_path: Path) -> None:
     """The check itself can fail: with a decompiler that writes ``<=`` for ``<``, ``bisect`` does not pass its tests."""
     planted = tmp_path / "planted.py"
     planted.write_text(
-        "import ast, runpy, sys, pathlib\n"
-        "import depyf.decompiler as real\n"
+        "import runpy, sys\n"
         "from dataclasses import replace\n"
+        "import depyf.decompiler as real\n"
         "right = real.decompile_code\n"
-        "def wrong(code, name=None):\n"
-        "    text = pathlib.Path(code.co_filename).read_text().replace('x < a[mid]', 'x <= a[mid]')\n"
-        "    return replace(right(code), source=text, tree=ast.parse(text))\n"
+        "def wrong(code, **options):\n"
+        "    answer = right(code, **options)\n"
+        "    return replace(answer, source=answer.source.replace('x < a[mid]', 'x <= a[mid]'))\n"
         "real.decompile_code = wrong\n"
+        f"sys.path.insert(0, {str(TOOL.parent)!r})\n"
         f"sys.argv[0] = {str(TOOL)!r}\n"
         f"runpy.run_path({str(TOOL)!r}, run_name='__main__')\n"
     )
-    # The tool starts itself for each run; here it is told to be the child, as it tells itself.
-    outcomes = tmp_path / "outcomes.json"
-    arguments = ["bisect", "--test", "test.test_bisect", "--form", "source", "--child", str(outcomes)]
-    subprocess.run([sys.executable, str(planted), *arguments], check=True, timeout=60)
-    assert "failed" in outcomes.read_text()
+    done = subprocess.run(
+        [sys.executable, str(planted), "bisect"], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "passed before, failed" in done.stdout
+
+
+def test_many_modules_make_a_table() -> None:
+    done = subprocess.run(
+        [sys.executable, str(TOOL.with_name("run_others_tests.py")), "colorsys", "bisect"],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 of 2 pass and fail as the originals do; " in done.stdout
+
+
+def test_a_package_is_replaced_in_its_source_distribution(tmp_path: Path) -> None:
+    """As with a package from PyPI, but what would be fetched is there already."""
+    sys.path.insert(0, str(TOOL.parent))
+    try:
+        from third_party import Package, check_package
+    finally:
+        sys.path.remove(str(TOOL.parent))
+
+    python = tmp_path / f"tiny-{platform.python_version()}" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    (python.parent.parent / "done").touch()
+    sources = tmp_path / "sources" / "tiny-1.0"
+    (sources / "src" / "tiny").mkdir(parents=True)
+    (sources / "tests").mkdir()
+    (sources / "src" / "tiny" / "__init__.py").write_text("from tiny.more import add  # comments go\n")
+    (sources / "src" / "tiny" / "more.py").write_text("def add(a, b):\n    return a + b  # comments go\n")
+    (sources / "tests" / "test_tiny.py").write_text(
+        "import inspect, pytest, tiny\n"
+        "def test_sum(): assert tiny.add(1, 2) == 3\n"
+        "def test_fails(): assert tiny.add(1, 2) == 4\n"
+        "@pytest.mark.skip\ndef test_is_skipped(): pass\n"
+        "def test_source(): assert 'comments' in inspect.getsource(tiny.add)\n"
+    )
+    report = check_package(Package("tiny", "1.0", "src", ("src/tiny",)), cache=tmp_path)
+    assert report.before == {"failure": 1, "passed": 2, "skipped": 1}
+    assert report.after == {"failure": 2, "passed": 1, "skipped": 1}
+    assert [line.partition(":")[0] for line in report.differences] == ["tests.test_tiny.test_source"]
+    assert (report.proved, report.objects) == (3, 3)
