@@ -1,5 +1,6 @@
 # make demo    a dump of the example, on the screen
-# make test    lint, format, types, tests
+# make test    lint, format, types; the decompiler's tests on every Python that is here, all tests on 3.11
+# make pythons the second of these (tools/check_pythons.sh [--quick] [VERSION...] has choices)
 # make sweep   decompile and verify the whole standard library (WHAT=json,... for less)
 # make others  other people's tests on decompiled code: CPython's and those of packages (ARGS="json attrs -j 2" for less)
 # make bench   time per instruction, cost compared with the parser, cost of prepare_debug
@@ -8,7 +9,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-# The Pythons that the decompiler supports, and the one that everything else runs on.
+# The Pythons that the decompiler supports, and the one that everything else runs on. tools/check_pythons.sh reads both.
 SUPPORTED := 3.11
 MAIN := 3.11
 TORCH := torch==2.13.0
@@ -56,12 +57,7 @@ types: $(VENV)/.depyf-dev
 	@$(PY) -m mypy
 
 pythons:
-	@while read -r version path; do \
-		case " $(SUPPORTED) " in \
-			*" $$version "*) ;; \
-			*) echo "skipped: CPython $$version ($$path): only $(SUPPORTED) is supported so far" ;; \
-		esac; \
-	done < <(.ci/pythons)
+	@tools/check_pythons.sh
 
 sweep: $(VENV)/.depyf-dev
 	@$(PY) -m depyf sweep $(WHAT)
