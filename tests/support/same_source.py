@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from typing import List, Union
+import copy
+from typing import List, Optional, Union
 
 Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
@@ -15,16 +16,33 @@ def same_source(left: str, right: str) -> bool:
 
 
 def canonical(source: str) -> str:
-    """A dump of the function's tree in one form of several that compile to the same bytecode.
-
-    Taken away: decorators, defaults and annotations of the function itself (they belong to the code around it),
-    annotations of local variables, ``pass``, constants as statements, a ``return`` at the end that returns nothing.
-    Made alike: ``import a, b``; ``with a, b``; ``else`` after a branch that leaves or a loop without ``break``; lists
-    that nobody can tell from tuples; constant expressions; conditional expressions that are returned; ``not`` of
-    ``and`` and ``or``; an ``if`` that is all that an ``if`` holds.
-    """
+    """A dump of the canonical tree of a text that is one function."""
     function = ast.parse(source).body[0]
     assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+    return ast.dump(canonical_tree(function))
+
+
+def canonical_tree(function: Function, owner: Optional[str] = None) -> Function:
+    """A copy of a function's tree in one form of several that compile to the same bytecode.
+
+    ``owner`` is the class that the function stands in, for the private names in it.
+
+    Taken away: decorators, defaults and annotations of the function itself (they belong to the code around it),
+    annotations of local variables, ``pass``, constants as statements, a ``return`` at the end that returns nothing,
+    the layout of docstrings.
+    Made alike: ``import a, b``; ``with a, b``; ``else`` after a branch that leaves or a loop without ``break``; lists
+    that nobody can tell from tuples; constant expressions; conditional expressions that are returned; ``not`` of
+    ``and`` and ``or``; an ``if`` that is all that an ``if`` holds; private names, which are compiled with their class.
+    """
+    function = without_surroundings(function)
+    _Private(owner).visit(function)
+    tree: Function = _Canonical().visit(function)
+    return tree
+
+
+def without_surroundings(function: Function) -> Function:
+    """A copy without what belongs to the code around the function: decorators, defaults, annotations."""
+    function = copy.deepcopy(function)
     function.decorator_list = []
     function.returns = None
     function.args.defaults = []
@@ -33,8 +51,38 @@ def canonical(source: str) -> str:
     for argument in [*arguments, function.args.vararg, function.args.kwarg]:
         if argument is not None:
             argument.annotation = None
-    tree = _Canonical().visit(function)
-    return ast.dump(tree)
+    return function
+
+
+class _Private(ast.NodeTransformer):
+    """Names with two underscores as the compiler spells them in a class."""
+
+    def __init__(self, owner: Optional[str]) -> None:
+        self.owner = owner
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        node.name = self._spelled(node.name)
+        outer, self.owner = self.owner, node.name
+        node.body = [self.visit(each) for each in node.body]
+        self.owner = outer
+        for field in ("bases", "keywords", "decorator_list", "type_params"):
+            for each in getattr(node, field, []):
+                self.visit(each)
+        return node
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        for field, value in ast.iter_fields(node):
+            if isinstance(value, str) and not isinstance(node, (ast.Constant, ast.ImportFrom)):
+                setattr(node, field, self._spelled(value))
+            elif isinstance(node, (ast.Global, ast.Nonlocal)):
+                node.names = [self._spelled(name) for name in node.names]
+        return super().generic_visit(node)
+
+    def _spelled(self, name: str) -> str:
+        owner = (self.owner or "").lstrip("_")
+        if not owner or not name.startswith("__") or name.endswith("__") or "." in name:
+            return name
+        return f"_{owner}{name}"
 
 
 class _Canonical(ast.NodeTransformer):
