@@ -47,17 +47,18 @@ def read_marshal(data: bytes, version: Version) -> Any:
 def _with_qualified_names(code: PortableCode, qualname: str, prefix: str) -> PortableCode:
     """``code`` and what is nested in it with qualified names, which code objects do not hold before 3.11.
 
-    The code around holds them, as what it gives to MAKE_FUNCTION; what is declared ``global`` there has no prefix.
+    The code around holds those of functions, as what it gives to MAKE_FUNCTION; a class body holds its own. What is
+    declared ``global`` has no prefix.
     """
-    texts = {constant for constant in code.co_consts if type(constant) is str}
 
     def named(inner: Any) -> Any:
         if not isinstance(inner, PortableCode):
             return inner
+        is_class = not inner.co_flags & inspect.CO_OPTIMIZED
+        texts = [text for text in (inner if is_class else code).co_consts if type(text) is str]
         name = prefix + inner.co_name
         if name not in texts and inner.co_name in texts:
             name = inner.co_name
-        is_class = not inner.co_flags & inspect.CO_OPTIMIZED
         return _with_qualified_names(inner, name, f"{name}." if is_class else f"{name}.<locals>.")
 
     return replace(code, co_qualname=qualname, co_consts=tuple(map(named, code.co_consts)))
