@@ -118,14 +118,19 @@ class _Decompiler:
         return self._answer(best)
 
     def _settled(self) -> _Attempt:
-        """An attempt in which no temporary keeps a value alive for too long, if ``del`` can do that."""
+        """An attempt in which no temporary keeps a value alive for too long, if ``del`` can do that.
+
+        Otherwise the one in which some do: nothing else is known against it. ``del`` in the wrong place is worse.
+        """
         self.released: Set[str] = set()
-        while True:
-            attempt = self._attempt()
+        first = attempt = self._attempt()
+        while not attempt.comparison.proved:
             overdue = {name for part in attempt.comparison.walk() for name, _ in part.overdue} - self.released
-            if attempt.comparison.proved or not overdue:
-                return attempt
+            if not overdue:
+                return first
             self.released |= overdue
+            attempt = self._attempt()
+        return attempt
 
     def _attempt(self) -> _Attempt:
         tree = ast.fix_missing_locations(ast.Module(self._body(), []))

@@ -1,61 +1,109 @@
-"""Random control flow comes back proved, and takes the same path for every seed of an oracle."""
+"""Random programs come back proved or refused, and do the same for every seed of an oracle, also when not proved."""
 
 from __future__ import annotations
 
+import random
 import re
-from types import CodeType
-from typing import Optional
+import subprocess
+import sys
+from pathlib import Path
+from typing import List
 
 import pytest
-from corpus import code_of_function
+import random_programs
+import random_syntax
+from random_checks import CHECKS, STORED, check_source, code_of_program
 from random_programs import program, run
 
-from depyf.decompiler import Decompilation, DecompilationError, decompile_code
-
-PROGRAMS = 300
+PROGRAMS = 200
 SEEDS = range(25)
-FLOOR = 0.7
+FLOOR = 0.8
 """The share of programs that must come back proved. They nest expressions as nobody writes them."""
 
-
-def decompiled(number: int) -> Optional[Decompilation]:
-    try:
-        return decompile_code(code_of_program(number))
-    except DecompilationError:
-        return None
-
-
-def code_of_program(number: int) -> CodeType:
-    return code_of_function(compile(program(number), "<program>", "exec"), "program")
+REGRESSIONS = Path(__file__).resolve().parent / "regressions"
+TOOL = Path(__file__).resolve().parent.parent.parent / "tools" / "run_random_programs.py"
 
 
 @pytest.mark.parametrize("number", range(PROGRAMS))
 def test_a_random_program_takes_the_same_path_when_decompiled(number: int) -> None:
-    answer = decompiled(number)
-    if answer is None or not answer.verdict.proved:
-        pytest.skip("refused or not proved, and says so; the next test counts")
-    again = code_of_function(compile(answer.source, "<decompiled>", "exec"), "program")
-    for seed in SEEDS:
-        expected = run(code_of_program(number), seed)
-        assert run(again, seed) == expected, f"seed {seed}\n{program(number)}\n---\n{answer.source}"
+    check_source(program(number), run, len(SEEDS))
+
+
+@pytest.mark.parametrize("number", range(PROGRAMS))
+def test_a_program_of_any_syntax_does_the_same_when_decompiled(number: int) -> None:
+    CHECKS["syntax"](random.Random(number))
+
+
+def outcomes(kind: str, count: int) -> List[str]:
+    return [CHECKS[kind](random.Random(number)).outcome for number in range(count)]
 
 
 def test_most_random_programs_come_back_proved() -> None:
-    answers = [decompiled(number) for number in range(0, PROGRAMS, 3)]
-    proved = [answer for answer in answers if answer is not None and answer.verdict.proved]
-    assert len(proved) >= FLOOR * len(answers)
+    found = outcomes("programs", 100)
+    assert found.count("exact") + found.count("equivalent") >= FLOOR * len(found)
+
+
+def test_most_programs_of_any_syntax_are_programs_and_come_back_proved() -> None:
+    found = outcomes("syntax", 150)
+    assert found.count("no program") <= 0.1 * len(found)
+    assert found.count("exact") + found.count("equivalent") >= 0.6 * len(found)
+
+
+@pytest.mark.parametrize("file", sorted(REGRESSIONS.glob("*_*.*")), ids=lambda file: file.name)
+def test_what_was_wrong_once_is_right(file: Path) -> None:
+    """Programs that tools/run_random_programs.py found and shrank."""
+    STORED[file.name.partition("_")[0]][1](file.read_text())
+
+
+def test_a_wrong_answer_is_found_shrunk_and_stored(tmp_path: Path) -> None:
+    """With a decompiler that writes ``or`` for ``and`` and says it is proved."""
+    planted = tmp_path / "planted.py"
+    planted.write_text(
+        "import runpy, sys\n"
+        "from dataclasses import replace\n"
+        "import depyf.decompiler as real\n"
+        "right = real.decompile_code\n"
+        "def wrong(code, **options):\n"
+        "    answer = right(code, **options)\n"
+        "    return replace(answer, source=answer.source.replace(' and ', ' or '))\n"
+        "real.decompile_code = wrong\n"
+        f"sys.argv[0] = {str(TOOL)!r}\n"
+        f"runpy.run_path({str(TOOL)!r}, run_name='__main__')\n"
+    )
+    command = [sys.executable, str(planted), "--kind", "programs", "-n", "100", "--store", str(tmp_path / "stored")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    (stored,) = (tmp_path / "stored").iterdir()
+    text = stored.read_text()
+    assert " and " in text
+    assert len(text.splitlines()) <= 12, text
 
 
 def test_the_oracle_notices_a_changed_program() -> None:
     noticed = 0
     for number in range(10):
         source = program(number)
-        changed = code_of_function(compile(re.sub(r"probe\((\d+)\)", "probe(9\\1)", source), "<c>", "exec"), "program")
-        noticed += any(run(code_of_program(number), seed) != run(changed, seed) for seed in SEEDS)
+        changed = code_of_program(re.sub(r"probe\((\d+)\)", "probe(9\\1)", source))
+        noticed += any(run(code_of_program(source), seed) != run(changed, seed) for seed in SEEDS)
     assert noticed >= 8
 
 
-def test_runs_are_reproducible_and_differ_between_seeds() -> None:
-    code = code_of_function(compile(program(5), "<program>", "exec"), "program")
-    assert [run(code, seed) for seed in SEEDS] == [run(code, seed) for seed in SEEDS]
-    assert len({repr(run(code, seed)) for seed in SEEDS}) > 1
+def test_the_oracle_of_any_syntax_notices_a_changed_program() -> None:
+    noticed = 0
+    for number in range(60):
+        source = random_syntax.program(random.Random(number))
+        changed = re.sub(r"\b([pq])\b(?!=)", lambda found: "qp"["pq".index(found.group())], source)
+        try:
+            codes = code_of_program(source), code_of_program(changed)
+        except SyntaxError:
+            continue
+        noticed += any(random_syntax.run(codes[0], seed) != random_syntax.run(codes[1], seed) for seed in SEEDS)
+    assert noticed >= 20
+
+
+@pytest.mark.parametrize("support", [random_programs, random_syntax])
+def test_runs_are_reproducible_and_differ_between_seeds(support: object) -> None:
+    text = program(5) if support is random_programs else random_syntax.program(random.Random(5))
+    code = code_of_program(text)
+    assert [support.run(code, seed) for seed in SEEDS] == [support.run(code, seed) for seed in SEEDS]  # type: ignore
+    assert len({repr(support.run(code, seed)) for seed in SEEDS}) > 1  # type: ignore

@@ -1,8 +1,9 @@
-"""Random control flow in bytecode that no compiler wrote: jumps into loops, into and out of ``try`` bodies.
+"""Random control flow that no compiler wrote: jumps into loops, into and out of ``try`` bodies.
 
-Each program is a graph of blocks that report themselves and ask an oracle where to go, assembled for CPython 3.11. Its
-decompilation must be proved the same by the verifier and, as a check that does not depend on it, report the same
-blocks when both are run with the same oracle.
+The programs (tests/support/random_flow.py) are assembled twice: to the normal form, on every Python, and to bytecode of
+3.11, which goes through decoding and lowering, too. Their decompilation must be proved the same by the verifier and, as
+a check that does not depend on it, report the same blocks when both are run with the same oracle: operations by an
+interpreter of the normal form, bytecode by the one of CPython.
 """
 
 from __future__ import annotations
@@ -12,11 +13,21 @@ import contextlib
 import opcode
 import random
 import sys
-from dataclasses import dataclass, field
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import pytest
+from random_checks import check_form, read, written
+from random_flow import (
+    TEMPLATE,
+    Block,
+    Program,
+    Zone,
+    normal_form,
+    random_program,
+    run_code,
+    run_normal,
+)
 
 from depyf.flow.copies import undo_copies
 from depyf.flow.graph import FlowGraph, build
@@ -28,108 +39,12 @@ from depyf.structure.structurer import structure
 from depyf.structure.unstructured import Unstructured
 from depyf.verify import Finding, compare
 
-pytestmark = pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the programs are bytecode of 3.11")
+ONLY_311 = pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the programs are bytecode of 3.11")
 
 PROGRAMS = 300
-FUEL = 40
-
-
-# --- programs ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(eq=False)
-class Zone:
-    """What blocks lie inside of: "function", "try", "handler" (of a try beside it), "for"."""
-
-    kind: str
-    parent: Optional[Zone] = None
-    guards: Optional[Zone] = None  # of a handler: its try
-    handler: Optional[Zone] = None  # of a try
-    typed: bool = True  # of a handler: ``except Boom``, or else one that reports itself and reraises
-    header: int = -1  # of a for: its block
-
-    def stack(self) -> Tuple[Zone, ...]:
-        """The zones that keep a value on the stack: the iterator, or what was handled before."""
-        below = () if self.parent is None else self.parent.stack()
-        return (*below, self) if self.kind in ("for", "handler") else below
-
-
-@dataclass
-class Block:
-    """``ways``: none is a return, two a branch. ``enters``: the loop that begins here; ``heads``: the loop whose head
-    this is (``ways`` are its body and its end)."""
-
-    number: int
-    zone: Zone
-    ways: List[int] = field(default_factory=list)
-    enters: Optional[Zone] = None
-    heads: Optional[Zone] = None
-    raises: bool = False
-    stores: bool = False
-
-
-@dataclass
-class Program:
-    zones: List[Zone]
-    blocks: List[Block]
-
-
-def random_program(seed: int) -> Program:
-    """Some blocks in nested zones; each jumps to any block whose stack is what is left of its own."""
-    rng = random.Random(seed)
-    program = Program([Zone("function")], [])
-    for _ in range(rng.choice([0, 0, 1, 2, 3, 4])):
-        parent = rng.choice(program.zones)
-        if rng.random() < 0.5:
-            program.zones.append(Zone("for", parent))
-            continue
-        inside, handler = Zone("try", parent), Zone("handler", parent, typed=rng.random() < 0.7)
-        inside.handler, handler.guards = handler, inside
-        program.zones += [inside, handler]
-    for zone in program.zones:
-        for _ in range(rng.randint(1, 4)):
-            program.blocks.append(Block(len(program.blocks), zone, stores=rng.random() < 0.2))
-    for zone in program.zones:
-        if zone.kind == "for":
-            assert zone.parent is not None
-            zone.header = len(program.blocks)
-            program.blocks.append(Block(zone.header, zone.parent, heads=zone))
-            program.blocks.append(Block(zone.header + 1, zone.parent, enters=zone))
-    for block in program.blocks:
-        _connect(rng, program, block)
-    return program
-
-
-def _connect(rng: random.Random, program: Program, block: Block) -> None:
-    def reachable(stack: Tuple[Zone, ...]) -> List[int]:
-        """Blocks that can be jumped to with ``stack``. A loop's head is one only inside of the loop."""
-        found = []
-        for other in program.blocks:
-            wanted = other.zone.stack() if other.heads is None else (*other.zone.stack(), other.heads)
-            if stack[: len(wanted)] == wanted:
-                found.append(other.number)
-        return found
-
-    stack = block.zone.stack()
-    if block.heads is not None:
-        inside = [
-            other.number
-            for other in program.blocks
-            if other.zone.stack() == (*stack, block.heads) and other.heads is None
-        ]
-        block.ways = [rng.choice(inside), rng.choice(reachable(stack))]
-        return
-    if block.enters is not None:
-        return
-    block.raises = rng.random() < 0.05
-    block.ways = [rng.choice(reachable(stack)) for _ in range(rng.choice([0, 1, 1, 2, 2, 2, 2]))]
 
 
 # --- assembling --------------------------------------------------------------------------------------------------
-
-
-def _template(x: Any) -> None:
-    """The code object that programs are put into."""
 
 
 NAMES = ("trace", "oracle", "items", "Boom")
@@ -238,12 +153,11 @@ def assemble(program: Program, seed: int) -> CodeType:
     for zone in program.zones:
         if zone.kind == "handler":
             _begin_handler(out, program, zone)
-    return _template.__code__.replace(
+    return TEMPLATE.replace(
         co_code=out.assemble(),
         co_consts=tuple(out.consts),
         co_names=NAMES,
         co_stacksize=20,
-        co_name="program",
         co_qualname="program",
         co_exceptiontable=out.exception_table(),
         co_linetable=out.line_table(lines=seed % 3 > 0),
@@ -338,46 +252,6 @@ def _begin_handler(out: Assembler, program: Program, zone: Zone) -> None:
     out.guard(start, _handler(zone.parent))
 
 
-# --- running -----------------------------------------------------------------------------------------------------
-
-
-class Boom(Exception):
-    pass
-
-
-class OutOfFuel(BaseException):
-    pass
-
-
-def run(code: CodeType, seed: int) -> List[Any]:
-    """What the program reports, and how it ends."""
-    rng = random.Random(seed)
-    log: List[Any] = []
-
-    def trace(what: Any) -> None:
-        handled = sys.exc_info()[0]
-        log.append((what, handled and handled.__name__))
-        if len(log) > FUEL:
-            raise OutOfFuel
-        if rng.random() < 0.12:
-            raise Boom
-
-    def oracle() -> bool:
-        trace("oracle")
-        return rng.random() < 0.5
-
-    def items(number: int) -> List[int]:
-        trace(-number)
-        return [number] * rng.randint(0, 3)
-
-    names = {"trace": trace, "oracle": oracle, "items": items, "Boom": Boom, "__builtins__": {}}
-    try:
-        log.append(FunctionType(code, names)(7))
-    except (Boom, OutOfFuel) as error:
-        log.append(type(error).__name__)
-    return log
-
-
 # --- the tests ---------------------------------------------------------------------------------------------------
 
 
@@ -392,34 +266,62 @@ def recompiled(code: CodeType, form: Callable[[LiftedGraph, FlowGraph], List[ast
     return text, next(const for const in module.co_consts if isinstance(const, CodeType))
 
 
-def check(code: CodeType, seed: int, form: Callable[[LiftedGraph, FlowGraph], List[ast.stmt]]) -> Finding:
+def check(seed: int, form: Callable[[LiftedGraph, FlowGraph], List[ast.stmt]]) -> Finding:
+    code = assemble(random_program(random.Random(seed)), seed)
     text, candidate = recompiled(code, form)
     comparison = compare(code, candidate)
     assert comparison.finding is not Finding.DIFFERENT, f"seed {seed}: {comparison.reason}\n{text}"
     for oracle in range(4):
-        assert run(candidate, oracle) == run(code, oracle), f"seed {seed}, oracle {oracle}\n{text}"
+        assert run_code(candidate, oracle) == run_code(code, oracle), f"seed {seed}, oracle {oracle}\n{text}"
     return comparison.finding
 
 
+@ONLY_311
 @pytest.mark.parametrize("seed", range(PROGRAMS))
-def test_any_control_flow_has_a_rendering_that_is_proved_and_runs_the_same(seed: int) -> None:
-    assert check(assemble(random_program(seed), seed), seed, dispatch).proved
+def test_any_control_flow_in_bytecode_has_a_rendering_that_is_proved_and_runs_the_same(seed: int) -> None:
+    assert check(seed, dispatch).proved
+
+
+@ONLY_311
+@pytest.mark.parametrize("seed", range(PROGRAMS // 3))
+def test_what_the_structurer_accepts_in_bytecode_is_never_wrong(seed: int) -> None:
+    with contextlib.suppress(Unstructured):
+        check(seed, structure)
+
+
+@pytest.mark.parametrize("seed", range(PROGRAMS))
+def test_any_control_flow_in_normal_form_has_a_rendering_that_runs_the_same(seed: int) -> None:
+    rng = random.Random(seed)
+    assert check_form(normal_form(random_program(rng), rng), dispatch) is not None
 
 
 @pytest.mark.parametrize("seed", range(PROGRAMS // 3))
-def test_what_the_structurer_accepts_is_never_wrong(seed: int) -> None:
-    with contextlib.suppress(Unstructured):
-        check(assemble(random_program(seed), seed), seed, structure)
+def test_what_the_structurer_accepts_in_normal_form_is_never_wrong(seed: int) -> None:
+    rng = random.Random(seed)
+    check_form(normal_form(random_program(rng), rng), structure)
 
 
 def test_the_programs_are_not_all_simple() -> None:
     """They contain what compilers never write: regions and loops entered in their middle."""
     unstructured = 0
     for seed in range(PROGRAMS // 3):
-        flow = build(lower(assemble(random_program(seed), seed)))
-        undo_copies(flow)
-        try:
-            structure(lift(flow), flow)
-        except Unstructured:
-            unstructured += 1
+        rng = random.Random(seed)
+        unstructured += check_form(normal_form(random_program(rng), rng), structure, seeds=1) is None
     assert unstructured > PROGRAMS // 30
+
+
+@ONLY_311
+@pytest.mark.parametrize("seed", range(30))
+def test_the_interpreter_of_the_normal_form_does_what_cpython_does(seed: int) -> None:
+    program = random_program(random.Random(seed))
+    code = assemble(program, seed)
+    for oracle in range(10):
+        expected = run_code(code, oracle)
+        assert run_normal(lower(code), oracle) == expected
+        assert run_normal(normal_form(program, random.Random(seed)), oracle) == expected
+
+
+def test_a_stored_program_is_read_as_it_was() -> None:
+    rng = random.Random(4)
+    normal = normal_form(random_program(rng), rng)
+    assert written(read(written(normal))) == written(normal)

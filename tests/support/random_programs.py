@@ -110,12 +110,17 @@ def _chain(error: Optional[BaseException]) -> Tuple[Any, ...]:
 
 def program(seed: int, size: int = 6) -> str:
     """The source of a function ``program(a, b)`` with about ``size`` compound statements."""
-    return _Writer(seed, size).function()
+    return program_from(random.Random(seed), size)
+
+
+def program_from(rng: random.Random, size: int = 6) -> str:
+    """The same, from any source of randomness."""
+    return _Writer(rng, size).function()
 
 
 class _Writer:
-    def __init__(self, seed: int, budget: int) -> None:
-        self._random = random.Random(seed)
+    def __init__(self, rng: random.Random, budget: int) -> None:
+        self._random = rng
         self._budget = budget
         self._counter = 0
         self._generator = self._random.random() < 0.15

@@ -86,6 +86,11 @@ class _Release:
     def _live_in(self, statements: List[ast.stmt], live: Set[str]) -> Set[str]:
         live = set(live)
         for statement in reversed(statements):
+            if isinstance(statement, ast.If):
+                reads, writes = self._uses([statement.test])
+                arms = self._live_in(statement.body, live) | self._live_in(statement.orelse, live)
+                live = (arms - writes) | reads
+                continue
             reads, writes = self._uses([statement])
             simple = not any(hasattr(statement, field) for field in ("body", "handlers", "cases"))
             live = ((live - writes) if simple else live) | reads
