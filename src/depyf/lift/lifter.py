@@ -169,18 +169,11 @@ class _Lifter:
         if node.region != block.region:
             if not block.ops or not all(is_silent(instr) for instr in block.ops):
                 return None
-            if node.leaves:
+            if node.leaves or not _holds_values(node):
                 return None
         term = self.graph.blocks[node.last_block].term
         begins_with_pop = bool(block.ops) and block.ops[0].op in (Op.POP, Op.POP_EXC, Op.SWAP)
-        if (
-            isinstance(term, Jump)
-            and term.offset >= 0
-            and not begins_with_pop
-            and not any(
-                isinstance(item, (Value, Function)) and not getattr(item, "stable", False) for item in node.stack
-            )
-        ):
+        if isinstance(term, Jump) and term.offset >= 0 and not begins_with_pop and not _holds_values(node):
             return None  # a jump over something: what it jumps to is the end of a statement
         if node.leaves and node.region == block.region and not node.statements and len(node.stack) >= 0:
             return None
@@ -489,6 +482,11 @@ def _lambdas_to_values(simulator: Simulator) -> None:
     for slot, item in enumerate(simulator.stack):
         if isinstance(item, Function) and item.code.co_name == "<lambda>":
             simulator.stack[slot] = simulator.as_value(item)
+
+
+def _holds_values(node: Node) -> bool:
+    """Whether something was evaluated in ``node`` that waits to be used."""
+    return any(isinstance(item, (Value, Function)) and not getattr(item, "stable", False) for item in node.stack)
 
 
 def _only_returns(block: Block) -> bool:

@@ -147,6 +147,17 @@ class Shape:
     def forward_predecessors(self, id: int) -> List[int]:
         return [source for source in self.predecessors[id] if self.index[source] < self.index[id]]
 
+    def behind(self, id: int) -> Set[int]:
+        """The nodes that control can come to from node ``id``, exceptions aside."""
+        found: Set[int] = set()
+        todo = [id]
+        while todo:
+            for target in self.nodes[todo.pop()].successors():
+                if target not in found:
+                    found.add(target)
+                    todo.append(target)
+        return found
+
     # --- loops -------------------------------------------------------------------------------------------------------
 
     def _loops(self) -> Dict[int, Set[int]]:

@@ -545,6 +545,8 @@ class _Structurer:
             return (normal if normal is not None else handled), None
         if handled == place.follow and place.follow == place.continues:
             return normal, None
+        if handled == place.follow and self.shape.is_copyable(handled) and handled not in self.shape.behind(normal):
+            return normal, None  # only the clauses return None: "return" there, and no "else"
         if handled == place.follow or self.shape.index[handled] > self.shape.index[normal]:
             if normal == place.follow:
                 return handled, None

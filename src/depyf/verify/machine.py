@@ -121,7 +121,8 @@ def _load(machine: Machine, side: Side, instr: Instr) -> Answer:
 def _store(machine: Machine, side: Side, instr: Instr) -> Answer:
     scope, name = instr.arg
     if scope != "fast":
-        return Event(f"store {scope}", name, (side.stack[-1],), "", 1)
+        outcome = "safe" if scope == "deref" else "next"  # a cell takes any value; a namespace may be any mapping
+        return Event(f"store {scope}", name, (side.stack[-1],), "", 1, outcome=outcome)
     side.store(name, side.stack[-1])
     side.pop()
     return None

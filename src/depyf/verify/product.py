@@ -167,7 +167,8 @@ class Product:
         left.drop(mine.pops)
         right.drop(theirs.pops)
         matcher.escape(offsets[0])
-        self._exception(joint, offsets[0])
+        if mine.outcome != "safe":
+            self._exception(joint, offsets[0])
         if mine.outcome == "raise":
             return False
         if mine.outcome == "for":

@@ -13,7 +13,8 @@ class Event(NamedTuple):
     ``kind`` and ``arg`` say what it does, ``operands`` to which values. What the side does once the event has happened:
     take ``pops`` values from its stack, push one result for each letter of ``results`` ("v" a value, "u" a value that
     others keep alive anyway, "b" a truth; negated if ``negated``), and go on behind it if ``advance``.
-    ``outcome``: "next", "raise" (it always raises), "for" (it may be exhausted), "bound" (the local ``arg`` is bound).
+    ``outcome``: "next", "raise" (it always raises), "for" (it may be exhausted), "bound" (the local ``arg`` is bound),
+    "safe" (it can't raise: it counts because of what others see, wherever its handler is).
     """
 
     kind: str

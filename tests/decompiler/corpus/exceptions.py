@@ -561,3 +561,29 @@ def exc_info_nested(f, g):
             first = sys.exc_info()[0]
         second = sys.exc_info()[0]
     return first, second
+
+
+# run: else_of_a_cell(lambda: 1)()
+# run: else_of_a_cell(lambda: {}[1])()
+def else_of_a_cell(f):
+    found = False
+    try:
+        value = f()
+    except KeyError:
+        value = None
+    else:
+        found = True
+    return lambda: (found, value)
+
+
+# run: only_the_clause_returns_none(lambda: 1)
+# run: only_the_clause_returns_none(lambda: {}[1])
+def only_the_clause_returns_none(f):
+    try:
+        value = f()
+    except KeyError:
+        return None
+    copy = value
+    if copy:
+        return [copy]
+    return copy
