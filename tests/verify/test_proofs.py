@@ -78,6 +78,29 @@ EQUIVALENT: Tuple[Tuple[str, str, str], ...] = (
         """,
     ),
     (
+        "a test of identity that one side makes before the paths meet",
+        """
+        def f(x, y):
+            while x():
+                y()
+            while x():
+                y(y is None)
+                y = x()
+            return y
+        """,
+        """
+        def f(x, y):
+            while x():
+                y()
+            z = y is None
+            while x():
+                y(z)
+                y = x()
+                z = y is None
+            return y
+        """,
+    ),
+    (
         "a dispatch loop over a state variable",
         """
         def f(x, y):

@@ -36,6 +36,18 @@ def code_of(source: str) -> CodeType:
         pytest.param(
             "def f(a, b):\n t = (a, b)\n return t[:] is t", "def f(a, b): return False", set(), id="a tuple's own slice"
         ),
+        pytest.param(
+            "def f(a, g):\n b = a\n while g():\n  g(a, b)\n  a = g()",
+            "def f(a, g):\n b = a\n while g():\n  g(a, a)\n  a = g()",
+            set(),
+            id="a copy made before a loop in which the other one changes",
+        ),
+        pytest.param(
+            "def f(a, g):\n b = a is None\n while g():\n  g(b)\n  a = g()",
+            "def f(a, g):\n b = a is None\n while g():\n  g(a is None)\n  a = g()",
+            set(),
+            id="a test made before a loop in which the tested value changes",
+        ),
     ],
 )
 def test_these_are_not_the_same(original: str, candidate: str, stable: AbstractSet[str]) -> None:

@@ -63,6 +63,11 @@ class Function:
     order: int = 0
     class_arguments: Optional[Tuple[List[ast.expr], List[ast.keyword]]] = None
 
+    @property
+    def is_lambda(self) -> bool:
+        """Whether it has an expression of its own, and needs no name."""
+        return self.code.co_name == "<lambda>"
+
 
 @dataclass(eq=False)
 class Marker:

@@ -480,7 +480,7 @@ class _Lifter:
 def _lambdas_to_values(simulator: Simulator) -> None:
     """A lambda that is still there when its block ends is an operand, as in ``key or (lambda x: x)``."""
     for slot, item in enumerate(simulator.stack):
-        if isinstance(item, Function) and item.code.co_name == "<lambda>":
+        if isinstance(item, Function) and item.is_lambda:
             simulator.stack[slot] = simulator.as_value(item)
 
 

@@ -13,15 +13,14 @@ from depyf.verify.comparison import Finding, MismatchError
 from depyf.verify.joint import Joint, Matcher, refs
 from depyf.verify.machine import Machine
 from depyf.verify.side import GONE, Fresh, Side
-from depyf.verify.values import Const, Marker, Maybe, Prev, Ref, Sym, Term, Value
+from depyf.verify.values import Const, Marker, Maybe, Prev, Ref, Sym, Term, Value, Values
 
 
 def settle(joint: Joint, machine: Machine, matcher: Matcher, common: FrozenSet[str]) -> None:
-    """Prepare ``joint`` to be stored: no facts, no terms, fresh objects of both sides that correspond are symbols."""
+    """Prepare ``joint`` to be stored: no facts, fresh objects of both sides that correspond are symbols."""
     left, right = joint.sides()
-    terms: Dict[Value, Value] = {}
-    _plain(left, machine, terms)
-    _plain(right, machine, terms)
+    _plain(left, machine)
+    _plain(right, machine)
     joint.facts = {}
     machine.facts = joint.facts
     if not (left.heap and right.heap):
@@ -38,18 +37,11 @@ def settle(joint: Joint, machine: Machine, matcher: Matcher, common: FrozenSet[s
     matcher.escape(left.position, loose=True)
 
 
-def _plain(side: Side, machine: Machine, terms: Dict[Value, Value]) -> None:
-    """Replace what the facts decide by constants, and other terms by symbols. None of these is counted."""
+def _plain(side: Side, machine: Machine) -> None:
+    """Replace the truths that the facts decide by constants. None of these is counted."""
 
     def plain(value: Value) -> Value:
-        if not value.is_bool or isinstance(value, Const):
-            return value
-        value = machine.resolve(value)
-        if isinstance(value, Term):
-            if value not in terms:
-                terms[value] = Sym("truth", counted=False, is_bool=True)
-            return terms[value]
-        return value
+        return machine.resolve(value) if value.is_bool and not isinstance(value, Const) else value
 
     side.stack = [plain(value) if value.is_bool else value for value in side.stack]
     for name, value in side.locals.items():
@@ -60,12 +52,12 @@ def _plain(side: Side, machine: Machine, terms: Dict[Value, Value]) -> None:
             side.heap[ref] = fresh._replace(items=tuple(plain(item) for item in fresh.items))
 
 
-def join(stored: Joint, incoming: Joint) -> Optional[Joint]:
+def join(stored: Joint, incoming: Joint, values: Values) -> Optional[Joint]:
     """The most special state that stands for both; ``None`` if that is ``stored``.
 
     Both are at the same positions and settled. Raises ``MismatchError`` where their shapes differ.
     """
-    merging = _Merging()
+    merging = _Merging(values)
     left = merging.side(stored.left, incoming.left)
     right = merging.side(stored.right, incoming.right)
     if not merging.changed:
@@ -115,8 +107,9 @@ class _Parts:
 class _Merging:
     """One join under way: which value of the incoming state each symbol of the stored one stands for."""
 
-    def __init__(self) -> None:
+    def __init__(self, values: Values) -> None:
         self.changed = False
+        self._values = values
         self._stands_for: Dict[Value, Value] = {}
         self._made: Dict[Tuple[Value, Optional[Value]], Value] = {}
         self._refs: Dict[Ref, Ref] = {}
@@ -141,10 +134,13 @@ class _Merging:
 
     def meet(self, old: Value, new: Value) -> Value:
         if isinstance(old, Sym):
-            if isinstance(new, (Sym, Const)):
-                known = self._stands_for.get(old)
-                if known is new or old is new:
+            if isinstance(new, (Sym, Const, Term)):
+                if old.named and old is new:
                     return old
+                known = self._stands_for.get(old)
+                if known is new:
+                    return old
+                # Not even for itself if it stands for something else already: it is one value on each path.
                 if (
                     known is None
                     and not old.named
@@ -157,7 +153,12 @@ class _Merging:
         elif isinstance(old, Const):
             if old is new:
                 return old
-            if isinstance(new, (Sym, Const)):
+            if isinstance(new, (Sym, Const, Term)):
+                return self._symbol(old, new)
+        elif isinstance(old, Term):
+            if isinstance(new, Term) and old.kind == new.kind:
+                return self._meet_terms(old, new)
+            if isinstance(new, (Sym, Const, Term)):
                 return self._symbol(old, new)
         elif isinstance(old, Ref) and isinstance(new, Ref):
             return self._meet_refs(old, new)
@@ -181,6 +182,20 @@ class _Merging:
         self.changed = True
         return self._made[key]
 
+    def _meet_terms(self, old: Term, new: Term) -> Value:
+        """The same test on both paths, of values that meet: one side may make it here, the other one further on."""
+        if old.right is None or new.right is None:
+            return self._values.negate(self.meet(old.left, new.left))
+        mine, theirs = (old.left, old.right), (new.left, new.right)
+        crosswise = self._known(old.left, new.right) or self._known(old.right, new.left)
+        if crosswise and not (self._known(old.left, new.left) or self._known(old.right, new.right)):  # without order
+            theirs = (new.right, new.left)
+        left, right = self.meet(mine[0], theirs[0]), self.meet(mine[1], theirs[1])
+        return old if (left, right) == mine else self._values.same_object(left, right)
+
+    def _known(self, old: Value, new: Value) -> bool:
+        return self._stands_for.get(old, old) is new
+
     def _meet_refs(self, old: Ref, new: Ref) -> Value:
         """Fresh objects that only one side has: the same object on both paths, with contents that meet."""
         if old in self._refs:
@@ -200,9 +215,7 @@ class _Merging:
 
     def _meet_local(self, old: Value, new: Optional[Value]) -> Value:
         if isinstance(old, Maybe):
-            inner = new.inner if isinstance(new, Maybe) else new
-            if inner is None:
-                return old
+            inner = new.inner if isinstance(new, Maybe) else _UNBOUND if new is None else new
             if isinstance(inner, Ref):
                 return self._maybe(old, inner)
             known = self._stands_for.get(old.inner)

@@ -292,7 +292,7 @@ class Product:
             self._progress.step(joint.origin, key, (left.moved, right.moved))
         stored = self._nodes.get(key)
         if stored is not None:
-            joined = join(stored, joint)
+            joined = join(stored, joint, self._machine.values)
             if joined is None:
                 return
             joint = joined

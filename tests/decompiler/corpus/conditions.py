@@ -498,3 +498,15 @@ def elif_with_and(a, b, c):
         print('bc')
     else:
         print('none')
+
+
+# run: lambda_or_value(None)(2)
+# run: lambda_or_value(abs)(-2)
+def lambda_or_value(convert):
+    return convert or (lambda value: value * 2)
+
+
+# run: lambda_as_a_choice(None) is None
+# run: lambda_as_a_choice(abs)()
+def lambda_as_a_choice(callback):
+    return dict(command=None if callback is None else lambda value=-3: callback(value))['command']

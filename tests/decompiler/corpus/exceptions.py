@@ -1,5 +1,7 @@
 """try, except, else, finally, raise, and leaving through all of them."""
 
+import contextlib
+
 
 # run: simple_except(lambda: 1)
 # run: simple_except(lambda: 1 / 0)
@@ -587,3 +589,23 @@ def only_the_clause_returns_none(f):
     if copy:
         return [copy]
     return copy
+
+
+# run: finally_tests_identity(1, {})
+# run: finally_tests_identity(1, {'key': 2})
+# run: finally_tests_identity(None, {})
+def finally_tests_identity(value, store):
+    unset = object()
+    old = unset
+    try:
+        with contextlib.suppress(KeyError):
+            old = store['key']
+            store['key'] = value
+    finally:
+        if old is unset:
+            pass
+        elif value is None:
+            del store['key']
+        else:
+            store['old'] = old
+    return sorted(store.items())

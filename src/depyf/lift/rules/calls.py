@@ -46,7 +46,7 @@ def _call(sim: Simulator, instr: Instr) -> None:
         _comprehension(sim, callee, arguments[0])
         return
     if first and len(arguments) == 1 and isinstance(arguments[0], Function) and not names:
-        if arguments[0].code.co_name != "<lambda>":
+        if not arguments[0].is_lambda:
             arguments[0].decorators.insert(0, sim.as_value(callee).expr)
             arguments[0].order = sim.context.next_order()
             sim.stack.append(arguments[0])
