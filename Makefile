@@ -3,6 +3,7 @@
 # make pythons the second of these (tools/check_pythons.sh [--quick] [VERSION...] has choices)
 # make sweep   decompile and verify the whole standard library (WHAT=json,... for less)
 # make others  other people's tests on decompiled code: CPython's and those of packages (ARGS="json attrs -j 2" for less)
+# make matrix  the torch tests on every pair of a Python and a PyTorch (PAIRS='3.12+2.9.1 ...' for less)
 # make bench   time per instruction, cost compared with the parser, cost of prepare_debug
 
 SHELL := bash
@@ -20,7 +21,7 @@ WHAT ?= --stdlib
 PYTEST_ARGS ?= -n 2
 DUMP := demo_dump
 
-.PHONY: help demo test lint types pythons sweep others bench clean
+.PHONY: help demo test lint types pythons sweep others matrix bench clean
 
 help:
 	@sed -n 's/^# make /make /p' Makefile
@@ -64,6 +65,9 @@ sweep: $(VENV)/.depyf-dev
 
 others: $(VENV)/.depyf-dev
 	@$(PY) tools/run_others_tests.py $(ARGS)
+
+matrix: $(VENV)/.depyf-dev
+	@$(PY) tools/run_matrix.py $(PAIRS)
 
 bench: $(VENV)/.depyf-dev
 	@$(PY) benchmarks/decompile.py

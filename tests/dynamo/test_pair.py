@@ -1,0 +1,34 @@
+"""What every pair of a Python and a PyTorch must give: all frames proved, all files Python, the same results."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.torch
+pytest.importorskip("torch")
+
+BACKENDS = ["eager", "aot_eager", pytest.param("inductor", marks=[pytest.mark.inductor, pytest.mark.slow])]
+
+
+def check(printed: str) -> None:
+    report = json.loads(printed.split("REPORT")[-1])
+    assert report["frames"]
+    assert (report["unproved"], report["unparsable"], report["same"]) == ([], [], True)
+    assert any(name.startswith("full_code_for_") for name in report["files"])
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_example_of_the_readme(run_program: Any, tmp_path: Path, backend: str) -> None:
+    check(run_program("verified_step.py", "branch", backend, tmp_path))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_two_training_steps_of_a_small_bert(run_program: Any, tmp_path: Path, backend: str) -> None:
+    if importlib.util.find_spec("transformers") is None:
+        pytest.skip("transformers is not installed")
+    check(run_program("verified_step.py", "bert", backend, tmp_path))

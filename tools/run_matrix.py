@@ -1,0 +1,230 @@
+"""Run the torch tests on every pair of a Python and a PyTorch, one after the other, and write docs/compatibility.md.
+
+    python tools/run_matrix.py [PAIR...] [--work DIR] [--tree DIR] [--keep] [--list]
+
+A pair is written ``3.12+2.9.1``; without any, all of ``PAIRS`` run. Each gets a virtual environment of its own below
+``--work`` (3 to 5 GB), which is removed before the next one. ``--tree`` names a Debian tree that holds CPython 3.14 and
+later (the repository has to be visible in it under the same path); pairs whose Python is nowhere are reported so.
+The results of pairs that were not run stay in the page as they were: they are kept in docs/compatibility.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "compatibility.md"
+DATA = ROOT / "docs" / "compatibility.json"
+
+PAIRS = (
+    "3.8+2.2.2",
+    "3.9+2.4.1",
+    "3.10+2.7.1",
+    "3.11+2.13.0",
+    "3.12+2.9.1",
+    "3.12+2.15.0",
+    "3.13+2.15.0",
+    "3.14+2.15.0",
+)
+EXTRAS = ("dill", "pytest", "pytest-xdist", "hypothesis", "transformers")
+TESTS = ("tests/dynamo", "tests/dropin")
+SAY_VERSIONS = 'import platform, torch; print("CPython", platform.python_version(), "with torch", torch.__version__)'
+TIMEOUT = 3 * 3600
+
+AREAS = {
+    "test_pair": "the README's example and BERT, end to end",
+    "test_prepare_debug": "`prepare_debug` and `debug`",
+    "test_same_results": "the same results with and without",
+    "test_reproducible": "the same files in two processes",
+    "test_stepping": "a debugger stops in every stage",
+    "test_stages": "the stages of a graph",
+    "test_guards_text": "guards as Python",
+    "test_guards_agree": "guards decide as PyTorch's do",
+    "test_full_code": "`full_code` files",
+    "test_full_code_text": "the text of `full_code` files",
+    "test_full_code_constants": "constants without a literal",
+    "test_bytecode_log": "`install()` and the bytecode log",
+    "test_compilations": "facts about each compilation",
+    "test_dump": "the dump directory",
+    "test_line_table": "stepping through listings",
+    "test_names": "stable names",
+    "test_public_names": "public names",
+    "test_relocate": "code that runs from its file",
+    "test_trace": "the structured trace",
+    "test_explain": "drop-in: `depyf.explain`",
+    "test_optimization": "drop-in: `depyf.optimization`",
+    "test_utils": "drop-in: `depyf.utils`",
+}
+"""What a test file covers, in the words of the page; files that are not named here appear by their own name."""
+
+
+class Unavailable(Exception):
+    """Why a pair could not be run."""
+
+
+class Interpreter:
+    """How to run one Python: directly, or inside a tree."""
+
+    def __init__(self, version: str, tree: Optional[Path]) -> None:
+        self.prefix: List[str] = []
+        self.home = Path("/")
+        self.path = self._found(version)
+        if self.path is None and tree is not None and (tree / f"usr/bin/python{version}").exists():
+            self.prefix, self.home, self.path = ["chroot", str(tree)], tree, f"/usr/bin/python{version}"
+        if self.path is None:
+            raise Unavailable(f"no CPython {version} on this machine")
+
+    @staticmethod
+    def _found(version: str) -> Optional[str]:
+        listed = subprocess.run([str(ROOT / ".ci/pythons")], capture_output=True, text=True, check=True).stdout
+        found = dict(line.split(" ", 1) for line in listed.splitlines())
+        return found.get(version)
+
+    def run(self, *command: str, log: Path, timeout: int = TIMEOUT) -> int:
+        """The exit status of ``command`` run in the repository; what it prints goes to ``log``."""
+        inside = " ".join(["cd", str(ROOT), "&&", "PYTHONPATH=src", *command])
+        with log.open("a") as file:
+            done = subprocess.run(
+                [*self.prefix, "sh", "-c", inside], stdout=file, stderr=subprocess.STDOUT, timeout=timeout, check=False
+            )
+        return done.returncode
+
+
+def run_pair(pair: str, work: Path, tree: Optional[Path], keep: bool) -> Dict[str, Any]:
+    """Everything the page says about one pair."""
+    python, torch = pair.split("+")
+    interpreter = Interpreter(python, tree)
+    folder = work / pair
+    log = work / f"{pair}.log"
+    outside = Path(str(interpreter.home) + str(folder))
+    shutil.rmtree(outside, ignore_errors=True)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    outside.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text("")
+    started = time.monotonic()
+    try:
+        binary = f"{folder}/bin/python"
+        numpy = '"numpy<2"' if tuple(map(int, torch.split(".")[:2])) < (2, 3) else "numpy"
+        old = "astunparse" if python == "3.8" else ""
+        if interpreter.run(str(interpreter.path), "-m", "venv", str(folder), log=log):
+            raise Unavailable("no virtual environment could be made")
+        install = [binary, "-m", "pip", "install", "-q", f"torch=={torch}", numpy, old, *EXTRAS]
+        if interpreter.run(*install, log=log):
+            raise Unavailable(f"pip can't install torch {torch} for CPython {python} (see {log})")
+        results = f"{folder}/results.xml"
+        interpreter.run(binary, "-m", "pytest", "-n", "2", "-q", f"--junitxml={results}", *TESTS, log=log)
+        found = read_results(Path(str(interpreter.home) + results))
+        interpreter.run(binary, "-c", f"'{SAY_VERSIONS}'", log=log)
+        found["versions"] = log.read_text().strip().splitlines()[-1]
+    finally:
+        if not keep:
+            shutil.rmtree(outside, ignore_errors=True)
+    found["date"] = datetime.date.today().isoformat()
+    found["minutes"] = round((time.monotonic() - started) / 60)
+    return found
+
+
+def read_results(path: Path) -> Dict[str, Any]:
+    """Counts and reasons by test file from pytest's report."""
+    if not path.exists():
+        raise Unavailable("pytest wrote no report")
+    areas: Dict[str, Counter[str]] = {}
+    reasons: Dict[str, List[str]] = {}
+    for case in ElementTree.parse(path).iter("testcase"):
+        area = case.get("classname", "").split(".")[-1]
+        outcome, reason = "passed", None
+        for kind, name in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
+            node = case.find(kind)
+            if node is not None:
+                outcome = name
+                reason = f"{case.get('name')}: {(node.get('message') or '').splitlines()[0][:200]}"
+        areas.setdefault(area, Counter())[outcome] += 1
+        if reason is not None:
+            reasons.setdefault(f"{outcome} {area}", []).append(reason)
+    return {"areas": {area: dict(counts) for area, counts in areas.items()}, "reasons": reasons}
+
+
+def cell(found: Dict[str, Any], area: str) -> str:
+    if "unavailable" in found:
+        return "-"
+    counts = found["areas"].get(area)
+    if counts is None:
+        return "not collected"
+    text = f"{counts.get('passed', 0)}"
+    if counts.get("failed"):
+        text = f"**{counts['failed']} failed**, {text}"
+    return text + (f" ({counts['skipped']} skipped)" if counts.get("skipped") else "")
+
+
+def page(data: Dict[str, Dict[str, Any]]) -> str:
+    """docs/compatibility.md."""
+    pairs = [pair for pair in PAIRS if pair in data] + sorted(set(data) - set(PAIRS))
+    areas = list(dict.fromkeys(area for pair in pairs for area in data[pair].get("areas", {})))
+    areas.sort(key=lambda area: (list(AREAS).index(area) if area in AREAS else len(AREAS), area))
+    lines = [
+        "# Which Pythons with which PyTorch",
+        "",
+        "Written by `make matrix` (`tools/run_matrix.py`); don't edit. Cells count the tests that passed.",
+        "No machine with a GPU was used unless a line below says so.",
+        "",
+        "| | " + " | ".join(pairs) + " |",
+        "|---|" + "---|" * len(pairs),
+    ]
+    for area in areas:
+        lines.append(f"| {AREAS.get(area, area)} | " + " | ".join(cell(data[pair], area) for pair in pairs) + " |")
+    lines += ["", "## Each pair", ""]
+    for pair in pairs:
+        found = data[pair]
+        if "unavailable" in found:
+            lines.append(f"- **{pair}** ({found['date']}): not run. {found['unavailable']}.")
+            continue
+        lines.append(f"- **{pair}**: {found['versions']}, run on {found['date']} in {found['minutes']} minutes.")
+        for where, reasons in sorted(found["reasons"].items()):
+            outcome, area = where.split(" ", 1)
+            lines += [f"  - {outcome} in {area}: `{reason.replace('`', chr(39))}`" for reason in reasons]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pairs", nargs="*", metavar="PAIR")
+    parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "depyf_matrix")
+    parser.add_argument("--tree", type=Path)
+    parser.add_argument("--keep", action="store_true", help="leave the virtual environments")
+    parser.add_argument("--list", action="store_true", help="print the pairs and stop")
+    arguments = parser.parse_args()
+    if arguments.list:
+        print("\n".join(PAIRS))
+        return 0
+    failed = 0
+    for pair in arguments.pairs or PAIRS:
+        print(f"{pair} ...", flush=True)
+        data = json.loads(DATA.read_text()) if DATA.exists() else {}
+        try:
+            data[pair] = run_pair(pair, arguments.work, arguments.tree, arguments.keep)
+        except Unavailable as error:
+            data[pair] = {"unavailable": str(error), "date": datetime.date.today().isoformat()}
+            print(f"{pair}: {error}")
+        counts = Counter()  # type: Counter[str]
+        for area in data[pair].get("areas", {}).values():
+            counts.update(area)
+        failed += counts["failed"]
+        print(f"{pair}: " + (", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "not run"))
+        DATA.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n")
+        PAGE.write_text(page(data))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
