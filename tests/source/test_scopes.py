@@ -9,8 +9,9 @@ from typing import List
 import pytest
 from functions import codes_of
 
+from depyf.bytecode.code import docstring
 from depyf.normal.lowering import lower
-from depyf.source.scopes import clashing_names, declarations, docstring, local_names
+from depyf.source.scopes import clashing_names, declarations, local_names
 from depyf.source.signature import arguments, parameter_names
 
 
@@ -103,8 +104,8 @@ def test_a_name_that_is_local_and_global_at_once_is_noticed() -> None:
         ("class f:\n    'Doc'", None),
     ],
 )
-def test_the_docstring_of_a_function_is_its_first_constant(source: str, expected: object) -> None:
-    assert docstring(lower(code_of(source, "<lambda>" if "lambda" in source else "f"))) == expected
+def test_the_docstring_of_a_function(source: str, expected: object) -> None:
+    assert docstring(code_of(source, "<lambda>" if "lambda" in source else "f")) == expected
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any, Tuple, Union
+from typing import Any, Optional, Tuple, Union
 
 from depyf.bytecode.opcode_table import Version, running_version
 
@@ -76,6 +76,22 @@ def flags_like(reference: Code, code: CodeType) -> int:
 def version_of(code: Code) -> Version:
     """The ``(major, minor)`` of the CPython that compiled ``code``."""
     return code.version if isinstance(code, PortableCode) else running_version()
+
+
+_HAS_DOCSTRING = 0x4000000
+
+
+def docstring(code: Code) -> Optional[str]:
+    """What ``__doc__`` of a function with this code is; ``None`` for comprehensions, classes and modules.
+
+    Before 3.14 it is the first constant, whenever that is a string; since then a flag says so.
+    """
+    if code.co_name.startswith("<") or not code.co_flags & inspect.CO_OPTIMIZED or not code.co_consts:
+        return None
+    if version_of(code) >= (3, 14) and not code.co_flags & _HAS_DOCSTRING:
+        return None
+    first = code.co_consts[0]
+    return first if type(first) is str else None
 
 
 def qualified_name(code: Code) -> str:

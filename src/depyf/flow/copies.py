@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, Dict, List, Optional, Set, Tuple
 
+from depyf.flow.builtin_calls import undo_inlined_builtins
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Region
 from depyf.flow.groups import handles_groups, simplify_exception_groups
 from depyf.flow.patterns import recover_matches
@@ -21,6 +22,7 @@ Position = Tuple[int, int]
 
 def undo_copies(graph: FlowGraph) -> None:
     """All steps, in the order in which they build on each other."""
+    undo_inlined_builtins(graph)
     simplify_exception_groups(graph)
     forget_exception_names(graph)
     split_constant_returns(graph)

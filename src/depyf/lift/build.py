@@ -18,7 +18,6 @@ BINARY: Dict[str, Type[ast.operator]] = {
 _COMPARE: Dict[str, Type[ast.cmpop]] = {
     "<": ast.Lt, "<=": ast.LtE, "==": ast.Eq, "!=": ast.NotEq, ">": ast.Gt, ">=": ast.GtE,
 }  # fmt: skip
-ASSERTION_ERROR = "AssertionError"
 
 
 @dataclass(frozen=True)
@@ -28,10 +27,22 @@ class Import:
     name: str
     level: int
     names: Optional[Tuple[str, ...]]
+    lazy: bool
+
+    def statement(self, alias: ast.alias) -> ast.stmt:
+        """``import alias`` or ``from name import alias``."""
+        made: ast.stmt
+        if self.names is None:
+            made = ast.Import([alias])
+        else:
+            made = ast.ImportFrom(self.name or None, [alias], self.level)
+        if self.lazy:
+            made.is_lazy = 1  # type: ignore[attr-defined]
+        return made
 
 
 class Special(ast.Name):
-    """A name that is not looked up: what ``assert`` raises."""
+    """A name that is not looked up: what ``assert`` raises (or another that the compiler means without a look-up)."""
 
 
 class CellName(ast.Name):
@@ -48,8 +59,8 @@ def augmented(target: Any, operator: ast.operator, operand: ast.expr) -> ast.stm
     return ast.AugAssign(target, operator, operand)
 
 
-def assertion_error() -> ast.expr:
-    return Special(ASSERTION_ERROR, ast.Load())
+def special(name: str) -> ast.expr:
+    return Special(name, ast.Load())
 
 
 def cell(name: str) -> ast.expr:

@@ -268,19 +268,19 @@ class Simulator:
             raise ValueError("a module is imported into something that is no name")
         if item.kind == "module":
             top = item.data.name.partition(".")[0]
-            self.emit(ast.Import([ast.alias(item.data.name, None if target.id == top else target.id)]), local)
+            self.emit(item.data.statement(ast.alias(item.data.name, None if target.id == top else target.id)), local)
             return
         request, name = item.data
         if request.names is None:
-            self.emit(ast.Import([ast.alias(request.name, target.id)]), local)
+            self.emit(request.statement(ast.alias(request.name, target.id)), local)
             return
         alias = ast.alias(name, None if name == target.id else target.id)
         last = self.node.statements[-1] if self.node.statements else None
         if isinstance(last, ast.ImportFrom) and getattr(last, "request", None) is request:
             last.names.append(alias)
             return
-        statement = ast.ImportFrom(request.name or None, [alias], request.level)
-        statement.request = request  # type: ignore[attr-defined]
+        statement = request.statement(alias)
+        statement.request = request
         self.emit(statement, local)
 
     def settle_exit(self) -> None:

@@ -8,7 +8,8 @@ Values
     LOAD (scope, name)      ->  value         scope: "fast", "deref", "global", "name", "classderef"
     NAMESPACE               ->  mapping       the namespace of a class body, as ``locals()`` gives it
     CLOSURE name            ->  cell          the cell object of a cell or free variable
-    SPECIAL name            ->  value         "AssertionError", "__build_class__"
+    SPECIAL name            ->  value         "__build_class__", "AssertionError" or another builtin (3.14) that is
+                                              not looked up
     STORE (scope, name)     value ->          scope: "fast", "deref", "global", "name"
     DELETE (scope, name)    ->
 
@@ -55,7 +56,8 @@ Calls and functions
     MAKE_FUNCTION flags     [defaults] [kwdefaults] [annotations] [closure] code -> function
                                               flags 1, 2, 4, 8 say which are there; 16 in place of 4: the
                                               function that makes the annotations when they are asked for
-    IMPORT name             level fromlist -> module
+    IMPORT (name, when)     level fromlist -> module   when: "", or since 3.15 "lazy" (as written) or "eager" (inside
+                                              of a function, class or ``try``)
     IMPORT_FROM name        module -> module value
     IMPORT_STAR             module ->
     SETUP_ANNOTATIONS       ->

@@ -49,6 +49,10 @@ def jump(lowering: Lowering, ins: Instruction) -> List[Draft]:
     return [Draft(Op.JUMP, None, ins.target)]
 
 
+def import_name(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    return [Draft(Op.IMPORT, (lowering.code.co_names[ins.arg], ""))]
+
+
 def unpack_ex(lowering: Lowering, ins: Instruction) -> List[Draft]:
     return [Draft(Op.UNPACK_EX, (ins.arg & 0xFF, ins.arg >> 8))]
 
@@ -90,7 +94,7 @@ COMMON: Dict[str, Rule] = {
     "MAP_ADD": kind_arg(Op.ADD, "map"),
     "UNPACK_SEQUENCE": with_arg(Op.UNPACK),
     "UNPACK_EX": unpack_ex,
-    "IMPORT_NAME": named(Op.IMPORT),
+    "IMPORT_NAME": import_name,
     "IMPORT_FROM": named(Op.IMPORT_FROM),
     "SETUP_ANNOTATIONS": simple(Op.SETUP_ANNOTATIONS),
     "GET_ITER": simple(Op.ITER),

@@ -11,13 +11,13 @@ import inspect
 import re
 from typing import Any, Callable, Dict, FrozenSet, List, Tuple
 
-from depyf.bytecode.code import Code
+from depyf.bytecode.code import Code, docstring
 from depyf.lift.build import CellName, Special, constant
 from depyf.lift.items import Function
 from depyf.lift.nodes import ComprehensionExpression, FunctionExpression, FunctionStatement
 from depyf.normal.ops import NormalCode
 from depyf.source.comprehension import as_expression, comprehension
-from depyf.source.scopes import declarations, docstring, docstring_statement, local_names
+from depyf.source.scopes import declarations, docstring_statement, local_names
 from depyf.source.signature import arguments
 from depyf.structure.structurer import Unstructured
 
@@ -58,7 +58,7 @@ class Definer(ast.NodeTransformer):
         if not code.co_flags & inspect.CO_OPTIMIZED:
             statements = class_body(statements) if code.co_name != "<module>" else module_body(statements)
         head = declarations(normal, self.enclosing, self.nested, definer.comprehensions)
-        text = docstring(normal)
+        text = docstring(code)
         if text is not None:
             head.insert(0, docstring_statement(text))
         elif head and not code.co_flags & inspect.CO_OPTIMIZED and _is_docstring(statements):

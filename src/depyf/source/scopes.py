@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from typing import FrozenSet, Iterable, List, Optional, Set, Tuple
+from typing import FrozenSet, Iterable, List, Set, Tuple
 
 from depyf.normal.ops import NormalCode, Op
 from depyf.source.signature import parameter_names
@@ -61,15 +61,6 @@ def clashing_names(normal: NormalCode) -> FrozenSet[str]:
     return frozenset(
         instr.arg[1] for instr in normal.ops if instr.op in (Op.LOAD, Op.STORE, Op.DELETE) and instr.arg[0] == "global"
     ) & (frozenset(code.co_varnames) | frozenset(code.co_cellvars) | frozenset(code.co_freevars))
-
-
-def docstring(normal: NormalCode) -> Optional[str]:
-    """The docstring of a function: its first constant, when that is a string (every Python before 3.14)."""
-    code = normal.code
-    if not _is_function(normal) or not code.co_consts or code.co_name.startswith("<"):
-        return None
-    first = code.co_consts[0]
-    return first if type(first) is str else None
 
 
 def docstring_statement(text: str) -> ast.stmt:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import AbstractSet, Dict, List, Mapping, Optional, Tuple
 
-from depyf.bytecode.code import Code
+from depyf.bytecode.code import Code, docstring
 from depyf.normal.lowering import lower
 from depyf.verify.comparison import Comparison, Finding, MismatchError
 from depyf.verify.exact import same_operations
 from depyf.verify.product import Product
 from depyf.verify.program import Program
 from depyf.verify.settings import Settings
-from depyf.verify.signature import argument_names, docstring, nested_difference, signature_difference, visible_names
+from depyf.verify.signature import argument_names, nested_difference, signature_difference, visible_names
 
 Around = Optional[Tuple[Code, Code]]
 

@@ -30,14 +30,6 @@ def argument_names(code: Code) -> Tuple[str, ...]:
     return code.co_varnames[:count]
 
 
-def docstring(code: Code) -> Optional[str]:
-    """What ``__doc__`` of a function with this code is; ``None`` for comprehensions, classes and modules."""
-    if code.co_name.startswith("<") or not code.co_flags & inspect.CO_OPTIMIZED or not code.co_consts:
-        return None
-    first = code.co_consts[0]
-    return first if isinstance(first, str) else None
-
-
 def signature_difference(original: Code, candidate: Code, renamed: Mapping[str, str]) -> Optional[str]:
     """The first fact in which the two disagree, in words; ``None`` if there is none."""
     facts: List[Fact] = [

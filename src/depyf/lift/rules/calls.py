@@ -140,7 +140,9 @@ def _make_function(sim: Simulator, instr: Instr) -> None:
 def _import(sim: Simulator, instr: Instr) -> None:
     names = build.constant(sim.pop_value().expr)
     level = build.constant(sim.pop_value().expr)
-    sim.stack.append(Marker("module", sim.context.next_order(), build.Import(instr.arg, level, names)))
+    name, laziness = instr.arg
+    request = build.Import(name, level, names, laziness == "lazy")
+    sim.stack.append(Marker("module", sim.context.next_order(), request))
 
 
 def _import_from(sim: Simulator, instr: Instr) -> None:
@@ -155,7 +157,7 @@ def _import_from(sim: Simulator, instr: Instr) -> None:
 
 def _import_star(sim: Simulator, instr: Instr) -> None:
     module = sim.pop()
-    sim.emit(ast.ImportFrom(module.data.name or None, [ast.alias("*", None)], module.data.level), "*")
+    sim.emit(module.data.statement(ast.alias("*", None)), "*")
 
 
 def _setup_annotations(sim: Simulator, instr: Instr) -> None:

@@ -47,7 +47,7 @@ def _special(sim: Simulator, instr: Instr) -> None:
     if instr.arg == "__build_class__":
         sim.stack.append(Marker("build_class"))
     else:
-        sim.push(build.assertion_error(), stable=True)
+        sim.push(build.special(instr.arg), stable=True)
 
 
 def _copy(sim: Simulator, instr: Instr) -> None:

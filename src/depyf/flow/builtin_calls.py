@@ -1,0 +1,37 @@
+"""Calls of ``all``, ``any``, ``tuple`` and the like with a generator expression, which 3.14 writes twice.
+
+    all; COPY 1; SPECIAL all; IS; BRANCH false fallback     is it the builtin?
+    POP; ... a loop over the generator ...                  then what it does, without calling it
+    fallback: NULL; ... the generator ...; CALL             else the call
+
+Both do the same, and the call is what was written. The verifier sees both.
+"""
+
+from __future__ import annotations
+
+from depyf.flow.graph import Block, Branch, FlowGraph, Jump
+from depyf.normal.ops import Op
+
+
+def undo_inlined_builtins(graph: FlowGraph) -> None:
+    """Take away the loops, and the tests of whether they may run."""
+    changed = False
+    for block in graph.blocks.values():
+        if _asks_for_builtin(block):
+            assert isinstance(block.term, Branch)
+            block.term = Jump(block.term.target, block.term.instr.offset)
+            del block.ops[-3:]
+            changed = True
+    if changed:
+        graph.drop_unreachable()
+
+
+def _asks_for_builtin(block: Block) -> bool:
+    term, test = block.term, block.ops[-3:]
+    return (
+        isinstance(term, Branch)
+        and (term.test, term.jump_when) == ("truth", False)
+        and [instr.op for instr in test] == [Op.COPY, Op.SPECIAL, Op.IS]
+        and test[0].arg == 1
+        and not test[2].arg
+    )

@@ -1,0 +1,61 @@
+"""How CPython 3.15 spells the normal form: 3.14 and what changed.
+
+An iterator takes two slots of the stack now: itself, and an index or NULL. While the loop of ``await`` or ``yield
+from`` runs, so does what it waits for; but that loop becomes one operation, and these slots never come to light.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import List
+
+from depyf.bytecode.instructions import Instruction
+from depyf.normal import v314
+from depyf.normal.draft import Draft, Lowering
+from depyf.normal.ops import Op
+from depyf.normal.slots import SECOND_SLOT
+
+_LAZINESS = ("", "lazy", "eager")
+_NO_LITERALS = frozenset({"AssertionError", "NotImplementedError", "tuple", "all", "any", "list", "set"})
+
+
+def _load_common_constant(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    text = lowering.table.common_constants[ins.arg]
+    if text in _NO_LITERALS:
+        return [Draft(Op.SPECIAL, text)]
+    return [Draft(Op.CONST, ast.literal_eval(text))]
+
+
+def _get_iter(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    if ins.arg:
+        return [Draft(Op.YIELD_FROM_ITER)]
+    return [Draft(Op.ITER), Draft(SECOND_SLOT)]
+
+
+def _push_null(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    if lowering.neighbour(1) == "FOR_ITER":  # over a generator that was just made
+        return [Draft(SECOND_SLOT)]
+    if lowering.neighbour(-1) in ("GET_AWAITABLE", "GET_ANEXT"):
+        return []
+    return [Draft(Op.NULL)]
+
+
+def _pop_iter(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    """Behind END_FOR, where FOR_ITER goes in the end: the FOR of the normal form has taken the iterator away."""
+    return [] if lowering.neighbour(-1) == "END_FOR" else [Draft(Op.POP), Draft(Op.POP)]
+
+
+def _import_name(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    return [Draft(Op.IMPORT, (lowering.code.co_names[ins.arg >> 2], _LAZINESS[ins.arg & 3]))]
+
+
+DIALECT = v314.DIALECT.changed(
+    {
+        "LOAD_COMMON_CONSTANT": _load_common_constant,
+        "GET_ITER": _get_iter,
+        "PUSH_NULL": _push_null,
+        "POP_ITER": _pop_iter,
+        "IMPORT_NAME": _import_name,
+    },
+    without=["GET_YIELD_FROM_ITER"],
+)
