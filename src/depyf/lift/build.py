@@ -42,7 +42,7 @@ class Import:
 
 
 class Special(ast.Name):
-    """A name that is not looked up: what ``assert`` raises (or another that the compiler means without a look-up)."""
+    """A name that is not looked up: what ``assert`` raises."""
 
 
 class CellName(ast.Name):
@@ -60,7 +60,8 @@ def augmented(target: Any, operator: ast.operator, operand: ast.expr) -> ast.stm
 
 
 def special(name: str) -> ast.expr:
-    return Special(name, ast.Load())
+    """What the compiler means by ``name`` without looking it up, where syntax of its own says so."""
+    return (Special if name == "AssertionError" else ast.Name)(name, ast.Load())
 
 
 def cell(name: str) -> ast.expr:

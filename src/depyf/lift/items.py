@@ -53,12 +53,13 @@ class ChainTest:
 
 @dataclass(eq=False)
 class Function:
-    """A function object under construction, with what MAKE_FUNCTION was given."""
+    """A function object under construction, with what MAKE_FUNCTION was given; ``annotate`` makes its annotations."""
 
     code: Code
     defaults: List[ast.expr] = field(default_factory=list)
     kw_defaults: Dict[str, ast.expr] = field(default_factory=dict)
     annotations: Dict[str, ast.expr] = field(default_factory=dict)
+    annotate: Optional[Function] = None
     decorators: List[ast.expr] = field(default_factory=list)
     order: int = 0
     class_arguments: Optional[Tuple[List[ast.expr], List[ast.keyword]]] = None

@@ -225,6 +225,13 @@ class FunctionStatement(ast.stmt):
     name: str
 
 
+class AnnotationMark(ast.stmt):
+    """Control passes an annotation of a class or module (3.14): the one of this number in its ``__annotate__``."""
+
+    _fields = ()
+    number: int
+
+
 class ComprehensionExpression(ast.expr):
     """Stands for a comprehension or generator expression over ``iterable``."""
 

@@ -5,7 +5,8 @@ Stack pictures have the top at the right. ``arg`` is what the column names; oper
 Values
     CONST value             ->  value
     NULL                    ->  NULL          the marker that 3.11+ keeps beside a callable
-    LOAD (scope, name)      ->  value         scope: "fast", "deref", "global", "name", "classderef"
+    LOAD (scope, name)      ->  value         scope: "fast", "deref", "global", "name", "classderef"; of type
+                                              parameters and annotations in a class: "bodyglobal", "bodyderef"
     NAMESPACE               ->  mapping       the namespace of a class body, as ``locals()`` gives it
     CLOSURE name            ->  cell          the cell object of a cell or free variable
     SPECIAL name            ->  value         "__build_class__", "AssertionError" or another builtin (3.14) that is

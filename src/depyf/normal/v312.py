@@ -8,7 +8,7 @@ from depyf.bytecode.instructions import Instruction
 from depyf.normal import v311
 from depyf.normal.draft import Draft, Lowering, Rule
 from depyf.normal.ops import Op
-from depyf.normal.rules import branch, load_const, nothing, scoped, simple
+from depyf.normal.rules import branch, load_const, nothing, simple
 from depyf.normal.undo import (
     CLEANUP_THROW,
     END_SEND,
@@ -77,8 +77,22 @@ def _return_const(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def _load_from_dict_or_deref(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    namespace = lowering.take_previous(Op.NAMESPACE, ins)
-    return [Draft(Op.LOAD, ("classderef", lowering.locals_plus[ins.arg]), offset=namespace.offset)]
+    return _load_from_namespace(lowering, ins, "deref", lowering.locals_plus[ins.arg])
+
+
+def _load_from_dict_or_globals(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    return _load_from_namespace(lowering, ins, "global", lowering.code.co_names[ins.arg])
+
+
+def _load_from_namespace(lowering: Lowering, ins: Instruction, otherwise: str, name: str) -> List[Draft]:
+    """A class body finds names in its own namespace first, and so do the scopes of type parameters and annotations in
+    it: those have it in a cell."""
+    if lowering.drafts and lowering.drafts[-1].op is Op.LOAD:
+        if lowering.take_previous(Op.LOAD, ins).arg != ("deref", "__classdict__"):
+            raise ValueError(f"{lowering.code.co_name}: {ins.name} at offset {ins.offset} looks into no class")
+        return [Draft(Op.LOAD, (f"body{otherwise}", name))]
+    lowering.take_previous(Op.NAMESPACE, ins)
+    return [Draft(Op.LOAD, ("classderef" if otherwise == "deref" else "name", name))]
 
 
 DIALECT = v311.DIALECT.changed(
@@ -94,7 +108,7 @@ DIALECT = v311.DIALECT.changed(
         "LOAD_FAST_CHECK": v311.fast(Op.LOAD),
         "LOAD_LOCALS": simple(Op.NAMESPACE),
         "LOAD_FROM_DICT_OR_DEREF": _load_from_dict_or_deref,
-        "LOAD_FROM_DICT_OR_GLOBALS": scoped(Op.LOAD, "name"),
+        "LOAD_FROM_DICT_OR_GLOBALS": _load_from_dict_or_globals,
         "COMPARE_OP": _compare,
         "BINARY_SLICE": _binary_slice,
         "STORE_SLICE": _store_slice,

@@ -54,8 +54,8 @@ def _call_function_ex(lowering: Lowering, ins: Instruction) -> List[Draft]:
     """The keywords, or a NULL in their place, lie above the arguments."""
     if lowering.neighbour(-1) == "PUSH_NULL":
         lowering.take_previous(Op.NULL, ins)
-        return [Draft(Op.CALL_EX, False)]
-    return [Draft(Op.CALL_EX, True)]
+        return [Draft(Op.CALL_EX, (False, "above"))]
+    return [Draft(Op.CALL_EX, (True, "above"))]
 
 
 def _build_interpolation(lowering: Lowering, ins: Instruction) -> List[Draft]:

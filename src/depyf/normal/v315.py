@@ -13,6 +13,7 @@ from depyf.bytecode.instructions import Instruction
 from depyf.normal import v314
 from depyf.normal.draft import Draft, Lowering
 from depyf.normal.ops import Op
+from depyf.normal.rules import nothing
 from depyf.normal.slots import SECOND_SLOT
 
 _LAZINESS = ("", "lazy", "eager")
@@ -45,6 +46,12 @@ def _pop_iter(lowering: Lowering, ins: Instruction) -> List[Draft]:
     return [] if lowering.neighbour(-1) == "END_FOR" else [Draft(Op.POP), Draft(Op.POP)]
 
 
+def _pop_top(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    """RETURN_GENERATOR stands between the iterator of a generator expression and its loop now; what the first ``send``
+    pushes goes at once."""
+    return [] if lowering.neighbour(-1) == "RETURN_GENERATOR" else [Draft(Op.POP)]
+
+
 def _import_name(lowering: Lowering, ins: Instruction) -> List[Draft]:
     return [Draft(Op.IMPORT, (lowering.code.co_names[ins.arg >> 2], _LAZINESS[ins.arg & 3]))]
 
@@ -56,6 +63,8 @@ DIALECT = v314.DIALECT.changed(
         "PUSH_NULL": _push_null,
         "POP_ITER": _pop_iter,
         "IMPORT_NAME": _import_name,
+        "RETURN_GENERATOR": nothing,
+        "POP_TOP": _pop_top,
     },
     without=["GET_YIELD_FROM_ITER"],
 )

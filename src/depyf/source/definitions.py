@@ -16,6 +16,7 @@ from depyf.lift.build import CellName, Special, constant
 from depyf.lift.items import Function
 from depyf.lift.nodes import ComprehensionExpression, FunctionExpression, FunctionStatement
 from depyf.normal.ops import NormalCode
+from depyf.source.annotations import annotated, annotations_of, take_annotate_function
 from depyf.source.comprehension import as_expression, comprehension
 from depyf.source.scopes import declarations, docstring_statement, local_names
 from depyf.source.signature import arguments
@@ -44,19 +45,23 @@ class Definer(ast.NodeTransformer):
     def inside(self, code: Code) -> Tuple[NormalCode, List[ast.stmt], Definer]:
         """The statements of ``code``, complete, and the definer that completed them."""
         normal, statements = self.body(code)
-        is_function = bool(code.co_flags & inspect.CO_OPTIMIZED)
-        names = local_names(normal)
-        definer = Definer(
-            self.body, (self.enclosing | names) if is_function else self.enclosing, self.nested or is_function
-        )
-        definer.postponed = self.postponed or any(map(_postpones_annotations, statements))
+        definer = self._within(normal, statements)
         return normal, [definer.visit(statement) for statement in statements], definer
+
+    def _within(self, normal: NormalCode, statements: List[ast.stmt]) -> Definer:
+        """The definer for what is nested in the code object of ``normal``, which has these statements."""
+        is_function = bool(normal.code.co_flags & inspect.CO_OPTIMIZED)
+        enclosing = (self.enclosing | local_names(normal)) if is_function else self.enclosing
+        definer = Definer(self.body, enclosing, self.nested or is_function)
+        definer.postponed = self.postponed or any(map(_postpones_annotations, statements))
+        return definer
 
     def function_body(self, code: Code) -> List[ast.stmt]:
         """What stands in the ``def`` or ``class`` of ``code``: docstring, declarations, statements."""
-        normal, statements, definer = self.inside(code)
-        if not code.co_flags & inspect.CO_OPTIMIZED:
-            statements = class_body(statements) if code.co_name != "<module>" else module_body(statements)
+        if code.co_flags & inspect.CO_OPTIMIZED:
+            normal, statements, definer = self.inside(code)
+        else:
+            normal, statements, definer = self._inside_class(code)
         head = declarations(normal, self.enclosing, self.nested, definer.comprehensions)
         text = docstring(code)
         if text is not None:
@@ -66,6 +71,17 @@ class Definer(ast.NodeTransformer):
         if not any(_returns_value(statement) for statement in statements):
             statements = [_BareReturns().visit(statement) for statement in statements]
         return [*head, *statements] or [ast.Pass()]
+
+    def _inside_class(self, code: Code) -> Tuple[NormalCode, List[ast.stmt], Definer]:
+        """As ``inside`` for the body of a class or module: without what the compiler adds, with annotations."""
+        normal, statements = self.body(code)
+        statements, annotate = take_annotate_function(statements)
+        definer = self._within(normal, statements)
+        statements = [definer.visit(statement) for statement in statements]
+        statements = class_body(statements) if code.co_name != "<module>" else module_body(statements)
+        if annotate is not None:
+            statements = annotated(statements, annotations_of(definer.inside(annotate.code)[1]))
+        return normal, statements, definer
 
     def definition(self, function: Function, name: str) -> ast.stmt:
         """The ``def`` or ``class`` statement that makes ``function`` and calls it ``name``."""
@@ -79,19 +95,19 @@ class Definer(ast.NodeTransformer):
                 body=self.function_body(function.code),
                 decorator_list=decorators,
             )
-        returns = self._annotations(function).get("return")
+        annotations = self._annotations(function)
         kind = ast.AsyncFunctionDef if _is_async(function.code) else ast.FunctionDef
         return kind(
             name=name,
-            args=self._arguments(function),
+            args=self._arguments(function, annotations),
             body=self.function_body(function.code),
             decorator_list=decorators,
-            returns=returns,
+            returns=annotations.get("return"),
         )
 
     def lambda_(self, function: Function) -> ast.Lambda:
         """The ``lambda`` expression that makes ``function``."""
-        return ast.Lambda(self._arguments(function), as_expression(self.inside(function.code)[1]))
+        return ast.Lambda(self._arguments(function, {}), as_expression(self.inside(function.code)[1]))
 
     # --- names without syntax ----------------------------------------------------------------------------------------
 
@@ -128,17 +144,20 @@ class Definer(ast.NodeTransformer):
     def visit_FunctionStatement(self, node: FunctionStatement) -> ast.stmt:
         return self.definition(node.function, node.name)
 
-    def _arguments(self, function: Function) -> ast.arguments:
+    def _arguments(self, function: Function, annotations: Dict[str, ast.expr]) -> ast.arguments:
         return arguments(
             function.code,
             [self.visit(default) for default in function.defaults],
             {name: self.visit(default) for name, default in function.kw_defaults.items()},
-            self._annotations(function),
+            annotations,
         )
 
     # --- annotations -------------------------------------------------------------------------------------------------
 
     def _annotations(self, function: Function) -> Dict[str, ast.expr]:
+        if function.annotate is not None:
+            made = annotations_of(self.inside(function.annotate.code)[1])
+            return {annotation.name: annotation.expression for annotation in made}
         visited = {name: self.visit(value) for name, value in function.annotations.items()}
         if self.postponed:
             return {name: _as_written(value) for name, value in visited.items()}
@@ -217,7 +236,8 @@ def class_body(statements: List[ast.stmt]) -> List[ast.stmt]:
     return docstring_first(result)
 
 
-_CLASS_BEGINS = ("__module__", "__qualname__", "__firstlineno__", "__type_params__", "__classdict__")
+_CONDITIONAL = "__conditional_annotations__"
+_CLASS_BEGINS = ("__module__", "__qualname__", "__firstlineno__", "__type_params__", "__classdict__", _CONDITIONAL)
 _CLASS_ENDS = ("__static_attributes__", "__classdictcell__", "__classcell__")
 
 
@@ -246,6 +266,8 @@ def module_body(statements: List[ast.stmt]) -> List[ast.stmt]:
     result = list(statements)
     if result and isinstance(result[-1], ast.Return):
         result.pop()
+    if result and _assigns(result[0], (_CONDITIONAL,)):
+        del result[0]
     return docstring_first(result)
 
 

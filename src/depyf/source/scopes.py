@@ -105,7 +105,7 @@ def _nonlocal_names(normal: NormalCode, stored: _Names, loaded: _Names, closures
     if nested and _is_function(normal):
         # def g():            the compiler drops the dead branch, but g keeps x as a free variable
         #     if 0: x
-        used = closures | {name for scope, name in loaded if scope in ("deref", "classderef")}
+        used = closures | {name for scope, name in loaded if scope in ("deref", "classderef", "bodyderef")}
         names |= free - used - names
     return names - {"__class__"}
 

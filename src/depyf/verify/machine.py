@@ -114,7 +114,7 @@ def _load(machine: Machine, side: Side, instr: Instr) -> Answer:
     if scope == "global" and name in machine.stable_globals:
         side.push(machine.values.named("global", name))
         return None
-    counted = machine.counted_globals or scope in ("deref", "classderef")
+    counted = machine.counted_globals or scope in ("deref", "classderef", "bodyderef")
     return Event(f"load {scope}", name, (), "v" if counted else "u", 0)
 
 

@@ -9,7 +9,7 @@ from typing import FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 from depyf.bytecode.code import Code
 from depyf.normal.ops import ENDS, Instr, NormalCode, Op
 
-LOCAL_SCOPES = ("fast", "deref", "classderef")
+LOCAL_SCOPES = ("fast", "deref", "classderef", "bodyderef")
 
 
 class Program:

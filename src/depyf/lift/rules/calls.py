@@ -120,6 +120,10 @@ def _make_function(sim: Simulator, instr: Instr) -> None:
     values = []
     if flags & 8:
         sim.pop()
+    if flags & 16:
+        function.annotate = sim.pop()
+        if not isinstance(function.annotate, Function):
+            raise ValueError(f"the annotations of a function are made by no function at offset {instr.offset}")
     annotations = sim.pop_value() if flags & 4 else None
     kw_defaults = sim.pop_value() if flags & 2 else None
     defaults = sim.pop_value() if flags & 1 else None

@@ -14,6 +14,7 @@ from depyf.lift.followed import (
 from depyf.lift.items import Copy, Marker, Target, Value
 from depyf.lift.nodes import (
     Accumulate,
+    AnnotationMark,
 )
 from depyf.lift.simulator import Simulator
 from depyf.lift.unpacking import Unpacking
@@ -48,6 +49,12 @@ def _add(sim: Simulator, instr: Instr) -> None:
         operands.insert(0, key)
     sim.check_order(operands)
     container = sim.stack[-depth]
+    if _is_set_of_marks(container):
+        mark = AnnotationMark()
+        mark.number = build.constant(element.expr)
+        sim.stack[-depth] = Value(ast.Constant(None), stable=True)
+        sim.emit(mark)
+        return
     if _grows_display(container, kind):
         container.expr = build.add_to_display(container.expr, kind, element.expr, key.expr if key else None)
         container.order = sim.context.next_order()
@@ -59,6 +66,12 @@ def _add(sim: Simulator, instr: Instr) -> None:
     if not kept.stable:
         sim.keep(kept)
     sim.emit(Accumulate(kind, element.expr, key.expr if key else None))
+
+
+def _is_set_of_marks(container: Any) -> bool:
+    """Annotations of classes and modules (3.14): control passes one, whose number is added to this set."""
+    expr = container.expr if isinstance(container, Value) else None
+    return isinstance(expr, ast.Name) and expr.id == "__conditional_annotations__"
 
 
 def _grows_display(container: Any, kind: str) -> bool:

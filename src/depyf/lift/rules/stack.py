@@ -39,6 +39,10 @@ def _load(sim: Simulator, instr: Instr) -> None:
         sim.push(ast.Name(name, ast.Load()))
 
 
+def _namespace(sim: Simulator, instr: Instr) -> None:
+    sim.push(build.special("locals()"))
+
+
 def _closure(sim: Simulator, instr: Instr) -> None:
     sim.push(build.cell(instr.arg), stable=True)
 

@@ -55,6 +55,7 @@ from depyf.lift.rules.stack import (
     _const,
     _copy,
     _load,
+    _namespace,
     _null,
     _pop,
     _special,
@@ -72,7 +73,8 @@ from depyf.lift.simulator import Rule
 from depyf.normal.ops import Op
 
 RULES: Dict[Op, Rule] = {
-    Op.CONST: _const, Op.NULL: _null, Op.LOAD: _load, Op.CLOSURE: _closure, Op.SPECIAL: _special,
+    Op.CONST: _const, Op.NULL: _null, Op.LOAD: _load, Op.NAMESPACE: _namespace,
+    Op.CLOSURE: _closure, Op.SPECIAL: _special,
     Op.STORE: _store, Op.DELETE: _delete, Op.COPY: _copy, Op.SWAP: _swap, Op.POP: _pop,
     Op.UNARY: _unary, Op.BINARY: _binary, Op.INPLACE: _inplace, Op.COMPARE: _compare, Op.IS: _compare,
     Op.IN: _compare, Op.SUBSCR: _subscr, Op.STORE_SUBSCR: _store_subscr, Op.DELETE_SUBSCR: _delete_subscr,

@@ -1,0 +1,222 @@
+"""Annotations that a function makes when they are asked for (3.14), back to where they were written.
+
+The compiler puts all annotations of a function, class or module into one function ``__annotate__``. A function gets
+its own when it is made; classes and modules store theirs under a name. Where an annotation may be skipped, because it
+stands in an ``if`` or because a module may be left half-way, its number is put into a set as control passes it.
+"""
+
+from __future__ import annotations
+
+import ast
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from depyf.lift.items import Function
+from depyf.lift.nodes import AnnotationMark, FunctionExpression, FunctionStatement
+from depyf.source.rewriting import Rewriter
+from depyf.structure.structurer import Unstructured
+
+_STORED_AS = ("__annotate__", "__annotate_func__")
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """``number``: that of its mark; None if it is always there."""
+
+    name: str
+    expression: ast.expr
+    number: Optional[int] = None
+
+
+def take_annotate_function(statements: List[ast.stmt]) -> Tuple[List[ast.stmt], Optional[Function]]:
+    """The statements of a class or module without the one that stores its ``__annotate__``, and that function."""
+    for index, statement in enumerate(statements):
+        function = _stored_annotate_function(statement)
+        if function is not None:
+            return [*statements[:index], *statements[index + 1 :]], function
+    return statements, None
+
+
+def _stored_annotate_function(statement: ast.stmt) -> Optional[Function]:
+    value: Any = None
+    if isinstance(statement, FunctionStatement):
+        value, names = statement, [statement.name]
+    elif isinstance(statement, ast.Assign) and isinstance(statement.value, FunctionExpression):
+        value, names = statement.value, [getattr(target, "id", "") for target in statement.targets]
+    if value is None or len(names) != 1 or names[0] not in _STORED_AS:
+        return None
+    function: Function = value.function
+    return function if function.code.co_name == "__annotate__" else None
+
+
+def annotations_of(statements: Sequence[ast.stmt]) -> List[Annotation]:
+    """What the body of an ``__annotate__`` function makes. Raises ``Unstructured`` if it does anything else.
+
+    A function's makes one display; a class's and a module's fill a dict, and ask for the marks.
+    """
+    body = list(statements)
+    if body and isinstance(body[0], ast.If) and len(body[0].body) == 1 and isinstance(body[0].body[0], ast.Raise):
+        body[:1] = body[0].orelse  # ``if format > 2: raise NotImplementedError``
+    last = body.pop() if body else None
+    result = last.value if isinstance(last, ast.Return) else None
+    if isinstance(result, ast.Dict) and not body:
+        return [_annotation(key, value) for key, value in zip(result.keys, result.values)]
+    if not body or not isinstance(result, ast.Name):
+        raise Unstructured("annotations are made in another way than the compiler's")
+    annotations: List[Annotation] = []
+    plain: List[ast.stmt] = []
+    for statement in body[1:]:
+        if isinstance(statement, ast.If) and not statement.orelse:
+            annotations.extend(_stored(plain))
+            made = statement.body[: -1 if isinstance(statement.body[-1], ast.Return) else None]  # behind the last one
+            annotations.extend(_stored(made, _asked_number(statement.test)))
+            plain = []
+        else:
+            plain.append(statement)
+    return [*annotations, *_stored(plain)]
+
+
+def _stored(statements: Sequence[ast.stmt], number: Optional[int] = None) -> Iterator[Annotation]:
+    """``result["name"] = expression``; lifting may have kept the expression in a temporary on the way."""
+    kept: Dict[str, ast.expr] = {}
+    for statement in statements:
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        if isinstance(statement, ast.Assign) and isinstance(target, ast.Name):
+            kept[target.id] = statement.value
+        elif isinstance(statement, ast.Assign) and isinstance(target, ast.Subscript):
+            value = statement.value
+            yield _annotation(target.slice, kept.pop(getattr(value, "id", ""), value), number)
+        else:
+            raise Unstructured("an annotation is no expression")
+    if kept:
+        raise Unstructured("an annotation needs statements")
+
+
+def _annotation(key: Any, value: ast.expr, number: Optional[int] = None) -> Annotation:
+    if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
+        raise Unstructured("what is annotated has no name")
+    return Annotation(key.value, value, number)
+
+
+def _asked_number(test: ast.expr) -> int:
+    """``number in __conditional_annotations__``."""
+    number = test.left.value if isinstance(test, ast.Compare) and isinstance(test.left, ast.Constant) else None
+    if type(number) is not int:
+        raise Unstructured("an annotation depends on something else than whether control passed it")
+    return number
+
+
+def annotated(statements: List[ast.stmt], annotations: Sequence[Annotation]) -> List[ast.stmt]:
+    """The statements of a class or module with ``annotations`` where they were written.
+
+    Those without a mark can stand anywhere in their order: at the assignment to their name if they can.
+    """
+    numbered = {annotation.number: annotation for annotation in annotations if annotation.number is not None}
+    places = _places(statements, annotations)
+    alone: Dict[int, List[ast.stmt]] = {}
+    valued: Dict[int, Annotation] = {}
+    free = _docstring_length(statements)
+    for order, annotation in enumerate(annotations):
+        if order not in places:
+            alone.setdefault(free, []).append(
+                _never_passed(annotation) if annotation.number is not None else _bare(annotation)
+            )
+            continue
+        if annotation.number is None:
+            valued[places[order]] = annotation
+        free = places[order] + 1
+    marks = _Marks(numbered)
+    result: List[ast.stmt] = []
+    for position, statement in enumerate([*statements, None]):
+        result.extend(alone.get(position, ()))
+        if isinstance(statement, ast.Assign) and position in valued:
+            result.append(_bare(valued[position], statement.value))
+        elif statement is not None:
+            result.append(statement)
+    return marks.visit_list(result)
+
+
+def _places(statements: List[ast.stmt], annotations: Sequence[Annotation]) -> Dict[int, int]:
+    """By the order of the annotations: at which statement they stand. Their order is kept."""
+    assigned: Dict[str, int] = {}
+    marked: Dict[int, int] = {}
+    for position, statement in enumerate(statements):
+        name = _assigned_name(statement)
+        if name is not None:
+            assigned.setdefault(name, position)
+        for inner in ast.walk(statement):
+            if isinstance(inner, AnnotationMark):
+                marked.setdefault(inner.number, position)
+    places: Dict[int, int] = {}
+    run: List[Tuple[int, int]] = []
+    floor = -1
+    for order, annotation in enumerate(annotations):
+        if annotation.number is None:
+            if assigned.get(annotation.name, -1) > floor:
+                run.append((order, assigned[annotation.name]))
+        elif annotation.number in marked:
+            floor = places[order] = marked[annotation.number]
+            places.update(_longest_rise([pair for pair in run if pair[1] < floor]))
+            run = []
+    places.update(_longest_rise(run))
+    return places
+
+
+def _longest_rise(pairs: List[Tuple[int, int]]) -> List[Tuple[int, int]]:
+    """As many of ``pairs`` as have rising positions, in their order."""
+    ends: List[int] = []  # the lowest last position of a rise of each length
+    chosen: List[Tuple[Tuple[int, int], Any]] = []  # the last pair of such a rise, with those before it
+    for pair in pairs:
+        length = bisect_left(ends, pair[1])
+        link = (pair, chosen[length - 1] if length else None)
+        ends[length : length + 1] = [pair[1]]
+        chosen[length : length + 1] = [link]
+    result: List[Tuple[int, int]] = []
+    last: Any = chosen[-1] if chosen else None
+    while last is not None:
+        result.append(last[0])
+        last = last[1]
+    return result[::-1]
+
+
+class _Marks(Rewriter):
+    """Puts annotations in the place of their marks, and together with the assignment before."""
+
+    def __init__(self, annotations: Dict[int, Annotation]) -> None:
+        super().__init__()
+        self.annotations = annotations
+
+    def visit_list(self, nodes: List[Any]) -> List[Any]:
+        result: List[Any] = []
+        for node in super().visit_list(nodes):
+            if isinstance(node, AnnotationMark):
+                annotation = self.annotations.get(node.number)
+                if annotation is None:
+                    raise Unstructured("control passes an annotation that is never made")
+                before = result.pop().value if result and _assigned_name(result[-1]) == annotation.name else None
+                node = _bare(annotation, before)
+            result.append(node)
+        return result
+
+
+def _assigned_name(statement: ast.stmt) -> Optional[str]:
+    """The name that ``statement`` assigns to, if it does nothing else."""
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target = statement.targets[0]
+        return target.id if isinstance(target, ast.Name) else None
+    return None
+
+
+def _bare(annotation: Annotation, value: Optional[ast.expr] = None) -> ast.stmt:
+    return ast.AnnAssign(ast.Name(annotation.name, ast.Store()), annotation.expression, value, 1)
+
+
+def _never_passed(annotation: Annotation) -> ast.stmt:
+    """The compiler has dropped what was around it, but still makes it."""
+    return ast.If(ast.Constant(False), [_bare(annotation)], [])
+
+
+def _docstring_length(statements: List[ast.stmt]) -> int:
+    first = statements[0] if statements else None
+    return int(isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant))
