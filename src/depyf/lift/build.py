@@ -31,14 +31,15 @@ class Import:
 
     def statement(self, alias: ast.alias) -> ast.stmt:
         """``import alias`` or ``from name import alias``."""
-        made: ast.stmt
+        made: Any
         if self.names is None:
             made = ast.Import([alias])
         else:
             made = ast.ImportFrom(self.name or None, [alias], self.level)
         if self.lazy:
-            made.is_lazy = 1  # type: ignore[attr-defined]
-        return made
+            made.is_lazy = 1
+        statement: ast.stmt = made
+        return statement
 
 
 class Special(ast.Name):

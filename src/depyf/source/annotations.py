@@ -119,21 +119,20 @@ def annotated(statements: List[ast.stmt], annotations: Sequence[Annotation]) -> 
     free = _docstring_length(statements)
     for order, annotation in enumerate(annotations):
         if order not in places:
-            alone.setdefault(free, []).append(
-                _never_passed(annotation) if annotation.number is not None else _bare(annotation)
-            )
+            statement = _bare(annotation) if annotation.number is None else _never_passed(annotation)
+            alone.setdefault(free, []).append(statement)
             continue
         if annotation.number is None:
             valued[places[order]] = annotation
         free = places[order] + 1
     marks = _Marks(numbered)
     result: List[ast.stmt] = []
-    for position, statement in enumerate([*statements, None]):
+    for position, written in enumerate([*statements, None]):
         result.extend(alone.get(position, ()))
-        if isinstance(statement, ast.Assign) and position in valued:
-            result.append(_bare(valued[position], statement.value))
-        elif statement is not None:
-            result.append(statement)
+        if isinstance(written, ast.Assign) and position in valued:
+            result.append(_bare(valued[position], written.value))
+        elif written is not None:
+            result.append(written)
     return marks.visit_list(result)
 
 
