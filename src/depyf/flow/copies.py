@@ -14,6 +14,7 @@ from depyf.flow.builtin_calls import undo_inlined_builtins
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Region
 from depyf.flow.groups import handles_groups, simplify_exception_groups
 from depyf.flow.patterns import recover_matches
+from depyf.flow.threaded_tests import undo_threaded_tests
 from depyf.normal.effects import effect
 from depyf.normal.ops import Instr, Op, is_silent
 
@@ -23,6 +24,7 @@ Position = Tuple[int, int]
 def undo_copies(graph: FlowGraph) -> None:
     """All steps, in the order in which they build on each other."""
     undo_inlined_builtins(graph)
+    undo_threaded_tests(graph)
     simplify_exception_groups(graph)
     forget_exception_names(graph)
     split_constant_returns(graph)
