@@ -107,10 +107,11 @@ def _asked_number(test: ast.expr) -> int:
     return number
 
 
-def annotated(statements: List[ast.stmt], annotations: Sequence[Annotation]) -> List[ast.stmt]:
+def annotated(statements: List[ast.stmt], annotations: Sequence[Annotation], marked_in_blocks: bool) -> List[ast.stmt]:
     """The statements of a class or module with ``annotations`` where they were written.
 
-    Those without a mark can stand anywhere in their order: at the assignment to their name if they can.
+    Those without a mark can stand anywhere in their order: at the assignment to their name if they can. In a class
+    (``marked_in_blocks``) those with a mark stand in some block.
     """
     numbered = {annotation.number: annotation for annotation in annotations if annotation.number is not None}
     places = _places(statements, annotations)
@@ -125,7 +126,6 @@ def annotated(statements: List[ast.stmt], annotations: Sequence[Annotation]) -> 
         if annotation.number is None:
             valued[places[order]] = annotation
         free = places[order] + 1
-    marks = _Marks(numbered)
     result: List[ast.stmt] = []
     for position, written in enumerate([*statements, None]):
         result.extend(alone.get(position, ()))
@@ -133,7 +133,16 @@ def annotated(statements: List[ast.stmt], annotations: Sequence[Annotation]) -> 
             result.append(_bare(valued[position], written.value))
         elif written is not None:
             result.append(written)
-    return marks.visit_list(result)
+    marks = _Marks(numbered)
+    if not marked_in_blocks:
+        return marks.visit_list(result)
+    placed: List[ast.stmt] = []
+    for statement in result:
+        if isinstance(statement, AnnotationMark):  # the compiler has decided the ``if`` around it
+            assigned = placed and _assigned_name(placed[-1]) == marks.annotation(statement).name
+            statement = ast.If(ast.Constant(True), [placed.pop(), statement] if assigned else [statement], [])
+        placed.append(statement)
+    return marks.visit_list(placed)
 
 
 def _places(statements: List[ast.stmt], annotations: Sequence[Annotation]) -> Dict[int, int]:
@@ -190,13 +199,17 @@ class _Marks(Rewriter):
         result: List[Any] = []
         for node in super().visit_list(nodes):
             if isinstance(node, AnnotationMark):
-                annotation = self.annotations.get(node.number)
-                if annotation is None:
-                    raise Unstructured("control passes an annotation that is never made")
+                annotation = self.annotation(node)
                 before = result.pop().value if result and _assigned_name(result[-1]) == annotation.name else None
                 node = _bare(annotation, before)
             result.append(node)
         return result
+
+    def annotation(self, mark: AnnotationMark) -> Annotation:
+        found = self.annotations.get(mark.number)
+        if found is None:
+            raise Unstructured("control passes an annotation that is never made")
+        return found
 
 
 def _assigned_name(statement: ast.stmt) -> Optional[str]:

@@ -80,7 +80,8 @@ class Definer(ast.NodeTransformer):
         statements = [definer.visit(statement) for statement in statements]
         statements = class_body(statements) if code.co_name != "<module>" else module_body(statements)
         if annotate is not None:
-            statements = annotated(statements, annotations_of(definer.inside(annotate.code)[1]))
+            made = annotations_of(definer.inside(annotate.code)[1])
+            statements = annotated(statements, made, marked_in_blocks=code.co_name != "<module>")
         return normal, statements, definer
 
     def definition(self, function: Function, name: str) -> ast.stmt:

@@ -21,6 +21,9 @@ Target = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Expr]
 NAME = "depyf_scaffold"
 """Name of what is put around, and of the function while it is compiled: it marks the qualified names that we made."""
 
+_MADE_BY_CLASSES = frozenset({"__class__", "__conditional_annotations__"})
+"""Free variables that a class around provides; the second is one of classes that annotate conditionally (3.14)."""
+
 _COMPREHENSIONS = {
     "<listcomp>": ast.ListComp,
     "<setcomp>": ast.SetComp,
@@ -72,10 +75,10 @@ def scaffold(target: Target, reference: Code, free: Sequence[str], cells: Sequen
         name = NAME
         bare = replaced(bare, name=NAME, body=_with_mentions(bare, free, cells))
     enclosing: Any
-    if _is_nested(reference) or set(free) - {"__class__"}:
+    if _is_nested(reference) or set(free) - _MADE_BY_CLASSES:
         enclosing = _function(NAME, _no_arguments(), [*_bindings(free), bare])
         return Scaffolded(_module(_at(bare, enclosing)), 2, f"{NAME}.<locals>.{name}")
-    if free or isinstance(bare, ast.ClassDef):
+    if free:
         enclosing = ast.ClassDef(name=NAME, bases=[], keywords=[], body=[bare], decorator_list=[])
         return Scaffolded(_module(_at(bare, enclosing)), 2, f"{NAME}.{name}")
     return Scaffolded(_module(bare), 1, name)
