@@ -21,8 +21,10 @@ Target = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Expr]
 NAME = "depyf_scaffold"
 """Name of what is put around, and of the function while it is compiled: it marks the qualified names that we made."""
 
-_MADE_BY_CLASSES = frozenset({"__class__", "__conditional_annotations__"})
-"""Free variables that a class around provides; the second is one of classes that annotate conditionally (3.14)."""
+_CONDITIONAL = "__conditional_annotations__"
+_MADE_BY_CLASSES = frozenset({"__class__", _CONDITIONAL})
+"""Free variables that a class around provides. One of them is a cell of each class that annotates conditionally (3.14),
+and a free variable too if there is a class around."""
 
 _COMPREHENSIONS = {
     "<listcomp>": ast.ListComp,
@@ -78,7 +80,7 @@ def scaffold(target: Target, reference: Code, free: Sequence[str], cells: Sequen
     if _is_nested(reference) or set(free) - _MADE_BY_CLASSES:
         enclosing = _function(NAME, _no_arguments(), [*_bindings(free), bare])
         return Scaffolded(_module(_at(bare, enclosing)), 2, f"{NAME}.<locals>.{name}")
-    if free:
+    if free or (isinstance(bare, ast.ClassDef) and _CONDITIONAL not in reference.co_cellvars):
         enclosing = ast.ClassDef(name=NAME, bases=[], keywords=[], body=[bare], decorator_list=[])
         return Scaffolded(_module(_at(bare, enclosing)), 2, f"{NAME}.{name}")
     return Scaffolded(_module(bare), 1, name)
