@@ -21,7 +21,7 @@ from typing import Iterable, List
 from depyf.decompiler import decompile_code
 from depyf.result import DecompilationError
 from depyf.sweep.judge import judge
-from depyf.sweep.targets import compile_file, find_files, targets_of
+from depyf.sweep.targets import find_files, read_module, targets_of
 
 FORMS = ("source", "functions")
 
@@ -73,7 +73,7 @@ def copy_file(file: Path, place: Path, form: str = "source") -> Copied:
 
     A module that no source can be made for takes the form ``functions``.
     """
-    code = compile_file(str(file))
+    code = read_module(str(file))
     if place.is_symlink() or place.exists():
         place.unlink()  # a link to the original must not be written through
     if form == "functions":

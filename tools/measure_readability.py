@@ -38,7 +38,7 @@ from depyf.decompiler import decompile_code
 from depyf.result import DecompilationError
 from depyf.source.text import to_text
 from depyf.sweep.pool import Selection
-from depyf.sweep.targets import compile_file, find_files, stdlib_folder, targets_of
+from depyf.sweep.targets import find_files, read_module, stdlib_folder, targets_of
 
 SAME_TREE, SAME_CODE, OTHER_TEXT, NO_SOURCE = "same tree", "same code", "other text", "no source"
 SECONDS = 20
@@ -77,7 +77,7 @@ def functions_in(module: ast.Module) -> Iterator[Tuple[Tuple[int, str], Function
 
 def measure_file(path: str, selection: Selection) -> List[Row]:
     try:
-        module = compile_file(path)
+        module = read_module(path)
         tree = ast.parse(Path(path).read_bytes())
     except (SyntaxError, ValueError):
         return []  # test data that is no Python

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import time
-from typing import List, Optional, Sequence
+from typing import FrozenSet, List, Optional, Sequence
 
 from depyf.bytecode.opcode_table import table_for
 from depyf.decompiler import decompile_code
 from depyf.normal.disassembly import disassembly
 from depyf.result import DecompilationError
-from depyf.sweep.judge import Result
+from depyf.sweep.judge import Keep, Result
+from depyf.sweep.output import SourceTree, print_source, source_of, write_whole
 from depyf.sweep.pool import Limits, Selection, Skipped, sweep_files
 from depyf.sweep.progress import Progress
 from depyf.sweep.summary import (
@@ -24,26 +26,42 @@ from depyf.sweep.summary import (
     table,
     write_json,
 )
-from depyf.sweep.targets import find_files, find_target, stdlib_folder
+from depyf.sweep.targets import UnreadableError, find_files, find_target, stdlib_folder
 
 KINDS = ("module", "class", "function", "lambda")
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
-    """Run one command; returns the exit status: 0, 1 when not all could be proved, 2 for wrong arguments."""
+    """Run one command; returns the exit status: 0, 1 when not all could be proved, 2 when the command can't be done."""
+    _replace_closed_streams()
     options = _parser().parse_args(arguments)
     try:
         status: int = options.run(options)
-    except (FileNotFoundError, NotImplementedError) as error:
-        print(f"depyf: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
+        sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read our output has seen enough; without this the interpreter complains while it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except (OSError, UnreadableError, NotImplementedError) as error:
+        print(f"depyf: {_in_words(error)}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
     return status
+
+
+def _replace_closed_streams() -> None:
+    """A process may be started with its output closed; ``print`` would then write one stream into the other."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # It stays open as long as the process lives.
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -61,47 +79,81 @@ def _parser() -> argparse.ArgumentParser:
     sweep.add_argument("--stdlib", action="store_true", help="the whole standard library of this Python")
     sweep.add_argument("--no-tests", action="store_true", help="leave out folders named test or tests")
     sweep.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1, metavar="N")
-    sweep.add_argument("--timeout", type=float, default=20.0, metavar="S", help="CPU seconds a code object (20)")
+    sweep.add_argument("--timeout", type=_positive, default=20.0, metavar="S", help="CPU seconds a code object (20)")
     sweep.add_argument("--memory", type=int, default=4096, metavar="MIB", help="for a worker process (4096)")
-    sweep.add_argument("--kinds", default=",".join(KINDS), help="of code objects, with commas (%(default)s)")
-    sweep.add_argument("--name", metavar="REGEX", help="only code objects whose qualified name matches")
-    sweep.add_argument("--sample", type=float, default=1.0, metavar="SHARE", help="a share of them, e.g. 0.05")
+    sweep.add_argument(
+        "--kinds", type=_kinds, default=",".join(KINDS), help="of code objects, with commas (%(default)s)"
+    )
+    sweep.add_argument("--name", type=_regex, metavar="REGEX", help="only code objects whose qualified name matches")
+    sweep.add_argument("--sample", type=_positive, default=1.0, metavar="SHARE", help="a share of them, e.g. 0.05")
     sweep.add_argument("--retry", metavar="FILE", help="only what fell short in the run that wrote this JSON")
     sweep.add_argument("--top", type=int, default=20, metavar="N", help="reasons to show (20; 0 shows all)")
     sweep.add_argument("--list", type=int, default=3, metavar="N", help="examples a reason, smallest first (3; 0: all)")
     sweep.add_argument("--json", metavar="FILE", help="write every row")
     sweep.add_argument("--compare", metavar="FILE", help="say what changed since the run that wrote this JSON")
 
-    decompile = commands.add_parser("decompile", help="print the source of one code object")
+    decompile = commands.add_parser(
+        "decompile",
+        help="print the source of a module or of one function, or write a tree of sources",
+        description="Decompiles a .pyc file of this Python or an older one, a .py file (compiled first), all modules "
+        "of a folder, or one function or class. Nothing is imported. Exit status 0 when all is proved to be the same, "
+        "1 when not, 2 when there is nothing to decompile or it can't be written.",
+    )
     decompile.set_defaults(run=_decompile)
     decompile.add_argument(
-        "target", help="a module or .py file, with :qualname or :line for one function (heapq:merge, a/b.py:Class.name)"
+        "target",
+        help="a .pyc or .py file, a folder or a module; with :qualname or :line for one function or class "
+        "(heapq:merge, a/b.py:Class.name, c.pyc:12)",
     )
-    decompile.add_argument("--bytecode", action="store_true", help="print its disassembly first")
+    decompile.add_argument(
+        "-o", "--output", metavar="PATH", help="the file to write, for a folder the folder (no -: print)"
+    )
+    decompile.add_argument("--verdict", action="store_true", help="say in the last line how far the source was proved")
+    decompile.add_argument(
+        "--dis", "--bytecode", action="store_true", dest="listing", help="print the bytecode first, and what it means"
+    )
+    decompile.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="for a folder")
+    decompile.add_argument(
+        "--timeout", type=_positive, default=600.0, metavar="S", help="for a folder: CPU seconds a module (600)"
+    )
+    decompile.add_argument(
+        "--memory", type=int, default=4096, metavar="MIB", help="for a folder: of a worker process (4096)"
+    )
     return parser
+
+
+def _kinds(text: str) -> FrozenSet[str]:
+    found = frozenset(text.split(","))
+    if not found <= set(KINDS):
+        raise argparse.ArgumentTypeError(f"kinds of code objects are {', '.join(KINDS)}")
+    return found
+
+
+def _regex(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from error
+    return text
+
+
+def _positive(text: str) -> float:
+    number = float(text)
+    if not number > 0:
+        raise argparse.ArgumentTypeError(f"{text} is not more than nothing")
+    return number
 
 
 def _sweep(options: argparse.Namespace) -> int:
     table_for()  # a Python that is not supported is said once, and not for every code object
-    earlier = None if options.compare is None else read_json(options.compare)
-    only = None if options.retry is None else places_of_shortfalls(read_json(options.retry))
+    earlier = None if options.compare is None else _earlier_run(options.compare)
+    only = None if options.retry is None else places_of_shortfalls(_earlier_run(options.retry))
     names: List[str] = [*options.names, *([stdlib_folder()] if options.stdlib else []), *(only or ())]
     if not names:
         print("depyf sweep: name a module, a folder, --stdlib or --retry FILE", file=sys.stderr)
         return 2
-    selection = Selection(frozenset(options.kinds.split(",")), options.name, options.sample, only)
-    files = find_files(names, tests=not options.no_tests)
-    summary = Summary()
-    progress = Progress(sys.stderr, len(files))
-    start = time.monotonic()
-    for message in sweep_files(files, selection, Limits(options.timeout, options.memory), max(1, options.jobs)):
-        if isinstance(message, Result):
-            summary.results.append(message)
-        elif isinstance(message, Skipped):
-            summary.skipped.append(message)
-        progress(message)
-    summary.seconds = time.monotonic() - start
-    progress.close()
+    selection = Selection(options.kinds, options.name, options.sample, only)
+    summary = _judge_files(find_files(names, tests=not options.no_tests), selection, options)
     if options.json:
         write_json(summary, options.json)
     print(table(summary))
@@ -113,9 +165,38 @@ def _sweep(options: argparse.Namespace) -> int:
     return 0 if summary.all_proved else 1
 
 
+def _earlier_run(path: str) -> Summary:
+    try:
+        return read_json(path)
+    except (ValueError, KeyError, TypeError) as error:
+        raise UnreadableError(f"{path}: not what sweep --json writes ({type(error).__name__}: {error})") from error
+
+
+def _judge_files(
+    files: List[str], selection: Selection, options: argparse.Namespace, keep: Optional[Keep] = None
+) -> Summary:
+    """What ``sweep_files`` says of ``files``, with a line on the error stream that tells how far it is."""
+    summary = Summary()
+    progress = Progress(sys.stderr, len(files))
+    start = time.monotonic()
+    limits = Limits(options.timeout, options.memory)
+    for message in sweep_files(files, selection, limits, max(1, options.jobs), keep):
+        if isinstance(message, Result):
+            summary.results.append(message)
+        elif isinstance(message, Skipped):
+            summary.skipped.append(message)
+        progress(message)
+    summary.seconds = time.monotonic() - start
+    progress.close()
+    return summary
+
+
 def _decompile(options: argparse.Namespace) -> int:
+    table_for()
+    if os.path.isdir(options.target):
+        return _decompile_folder(options)
     target = find_target(options.target)
-    if options.bytecode:
+    if options.listing:
         for line in disassembly(target.code):
             print(line)
     try:
@@ -123,7 +204,27 @@ def _decompile(options: argparse.Namespace) -> int:
     except DecompilationError as error:
         print(f"depyf: {error}", file=sys.stderr)
         return 1
-    print(answer.source)
+    text = source_of(answer, verdict=options.verdict)
+    if options.output in (None, "-"):
+        print_source(text, sys.stdout)
+    else:
+        write_whole(options.output, text)
     verdict = answer.verdict.value + (f": {answer.reason}" if answer.reason else "")
     print(f"{target.label}: {verdict}", file=sys.stderr)
     return 0 if answer.verdict.proved else 1
+
+
+def _decompile_folder(options: argparse.Namespace) -> int:
+    if options.output in (None, "-") or options.listing:
+        print("depyf decompile: for a folder, name the folder of the sources with -o, without --dis", file=sys.stderr)
+        return 2
+    files = find_files([options.target])
+    if not files:
+        raise FileNotFoundError(f"{options.target}: no .py or .pyc files in there")
+    os.makedirs(options.output, exist_ok=True)
+    tree = SourceTree(options.target, options.output, options.verdict)
+    summary = _judge_files(files, Selection(frozenset({"module"})), options, tree)
+    print(table(summary))
+    for line in shortfall_lines(summary, 0, 0):
+        print(line)
+    return 0 if summary.all_proved and not summary.skipped else 1

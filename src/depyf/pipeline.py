@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Iterator, List, Optional, Set, Tuple
 
-from depyf.bytecode.code import Code, qualified_name
+from depyf.bytecode.code import Code, qualified_name, version_of
+from depyf.bytecode.opcode_table import running_version
 from depyf.flow.copies import undo_copies
 from depyf.flow.graph import FlowGraph, build
 from depyf.lift.items import Function
@@ -56,8 +57,15 @@ def decompile_code(code: Code, *, name: Optional[str] = None, hints: Optional[Hi
 
     ``hints`` are for code that a tool wrote (``dynamo`` has them for Dynamo's).
 
-    Raises ``DecompilationError`` when no source could be made, or only source that is known to differ.
+    Raises ``DecompilationError`` when no source could be made, or only source that is known to differ, and for code of
+    a newer Python than the running one.
     """
+    if version_of(code) > running_version():
+        theirs, ours = (".".join(map(str, version)) for version in (version_of(code), running_version()))
+        raise DecompilationError(
+            f"{code.co_name}: compiled by CPython {theirs}, and this is {ours}, whose compiler could not check the "
+            f"source: run depyf with CPython {theirs} or newer"
+        )
     try:
         with _without_collector():
             return with_deep_stack(lambda: _Decompiler(code, name or code.co_name, hints).run())

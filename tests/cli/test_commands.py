@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import ast
+import os
+import py_compile
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from depyf.bytecode.opcode_table import known_versions, running_version
 from depyf.cli import main
+
+PYCS = Path(__file__).resolve().parent.parent / "bytecode" / "pycs"
+SOURCE = 'def f(a):\n    """Text."""\n    assert a\n    return a + 1\n'
 
 
 def python(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -49,3 +57,137 @@ def test_a_target_that_does_not_exist_is_said_in_one_line(target: str, capsys: p
 def test_a_sweep_of_small_modules_proves_all_of_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "colorsys", "bisect", "heapq", "-j", "2"]) == 0, capsys.readouterr().out
     assert "100.00%" in capsys.readouterr().out
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "folder" / "module.py"
+    path.parent.mkdir()
+    path.write_text(SOURCE)
+    return path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    status = main([str(argument) for argument in arguments])
+    printed = capsys.readouterr()
+    return status, printed.out, printed.err
+
+
+def test_a_pyc_file_is_decompiled_like_its_source(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pyc = py_compile.compile(str(source), doraise=True)
+    from_source, from_pyc = run(capsys, "decompile", source), run(capsys, "decompile", pyc)
+    assert from_source[:2] == from_pyc[:2] == (0, SOURCE.rstrip() + "\n")
+    assert run(capsys, "decompile", f"{pyc}:f")[1] == SOURCE
+    renamed = source.with_suffix(".dat")
+    shutil.copy(pyc, renamed)
+    assert run(capsys, "decompile", renamed)[1] == SOURCE
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"),
+    [(1, SOURCE.replace("    assert a\n", "")), (2, "def f(a):\n    return a + 1\n")],
+)
+def test_optimized_code_lacks_what_the_optimization_took(
+    level: int, expected: str, source: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pyc = py_compile.compile(str(source), doraise=True, optimize=level)
+    assert f".opt-{level}.pyc" in pyc
+    assert run(capsys, "decompile", pyc)[:2] == (0, expected)
+
+
+@pytest.mark.parametrize("version", [version for version in known_versions() if version > running_version()], ids=str)
+def test_a_newer_pyc_says_which_python_it_needs(version: tuple[int, int], capsys: pytest.CaptureFixture[str]) -> None:
+    name = "{}.{}".format(*version)
+    status, out, err = run(capsys, "decompile", PYCS / f"cp{version[0]}{version[1]}.pyc")
+    assert (status, out) == (1, "")
+    assert f"run depyf with CPython {name} or newer" in err
+    status, out, err = run(capsys, "decompile", "--dis", PYCS / f"cp{version[0]}{version[1]}.pyc")
+    assert f"CPython {name}" in out
+
+
+def test_the_verdict_can_be_the_last_line(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "decompile", source, "--verdict")[1].splitlines()[-1] == "# depyf: exact"
+
+
+def test_the_source_goes_to_a_file(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "new" / "out.py"
+    status, out, _err = run(capsys, "decompile", source, "-o", target)
+    assert (status, out, target.read_text()) == (0, "", SOURCE)
+    assert os.listdir(target.parent) == ["out.py"]
+
+
+def test_a_folder_becomes_a_tree_of_sources(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    inner = source.parent / "inner"
+    inner.mkdir()
+    for level in (0, 1):
+        cached = inner / "__pycache__" / f"sourceless.cpython-311{'.opt-1' * level}.pyc"
+        py_compile.compile(str(source), str(cached), doraise=True, optimize=level)
+    py_compile.compile(str(source), str(source.parent / "legacy.pyc"), doraise=True)
+    py_compile.compile(str(source), doraise=True)  # has its source beside it
+    out = tmp_path / "out"
+    status, printed, _ = run(capsys, "decompile", source.parent, "-o", out, "-j", "2")
+    assert status == 0
+    assert "100.00%" in printed
+    files = sorted(str(path.relative_to(out)) for path in out.rglob("*") if path.is_file())
+    assert files == ["inner/sourceless.py", "legacy.py", "module.py"]
+    assert {(out / file).read_text() for file in files} == {SOURCE}
+
+
+def test_what_is_wrong_in_a_folder_is_said_and_the_rest_is_done(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (source.parent / "broken.py").write_text("def (:")
+    (source.parent / "broken.pyc").write_bytes(b"nothing")
+    (source.parent / "cut.pyc").write_bytes((PYCS / "cp311.pyc").read_bytes()[:100])
+    status, printed, _ = run(capsys, "decompile", source.parent, "-o", tmp_path / "out", "-j", "1")
+    assert status == 1
+    assert "broken.py: SyntaxError" in printed
+    assert "cut.pyc: malformed marshal data" in printed
+    assert (tmp_path / "out" / "module.py").read_text() == SOURCE
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["decompile", "{folder}"],
+        ["decompile", "{empty}", "-o", "{folder}"],
+        ["decompile", "{folder}/module.py", "-o", "{folder}/module.py/x"],
+        ["decompile", "{folder}", "-o", "{folder}/module.py"],
+        ["decompile", "{folder}/none.pyc"],
+        ["decompile", "sys"],
+        ["decompile", "re.nothing"],
+        ["sweep", "--compare", "{folder}/module.py", "heapq"],
+        ["sweep"],
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_done_is_said_in_one_line(
+    arguments: list[str], source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    status, out, err = run(capsys, *(text.format(folder=source.parent, empty=tmp_path / "empty") for text in arguments))
+    assert (status, out, len(err.splitlines())) == (2, "", 1), err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["decompile"], ["nothing"], [], ["sweep", "--kinds", "x", "heapq"], ["sweep", "--name", "(", "heapq"]]
+)
+def test_wrong_usage_has_exit_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert "usage: depyf" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a shell and /dev/full")
+@pytest.mark.parametrize(
+    ("redirection", "status", "error"),
+    [(">&-", 0, ""), ("2>&-", 0, ""), ("> /dev/full", 2, "depyf: No space left on device\n"), ("| true", 0, "")],
+)
+def test_closed_and_full_outputs_leave_no_traceback(redirection: str, status: int, error: str) -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m depyf decompile heapq {redirection}",
+        shell=True, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == status
+    assert [line for line in done.stderr.splitlines(True) if "<module>: " not in line] == error.splitlines(True)

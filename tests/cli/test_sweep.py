@@ -18,7 +18,7 @@ from depyf.decompiler import decompile_code
 from depyf.result import Decompilation, DecompilationError, Verdict
 from depyf.sweep import judge
 from depyf.sweep.pool import Limits, Selection, sweep_files
-from depyf.sweep.targets import compile_file, find_files, find_target, targets_of
+from depyf.sweep.targets import find_files, find_target, read_module, targets_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fake decompiler reaches the workers by fork")
 
@@ -70,7 +70,7 @@ def outcomes(rows: Any) -> List[Tuple[str, str]]:
 
 
 def test_every_code_object_is_a_target_and_comprehensions_belong_to_what_they_stand_in(module: Path) -> None:
-    targets = list(targets_of(compile_file(str(module)), str(module)))
+    targets = list(targets_of(read_module(str(module)), str(module)))
     assert [(target.qualname, target.kind) for target in targets] == [
         ("<module>", "module"),
         ("first", "function"),

@@ -42,6 +42,11 @@ def read_pyc(path: Union[str, os.PathLike[str]]) -> Pyc:
     return parse_pyc(Path(path).read_bytes(), os.fspath(path))
 
 
+def is_pyc(data: bytes) -> bool:
+    """Whether ``data`` begins as a ``.pyc`` file of a supported Python does."""
+    return data[:4] in _versions()
+
+
 def parse_pyc(data: bytes, name: str = "<pyc>") -> Pyc:
     """What the bytes ``data`` of a ``.pyc`` file hold; ``name`` is for messages. Raises ``PycError``."""
     if len(data) < 4:

@@ -9,9 +9,10 @@ import re
 import time
 import traceback
 from dataclasses import dataclass
-from typing import Optional, Tuple
+from typing import Callable, Optional, Tuple
 
 import depyf
+from depyf.bytecode.code import flags_like
 from depyf.decompiler import decompile_code
 from depyf.result import Decompilation, DecompilationError, Verdict
 from depyf.sweep.targets import Target, size
@@ -64,7 +65,11 @@ _OF_VERDICT = {
 }
 
 
-def judge(target: Target) -> Result:
+Keep = Callable[[Target, Decompilation], None]
+"""What else is done with an answer; an ``OSError`` of it is reported as the reason."""
+
+
+def judge(target: Target, keep: Optional[Keep] = None) -> Result:
     """Decompile ``target`` and check the answer; the time is that of decompiling and verifying alone."""
     start = time.perf_counter()
     outcome, reason = Outcome.CRASHED, ""
@@ -83,6 +88,11 @@ def judge(target: Target) -> Result:
         objection = _objection(answer)
         if objection is not None:
             outcome, reason = objection
+        elif keep is not None:
+            try:
+                keep(target, answer)
+            except OSError as error:
+                outcome, reason = Outcome.CRASHED, f"the source can't be written: {error}"
     return result_for(target, outcome, "" if outcome.proved else reason, seconds)
 
 
@@ -111,6 +121,8 @@ def _objection(answer: Decompilation) -> Optional[Tuple[Outcome, str]]:
         return Outcome.REFUSED, f"no code object can be had from the source: {error}"
     for fact in _CALLING:
         before, after = getattr(answer.code, fact), getattr(again, fact)
+        if fact == "co_flags":
+            before = flags_like(answer.code, again)
         if before != after:
             return Outcome.DIFFERENT, f"compiled again, {fact} is {after!r} and was {before!r}"
     return None

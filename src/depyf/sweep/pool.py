@@ -17,8 +17,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Deque, FrozenSet, Iterator, List, Mapping, Optional, Union
 
-from depyf.sweep.judge import Outcome, Result, TimeLimit, judge, result_for
-from depyf.sweep.targets import Target, compile_file, targets_of
+from depyf.sweep.judge import Keep, Outcome, Result, TimeLimit, judge, result_for
+from depyf.sweep.targets import Target, UnreadableError, read_module, targets_of
 
 _GRACE = 15.0
 """Seconds that a worker may be silent beyond the time limit of an object (the machine may be busy)."""
@@ -55,7 +55,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A file that has no code objects to sweep, because it does not compile."""
+    """A file that has no code objects to sweep, because it does not compile or can't be read."""
 
     path: str
     reason: str
@@ -80,10 +80,16 @@ class _Task:
 class _Worker:
     """A process with its pipe, and what it is doing at the moment."""
 
-    def __init__(self, context: multiprocessing.context.BaseContext, selection: Selection, limits: Limits) -> None:
+    def __init__(
+        self,
+        context: multiprocessing.context.BaseContext,
+        selection: Selection,
+        limits: Limits,
+        keep: Optional[Keep],
+    ) -> None:
         self.pipe, far_end = multiprocessing.Pipe()
         make_process: Any = context.Process  # type: ignore[attr-defined]
-        self.process: BaseProcess = make_process(target=_work, args=(far_end, selection, limits), daemon=True)
+        self.process: BaseProcess = make_process(target=_work, args=(far_end, selection, limits, keep), daemon=True)
         self.process.start()
         far_end.close()
         self.task: Optional[_Task] = None
@@ -100,8 +106,13 @@ class _Worker:
         return self.process.exitcode
 
 
-def sweep_files(files: List[str], selection: Selection, limits: Limits, jobs: int) -> Iterator[Message]:
-    """Judge the selected code objects of ``files`` in ``jobs`` processes, in no particular order."""
+def sweep_files(
+    files: List[str], selection: Selection, limits: Limits, jobs: int, keep: Optional[Keep] = None
+) -> Iterator[Message]:
+    """Judge the selected code objects of ``files`` in ``jobs`` processes, in no particular order.
+
+    ``keep`` is called in the worker with each one that has source.
+    """
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     # The largest first, so that none of them is left alone at the end.
     waiting: Deque[_Task] = deque(_Task(path, 0) for path in sorted(files, key=_file_size, reverse=True))
@@ -109,7 +120,7 @@ def sweep_files(files: List[str], selection: Selection, limits: Limits, jobs: in
     try:
         while waiting or any(worker.task for worker in workers):
             while waiting and len(workers) < jobs:
-                workers.append(_Worker(context, selection, limits))
+                workers.append(_Worker(context, selection, limits, keep))
                 workers[-1].give(waiting.popleft())
             yield from _round(workers, waiting, selection, limits)
     finally:
@@ -146,7 +157,7 @@ def _bury(worker: _Worker, waiting: Deque[_Task], selection: Selection, cause: s
     status = worker.stop()
     if worker.task is None:
         return
-    for target in targets_of(compile_file(worker.task.path), worker.task.path):
+    for target in targets_of(read_module(worker.task.path), worker.task.path):
         if target.ordinal >= worker.task.start and selection.takes(target):
             reason = cause or f"the worker process died (exit status {status})"
             yield result_for(target, Outcome.CRASHED, reason, time.monotonic() - worker.heard)
@@ -159,7 +170,7 @@ def _file_size(path: str) -> int:
     return Path(path).stat().st_size
 
 
-def _work(pipe: Connection, selection: Selection, limits: Limits) -> None:
+def _work(pipe: Connection, selection: Selection, limits: Limits, keep: Optional[Keep]) -> None:
     """The life of a worker process: a file at a time, a message an object."""
     _limit_memory(limits.memory)
     if hasattr(signal, "SIGPROF"):
@@ -172,23 +183,23 @@ def _work(pipe: Connection, selection: Selection, limits: Limits) -> None:
         if task is None:
             return
         try:
-            module = compile_file(task.path)
-        except (SyntaxError, ValueError, OSError, RecursionError) as error:
-            pipe.send(Skipped(task.path, f"{type(error).__name__}: {error}"))
+            module = read_module(task.path)
+        except (UnreadableError, OSError) as error:
+            pipe.send(Skipped(task.path, str(error)))
             continue
         for target in targets_of(module, task.path):
             if target.ordinal >= task.start and selection.takes(target):
-                pipe.send(_judge_within(target, limits.seconds))
+                pipe.send(_judge_within(target, limits.seconds, keep))
         pipe.send(FileDone(task.path))
 
 
-def _judge_within(target: Target, seconds: float) -> Result:
+def _judge_within(target: Target, seconds: float, keep: Optional[Keep]) -> Result:
     """Judge with a timer that counts CPU time, so that a busy machine does not change the answer."""
     if not hasattr(signal, "setitimer"):
-        return judge(target)
+        return judge(target, keep)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
-        return judge(target)
+        return judge(target, keep)
     except TimeLimit:  # it struck outside of the decompiler's own call
         return result_for(target, Outcome.CRASHED, "time limit", seconds)
     finally:

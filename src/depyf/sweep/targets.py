@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import sysconfig
 import warnings
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
-from types import CodeType
-from typing import Iterable, Iterator, List, Optional
+from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
 from depyf.bytecode.code import Code, is_code
 from depyf.bytecode.instructions import decode
+from depyf.bytecode.opcode_table import running_version
+from depyf.bytecode.pyc import PycError, is_pyc, parse_pyc
 
 COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 """Code objects that are an expression of the code object around them, and are decompiled with it."""
@@ -40,32 +42,65 @@ def stdlib_folder() -> str:
     return sysconfig.get_paths()["stdlib"]
 
 
-def find_files(names: Iterable[str], *, tests: bool = True) -> List[str]:
-    """The ``.py`` files of folders, files and dotted module names, each once, sorted by folder.
+class UnreadableError(ValueError):
+    """A file that holds no module: says which one, and why."""
 
-    ``tests`` says whether files in folders named ``test`` or ``tests`` count. Modules are looked up on ``sys.path``
-    without importing them or their packages. Raises ``FileNotFoundError`` for a name that is none of the three.
+
+def find_files(names: Iterable[str], *, tests: bool = True) -> List[str]:
+    """The modules of folders, files and dotted module names, as files, each once, sorted by folder.
+
+    A module of a folder is its ``.py`` file, or where there is none its ``.pyc`` file. ``tests`` says whether files in
+    folders named ``test`` or ``tests`` count. Modules are looked up on ``sys.path`` without importing them or their
+    packages. Raises ``FileNotFoundError`` for a name that is none of the three.
     """
     found: List[str] = []
     for name in names:
         place = Path(name)
         if place.is_dir():
             found.extend(_files_below(place, tests))
-        elif place.is_file():
+        elif place.exists():
             found.append(str(place))
         else:
-            found.extend(_files_of_module(name, tests))
+            origin, folders = _module(name)
+            found.extend([file for folder in folders for file in _files_below(Path(folder), tests)] or [origin])
     return list(dict.fromkeys(found))
 
 
 def _files_below(folder: Path, tests: bool) -> Iterator[str]:
     for parent, folders, files in os.walk(folder):
         unwanted = {"site-packages", "__pycache__"} | (set() if tests else {"test", "tests"})
+        cached = sorted(os.listdir(os.path.join(parent, "__pycache__"))) if "__pycache__" in folders else []
         folders[:] = sorted(name for name in folders if name not in unwanted)
-        yield from (os.path.join(parent, name) for name in sorted(files) if name.endswith(".py"))
+        yield from (os.path.join(parent, name) for name in _modules_of_folder(files, cached))
 
 
-def _files_of_module(dotted: str, tests: bool) -> List[str]:
+def _modules_of_folder(files: Iterable[str], cached: Iterable[str]) -> List[str]:
+    """One file for each module of a folder, relative to it: the source, a ``.pyc`` beside it, or one in the cache."""
+    modules: Dict[str, str] = {}
+    for name in sorted(cached, key=_preference):
+        if name.endswith(".pyc"):
+            modules[name.partition(".")[0]] = os.path.join("__pycache__", name)
+    for suffix in (".pyc", ".py"):
+        modules.update({name[: -len(suffix)]: name for name in files if name.endswith(suffix)})
+    return sorted(modules.values(), key=os.path.basename)
+
+
+def _preference(name: str) -> Tuple[bool, bool, List[int]]:
+    """Orders the files of one module in a cache, best last: no newer Python than ours, with asserts and docstrings,
+    the newest."""
+    version = [int(number) for number in re.findall(r"\.cpython-(\d)(\d+)", name) for number in number]
+    return version <= list(running_version()), ".opt-" not in name, version
+
+
+def module_name(path: str) -> str:
+    """The name of the module in the file at ``path``, without its package."""
+    base = os.path.basename(path)
+    in_cache = os.path.basename(os.path.dirname(path)) == "__pycache__"
+    return base.partition(".")[0] if in_cache else os.path.splitext(base)[0]
+
+
+def _module(dotted: str) -> Tuple[str, List[str]]:
+    """The file of a module, and if it is a package its folders."""
     path: Optional[List[str]] = None
     origin: Optional[str] = None
     parts = dotted.split(".")
@@ -75,19 +110,29 @@ def _files_of_module(dotted: str, tests: bool) -> List[str]:
             raise FileNotFoundError(f"{dotted}: no such file, folder or module")
         path = None if spec.submodule_search_locations is None else list(spec.submodule_search_locations)
         origin = spec.origin
-    if path is not None:
-        return [file for folder in path for file in _files_below(Path(folder), tests)]
-    if origin is None or not origin.endswith(".py"):
+        if path is None and depth < len(parts):
+            raise FileNotFoundError(f"{dotted}: {'.'.join(parts[:depth])} is no package")
+    if not (origin or "").endswith((".py", ".pyc")) and not path:
         raise FileNotFoundError(f"{dotted}: has no Python source ({origin})")
-    return [origin]
+    return origin or "", path or []
 
 
-def compile_file(path: str) -> CodeType:
-    """Compile a source file as its module. Raises ``SyntaxError``, ``ValueError`` or ``OSError`` when it can't be."""
-    source = Path(path).read_bytes()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return compile(source, path, "exec", dont_inherit=True)
+def read_module(path: str) -> Code:
+    """The code object of the module in a file: a ``.pyc`` is read, everything else is compiled.
+
+    Raises ``UnreadableError`` when it holds none, and ``OSError`` when it can't be read.
+    """
+    data = Path(path).read_bytes()
+    try:
+        if path.endswith((".pyc", ".pyo")) or (is_pyc(data) and not path.endswith((".py", ".pyw"))):
+            return parse_pyc(data, path).code
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return compile(data, path, "exec", dont_inherit=True)
+    except PycError as error:
+        raise UnreadableError(str(error)) from error
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UnreadableError(f"{path}: {type(error).__name__}: {error}") from error
 
 
 def targets_of(module: Code, path: str) -> Iterator[Target]:
@@ -114,16 +159,21 @@ def _kind(code: Code) -> str:
 
 
 def find_target(text: str) -> Target:
-    """The code object that ``module``, ``module:qualname``, ``file.py`` or ``file.py:line`` means.
+    """The code object that ``module``, ``module:qualname``, ``file.py`` or ``file.pyc:line`` means.
 
     A qualified name without ``<locals>`` is understood; a line means the innermost code object that starts there.
-    Raises ``FileNotFoundError`` when there is no such file, module or code object.
+    Raises ``FileNotFoundError`` when there is no such file, module or code object, ``UnreadableError`` when the file
+    holds no module, and ``OSError`` when it can't be read.
     """
-    place, _colon, wanted = text.partition(":")
-    path = place if place.endswith(".py") else next(iter(_files_of_module(place, True)), place)
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"{path}: no such file")
-    targets = list(targets_of(compile_file(path), path))
+    place, wanted = (text, "") if os.path.exists(text) else _split(text)
+    path = place
+    if not os.path.exists(place):
+        if place.endswith((".py", ".pyc")) or os.sep in place:
+            raise FileNotFoundError(f"{place}: no such file")
+        path = _module(place)[0]
+        if not path:
+            raise FileNotFoundError(f"{place}: a package without code of its own")
+    targets = list(targets_of(read_module(path), path))
     if not wanted:
         return targets[0]
     matches = [
@@ -136,7 +186,15 @@ def find_target(text: str) -> Target:
     return matches[-1]
 
 
+def _split(text: str) -> Tuple[str, str]:
+    place, _colon, wanted = text.rpartition(":") if ":" in text else (text, "", "")
+    return place, wanted
+
+
 def size(code: Code) -> int:
-    """How many instructions a code object has, with those of the code objects in it."""
+    """How many instructions a code object has, with those of the code objects in it; malformed ones count by bytes."""
     inner = sum(size(constant) for constant in code.co_consts if is_code(constant))
-    return len(decode(code).instructions) + inner
+    try:
+        return len(decode(code).instructions) + inner
+    except ValueError:
+        return len(code.co_code) // 2 + inner

@@ -1,0 +1,65 @@
+"""Where decompiled source goes: one file, or a tree of files that mirrors a folder of modules."""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from depyf.result import Decompilation
+from depyf.sweep.targets import Target, module_name
+
+
+@dataclass(frozen=True)
+class SourceTree:
+    """The modules below ``folder`` have their sources in the same places below ``output``."""
+
+    folder: str
+    output: str
+    verdicts: bool = False
+
+    def __call__(self, target: Target, answer: Decompilation) -> None:
+        write_whole(self.place_of(target.path), source_of(answer, verdict=self.verdicts))
+
+    def place_of(self, path: str) -> str:
+        parent = os.path.relpath(os.path.dirname(path) or ".", self.folder)
+        if os.path.basename(parent) == "__pycache__":
+            parent = os.path.dirname(parent)
+        return os.path.normpath(os.path.join(self.output, parent, f"{module_name(path)}.py"))
+
+
+def source_of(answer: Decompilation, *, verdict: bool) -> str:
+    """What is written of an answer; with ``verdict`` a last line says how far it was proved."""
+    text = answer.source if answer.source.endswith("\n") or not answer.source else f"{answer.source}\n"
+    if not verdict:
+        return text
+    reason = " ".join(answer.reason.split())
+    return f"{text}# depyf: {answer.verdict.value}{reason and f': {reason}'}\n"
+
+
+def print_source(text: str, stream: TextIO) -> None:
+    """Write source to a stream, as UTF-8 where its own encoding has not all the characters."""
+    try:
+        text.encode(stream.encoding or "utf-8")
+    except UnicodeEncodeError:
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    stream.write(text)
+
+
+def write_whole(path: str, text: str) -> None:
+    """Write ``text`` to the file at ``path``, or leave what is there as it is. Raises ``OSError``."""
+    data = text.encode("utf-8", "backslashreplace")
+    if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe: there is nothing to replace
+        Path(path).write_bytes(data)
+        return
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    part = Path(f"{path}.{os.getpid()}.part")
+    try:
+        part.write_bytes(data)
+        os.replace(part, path)
+    finally:
+        if part.exists():
+            part.unlink()
