@@ -4,6 +4,7 @@
 # make sweep   decompile and verify the whole standard library (WHAT=json,... for less)
 # make others  other people's tests on decompiled code: CPython's and those of packages (ARGS="json attrs -j 2" for less)
 # make matrix  the torch tests on every pair of a Python and a PyTorch (PAIRS='3.12+2.9.1 ...' for less)
+# make mutants a mutation test of the verifier: 5,000 changes of decompiled sources (MUTANTS=300 for less)
 # make bench   time per instruction, cost compared with the parser, cost of prepare_debug
 
 SHELL := bash
@@ -72,6 +73,11 @@ matrix: $(VENV)/.depyf-dev
 bench: $(VENV)/.depyf-dev
 	@$(PY) benchmarks/decompile.py
 	@$(PY) benchmarks/compile_overhead.py
+
+.PHONY: mutants
+mutants: MUTANTS ?= 5000
+mutants: $(VENV)/.depyf-dev
+	@$(PY) tools/mutate_decompiled.py -n $(MUTANTS)
 
 clean:
 	rm -rf $(DUMP) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

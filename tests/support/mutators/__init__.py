@@ -1,0 +1,47 @@
+"""Changes that matter, each in one place of a syntax tree: what a strict comparison must never call the same.
+
+A mutator is a function from a place in a tree to the changes that it can make there. ``sites`` lists them for a whole
+tree, ``mutated`` makes one of them in a copy. A mutator makes only changes that some run can tell from the original,
+as far as the tree shows it (``places.is_loud``); what the compiler takes away, as code that is never reached, shows
+only in the bytecode, and ``same_bytecode`` tells.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from typing import Callable, Dict, List
+
+from mutators.definitions import DEFINITIONS
+from mutators.expressions import EXPRESSIONS
+from mutators.flow import FLOW
+from mutators.patterns import PATTERNS
+from mutators.places import Change, Mutator, places_of
+from mutators.statements import STATEMENTS
+
+__all__ = ["MUTATORS", "Change", "Mutator", "mutated", "sites"]
+
+
+def _named(mutators: List[Mutator]) -> Dict[str, Mutator]:
+    return {mutator.__name__: mutator for mutator in mutators}
+
+
+MUTATORS: Dict[str, Mutator] = {
+    **_named(EXPRESSIONS),
+    **_named(STATEMENTS),
+    **_named(FLOW),
+    **_named(DEFINITIONS),
+    **_named(PATTERNS),
+}
+
+
+def sites(tree: ast.AST, mutator: Mutator) -> List[Callable[[], None]]:
+    """All changes that ``mutator`` can make in ``tree``; calling one makes it."""
+    return [change for place in places_of(tree) for change in mutator(place)]
+
+
+def mutated(tree: ast.Module, mutator: Mutator, number: int) -> ast.Module:
+    """A copy of ``tree`` with the change ``number`` of those that ``sites`` lists."""
+    mutant = copy.deepcopy(tree)
+    sites(mutant, mutator)[number]()
+    return ast.fix_missing_locations(mutant)
