@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import CodeType, FunctionType
-from typing import AbstractSet
+from typing import AbstractSet, Any, FrozenSet, List
 
 import pytest
 
@@ -34,6 +34,21 @@ def code_of(source: str) -> CodeType:
             id="another order is seen",
         ),
         pytest.param(
+            "def f():\n for x in {8, 0}: g(x)",
+            "def f():\n for x in {0, 8}: g(x)",
+            set(),
+            id="a set in another order",
+        ),
+        pytest.param(
+            "def f(): return {8, 0, 16}", "def f(): return {16, 0, 8}", set(), id="a new set in another order"
+        ),
+        pytest.param(
+            "def f():\n g(A.made_anew)\n h()",
+            "def f():\n g((t := A.made_anew))\n h()",
+            set(),
+            id="an attribute of a global lives longer",
+        ),
+        pytest.param(
             "def f(a, b):\n t = (a, b)\n return t[:] is t", "def f(a, b): return False", set(), id="a tuple's own slice"
         ),
         pytest.param(
@@ -52,6 +67,29 @@ def code_of(source: str) -> CodeType:
 )
 def test_these_are_not_the_same(original: str, candidate: str, stable: AbstractSet[str]) -> None:
     assert not compare(code_of(original), code_of(candidate), stable_globals=frozenset(stable)).proved
+
+
+def test_where_only_members_count_the_order_of_a_set_does_not() -> None:
+    one, other = (code_of(f"def f(x): return x in {{{members}}}") for members in ("8, 0", "0, 8"))
+    assert compare(one, other).proved
+
+
+@pytest.mark.parametrize(
+    "members", ["8, 0", "0, 8", "7, 15, 23", "23, 7, 15, 31", "1.5, 8, 0, (1, 2)", "'b', 'a', 'c'", "-1, -2, 6, 14"]
+)
+def test_sets_are_gone_through_in_the_order_of_the_original(members: str) -> None:
+    code = code_of(f"def f():\n for x in {{{members}}}: y = x; print(y)\n return {{{members}}}")
+    answer = decompile_code(code)
+    assert answer.verdict.proved
+    made = code_of(answer.source)
+    if "'" not in members:
+        assert [*FunctionType(code, {"print": id})()] == [*FunctionType(made, {"print": id})()]
+        pairs = zip(_sets(code), _sets(made))
+        assert all([*one] == [*other] for one, other in pairs)
+
+
+def _sets(code: CodeType) -> List[FrozenSet[Any]]:
+    return [constant for constant in code.co_consts if isinstance(constant, frozenset)]
 
 
 def test_a_qualified_name_counts_outside_of_classes() -> None:

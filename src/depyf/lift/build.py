@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type
 
+from depyf.bytecode.set_order import display_order
 from depyf.lift.items import ChainTest, Function
 from depyf.lift.nodes import FunctionExpression, FunctionStatement
 from depyf.normal.ops import Op
@@ -194,7 +195,8 @@ def _node(kind: str) -> Any:
 
 def _iterable_constant(expr: ast.expr) -> Optional[List[ast.expr]]:
     value = constant(expr)
-    return [ast.Constant(element) for element in value] if isinstance(value, (tuple, frozenset)) else None
+    elements = display_order(value) if isinstance(value, frozenset) else value
+    return [ast.Constant(element) for element in elements] if isinstance(elements, (tuple, list)) else None
 
 
 def extend_display(display: ast.expr, more: ast.expr) -> ast.expr:

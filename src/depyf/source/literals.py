@@ -7,6 +7,7 @@ import re
 import types
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple, Union
 
+from depyf.bytecode.set_order import display_order
 from depyf.source.names import fresh_name, strings_of
 from depyf.source.rewriting import Rewriter, replaced
 
@@ -153,21 +154,24 @@ class _Constants(Rewriter):
         return replaced(node, left=self.visit(node.left), comparators=operands)
 
     def _visit_for(self, node: Any) -> Any:
-        as_set = self._set(node.iter)
+        as_set = self._set(node.iter, in_order=True)
         # The set has no constants that need another visit.
         return self.rewrite_children(replaced(node, iter=as_set) if as_set else node)
 
     visit_For = _visit_for
     visit_comprehension = _visit_for
 
-    def _set(self, node: ast.expr) -> Optional[ast.Set]:
-        """A frozenset as a set display: behind ``in`` and as what a loop goes over, the compiler makes it one again."""
+    def _set(self, node: ast.expr, in_order: bool = False) -> Optional[ast.Set]:
+        """A frozenset as a set display: behind ``in`` and as what a loop goes over, the compiler makes it one again.
+
+        ``in_order``: it must be gone through in the same order as well; ``None`` if no display does that.
+        """
         value: object = node.value if isinstance(node, ast.Constant) else None
         if type(value) is not frozenset or not value:
             return None
-        return ast.Set(elts=[literal(item, self._placeholders.name) for item in _ordered(value)])
-
-
-def _ordered(values: Any) -> List[Any]:
-    """The members in an order that does not change from run to run, as that of strings in a set does."""
-    return sorted(values, key=lambda value: (type(value).__name__, repr(value)))
+        members = display_order(value)
+        if members is None:
+            if in_order:
+                return None
+            members = list(value)
+        return ast.Set(elts=[literal(item, self._placeholders.name) for item in members])

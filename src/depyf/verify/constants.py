@@ -1,9 +1,11 @@
-"""When two constants are the same: type and value, signs of zeros and the types inside tuples included."""
+"""When two constants are the same: type and value, signs of zeros, types inside tuples, the order of sets included."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Hashable
+from typing import Any, FrozenSet, Hashable
+
+from depyf.bytecode.set_order import has_fixed_order
 
 ATOMS = (type(None), bool, int, str, bytes, type(...))
 FOLDABLE = (type(None), bool, int, str)
@@ -25,10 +27,16 @@ def constant_key(value: Any) -> Hashable:
     if kind is tuple:
         return (tuple, tuple(constant_key(item) for item in value))
     if kind is frozenset:
-        return (frozenset, frozenset(constant_key(item) for item in value))
+        keys = [constant_key(item) for item in value]
+        return (frozenset, tuple(keys) if has_fixed_order(value) else frozenset(keys))
     if kind is slice:
         return (slice, constant_key(value.start), constant_key(value.stop), constant_key(value.step))
     return (kind, "identity", id(value))
+
+
+def members_key(value: FrozenSet[Any]) -> Hashable:
+    """A key that two constant sets share if they have the same members: that is all that ``in`` can tell."""
+    return ("members", frozenset(constant_key(item) for item in value))
 
 
 def _float_key(value: float) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict
 from depyf.normal.ops import Instr, Op
 from depyf.verify.side import Side
 from depyf.verify.stops import Event
+from depyf.verify.values import Const
 
 if TYPE_CHECKING:
     from depyf.verify.machine import Machine
@@ -28,13 +29,10 @@ def _top(side: Side, count: int) -> Any:
 
 
 def _in(machine: Machine, side: Side, instr: Instr) -> Event:
-    return Event("in", None, _top(side, 2), "b", 2, negated=instr.arg)
-
-
-def _attr(machine: Machine, side: Side, instr: Instr) -> Event:
-    """What an attribute of a module or another global gives is kept alive by that."""
-    owner = side.stack[-1]
-    return Event("attribute", instr.arg, (owner,), "v" if owner.counted else "u", 1)
+    item, container = _top(side, 2)
+    if isinstance(container, Const) and type(container.value) is frozenset:
+        container = machine.values.members(container.value)
+    return Event("in", None, (item, container), "b", 2, negated=instr.arg)
 
 
 def _unpack(machine: Machine, side: Side, instr: Instr) -> Event:
@@ -89,7 +87,7 @@ EVENTS: Dict[Op, EventRule] = {
     Op.SUBSCR: _plain("subscript", 2, 2, "v"),
     Op.STORE_SUBSCR: _plain("store subscript", 3, 3, ""),
     Op.DELETE_SUBSCR: _plain("delete subscript", 2, 2, ""),
-    Op.ATTR: _attr,
+    Op.ATTR: _plain("attribute", 1, 1, "v"),
     Op.STORE_ATTR: _plain("store attribute", 2, 2, ""),
     Op.SUPER_ATTR: _plain("attribute of super", 3, 3, "v"),
     Op.INTRINSIC: _intrinsic,

@@ -7,9 +7,9 @@ lifetimes (constants, markers and truths don't).
 
 from __future__ import annotations
 
-from typing import Any, Dict, Hashable, Optional, Tuple
+from typing import Any, Dict, FrozenSet, Hashable, Optional, Tuple
 
-from depyf.verify.constants import TESTABLE, constant_key
+from depyf.verify.constants import TESTABLE, constant_key, members_key
 
 
 class Value:
@@ -138,6 +138,13 @@ class Values:
             const = self._constants[key] = Const(value)
         self._by_identity[id(value)] = (value, const)  # holds the object, so that its id stays its own
         return const
+
+    def members(self, value: FrozenSet[Any]) -> Const:
+        """A constant set where only its members count and not their order."""
+        key = members_key(value)
+        if key not in self._constants:
+            self._constants[key] = Const(value)
+        return self._constants[key]
 
     def named(self, kind: str, name: str, *, counted: bool = False) -> Sym:
         """The one symbol for ``kind`` and ``name``, as the cell of a variable."""

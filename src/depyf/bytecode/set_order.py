@@ -1,0 +1,60 @@
+"""The order in which a constant set is gone through: it depends on the order in which its members were put in.
+
+``{8, 0}`` and ``{0, 8}`` are equal, and a loop over them is not: both hash to one place, and the first one has it. So
+for a set of numbers the order is part of what a program does. The hashes of texts, and before 3.12 that of ``None``,
+are other ones in every run, and so is the order of sets with such members: no program can rely on it.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from typing import Any, FrozenSet, Iterable, List, Optional
+
+_SMALL = 6
+"""So many members can be tried in every order."""
+
+
+def has_fixed_order(values: FrozenSet[Any]) -> bool:
+    """Whether the order is the same one in every run: that of numbers, and of tuples of them."""
+    return all(_is_fixed(value) for value in values)
+
+
+def _is_fixed(value: Any) -> bool:
+    if type(value) is tuple:
+        return all(_is_fixed(item) for item in value)
+    return type(value) in (bool, int, float, complex) and value == value  # NaN hashes by its address
+
+
+def display_order(values: FrozenSet[Any]) -> Optional[List[Any]]:
+    """The members as a display must list them, so that the set is gone through in the order of ``values``.
+
+    Where that order is no fixed one, the order of their texts, which is. ``None`` if no order was found.
+    """
+    texts = sorted(values, key=lambda value: (type(value).__name__, repr(value)))
+    if not has_fixed_order(values):
+        return texts
+    wanted = list(values)
+    for order in _candidates(texts, wanted):
+        if _compiled(order) == wanted:
+            return order
+    return None
+
+
+def _compiled(members: List[Any]) -> List[Any]:
+    """The order in which a set is gone through that the compiler made of a display of ``members``.
+
+    It puts them in anew when it merges equal constants, so that ``frozenset(members)`` may have another one.
+    """
+    elements: List[ast.expr] = [ast.Constant(value=member, kind=None) for member in members]
+    test = ast.Compare(ast.Constant(value=None, kind=None), [ast.In()], [ast.Set(elements)])
+    code = compile(ast.fix_missing_locations(ast.Expression(test)), "<display>", "eval")
+    return next(list(constant) for constant in code.co_consts if type(constant) is frozenset)
+
+
+def _candidates(texts: List[Any], wanted: List[Any]) -> Iterable[List[Any]]:
+    yield texts
+    yield wanted
+    yield wanted[::-1]
+    if len(wanted) <= _SMALL:
+        yield from map(list, itertools.permutations(wanted))
