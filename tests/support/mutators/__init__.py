@@ -12,12 +12,14 @@ import ast
 import copy
 from typing import Callable, Dict, List
 
+from mutators.calls import CALLS
 from mutators.definitions import DEFINITIONS
-from mutators.expressions import EXPRESSIONS
 from mutators.flow import FLOW
+from mutators.operators import OPERATORS
 from mutators.patterns import PATTERNS
 from mutators.places import Change, Mutator, places_of
 from mutators.statements import STATEMENTS
+from mutators.values import VALUES
 
 __all__ = ["MUTATORS", "Change", "Mutator", "mutated", "sites"]
 
@@ -27,7 +29,9 @@ def _named(mutators: List[Mutator]) -> Dict[str, Mutator]:
 
 
 MUTATORS: Dict[str, Mutator] = {
-    **_named(EXPRESSIONS),
+    **_named(OPERATORS),
+    **_named(VALUES),
+    **_named(CALLS),
     **_named(STATEMENTS),
     **_named(FLOW),
     **_named(DEFINITIONS),
