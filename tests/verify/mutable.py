@@ -120,3 +120,7 @@ def y(z):
     except E:
         b()
     return d.e[0]
+
+
+def z(aa, bb):
+    return aa - bb
