@@ -6,6 +6,7 @@ import ast
 import random
 from pathlib import Path
 from types import CodeType
+
 import pytest
 from mutation import Fate, Subject, plan
 from mutators import MUTATORS, mutated, sites
