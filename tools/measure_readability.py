@@ -7,7 +7,8 @@
 Every function is decompiled alone, as ``depyf decompile`` does it, and counts as one of
 
     same tree      the trees are the same after ``tests/support/same_source.py``: its rules say what bytecode can't hold
-    same code      another text, but it compiles to the very same instructions: nothing in them tells the two apart
+    same code      another text, but it compiles to the same operations in the same order (the verdict ``exact``):
+                   nothing but line numbers tells the two apart
     other text     what a decompiler could in principle get right
     no source      refused, or not proved
 
@@ -19,7 +20,6 @@ from __future__ import annotations
 import argparse
 import ast
 import difflib
-import dis
 import multiprocessing
 import os
 import signal
@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "suppo
 from same_source import Function, canonical_tree, without_surroundings
 
 from depyf.decompiler import decompile_code
-from depyf.result import DecompilationError
+from depyf.result import DecompilationError, Verdict
 from depyf.source.text import to_text
 from depyf.sweep.pool import Selection
 from depyf.sweep.targets import find_files, read_module, stdlib_folder, targets_of
@@ -102,7 +102,6 @@ def measure(label: str, function: Function, owner: Optional[str], code: CodeType
         answer = decompile_code(code)
         if not answer.verdict.proved:
             return Row(label, NO_SOURCE, f"not proved: {answer.reason}")
-        again = answer.compile_like(code)
     except (DecompilationError, TimeLimit) as error:
         return Row(label, NO_SOURCE, f"{type(error).__name__}: {error}")
     finally:
@@ -112,21 +111,8 @@ def measure(label: str, function: Function, owner: Optional[str], code: CodeType
     left, right = canonical_tree(function, owner), canonical_tree(decompiled, None)
     if ast.dump(left) == ast.dump(right):
         return Row(label, SAME_TREE)
-    outcome = SAME_CODE if instructions(code) == instructions(again) else OTHER_TEXT
+    outcome = SAME_CODE if answer.verdict is Verdict.EXACT else OTHER_TEXT
     return Row(label, outcome, first_difference(left, right), (text_of(function), text_of(decompiled)))
-
-
-def instructions(code: CodeType) -> Tuple[Any, ...]:
-    """All that runs, and nothing that only names lines."""
-    listed = []
-    for each in dis.get_instructions(code):
-        value = each.argval
-        if isinstance(value, CodeType):
-            value = instructions(value)
-        elif each.opname == "LOAD_CONST":
-            value = (type(value), repr(value))
-        listed.append((each.opname, value))
-    return (tuple(listed), getattr(code, "co_exceptiontable", b""), code.co_varnames[: code.co_argcount])
 
 
 def text_of(function: Function) -> str:

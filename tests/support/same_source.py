@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 import copy
-from typing import List, Optional, Union
+import dis
+import inspect
+import re
+from typing import Any, List, Optional, Type, Union
 
 Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
@@ -27,12 +30,25 @@ def canonical_tree(function: Function, owner: Optional[str] = None) -> Function:
 
     ``owner`` is the class that the function stands in, for the private names in it.
 
-    Taken away: decorators, defaults and annotations of the function itself (they belong to the code around it),
-    annotations of local variables, ``pass``, constants as statements, a ``return`` at the end that returns nothing,
-    the layout of docstrings.
-    Made alike: ``import a, b``; ``with a, b``; ``else`` after a branch that leaves or a loop without ``break``; lists
-    that nobody can tell from tuples; constant expressions; conditional expressions that are returned; ``not`` of
-    ``and`` and ``or``; an ``if`` that is all that an ``if`` holds; private names, which are compiled with their class.
+    Taken away, because bytecode has nothing of it:
+
+    - what belongs to the code around the function: its decorators, defaults and annotations
+    - annotations of local variables, ``pass``, constants as statements, what stands behind a statement that leaves
+    - ``if`` with a constant test, ``__debug__`` included
+    - ``global`` and ``nonlocal`` (where they stand, and in which order; a missing one would fail verification)
+
+    Made alike, because the compiler does the same with both:
+
+    - ``import a, b`` and two imports; ``with a, b`` and two statements; ``del a, b`` and two
+    - ``else`` behind a branch that leaves, and the same statements without it; ``else`` of a loop without ``break``
+    - ``if a: if b:`` and ``if a and b:``; ``not (a and b)`` and ``not a or not b``; ``not a in b`` and ``a not in b``
+    - ``return a if b else c`` and two returns
+    - at the end of a function: ``return``, ``return None`` and nothing; also ``break`` out of a loop that ends it
+    - at the end of a loop's body: ``continue`` and nothing
+    - ``if a: b; continue`` in front of the rest of such a body, and ``if a: b`` with the rest as ``else``
+    - constant expressions and their values; ``"%s" % (a,)`` and ``f"{a!s}"``; the order of constants in a set
+    - a list that is only run over, searched or assigned to, and a tuple
+    - private names, in a class and as they are compiled; docstrings with other indentation (3.13 takes it away)
     """
     function = without_surroundings(function)
     _Private(owner).visit(function)
@@ -92,6 +108,8 @@ class _Canonical(ast.NodeTransformer):
             statements = getattr(node, field, None)
             if isinstance(statements, list):
                 setattr(node, field, self._statements(statements, function=self._is_function(node)))
+        if self._is_function(node):
+            node.body = _without_jumps(node.body, ast.Return)  # type: ignore[attr-defined]
         return node
 
     @staticmethod
@@ -99,7 +117,7 @@ class _Canonical(ast.NodeTransformer):
         return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
 
     def _statements(self, statements: List[ast.stmt], function: bool) -> List[ast.stmt]:
-        docstring = statements[:1] if function and _is_constant(statements[:1]) else []
+        docstring = _docstring(statements) if function else []
         kept: List[ast.stmt] = []
         for statement in statements[len(docstring) :]:
             if isinstance(statement, ast.Pass) or _is_constant([statement]):
@@ -142,6 +160,8 @@ class _Canonical(ast.NodeTransformer):
 
     def visit_If(self, node: ast.If) -> ast.AST:
         self.generic_visit(node)
+        if isinstance(node.test, ast.Constant):
+            return node  # only one branch of it is compiled
         if not node.orelse and len(node.body) == 1 and isinstance(node.body[0], ast.If) and not node.body[0].orelse:
             inner = node.body[0]
             node.test = self.visit_BoolOp(ast.BoolOp(ast.And(), [node.test, inner.test]))
@@ -158,11 +178,26 @@ class _Canonical(ast.NodeTransformer):
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
-        try:
-            value = eval(compile(ast.fix_missing_locations(ast.Expression(node)), "<folding>", "eval"), {})
-        except Exception:  # it has names in it, or is not to be folded
-            return node
-        return ast.parse(repr(value), mode="eval").body if len(repr(value)) < 200 else node
+        return _folded(_formatted(node) if isinstance(node.op, ast.Mod) else node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        return _folded(node)
+
+    def visit_Set(self, node: ast.Set) -> ast.AST:
+        self.generic_visit(node)
+        if all(isinstance(element, ast.Constant) for element in node.elts):
+            node.elts.sort(key=ast.dump)
+        return node
+
+    def visit_Global(self, node: ast.Global) -> None:
+        return None
+
+    def visit_Nonlocal(self, node: ast.Nonlocal) -> None:
+        return None
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return ast.Constant(True) if node.id == "__debug__" else node
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
         self.generic_visit(node)
@@ -213,13 +248,121 @@ class _Canonical(ast.NodeTransformer):
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         self.generic_visit(node)
         value = node.operand
-        if isinstance(node.op, ast.USub) and isinstance(value, ast.Constant) and isinstance(value.value, (int, float)):
-            return ast.Constant(-value.value)
+        if isinstance(node.op, ast.Not) and isinstance(value, ast.Compare) and len(value.ops) == 1:
+            opposite = _OPPOSITES.get(type(value.ops[0]))
+            if opposite is not None:
+                return ast.Compare(value.left, [opposite()], value.comparators)
         if isinstance(node.op, ast.Not) and isinstance(value, ast.BoolOp):
             other = ast.Or() if isinstance(value.op, ast.And) else ast.And()
             negated = [self.visit_UnaryOp(ast.UnaryOp(ast.Not(), each)) for each in value.values]
             return self.visit_BoolOp(ast.BoolOp(other, negated))  # type: ignore[arg-type]
+        return _folded(node)
+
+
+_OPPOSITES = {ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is}
+
+_LOADING = frozenset(["RESUME", "LOAD_CONST", "LOAD_SMALL_INT", "RETURN_VALUE", "RETURN_CONST"])
+
+
+def _folded(node: ast.expr) -> ast.expr:
+    """The constant that the compiler makes of ``node``, if it does."""
+    if any(isinstance(each, (ast.Name, ast.Call, ast.Starred, ast.Lambda)) for each in ast.walk(node)):
         return node
+    code = compile(ast.fix_missing_locations(ast.Expression(copy.deepcopy(node))), "<folding>", "eval")
+    if not all(each.opname in _LOADING for each in dis.get_instructions(code)):
+        return node
+    return ast.Constant(eval(code, {}))
+
+
+_FIELD = re.compile(r"%(?:(%)|([sra]))")
+
+
+def _formatted(node: ast.BinOp) -> ast.expr:
+    """``"%s and %r" % (a, b)`` as the f-string that it is compiled to since 3.11."""
+    if not (isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)):
+        return node
+    if not isinstance(node.right, ast.Tuple) or any(isinstance(each, ast.Starred) for each in node.right.elts):
+        return node
+    text, values, arguments, position = "", [], list(node.right.elts), 0
+    while position < len(node.left.value):
+        field = _FIELD.match(node.left.value, position)
+        if field is None and node.left.value[position] == "%":
+            return node
+        if field is None or field.group(1):
+            text += node.left.value[position]
+        else:
+            if not arguments:
+                return node
+            if text:
+                values.append(ast.Constant(text))
+            text = ""
+            values.append(ast.FormattedValue(arguments.pop(0), ord(field.group(2)), None))
+        position = position + 1 if field is None else field.end()
+    if text:
+        values.append(ast.Constant(text))
+    return node if arguments else ast.JoinedStr(values)
+
+
+def _without_jumps(block: List[ast.stmt], jump: Optional[Type[ast.stmt]]) -> List[ast.stmt]:
+    """``block`` without the jumps that go where control goes from its end anyway: ``jump`` is a return of nothing at
+    the end of a function, ``continue`` at the end of a loop's body, nothing in the middle."""
+    block = list(block)
+    while block and _is_jump(block[-1], jump):
+        block.pop()
+    for index, statement in enumerate(block):
+        if isinstance(statement, ast.If) and statement.body and _is_jump(statement.body[-1], jump):
+            statement.body, statement.orelse = statement.body[:-1], [*statement.orelse, *block[index + 1 :]]
+            del block[index + 1 :]
+            break
+    for index, statement in enumerate(block):
+        here = jump if index == len(block) - 1 else None
+        if isinstance(statement, (ast.For, ast.AsyncFor, ast.While)):
+            if here is ast.Return and not statement.orelse:
+                statement.body = _breaks_as_returns(statement.body)
+            statement.body = _without_jumps(statement.body, ast.Continue)
+            statement.orelse = _without_jumps(statement.orelse, here)
+        elif isinstance(statement, (ast.If, ast.With, ast.AsyncWith)):
+            statement.body = _without_jumps(statement.body, here)
+            if isinstance(statement, ast.If):
+                statement.orelse = _without_jumps(statement.orelse, here)
+        elif type(statement).__name__ in ("Try", "TryStar"):
+            _try_without_jumps(statement, here)
+        elif type(statement).__name__ == "Match":
+            for case in statement.cases:  # type: ignore[attr-defined]
+                case.body = _without_jumps(case.body, here)
+    return block
+
+
+def _try_without_jumps(statement: Any, jump: Optional[Type[ast.stmt]]) -> None:
+    inner = None if statement.finalbody else jump
+    statement.body = _without_jumps(statement.body, None if statement.orelse else inner)
+    for handler in statement.handlers:
+        handler.body = _without_jumps(handler.body, inner)
+    statement.orelse = _without_jumps(statement.orelse, inner)
+    statement.finalbody = _without_jumps(statement.finalbody, None)
+
+
+def _is_jump(statement: ast.stmt, jump: Optional[Type[ast.stmt]]) -> bool:
+    return jump is not None and isinstance(statement, jump) and (jump is not ast.Return or _returns_nothing(statement))
+
+
+def _breaks_as_returns(block: List[ast.stmt]) -> List[ast.stmt]:
+    """A loop's body with ``return`` for every ``break`` that leaves this loop."""
+    result: List[ast.stmt] = []
+    for statement in block:
+        if isinstance(statement, ast.Break):
+            result.append(ast.Return(None))
+            continue
+        result.append(statement)
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            continue
+        loop = isinstance(statement, (ast.For, ast.AsyncFor, ast.While))
+        for field in ("orelse",) if loop else ("body", "orelse", "finalbody"):
+            if hasattr(statement, field):
+                setattr(statement, field, _breaks_as_returns(getattr(statement, field)))
+        for part in [*getattr(statement, "handlers", []), *getattr(statement, "cases", [])]:
+            part.body = _breaks_as_returns(part.body)
+    return result
 
 
 def _breaks(statements: List[ast.stmt]) -> bool:
@@ -250,6 +393,13 @@ def _as_tuple(node: ast.expr) -> ast.expr:
     if isinstance(node, ast.List) and not any(isinstance(element, ast.Starred) for element in node.elts):
         return ast.Tuple(node.elts, node.ctx)
     return node
+
+
+def _docstring(statements: List[ast.stmt]) -> List[ast.stmt]:
+    first = statements[0] if statements else None
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        return [ast.Expr(ast.Constant(inspect.cleandoc(first.value.value)))]
+    return []
 
 
 def _is_constant(statements: List[ast.stmt]) -> bool:

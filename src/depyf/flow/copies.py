@@ -517,7 +517,7 @@ def join_equal_blocks(graph: FlowGraph) -> bool:
 def _key(graph: FlowGraph, block: Block) -> Any:
     ops = block.ops
     if _returns_constant(block):
-        return ("return", id(ops[0].arg), block.region, block.implicit)
+        return ("return", id(ops[0].arg), block.region, block.implicit or ops[0].line)
     if not ops or any(instr.op in (Op.PUSH_EXC, Op.POP_EXC, Op.RERAISE) for instr in ops):
         return None  # they belong to one handler, even if another one looks the same
     term = block.term

@@ -147,17 +147,6 @@ class Shape:
     def forward_predecessors(self, id: int) -> List[int]:
         return [source for source in self.predecessors[id] if self.index[source] < self.index[id]]
 
-    def behind(self, id: int) -> Set[int]:
-        """The nodes that control can come to from node ``id``, exceptions aside."""
-        found: Set[int] = set()
-        todo = [id]
-        while todo:
-            for target in self.nodes[todo.pop()].successors():
-                if target not in found:
-                    found.add(target)
-                    todo.append(target)
-        return found
-
     # --- loops -------------------------------------------------------------------------------------------------------
 
     def _loops(self) -> Dict[int, Set[int]]:
@@ -195,3 +184,10 @@ class Shape:
             return False
         node = self.nodes[id]
         return isinstance(node.terminator, Return) and not node.statements and node.silent and not node.leaves
+
+    def is_one_statement(self, id: int) -> bool:
+        """Whether the ``return`` at node ``id`` was written once, for all that come there: behind a statement."""
+        block = self.flow.blocks.get(id)
+        if block is None or not block.ops or block.implicit:
+            return False
+        return block.ops[0].line is not None and len(self.forward_predecessors(id)) > 1

@@ -76,10 +76,11 @@ class _Structurer:
         self.nodes, self.flow = lifted.nodes, flow
         self.written: Set[int] = set()
         self.open_loops: Set[int] = set()
+        # Where a function ends that does not say so.
+        self.end = next((id for id, node in self.nodes.items() if self._is_end(id, node)), None)
 
     def run(self) -> List[ast.stmt]:
-        end = next((id for id, node in self.nodes.items() if self._is_end(id, node)), None)
-        return self.sequence(self.shape.entry, Place(follow=end))
+        return self.sequence(self.shape.entry, Place(follow=self.end))
 
     def _is_end(self, id: int, node: Node) -> bool:
         block = self.flow.blocks.get(id)
@@ -206,10 +207,13 @@ class _Structurer:
             result.append(_if_statement(term.test, body, []))
             return term.target
         orelse = self.sequence(term.target, arms)
-        if not body and orelse and place.follow is not None and place.follow == place.continues and merge is None:
-            result.append(ast.If(term.test, [ast.Continue()], []))
-            result.extend(orelse)
-            return None
+        if not body and orelse and merge is None and place.follow is not None:
+            # The compiler would have jumped if nothing had been written here.
+            jump = self._explicit_jump(term.fall, place)
+            if jump is not None:
+                result.append(ast.If(term.test, [jump], []))
+                result.extend(orelse)
+                return None
         if leaves(body) and not (leaves(orelse) and merge is None):
             result.append(_if_statement(term.test, body, []))
             result.extend(orelse)
@@ -217,11 +221,19 @@ class _Structurer:
             result.append(_if_statement(term.test, body, orelse))
         return merge
 
+    def _explicit_jump(self, target: int, place: Place) -> Optional[ast.stmt]:
+        """The statement that goes to ``target``, where control would come by itself, too."""
+        if target == place.follow == place.continues:
+            return ast.Continue()
+        if target == place.follow == self.end:
+            return ast.Return(None)
+        return None
+
     def _merge(self, node: Node, place: Place) -> Optional[int]:
         """The node behind the statement that begins at ``node``: dominated by it and reached more than one way."""
         best: Optional[int] = None
         for child in self.shape.children[node.id]:
-            if place.known(child) or self.shape.is_copyable(child):
+            if place.known(child) or (self.shape.is_copyable(child) and not self.shape.is_one_statement(child)):
                 continue
             if len(self.shape.forward_predecessors(child)) < 2 or self._is_outside(child, place):
                 continue
@@ -521,7 +533,7 @@ class _Structurer:
         if handles_groups(handler):
             follow, orelse_entry = after_groups(self, region, place, body_exits)
         else:
-            follow, orelse_entry = self._after_try(body_exits, handler_exits, place)
+            follow, orelse_entry = self._after_try(region, body_exits, handler_exits, place)
         body_follow = orelse_entry if orelse_entry is not None else follow
         body = self.sequence(start, replace(place, follow=body_follow, regions=(*place.regions, region)), True)
         clauses = self._clauses(region, replace(place, follow=follow, handlers=(*place.handlers, region.entry)))
@@ -534,7 +546,7 @@ class _Structurer:
         return [self._destination(exit, region, place) for exit in self._exits(members, region)]
 
     def _after_try(
-        self, body_exits: List[int], handler_exits: List[int], place: Place
+        self, region: Region, body_exits: List[int], handler_exits: List[int], place: Place
     ) -> Tuple[Optional[int], Optional[int]]:
         """``(where control goes behind the statement, first node of the else clause)``."""
         normal = self._choose_follow(body_exits, place) if self._open(body_exits, place) else None
@@ -543,15 +555,19 @@ class _Structurer:
             return place.follow, None
         if handled is None or normal is None or normal == handled:
             return (normal if normal is not None else handled), None
-        if handled == place.follow and place.follow == place.continues:
-            return normal, None
-        if handled == place.follow and self.shape.is_copyable(handled) and handled not in self.shape.behind(normal):
-            return normal, None  # only the clauses return None: "return" there, and no "else"
+        if handled == place.follow and self._is_behind_handler(normal, region):
+            if handled == place.continues or self.shape.is_copyable(handled):
+                return normal, None
         if handled == place.follow or self.shape.index[handled] > self.shape.index[normal]:
             if normal == place.follow:
                 return handled, None
             return handled, normal
         return normal, None
+
+    def _is_behind_handler(self, id: int, region: Region) -> bool:
+        """Whether node ``id`` was placed behind the handler of ``region``, and so is not its ``else`` clause: then the
+        handler ends in a ``return`` or ``continue``."""
+        return self.nodes[id].offset > self.nodes[region.entry].offset
 
     def _open(self, targets: List[int], place: Place) -> List[int]:
         return [
@@ -611,8 +627,7 @@ def _return(term: Return) -> ast.Return:
 def _if_statement(test: ast.expr, body: List[ast.stmt], orelse: List[ast.stmt]) -> ast.stmt:
     if not orelse and len(body) == 1 and isinstance(body[0], ast.Assert) and fails(body[0]):
         return ast.Assert(build.negate(test), body[0].msg)
-    if not body and orelse:
-        return ast.If(build.negate(test), orelse, [])
+    # With nothing but an ``else`` it would be the opposite test.
     return ast.If(test, body or [ast.Pass()], orelse)
 
 

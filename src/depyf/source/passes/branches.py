@@ -6,7 +6,7 @@ import ast
 from typing import Any, List, Optional
 
 from depyf.lift.build import negate
-from depyf.source.passes.blocks import Block, Leaving, is_elif, rewrite_blocks, same
+from depyf.source.passes.blocks import Block, Leaving, rewrite_blocks, same
 
 # A condition with more parts is easier to read as two nested branches.
 _MOST_CONDITIONS = 4
@@ -39,9 +39,6 @@ def _without_else(block: Block, leaving: Leaving) -> Block:
                 # else: b()             b()
                 pending.extend(reversed(statement.orelse))
                 statement = _if(statement.test, statement.body)
-            elif leaving.leaves(statement.orelse) and not is_elif(statement.orelse):
-                pending.extend(reversed(statement.body))
-                statement = _if(negate(statement.test), statement.orelse)
         result.append(statement)
     return result
 
@@ -50,7 +47,7 @@ def _normal(statement: ast.If) -> ast.If:
     """Without branches that do nothing."""
     if _is_empty(statement.orelse):
         return _if(statement.test, statement.body)
-    if _is_empty(statement.body):
+    if not statement.body:
         return _if(negate(statement.test), statement.orelse)
     return statement
 
