@@ -274,7 +274,7 @@ def _folded(node: ast.expr) -> ast.expr:
     return ast.Constant(eval(code, {}))
 
 
-_FIELD = re.compile(r"%(?:(%)|([sra]))")
+_FIELD = re.compile(r"%(?:(%)|(-?)([1-9]\d*)?(\.\d+)?([sra]))")
 
 
 def _formatted(node: ast.BinOp) -> ast.expr:
@@ -296,7 +296,17 @@ def _formatted(node: ast.BinOp) -> ast.expr:
             if text:
                 values.append(ast.Constant(text))
             text = ""
-            values.append(ast.FormattedValue(arguments.pop(0), ord(field.group(2)), None))
+            left, width, precision, conversion = (
+                field.group(2),
+                field.group(3) or "",
+                field.group(4) or "",
+                field.group(5),
+            )
+            if left and not width:
+                return node
+            spec = (">" if width and not left else "") + width + precision
+            specification = ast.JoinedStr([ast.Constant(spec)]) if spec else None
+            values.append(ast.FormattedValue(arguments.pop(0), ord(conversion), specification))
         position = position + 1 if field is None else field.end()
     if text:
         values.append(ast.Constant(text))

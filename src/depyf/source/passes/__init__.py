@@ -12,6 +12,7 @@ from depyf.source.passes.counting import is_temporary
 from depyf.source.passes.endings import tidy_returns
 from depyf.source.passes.loops import find_conditions, move_exits_out, remove_continues
 from depyf.source.passes.managers import merge_withs
+from depyf.source.passes.percent import restore_percent
 from depyf.source.passes.temporaries import fold_temporaries
 
 __all__ = ["simplify"]
@@ -37,9 +38,10 @@ def simplify(tree: Tree) -> Tree:
 
     Evaluation order and lifetimes of values stay as they are.
     """
+    inventory = take_inventory(tree)
     passes: Tuple[Callable[[Any], Any], ...] = PASSES
-    if not any(map(is_temporary, take_inventory(tree).names)):
+    if not any(map(is_temporary, inventory.names)):
         passes = tuple(rewrite for rewrite in PASSES if rewrite not in (propagate_copies, fold_temporaries))
     for rewrite in passes:
         tree = rewrite(tree)
-    return tree
+    return restore_percent(tree) if ast.JoinedStr in inventory.kinds else tree
