@@ -38,6 +38,9 @@ class _Percent(Rewriter):
         fields = [part for part in changed.values if isinstance(part, ast.FormattedValue)]
         if not any(part.conversion == ord("s") for part in fields):
             return changed
+        # A tuple of constants is one constant, and the compiler leaves ``%`` alone.
+        if not any(isinstance(each, ast.Name) for argument in arguments for each in ast.walk(argument)):
+            return changed
         return ast.BinOp(ast.Constant(template), ast.Mod(), ast.Tuple(arguments, ast.Load()))
 
 
