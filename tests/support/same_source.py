@@ -305,7 +305,7 @@ def _formatted(node: ast.BinOp) -> ast.expr:
             if left and not width:
                 return node
             spec = (">" if width and not left else "") + width + precision
-            specification = ast.JoinedStr([ast.Constant(spec)]) if spec else None
+            specification = ast.Constant(spec) if spec else None
             values.append(ast.FormattedValue(arguments.pop(0), ord(conversion), specification))
         position = position + 1 if field is None else field.end()
     if text:
