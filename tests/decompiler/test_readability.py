@@ -17,7 +17,7 @@ from depyf.result import DecompilationError
 TOOL = Path(__file__).resolve().parent.parent.parent / "tools" / "measure_readability.py"
 
 # Not 1: where CPython made one jump of two, several texts are as good, and the bytecode does not say which it was.
-FLOOR = 0.85
+FLOOR = 0.9
 
 
 def came_back(file: str) -> List[str]:
