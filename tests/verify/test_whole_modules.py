@@ -73,6 +73,7 @@ def functions_of(module: CodeType) -> Iterator[CodeType]:
     return (const for const in module.co_consts if isinstance(const, CodeType))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", [straight, branchy, loops, one_display, one_try, many_variables])
 def test_the_time_for_each_operation_does_not_grow(body: Callable[[int], str]) -> None:
     def seconds_each(count: int) -> float:
