@@ -19,11 +19,13 @@ from typing import Iterator, List, Optional, Set, Tuple
 
 from depyf.bytecode.code import Code, qualified_name, version_of
 from depyf.bytecode.opcode_table import running_version
+from depyf.flow.comprehensions import outline
 from depyf.flow.copies import undo_copies
 from depyf.flow.graph import FlowGraph, build
 from depyf.lift.items import Function
 from depyf.lift.lifter import lift
 from depyf.lift.nodes import LiftedGraph
+from depyf.normal.inlined import InlinedCode
 from depyf.normal.lowering import lower
 from depyf.normal.ops import NormalCode, Op
 from depyf.result import Decompilation, DecompilationError, Hints
@@ -189,12 +191,13 @@ class _Decompiler:
         return [definer.definition(function, self.name)]
 
     def _statements(self, code: Code) -> Tuple[NormalCode, List[ast.stmt]]:
-        normal = lower(code)
+        normal = outline(lower(code))
         flow = build(normal)
         undo_copies(flow)
         hints = self._hints_for(code)
         lifted = lift(flow, hints)
-        if self.form is Form.DISPATCH and (not self.culprits or qualified_name(code) in self.culprits):
+        culprit = not self.culprits or qualified_name(code) in self.culprits
+        if self.form is Form.DISPATCH and culprit and not isinstance(code, InlinedCode):
             statements = dispatch(lifted, flow)
         else:
             statements = self._structured(lifted, flow, hints)

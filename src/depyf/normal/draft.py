@@ -38,8 +38,12 @@ class Lowering:
         cells = [name for name in code.co_cellvars if name not in code.co_varnames]
         self.locals_plus: Tuple[str, ...] = (*code.co_varnames, *cells, *code.co_freevars)
         """What the arguments of LOAD_FAST and LOAD_DEREF count since 3.11."""
-        self.cells = frozenset((*code.co_cellvars, *code.co_freevars))
         self.keyword_names: Tuple[str, ...] = ()
+
+    def is_cell(self, index: int) -> bool:
+        """Whether the local at ``index`` is a cell. A name may stand for two: an iteration variable of a comprehension
+        in line, and a free variable (3.12)."""
+        return index >= len(self.code.co_varnames) or self.code.co_varnames[index] in self.code.co_cellvars
 
     def take_keyword_names(self) -> Tuple[str, ...]:
         """What KW_NAMES left for the call behind it (3.11 and 3.12)."""

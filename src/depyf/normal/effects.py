@@ -8,6 +8,7 @@ from depyf.normal.ops import Op
 
 _FIXED: Dict[Op, Tuple[int, int]] = {
     Op.CONST: (0, 1), Op.NULL: (0, 1), Op.NAMESPACE: (0, 1), Op.LOAD: (0, 1), Op.CLOSURE: (0, 1), Op.SPECIAL: (0, 1),
+    Op.TAKE: (0, 1), Op.MAKE_CELL: (0, 0), Op.COMPREHENSION: (1, 1),
     Op.STORE: (1, 0), Op.DELETE: (0, 0), Op.POP: (1, 0),
     Op.UNARY: (1, 1), Op.BINARY: (2, 1), Op.INPLACE: (2, 1), Op.COMPARE: (2, 1), Op.IS: (2, 1), Op.IN: (2, 1),
     Op.SUBSCR: (2, 1), Op.STORE_SUBSCR: (3, 0), Op.DELETE_SUBSCR: (2, 0),

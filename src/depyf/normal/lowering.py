@@ -16,6 +16,7 @@ from depyf.bytecode.code import Code
 from depyf.bytecode.instructions import Decoded, ExceptionRange, decode
 from depyf.bytecode.opcode_table import Version
 from depyf.normal.draft import Dialect, Draft, Lowering
+from depyf.normal.inlined import InlinedCode
 from depyf.normal.ops import ENDS, Handler, Instr, NormalCode, Op
 
 
@@ -24,6 +25,8 @@ def lower(code: Code) -> NormalCode:
 
     Raises ``ValueError`` when the bytecode is malformed and ``NotImplementedError`` for an unsupported version.
     """
+    if isinstance(code, InlinedCode):
+        return NormalCode(code, code.ops, dialect_of(code.version).copies_loop_tests)
     decoded = decode(code)
     dialect = dialect_of(decoded.version)
     drafts = _draft(decoded, dialect)

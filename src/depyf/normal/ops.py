@@ -11,8 +11,11 @@ Values
     CLOSURE name            ->  cell          the cell object of a cell or free variable
     SPECIAL name            ->  value         "__build_class__", "AssertionError" or another builtin (3.14) that is
                                               not looked up
-    STORE (scope, name)     value ->          scope: "fast", "deref", "global", "name"
+    STORE (scope, name)     value ->          scope: "fast", "deref", "global", "name"; "cell" behind TAKE
     DELETE (scope, name)    ->
+    TAKE (scope, name)      ->  saved         what the variable holds, if anything, and nothing is in it from now on;
+                                              STORE puts it back. "fast", or "cell": the cell object itself
+    MAKE_CELL name          ->                a new cell for the variable (where a comprehension in line begins)
 
 Stack
     COPY n                  push the n-th value from the top (1 is the top)
@@ -40,6 +43,7 @@ Containers
                                               "const_key_map" takes n values and a tuple of keys above them
     ADD (kind, i)           v ->              "list", "set"; "map" takes k v: add to the container that is the
                                               i-th value once the operands are popped
+    COMPREHENSION code      iterator -> r     what a comprehension makes; its loop stood in line (flow/ writes this)
     UPDATE (kind, i)        v ->              "list", "set", "map"; "kwargs" is "map" that raises on duplicates
     LIST_TO_TUPLE           a -> r
     UNPACK n                a -> vn ... v1
@@ -120,6 +124,8 @@ class Op(enum.Enum):
     SPECIAL = "special"
     STORE = "store"
     DELETE = "delete"
+    TAKE = "take"
+    MAKE_CELL = "make_cell"
     COPY = "copy"
     SWAP = "swap"
     POP = "pop"
@@ -139,6 +145,7 @@ class Op(enum.Enum):
     INTRINSIC = "intrinsic"
     BUILD = "build"
     ADD = "add"
+    COMPREHENSION = "comprehension"
     UPDATE = "update"
     LIST_TO_TUPLE = "list_to_tuple"
     UNPACK = "unpack"
@@ -191,6 +198,8 @@ SILENT = frozenset(
         Op.NAMESPACE,
         Op.CLOSURE,
         Op.SPECIAL,
+        Op.TAKE,
+        Op.MAKE_CELL,
         Op.COPY,
         Op.SWAP,
         Op.POP,
@@ -253,7 +262,7 @@ def is_silent(instr: Instr) -> bool:
     if instr.op in SILENT:
         return True
     if instr.op is Op.STORE:
-        return instr.arg[0] in ("fast", "deref")
+        return instr.arg[0] in ("fast", "deref", "cell")
     if instr.op is Op.BRANCH:
         return instr.arg in ("none", "not none")
     return instr.op is Op.BUILD and instr.arg[0] in ("tuple", "list", "slice")

@@ -18,11 +18,13 @@ def deref(op: Op, scope: str) -> Rule:
 def fast(op: Op) -> Rule:
     def rule(lowering: Lowering, ins: Instruction) -> List[Draft]:
         name = lowering.locals_plus[ins.arg]
-        if name not in lowering.cells:
+        if not lowering.is_cell(ins.arg):
             return [Draft(op, ("fast", name))]
         if op is Op.LOAD:  # LOAD_CLOSURE and LOAD_FAST do the same: they push the cell itself
             return [Draft(Op.CLOSURE, name)]
-        raise ValueError(f"{lowering.code.co_name}: {ins.name} replaces the cell of {name!r} at offset {ins.offset}")
+        if op is Op.STORE:
+            return [Draft(op, ("cell", name))]
+        raise ValueError(f"{lowering.code.co_name}: {ins.name} deletes the cell of {name!r} at offset {ins.offset}")
 
     return rule
 

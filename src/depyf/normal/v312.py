@@ -60,6 +60,19 @@ def load_super_attr(method: List[Draft]) -> Rule:
     return rule
 
 
+def _load_fast_and_clear(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    scope = "cell" if lowering.is_cell(ins.arg) else "fast"
+    return [Draft(Op.TAKE, (scope, lowering.locals_plus[ins.arg]))]
+
+
+def _make_cell(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    """Those at the beginning make the cells that the code object says it has."""
+    distance = -1
+    while lowering.neighbour(distance) in ("MAKE_CELL", "COPY_FREE_VARS"):
+        distance -= 1
+    return [Draft(Op.MAKE_CELL, lowering.locals_plus[ins.arg])] if lowering.neighbour(distance) else []
+
+
 def _compare(lowering: Lowering, ins: Instruction) -> List[Draft]:
     return [Draft(Op.COMPARE, lowering.table.compare_operators[ins.arg >> 4])]
 
@@ -106,6 +119,8 @@ DIALECT = v311.DIALECT.changed(
         "LOAD_ATTR": _load_attr,
         "LOAD_SUPER_ATTR": load_super_attr([Draft(Op.NULL), Draft(Op.SWAP, 2)]),
         "LOAD_FAST_CHECK": v311.fast(Op.LOAD),
+        "LOAD_FAST_AND_CLEAR": _load_fast_and_clear,
+        "MAKE_CELL": _make_cell,
         "LOAD_LOCALS": simple(Op.NAMESPACE),
         "LOAD_FROM_DICT_OR_DEREF": _load_from_dict_or_deref,
         "LOAD_FROM_DICT_OR_GLOBALS": _load_from_dict_or_globals,

@@ -29,7 +29,10 @@ def declarations(
     """
     stored, loaded, closures = _uses(normal)
     for comprehension in comprehensions:
-        stored |= {use for use in _uses(comprehension)[0] if use[0] != "fast"}
+        bound, read, _ = _uses(comprehension)
+        own = comprehension.code.co_varnames
+        stored |= {use for use in bound if use[0] != "fast" or use[1] not in own}
+        loaded |= {use for use in read if use[0] == "deref"}
     result: List[ast.stmt] = []
     global_names = _global_names(normal, stored, loaded, enclosing)
     if global_names:
@@ -47,7 +50,21 @@ def local_names(normal: NormalCode) -> FrozenSet[str]:
     """The names that functions nested in ``normal`` would find before the globals; none in classes and modules."""
     code = normal.code
     own = set(code.co_varnames) | set(code.co_cellvars) if _is_function(normal) else set()
-    return frozenset(own | set(code.co_freevars))
+    return frozenset(own - _hidden_names(normal) | set(code.co_freevars))
+
+
+def _hidden_names(normal: NormalCode) -> Set[str]:
+    """Local variables that only comprehensions in line have."""
+    codes = [instr.arg for instr in normal.ops if instr.op is Op.COMPREHENSION]
+    hidden: Set[str] = set()
+    for code in codes:
+        hidden.update(code.co_varnames, code.co_cellvars)
+        codes.extend(instr.arg for instr in code.ops if instr.op is Op.COMPREHENSION)
+    if hidden:
+        stored, loaded, closures = _uses(normal)
+        hidden -= {name for scope, name in stored | loaded if scope in ("fast", "deref")}
+        hidden -= closures.union(parameter_names(normal.code))
+    return hidden
 
 
 def clashing_names(normal: NormalCode) -> FrozenSet[str]:

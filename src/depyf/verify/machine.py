@@ -13,10 +13,10 @@ from depyf.verify import containers
 from depyf.verify.comparison import Finding, MismatchError
 from depyf.verify.constants import FOLDABLE
 from depyf.verify.events import EVENTS
-from depyf.verify.program import Program
+from depyf.verify.program import Program, cell_name
 from depyf.verify.side import GONE, Fresh, Side
 from depyf.verify.stops import Event, Exit, Split, Stop
-from depyf.verify.values import NULL, OUTER, Const, Maybe, Prev, Ref, Term, Value, Values, known_truth
+from depyf.verify.values import NULL, OUTER, Const, Maybe, Prev, Ref, Saved, Term, Value, Values, known_truth
 
 
 class Moved:
@@ -115,23 +115,54 @@ def _load(machine: Machine, side: Side, instr: Instr) -> Answer:
         side.push(machine.values.named("global", name))
         return None
     counted = machine.counted_globals or scope in ("deref", "classderef", "bodyderef")
-    return Event(f"load {scope}", name, (), "v" if counted else "u", 0)
+    return Event(f"load {scope}", name, side.cell(name), "v" if counted else "u", 0)
 
 
 def _store(machine: Machine, side: Side, instr: Instr) -> Answer:
     scope, name = instr.arg
     if scope != "fast":
         outcome = "safe" if scope == "deref" else "next"  # a cell takes any value; a namespace may be any mapping
-        return Event(f"store {scope}", name, (side.stack[-1],), "", 1, outcome=outcome)
-    side.store(name, side.stack[-1])
+        return Event(f"store {scope}", name, (*side.cell(name), side.stack[-1]), "", 1, outcome=outcome)
+    value = side.stack[-1]
+    if isinstance(value, Saved):
+        _put_back(side, name, value)
+    else:
+        side.store(name, value)
     side.pop()
+    return None
+
+
+def _put_back(side: Side, name: str, saved: Saved) -> None:
+    value = side.locals.get(saved.key)
+    if value is not None:
+        side.store(name, value)
+        side.delete(saved.key)
+    elif name in side.locals:
+        side.delete(name)
+
+
+def _take(machine: Machine, side: Side, instr: Instr) -> Answer:
+    """The value moves to a name that no variable has."""
+    _, name = instr.arg
+    depth = sum(isinstance(value, Saved) for value in side.stack)
+    saved = machine.values.saved(name, depth)
+    value = side.locals.get(name)
+    if value is not None:
+        side.store(saved.key, value)
+        side.delete(name)
+    side.push(saved)
+    return None
+
+
+def _make_cell(machine: Machine, side: Side, instr: Instr) -> Answer:
+    side.store(cell_name(instr.arg), side.allocate(Fresh("cell", ())))
     return None
 
 
 def _delete(machine: Machine, side: Side, instr: Instr) -> Answer:
     scope, name = instr.arg
     if scope != "fast":
-        return Event(f"delete {scope}", name, (), "", 0)
+        return Event(f"delete {scope}", name, side.cell(name), "", 0)
     value = side.locals.get(name)
     if value is None:
         return Event("unbound local", name, (), "", 0, outcome="raise")
@@ -163,7 +194,9 @@ def _swap(machine: Machine, side: Side, instr: Instr) -> Answer:
 
 
 def _pop(machine: Machine, side: Side, instr: Instr) -> Answer:
-    side.pop()
+    value = side.pop()
+    if isinstance(value, Saved) and value.key in side.locals:
+        side.delete(value.key)
     return None
 
 
@@ -316,6 +349,8 @@ RULES: Dict[Op, Rule] = {
     Op.LOAD: _load,
     Op.STORE: _store,
     Op.DELETE: _delete,
+    Op.TAKE: _take,
+    Op.MAKE_CELL: _make_cell,
     Op.CLOSURE: _closure,
     Op.SPECIAL: _special,
     Op.COPY: _copy,

@@ -13,7 +13,7 @@ from depyf.verify.comparison import Finding, MismatchError
 from depyf.verify.joint import Joint, Matcher, refs
 from depyf.verify.machine import Machine
 from depyf.verify.side import GONE, Fresh, Side
-from depyf.verify.values import Const, Marker, Maybe, Prev, Ref, Sym, Term, Value, Values
+from depyf.verify.values import Const, Marker, Maybe, Prev, Ref, Saved, Sym, Term, Value, Values
 
 
 def settle(joint: Joint, machine: Machine, matcher: Matcher, common: FrozenSet[str]) -> None:
@@ -165,7 +165,7 @@ class _Merging:
         elif isinstance(old, Prev) and isinstance(new, Prev):
             inner = self.meet(old.inner, new.inner)
             return old if inner is old.inner else Prev(inner)
-        elif isinstance(old, Marker) and old is new:
+        elif isinstance(old, (Marker, Saved)) and old is new:
             return old
         raise MismatchError(Finding.UNVERIFIED, f"two paths that meet hold {old!r} and {new!r}")
 

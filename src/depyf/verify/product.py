@@ -18,7 +18,7 @@ from depyf.verify.constants import FOLDABLE
 from depyf.verify.joint import CompareCodes, Joint, Matcher
 from depyf.verify.machine import Machine
 from depyf.verify.merge import join, settle
-from depyf.verify.program import Program, live_flags
+from depyf.verify.program import Program, cell_name, live_flags
 from depyf.verify.progress import Progress
 from depyf.verify.reasons import different_event, lifetimes, local_differs, offsets_of, operand_differs, where
 from depyf.verify.settings import Settings
@@ -61,6 +61,9 @@ class Product:
             for side in self._start.sides():
                 side.locals[name] = argument
                 side.hold(argument)
+        for name in original.changing_cells | candidate.changing_cells:
+            for side in self._start.sides():
+                side.locals[cell_name(name)] = values.named("cell", name)
         self._common = (original.locals & candidate.locals) | frozenset(arguments)
         self._flags = tuple(live_flags(program, program.locals - self._common) for program in self._programs)
         self._limit = 5000 + EFFORT * (len(original.ops) + len(candidate.ops))

@@ -9,7 +9,8 @@ from typing import FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 from depyf.bytecode.code import Code
 from depyf.normal.ops import ENDS, Instr, NormalCode, Op
 
-LOCAL_SCOPES = ("fast", "deref", "classderef", "bodyderef")
+LOCAL_SCOPES = ("fast", "deref", "classderef", "bodyderef", "cell")
+_ON_VARIABLES = (Op.LOAD, Op.STORE, Op.DELETE, Op.TAKE)
 
 
 class Program:
@@ -17,6 +18,8 @@ class Program:
 
     ``joins`` holds the indices that can be reached in more than one way. ``locals`` are the names that its operations
     use as fast locals. A cell variable that no closure captures behaves like a fast local and is turned into one.
+    ``changing_cells`` are variables that get new cells on the way, where a comprehension stands in line: which cell is
+    theirs is a fast local called ``cell_name``.
     A class body stores its own qualified name: only the part behind that of the ``parent`` code object counts. The
     line on which it begins, which it stores too (3.13), does not count, nor does the order of its static attributes,
     which changes from run to run.
@@ -25,7 +28,9 @@ class Program:
     def __init__(self, normal: NormalCode, renamed: Mapping[str, str], parent: Optional[Code]) -> None:
         self.code: Code = normal.code
         private = _private_cells(normal, renamed)
-        ops = [_rename(instr, renamed, private) for instr in normal.ops]
+        renamed_ops = [_rename(instr, renamed, private) for instr in normal.ops]
+        self.changing_cells = _changing_cells(renamed_ops)
+        ops = [_as_local(instr) if _cell_of(instr) in self.changing_cells else instr for instr in renamed_ops]
         for index, instr in enumerate(ops[1:]):
             before = ops[index]
             own = (self.code.co_name, getattr(self.code, "co_qualname", None))
@@ -40,7 +45,7 @@ class Program:
         self.ops: Tuple[Instr, ...] = tuple(ops)
         self.joins = _joins(self.ops)
         self.locals = frozenset(
-            instr.arg[1] for instr in self.ops if instr.op in (Op.LOAD, Op.STORE, Op.DELETE) and instr.arg[0] == "fast"
+            instr.arg[1] for instr in self.ops if instr.op in _ON_VARIABLES and instr.arg[0] == "fast"
         )
         self.changes_globals = any(
             instr.op in (Op.STORE, Op.DELETE) and instr.arg[0] in ("global", "name") for instr in self.ops
@@ -62,9 +67,9 @@ def _private_cells(normal: NormalCode, renamed: Mapping[str, str]) -> FrozenSet[
 
 
 def _rename(instr: Instr, renamed: Mapping[str, str], private: FrozenSet[str]) -> Instr:
-    if instr.op is Op.CLOSURE:
+    if instr.op in (Op.CLOSURE, Op.MAKE_CELL):
         return replace(instr, arg=renamed[instr.arg]) if instr.arg in renamed else instr
-    if instr.op in (Op.LOAD, Op.STORE, Op.DELETE) and instr.arg[0] in LOCAL_SCOPES:
+    if instr.op in _ON_VARIABLES and instr.arg[0] in LOCAL_SCOPES:
         scope, name = instr.arg
         name = renamed.get(name, name)
         if scope == "deref" and name in private:
@@ -72,6 +77,34 @@ def _rename(instr: Instr, renamed: Mapping[str, str], private: FrozenSet[str]) -
         if (scope, name) != instr.arg:
             return replace(instr, arg=(scope, name))
     return instr
+
+
+def cell_name(variable: str) -> str:
+    """What the cell of ``variable`` is called among the fast locals; no variable is called so."""
+    return f"cell of {variable}"
+
+
+def _changing_cells(ops: Sequence[Instr]) -> FrozenSet[str]:
+    return frozenset(
+        instr.arg if instr.op is Op.MAKE_CELL else instr.arg[1]
+        for instr in ops
+        if instr.op is Op.MAKE_CELL or (instr.op in _ON_VARIABLES and instr.arg[0] == "cell")
+    )
+
+
+def _cell_of(instr: Instr) -> Optional[str]:
+    """The variable whose cell object ``instr`` handles."""
+    if instr.op is Op.CLOSURE:
+        name: str = instr.arg
+        return name
+    return instr.arg[1] if instr.op in _ON_VARIABLES and instr.arg[0] == "cell" else None
+
+
+def _as_local(instr: Instr) -> Instr:
+    """``instr``, which handles a cell object, on the fast local that stands for it."""
+    if instr.op is Op.CLOSURE:
+        return replace(instr, op=Op.LOAD, arg=("fast", cell_name(instr.arg)))
+    return replace(instr, arg=("fast", cell_name(instr.arg[1])))
 
 
 def _joins(ops: Sequence[Instr]) -> FrozenSet[int]:
@@ -105,8 +138,9 @@ def live_flags(program: Program, names: FrozenSet[str]) -> Mapping[int, FrozenSe
         for index in range(len(ops) - 1, -1, -1):
             after = _live_after(ops, live, index)
             instr = ops[index]
-            if instr.op in (Op.LOAD, Op.STORE, Op.DELETE) and instr.arg[0] == "fast" and instr.arg[1] in flags:
-                after = after | {instr.arg[1]} if instr.op is Op.LOAD else after - {instr.arg[1]}
+            if instr.op in _ON_VARIABLES and instr.arg[0] == "fast" and instr.arg[1] in flags:
+                uses = instr.op in (Op.LOAD, Op.TAKE)
+                after = after | {instr.arg[1]} if uses else after - {instr.arg[1]}
             if after != live[index]:
                 live[index] = after
                 changed = True

@@ -10,8 +10,8 @@ import itertools
 from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 
 from depyf.normal.ops import Handler
-from depyf.verify.program import Program
-from depyf.verify.values import LASTI, OUTER, Maybe, Prev, Ref, Sym, Value
+from depyf.verify.program import Program, cell_name
+from depyf.verify.values import LASTI, NULL, OUTER, Maybe, Prev, Ref, Sym, Value
 
 _clock = itertools.count(1)
 
@@ -164,6 +164,12 @@ class Side:
         self.release(self.locals.pop(name))
         self.stored[name] = self.program.ops[self.position].offset
         self.version = next(_clock)
+
+    def cell(self, name: str) -> Tuple[Value, ...]:
+        """The cell object of ``name``, where it is not the same all the time."""
+        if name not in self.program.changing_cells:
+            return ()
+        return (self.locals.get(cell_name(name), NULL),)
 
     # --- fresh objects
 

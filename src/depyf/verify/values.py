@@ -99,6 +99,18 @@ class Maybe(Value):
         self.counted = inner.counted
 
 
+class Saved(Value):
+    """What TAKE leaves on the stack; the value itself lies among the locals, as ``key``, if there was one."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+    def __repr__(self) -> str:
+        return f"<{self.key}>"
+
+
 class Marker(Value):
     """NULL and the other markers of the stack."""
 
@@ -124,6 +136,7 @@ class Values:
         self._by_identity: Dict[int, Tuple[Any, Const]] = {}
         self._terms: Dict[Hashable, Term] = {}
         self._named: Dict[Hashable, Sym] = {}
+        self._saved: Dict[Tuple[str, int], Saved] = {}
         self.none = self.const(None)
         self.true = self.const(True)
         self.false = self.const(False)
@@ -152,6 +165,13 @@ class Values:
         if sym is None:
             sym = self._named[kind, name] = Sym(f"{kind} {name}", counted=counted, named=True)
         return sym
+
+    def saved(self, name: str, depth: int) -> Saved:
+        """The one marker for what the variable ``name`` held, put aside for the ``depth``-th time."""
+        known = self._saved.get((name, depth))
+        if known is None:
+            known = self._saved[name, depth] = Saved(f"{name} put aside {depth}")
+        return known
 
     def negate(self, truth: Value) -> Value:
         if isinstance(truth, Const):

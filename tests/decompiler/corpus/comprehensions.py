@@ -194,3 +194,81 @@ def element_call(a):
 # run: sum_of_products([1, 2], [3, 4])
 def sum_of_products(a, b):
     return sum(x * y for x, y in zip(a, b))
+
+
+# run: hides_a_variable_of_the_function([1, 2])
+# run: hides_a_variable_of_the_function([])
+# run: hides_a_variable_of_the_function([1, "x"])
+def hides_a_variable_of_the_function(xs):
+    x = "kept"
+    try:
+        ys = [x + 1 for x in xs]
+    except TypeError:
+        ys = None
+    return x, ys
+
+
+# run: stored_into_its_own_variable([3, 4])
+def stored_into_its_own_variable(x):
+    x = [x for x in x]
+    return x
+
+
+# run: two_at_once([(1, 2), (3, 4)])
+def two_at_once(pairs):
+    firsts, seconds = [a for a, _ in pairs], [b for _, b in pairs]
+    return firsts, seconds
+
+
+# run: results_of_no_use([1, 2], [])
+def results_of_no_use(xs, seen):
+    [seen.append(x) for x in xs]
+    {x: seen.append(y) for x in xs for y in xs}
+    return seen
+
+
+# run: variable_captured_in_one_only([1, 2])
+def variable_captured_in_one_only(xs):
+    plain = [x * 2 for x in xs]
+    functions = [lambda: x for x in xs]
+    nested = [[lambda: (x, y) for y in xs] for x in xs]
+    return plain, [function() for function in functions], [function() for row in nested for function in row]
+
+
+# run: global_of_the_same_name([1, 2])
+def global_of_the_same_name(xs):
+    lengths = [len for len in xs]
+
+    def inner():
+        return len(lengths)
+
+    return lengths, len(xs), inner()
+
+
+# run: in_a_class_body()
+def in_a_class_body():
+    class Holder:
+        values = [1, 2, 3]
+        doubled = [value * 2 for value in values if value > 1]
+        functions = [lambda: value for value in values]
+
+    return Holder.doubled, [function() for function in Holder.functions]
+
+
+# run: in_a_finally_body([1, 2], 0)
+# run: in_a_finally_body([1, 2], 1)
+def in_a_finally_body(xs, divisor):
+    x = None
+    try:
+        if divisor == 1:
+            return x
+        1 / divisor
+    except ZeroDivisionError:
+        return [x for x in xs if x > 1]
+    finally:
+        xs.append({x for x in xs})
+
+
+# run: over_other_comprehensions([[1], [2, 3]])
+def over_other_comprehensions(rows):
+    return [x for x in [y for row in rows for y in [z * 2 for z in row]] if [w for w in [x] if w]]

@@ -84,6 +84,10 @@ def _comprehension(sim: Simulator, function: Function, iterable: Any) -> None:
     sim.push(expression)
 
 
+def _comprehension_in_line(sim: Simulator, instr: Instr) -> None:
+    _comprehension(sim, Function(instr.arg), sim.pop_value())
+
+
 def _call_ex(sim: Simulator, instr: Instr) -> None:
     has_keywords, null = instr.arg
     if sim.context.follows_containers and call_with_containers(sim, has_keywords, null):

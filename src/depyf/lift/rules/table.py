@@ -8,6 +8,7 @@ from depyf.lift.groups import check_group, end_groups
 from depyf.lift.rules.calls import (
     _call,
     _call_ex,
+    _comprehension_in_line,
     _import,
     _import_from,
     _import_star,
@@ -82,6 +83,7 @@ RULES: Dict[Op, Rule] = {
     Op.UPDATE: _update, Op.LIST_TO_TUPLE: _list_to_tuple, Op.UNPACK: _unpack, Op.UNPACK_EX: _unpack,
     Op.SUPER_ATTR: _super_attr, Op.CONVERT: _convert, Op.FORMAT: _format, Op.INTERPOLATION: _interpolation,
     Op.TEMPLATE: _template,
+    Op.COMPREHENSION: _comprehension_in_line, Op.TAKE: _unsupported, Op.MAKE_CELL: _unsupported,
     Op.CALL: _call, Op.CALL_EX: _call_ex, Op.MAKE_FUNCTION: _make_function,
     Op.IMPORT: _import, Op.IMPORT_FROM: _import_from, Op.IMPORT_STAR: _import_star,
     Op.SETUP_ANNOTATIONS: _setup_annotations, Op.ITER: _iter, Op.AITER: _iter, Op.YIELD_FROM_ITER: _yield_from_iter,

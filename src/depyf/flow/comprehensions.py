@@ -1,0 +1,277 @@
+"""Comprehensions whose loop stands in line (PEP 709, 3.12) become code objects of their own, as older versions have.
+
+iterator                    LOAD xs; GET_ITER
+TAKE x ...; SWAP            the iteration variables are put aside, below the iterator
+BUILD list 0; SWAP 2
+1: FOR 2                    ... STORE x ... ADD list; JUMP 1
+2: SWAP; STORE x ...        and put back, below the result
+3: SWAP 2; POP; SWAP; STORE x ...; RERAISE      the same when the loop raises
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Dict, FrozenSet, List, Optional, Sequence, Set, Tuple
+
+from depyf.normal.effects import effect
+from depyf.normal.inlined import inlined_code
+from depyf.normal.ops import ENDS, Handler, Instr, NormalCode, Op
+
+_NAMES = {"list": "<listcomp>", "set": "<setcomp>", "map": "<dictcomp>"}
+_RESULT = "the result"
+_HOUSEKEEPING = frozenset({Op.SWAP, Op.STORE, Op.POP, Op.RERAISE})
+
+
+def outline(normal: NormalCode) -> NormalCode:
+    """``normal`` with a COMPREHENSION in place of every loop that is one. What does not look like one is left alone."""
+    found = list(_Search(normal).run())
+    if not found:
+        return normal
+    gone: Set[int] = set()
+    made: Dict[int, Instr] = {}
+    for loop in found:
+        gone |= loop.members | loop.restores | set(range(loop.start, loop.header + 1))
+        made[loop.start] = _operation(normal, loop)
+    ops = normal.ops
+    kept = [(at, made.get(at) or ops[at]) for at in range(len(ops)) if at in made or at not in gone]
+    return replace(normal, ops=_renumbered(kept))
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """Indices of a comprehension: ``start`` is its first operation behind the iterator, ``header`` the FOR."""
+
+    start: int
+    header: int
+    kind: str
+    taken: Tuple[Tuple[str, str], ...]
+    members: FrozenSet[int]
+    restores: FrozenSet[int]
+    below: int
+    """How many values lie below its result and its iterator."""
+
+
+class _Search:
+    def __init__(self, normal: NormalCode) -> None:
+        self.normal, self.ops = normal, normal.ops
+        self.known_depths: Optional[Dict[int, int]] = None
+        self.known_sources: Optional[List[List[int]]] = None
+
+    def run(self) -> List[_Loop]:
+        """All comprehensions that are in no other one."""
+        found: List[_Loop] = []
+        inside: Set[int] = set()
+        for at, instr in enumerate(self.ops[:-2]):
+            if instr.op is not Op.BUILD or at in inside or self.ops[at + 2].op is not Op.FOR:
+                continue
+            loop = self._loop(at)
+            if loop is not None:
+                found.append(loop)
+                inside |= loop.members
+        return found
+
+    def _loop(self, build: int) -> Optional[_Loop]:
+        """The comprehension whose empty result is made at ``build``."""
+        ops, header = self.ops, build + 2
+        kind, count = ops[build].arg
+        exhausted = ops[header].target
+        if kind not in _NAMES or count or (ops[build + 1].op, ops[build + 1].arg) != (Op.SWAP, 2) or exhausted is None:
+            return None
+        start, taken = self._takes(build)
+        below = self._depths().get(header, 0) - 2
+        outer = {ops[start].handler}
+        if taken and self._puts_back(ops[header].handler, len(taken)):
+            outer.add(ops[header].handler)
+        members = self._members(header, exhausted, outer)
+        if members is None or not members.issuperset(range(header + 1, exhausted)) or self._entered(members, header):
+            return None
+        restores = self._restores(exhausted, taken)
+        if exhausted < header or restores is None:
+            return None
+        if restores and self._entered(set(range(exhausted, max(restores) + 1)), header):
+            return None
+        return _Loop(start, header, kind, tuple(taken), frozenset(members), frozenset(restores), below)
+
+    def _takes(self, build: int) -> Tuple[int, List[Tuple[str, str]]]:
+        """Where the comprehension begins and the variables that it puts aside."""
+        ops = self.ops
+        if build and ops[build - 1].op is Op.SWAP:
+            start = build - 1
+            taken: List[Tuple[str, str]] = []
+            while start and len(taken) < ops[build - 1].arg - 1 and ops[start - 1].op in (Op.TAKE, Op.MAKE_CELL):
+                start -= 1
+                if ops[start].op is Op.TAKE:
+                    taken.insert(0, ops[start].arg)
+            if taken and len(taken) == ops[build - 1].arg - 1:
+                return start, taken
+        return build, []
+
+    def _puts_back(self, handler: Optional[Handler], count: int) -> bool:
+        """Whether ``handler`` only restores ``count`` variables."""
+        if handler is None:
+            return False
+        end = handler.target
+        while self.ops[end].op in _HOUSEKEEPING and self.ops[end].op is not Op.RERAISE:
+            end += 1
+        cleanup = self.ops[handler.target : end + 1]
+        stores = [instr for instr in cleanup if instr.op is Op.STORE]
+        return cleanup[-1].op is Op.RERAISE and cleanup[1].op is Op.POP and len(stores) == count
+
+    def _members(self, header: int, exhausted: int, outer: Set[Optional[Handler]]) -> Optional[Set[int]]:
+        """The operations of the loop; None if it is left in another way than by its end."""
+        members: Set[int] = set()
+        todo = [header + 1]
+        while todo:
+            at = todo.pop()
+            if at == header or at in members:
+                continue
+            instr = self.ops[at]
+            if at == exhausted or instr.op is Op.RETURN:
+                return None
+            members.add(at)
+            if instr.op not in ENDS:
+                todo.append(at + 1)
+            if instr.target is not None:
+                todo.append(instr.target)
+            if instr.handler is not None and instr.handler not in outer:
+                todo.append(instr.handler.target)
+        return members
+
+    def _entered(self, members: Set[int], header: int) -> bool:
+        """Whether control comes to ``members`` from elsewhere than from the FOR at ``header``."""
+        return any(source != header and source not in members for at in members for source in self._sources()[at])
+
+    def _sources(self) -> List[List[int]]:
+        """The operations that control may come from, of each operation."""
+        if self.known_sources is None:
+            sources = self.known_sources = [[] for _ in range(len(self.ops) + 1)]
+            for at, instr in enumerate(self.ops):
+                if instr.op not in ENDS:
+                    sources[at + 1].append(at)
+                if instr.target is not None:
+                    sources[instr.target].append(at)
+                if instr.handler is not None:
+                    sources[instr.handler.target].append(at)
+        return self.known_sources
+
+    def _restores(self, exhausted: int, taken: List[Tuple[str, str]]) -> Optional[Set[int]]:
+        """The operations that put variables back, from ``exhausted`` on; None if not all are put back.
+
+        The compiler turns ``SWAP 2; STORE x; STORE result`` into ``STORE result; STORE x``, so that what is done with
+        the result may stand in between.
+        """
+        stack: List[object] = [_RESULT, *taken]
+        stack[0], stack[-1] = stack[-1], stack[0]
+        restores: Set[int] = set()
+        at = exhausted
+        while any(item is not _RESULT for item in stack):
+            instr = self.ops[at]
+            if instr.op is Op.SWAP and instr.arg <= len(stack):
+                stack[-1], stack[-instr.arg] = stack[-instr.arg], stack[-1]
+                restores.add(at)
+            elif instr.op in (Op.STORE, Op.POP):
+                item = stack.pop()
+                if item is not _RESULT:
+                    if instr.op is Op.STORE and instr.arg != item:
+                        return None
+                    restores.add(at)
+            else:
+                return None
+            at += 1
+        return restores
+
+    def _depths(self) -> Dict[int, int]:
+        """The depth of the stack before each operation."""
+        if self.known_depths is None:
+            depths = self.known_depths = {}
+            todo = [(0, 0)]
+            while todo:
+                at, depth = todo.pop()
+                while at not in depths:
+                    depths[at] = depth
+                    instr = self.ops[at]
+                    if instr.handler is not None:
+                        todo.append((instr.handler.target, instr.handler.depth + instr.handler.lasti + 1))
+                    takes, leaves = effect(instr.op, instr.arg) if instr.op not in ENDS else (0, 0)
+                    if instr.target is not None:
+                        todo.append((instr.target, depth - 1 if instr.op is Op.FOR else depth - takes + leaves))
+                    if instr.op in ENDS:
+                        break
+                    at, depth = at + 1, depth - takes + leaves
+        return self.known_depths
+
+
+def _operation(normal: NormalCode, loop: _Loop) -> Instr:
+    """The COMPREHENSION for ``loop``."""
+    ops = normal.ops
+    build, header = ops[loop.header - 2], ops[loop.header]
+    assert header.target is not None
+    first = replace(build, handler=None)
+    argument = replace(build, op=Op.LOAD, arg=("fast", ".0"), handler=None)
+    end = replace(ops[header.target], op=Op.RETURN, arg=None, target=None, handler=None)
+    inner: List[Tuple[int, Instr]] = [(loop.header - 2, first), (loop.header - 1, argument)]
+    body_first = sorted(loop.members, key=lambda at: (at < loop.header, at))
+    inner.extend((at, _inside(ops[at], loop)) for at in (loop.header, *body_first))
+    body = outline(NormalCode(normal.code, _renumbered([*inner, (header.target, end)]), normal.copies_loop_tests)).ops
+    cells = tuple(ops[at].arg for at in range(loop.start, loop.header) if ops[at].op is Op.MAKE_CELL)
+    variables = tuple(name for _, name in loop.taken if name not in cells)
+    without_cell = frozenset(name for scope, name in loop.taken if scope == "cell" and name not in cells)
+    if without_cell:
+        body = _on_values(body, without_cell)
+    code = inlined_code(normal.code, _NAMES[loop.kind], variables, cells, body)
+    return replace(build, op=Op.COMPREHENSION, arg=code, handler=ops[loop.start].handler)
+
+
+def _on_values(ops: Sequence[Instr], names: FrozenSet[str]) -> Tuple[Instr, ...]:
+    """A variable that is a cell elsewhere in the code object, but not in this comprehension, has its value where the
+    cell lies there: what looks like an access of the cell is one of the variable."""
+    result: List[Instr] = []
+    for instr in ops:
+        if instr.op is Op.CLOSURE and instr.arg in names:
+            instr = replace(instr, op=Op.LOAD, arg=("fast", instr.arg))
+        elif instr.op is Op.STORE and instr.arg[0] == "cell" and instr.arg[1] in names:
+            instr = replace(instr, arg=("fast", instr.arg[1]))
+        elif instr.op is Op.COMPREHENSION:
+            inner = names.difference(instr.arg.co_varnames, instr.arg.co_cellvars)
+            instr = replace(instr, arg=replace(instr.arg, ops=_on_values(instr.arg.ops, inner)))
+        result.append(instr)
+    return tuple(result)
+
+
+def _inside(instr: Instr, loop: _Loop) -> Instr:
+    """``instr`` as it stands in a code object of its own: it has the loop's handlers only."""
+    handler = instr.handler
+    if handler is not None:
+        own = handler.target in loop.members
+        handler = replace(handler, depth=handler.depth - loop.below) if own else None
+    return replace(instr, handler=handler)
+
+
+def _renumbered(kept: Sequence[Tuple[int, Instr]]) -> Tuple[Instr, ...]:
+    """Those of the operations that can be reached; they come with the indices that targets mean."""
+    place = {at: index for index, (at, _) in enumerate(kept)}
+    reached: Set[int] = set()
+    todo = [0]
+    while todo:
+        index = todo.pop()
+        while index not in reached:
+            reached.add(index)
+            instr = kept[index][1]
+            if instr.target is not None:
+                todo.append(place[instr.target])
+            if instr.handler is not None:
+                todo.append(place[instr.handler.target])
+            if instr.op in ENDS:
+                break
+            index += 1
+    order = sorted(reached)
+    new = {kept[index][0]: position for position, index in enumerate(order)}
+    result: List[Instr] = []
+    for index in order:
+        instr = kept[index][1]
+        target = None if instr.target is None else new[instr.target]
+        handler = instr.handler
+        if handler is not None:
+            handler = replace(handler, target=new[handler.target])
+        result.append(replace(instr, target=target, handler=handler))
+    return tuple(result)

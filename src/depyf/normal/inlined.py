@@ -1,0 +1,66 @@
+"""Code objects that a compiler no longer makes: what older versions would have, reconstructed."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, fields
+from typing import Any, Dict, Tuple
+
+from depyf.bytecode.code import Code, PortableCode, qualified_name, version_of
+from depyf.normal.ops import Instr, Op
+
+_FUNCTION_FLAGS = inspect.CO_OPTIMIZED | inspect.CO_NEWLOCALS | inspect.CO_NESTED
+_OTHER_FLAGS = (
+    inspect.CO_VARARGS
+    | inspect.CO_VARKEYWORDS
+    | inspect.CO_GENERATOR
+    | inspect.CO_COROUTINE
+    | inspect.CO_ITERABLE_COROUTINE
+    | inspect.CO_ASYNC_GENERATOR
+)
+
+
+@dataclass(frozen=True, eq=False)
+class InlinedCode(PortableCode):
+    """The code object that a comprehension would have if its loop did not stand in line (PEP 709).
+
+    Its ``ops`` are in normal form; it has no bytecode of its own but that of the code around it, in which their offsets
+    count. Copies of the same comprehension, as in the copies of a ``finally`` body, are equal.
+    """
+
+    ops: Tuple[Instr, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, InlinedCode) or len(self.ops) != len(other.ops):
+            return NotImplemented
+        return self.co_varnames == other.co_varnames and all(map(_same, self.ops, other.ops))
+
+    def __hash__(self) -> int:
+        return hash((self.co_name, self.co_varnames, len(self.ops)))
+
+
+def inlined_code(
+    around: Code, name: str, variables: Tuple[str, ...], cells: Tuple[str, ...], ops: Tuple[Instr, ...]
+) -> InlinedCode:
+    """The code object called ``name`` for ``ops``, which stand in line in ``around``. ``variables`` are the local
+    variables that it has for itself, ``cells`` those of them that functions nested in it use."""
+    facts: Dict[str, Any] = {field.name: getattr(around, field.name, None) for field in fields(PortableCode)}
+    facts.update(
+        version=version_of(around),
+        co_argcount=1,
+        co_posonlyargcount=1,
+        co_kwonlyargcount=0,
+        co_flags=around.co_flags & ~_OTHER_FLAGS | _FUNCTION_FLAGS,
+        co_varnames=(".0", *variables),
+        co_cellvars=cells,
+        co_freevars=tuple(sorted({*around.co_freevars, *around.co_cellvars} - {*cells, *variables})),
+        co_name=name,
+        co_qualname=f"{qualified_name(around)}.<locals>.{name}",
+    )
+    return InlinedCode(ops=ops, **facts)
+
+
+def _same(one: Instr, two: Instr) -> bool:
+    if one.arg is not two.arg and (type(one.arg) is not type(two.arg) or one.op is Op.CONST):
+        return False
+    return (one.op, one.arg, one.target, one.handler) == (two.op, two.arg, two.target, two.handler)
