@@ -11,7 +11,7 @@ BUILD list 0; SWAP 2
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Dict, FrozenSet, List, Optional, Sequence, Set, Tuple
+from typing import AbstractSet, Dict, FrozenSet, List, Optional, Sequence, Set, Tuple
 
 from depyf.normal.effects import effect
 from depyf.normal.inlined import inlined_code
@@ -30,7 +30,7 @@ def outline(normal: NormalCode) -> NormalCode:
     gone: Set[int] = set()
     made: Dict[int, Instr] = {}
     for loop in found:
-        gone |= loop.members | loop.restores | set(range(loop.start, loop.header + 1))
+        gone |= loop.members | loop.ends | set(range(loop.start, loop.header + 1))
         made[loop.start] = _operation(normal, loop)
     ops = normal.ops
     kept = [(at, made.get(at) or ops[at]) for at in range(len(ops)) if at in made or at not in gone]
@@ -46,7 +46,8 @@ class _Loop:
     kind: str
     taken: Tuple[Tuple[str, str], ...]
     members: FrozenSet[int]
-    restores: FrozenSet[int]
+    ends: FrozenSet[int]
+    """What puts the variables back, after the loop and when it raises."""
     below: int
     """How many values lie below its result and its iterator."""
 
@@ -79,18 +80,22 @@ class _Search:
             return None
         start, taken = self._takes(build)
         below = self._depths().get(header, 0) - 2
-        outer = {ops[start].handler}
-        if taken and self._puts_back(ops[header].handler, len(taken)):
-            outer.add(ops[header].handler)
-        members = self._members(header, exhausted, outer)
-        if members is None or not members.issuperset(range(header + 1, exhausted)) or self._entered(members, header):
+        cleanup = self._cleanup(ops[header].handler, len(taken)) if taken else set()
+        members = self._members(header, exhausted, {ops[start].handler, ops[header].handler if cleanup else None})
+        if members is None or self._entered(members, {header}):
             return None
-        restores = self._restores(exhausted, taken)
-        if exhausted < header or restores is None:
+        if self._entered(cleanup, members.union(range(start, header + 1))):
             return None
-        if restores and self._entered(set(range(exhausted, max(restores) + 1)), header):
+        behind = self._behind(exhausted) if taken else exhausted
+        restores = self._restores(behind, taken)
+        if restores is None or (restores and self._entered(set(range(behind, max(restores) + 1)), {header, exhausted})):
             return None
-        return _Loop(start, header, kind, tuple(taken), frozenset(members), frozenset(restores), below)
+        ends = restores | cleanup | ({exhausted} if behind != exhausted else set())
+        while behind in ends:
+            behind += 1
+        if not (members | ends).issuperset(range(header + 1, behind)):
+            return None
+        return _Loop(start, header, kind, tuple(taken), frozenset(members), frozenset(ends), below)
 
     def _takes(self, build: int) -> Tuple[int, List[Tuple[str, str]]]:
         """Where the comprehension begins and the variables that it puts aside."""
@@ -106,16 +111,18 @@ class _Search:
                 return start, taken
         return build, []
 
-    def _puts_back(self, handler: Optional[Handler], count: int) -> bool:
-        """Whether ``handler`` only restores ``count`` variables."""
+    def _cleanup(self, handler: Optional[Handler], count: int) -> Set[int]:
+        """The operations of ``handler`` if it only puts ``count`` variables back."""
         if handler is None:
-            return False
+            return set()
         end = handler.target
         while self.ops[end].op in _HOUSEKEEPING and self.ops[end].op is not Op.RERAISE:
             end += 1
         cleanup = self.ops[handler.target : end + 1]
         stores = [instr for instr in cleanup if instr.op is Op.STORE]
-        return cleanup[-1].op is Op.RERAISE and cleanup[1].op is Op.POP and len(stores) == count
+        if cleanup[-1].op is Op.RERAISE and cleanup[1].op is Op.POP and len(stores) == count:
+            return set(range(handler.target, end + 1))
+        return set()
 
     def _members(self, header: int, exhausted: int, outer: Set[Optional[Handler]]) -> Optional[Set[int]]:
         """The operations of the loop; None if it is left in another way than by its end."""
@@ -137,9 +144,9 @@ class _Search:
                 todo.append(instr.handler.target)
         return members
 
-    def _entered(self, members: Set[int], header: int) -> bool:
-        """Whether control comes to ``members`` from elsewhere than from the FOR at ``header``."""
-        return any(source != header and source not in members for at in members for source in self._sources()[at])
+    def _entered(self, members: Set[int], known: AbstractSet[int]) -> bool:
+        """Whether control comes to ``members`` from elsewhere than from ``known`` operations."""
+        return any(source not in known and source not in members for at in members for source in self._sources()[at])
 
     def _sources(self) -> List[List[int]]:
         """The operations that control may come from, of each operation."""
@@ -154,8 +161,13 @@ class _Search:
                     sources[instr.handler.target].append(at)
         return self.known_sources
 
-    def _restores(self, exhausted: int, taken: List[Tuple[str, str]]) -> Optional[Set[int]]:
-        """The operations that put variables back, from ``exhausted`` on; None if not all are put back.
+    def _behind(self, exhausted: int) -> int:
+        """Where control goes when the loop is exhausted: over the cleanup, where that stands in between."""
+        instr = self.ops[exhausted]
+        return instr.target if instr.op is Op.JUMP and instr.target is not None else exhausted
+
+    def _restores(self, behind: int, taken: List[Tuple[str, str]]) -> Optional[Set[int]]:
+        """The operations that put variables back, from ``behind`` on; None if not all are put back.
 
         The compiler turns ``SWAP 2; STORE x; STORE result`` into ``STORE result; STORE x``, so that what is done with
         the result may stand in between.
@@ -163,7 +175,7 @@ class _Search:
         stack: List[object] = [_RESULT, *taken]
         stack[0], stack[-1] = stack[-1], stack[0]
         restores: Set[int] = set()
-        at = exhausted
+        at = behind
         while any(item is not _RESULT for item in stack):
             instr = self.ops[at]
             if instr.op is Op.SWAP and instr.arg <= len(stack):

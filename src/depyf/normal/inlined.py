@@ -20,7 +20,7 @@ _OTHER_FLAGS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class InlinedCode(PortableCode):
     """The code object that a comprehension would have if its loop did not stand in line (PEP 709).
 
