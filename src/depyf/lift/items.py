@@ -51,9 +51,23 @@ class ChainTest:
     operands: List[ast.expr]
 
 
+GENERIC_PREFIX = "<generic parameters of "
+"""How the code object is called that makes type parameters, before the name of what has them."""
+GENERIC_BASE = ".generic_base"
+"""The base that a class with type parameters gets: a variable of that code object."""
+DEFAULTS = ".defaults"
+KW_DEFAULTS = ".kwdefaults"
+"""Its parameters, by these names whichever of the two it is given (a single one is called DEFAULTS in any case)."""
+
+
 @dataclass(eq=False)
 class Function:
-    """A function object under construction, with what MAKE_FUNCTION was given; ``annotate`` makes its annotations."""
+    """A function object under construction, with what MAKE_FUNCTION was given; ``annotate`` makes its annotations.
+
+    ``inherits`` says which parameters of the code object around it are its DEFAULTS and KW_DEFAULTS. ``generic``: it
+    makes type parameters and what has them, and was called with these arguments. ``is_alias``: it gives the value of a
+    type alias.
+    """
 
     code: Code
     defaults: List[ast.expr] = field(default_factory=list)
@@ -63,6 +77,16 @@ class Function:
     decorators: List[ast.expr] = field(default_factory=list)
     order: int = 0
     class_arguments: Optional[Tuple[List[ast.expr], List[ast.keyword]]] = None
+    type_parameters: List[ast.expr] = field(default_factory=list)
+    inherits: Dict[str, str] = field(default_factory=dict)
+    generic: Optional[List[ast.expr]] = None
+    is_alias: bool = False
+
+    @property
+    def name(self) -> str:
+        """What the function, class or alias calls itself."""
+        name = self.code.co_name
+        return name[len(GENERIC_PREFIX) : -1] if name.startswith(GENERIC_PREFIX) else name
 
     @property
     def is_lambda(self) -> bool:

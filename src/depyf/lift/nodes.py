@@ -232,6 +232,16 @@ class AnnotationMark(ast.stmt):
     number: int
 
 
+class TypeParameter(ast.expr):
+    """Stands for a type parameter; ``kind`` is the ``ast`` class of it, ``bound`` and ``default`` are functions."""
+
+    _fields = ()
+    kind: str
+    name: str
+    bound: Any
+    default: Any
+
+
 class ComprehensionExpression(ast.expr):
     """Stands for a comprehension or generator expression over ``iterable``."""
 

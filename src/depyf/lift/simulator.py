@@ -300,7 +300,7 @@ class Simulator:
 
     def definition(self, function: Function, target: ast.expr) -> ast.stmt:
         name = target.id if isinstance(target, ast.Name) else None
-        if name is None or function.is_lambda or not build.names_match(function.code.co_name, name):
+        if name is None or function.is_lambda or not build.names_match(function.name, name):
             return ast.Assign([target], build.function_expression(function))
         return build.function_statement(function, name)
 

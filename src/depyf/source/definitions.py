@@ -18,6 +18,7 @@ from depyf.lift.nodes import ComprehensionExpression, FunctionExpression, Functi
 from depyf.normal.ops import NormalCode
 from depyf.source.annotations import annotated, annotations_of, take_annotate_function
 from depyf.source.comprehension import as_expression, comprehension
+from depyf.source.generics import evaluated, type_alias, type_parameter, with_parameters
 from depyf.source.scopes import declarations, docstring_statement, local_names
 from depyf.source.signature import arguments
 from depyf.structure.structurer import Unstructured
@@ -86,6 +87,16 @@ class Definer(ast.NodeTransformer):
 
     def definition(self, function: Function, name: str) -> ast.stmt:
         """The ``def`` or ``class`` statement that makes ``function`` and calls it ``name``."""
+        if function.generic is not None:
+            return self._generic(function, name)
+        if function.is_alias:
+            return type_alias(name, self._type_parameters(function), self._evaluated(function))
+        node = self._function_or_class(function, name)
+        if function.type_parameters:
+            setattr(node, "type_params", self._type_parameters(function))  # noqa: B010
+        return node
+
+    def _function_or_class(self, function: Function, name: str) -> ast.stmt:
         decorators = [self.visit(decorator) for decorator in function.decorators]
         if function.class_arguments is not None:
             bases, keywords = function.class_arguments
@@ -109,6 +120,25 @@ class Definer(ast.NodeTransformer):
     def lambda_(self, function: Function) -> ast.Lambda:
         """The ``lambda`` expression that makes ``function``."""
         return ast.Lambda(self._arguments(function, {}), as_expression(self.inside(function.code)[1]))
+
+    # --- type parameters ---------------------------------------------------------------------------------------------
+
+    def _generic(self, function: Function, name: str) -> ast.stmt:
+        """What the code object that makes the type parameters of ``name`` returns, with these parameters."""
+        normal, statements = self.body(function.code)
+        inner = with_parameters(function, statements)
+        definer = Definer(self.body, self.enclosing | local_names(normal), self.nested)
+        definer.postponed = self.postponed
+        result = definer.definition(inner, name)
+        self.comprehensions.extend(definer.comprehensions)
+        return result
+
+    def _type_parameters(self, function: Function) -> List[ast.AST]:
+        return [type_parameter(expr, self._evaluated) for expr in function.type_parameters]
+
+    def _evaluated(self, function: Function) -> ast.expr:
+        """The expression that ``function`` returns the value of."""
+        return evaluated(self.inside(function.code)[1])
 
     # --- names without syntax ----------------------------------------------------------------------------------------
 

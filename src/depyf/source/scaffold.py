@@ -25,6 +25,8 @@ _CONDITIONAL = "__conditional_annotations__"
 _MADE_BY_CLASSES = frozenset({"__class__", _CONDITIONAL})
 """Free variables that a class around provides. One of them is a cell of each class that annotates conditionally (3.14),
 and a free variable too if there is a class around."""
+TYPE_PARAMS = ".type_params"
+"""The variable in which a class with type parameters finds them (3.12)."""
 
 _COMPREHENSIONS = {
     "<listcomp>": ast.ListComp,
@@ -76,14 +78,19 @@ def scaffold(target: Target, reference: Code, free: Sequence[str], cells: Sequen
     if isinstance(bare, _FUNCTIONS):
         name = NAME
         bare = replaced(bare, name=NAME, body=_with_mentions(bare, free, cells))
+    depth = 1
+    if TYPE_PARAMS in free:  # any type parameter makes the variable; a code object around the class makes the parameter
+        free = [name for name in free if name != TYPE_PARAMS]
+        bare = replaced(bare, type_params=[_at(bare, getattr(ast, "TypeVar")(name=NAME))])  # noqa: B009
+        depth = 2
     enclosing: Any
     if _is_nested(reference) or set(free) - _MADE_BY_CLASSES:
         enclosing = _function(NAME, _no_arguments(), [*_bindings(free), bare])
-        return Scaffolded(_module(_at(bare, enclosing)), 2, f"{NAME}.<locals>.{name}")
+        return Scaffolded(_module(_at(bare, enclosing)), depth + 1, f"{NAME}.<locals>.{name}")
     if free or (isinstance(bare, ast.ClassDef) and _CONDITIONAL not in reference.co_cellvars):
         enclosing = ast.ClassDef(name=NAME, bases=[], keywords=[], body=[bare], decorator_list=[])
-        return Scaffolded(_module(_at(bare, enclosing)), 2, f"{NAME}.{name}")
-    return Scaffolded(_module(bare), 1, name)
+        return Scaffolded(_module(_at(bare, enclosing)), depth + 1, f"{NAME}.{name}")
+    return Scaffolded(_module(bare), depth, name)
 
 
 def dig(module: CodeType, scaffolded: Scaffolded) -> CodeType:

@@ -124,7 +124,7 @@ def _nonlocal_names(normal: NormalCode, stored: _Names, loaded: _Names, closures
         #     if 0: x
         used = closures | {name for scope, name in loaded if scope in ("deref", "classderef", "bodyderef")}
         names |= free - used - names
-    return names - {"__class__"}
+    return names - {"__class__", "__classdict__"}
 
 
 def _unbound_locals(normal: NormalCode, stored: _Names, loaded: _Names, closures: Set[str]) -> List[ast.stmt]:

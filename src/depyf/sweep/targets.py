@@ -16,6 +16,7 @@ from depyf.bytecode.code import Code, is_code
 from depyf.bytecode.instructions import decode
 from depyf.bytecode.opcode_table import running_version
 from depyf.bytecode.pyc import PycError, is_pyc, parse_pyc
+from depyf.lift.items import GENERIC_PREFIX
 
 COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 """Code objects that are an expression of the code object around them, and are decompiled with it."""
@@ -141,7 +142,7 @@ def targets_of(module: Code, path: str) -> Iterator[Target]:
 
     def walk(code: Code, qualname: str, kind: str) -> Iterator[Target]:
         nonlocal ordinal
-        if code.co_name not in COMPREHENSIONS:
+        if not _belongs_to_what_is_around(code):
             yield Target(path, ordinal, qualname, kind, code.co_firstlineno, code)
             ordinal += 1
         prefix = {"module": "", "class": f"{qualname}."}.get(kind, f"{qualname}.<locals>.")
@@ -150,6 +151,12 @@ def targets_of(module: Code, path: str) -> Iterator[Target]:
                 yield from walk(inner, prefix + inner.co_name, _kind(inner))
 
     return walk(module, "<module>", "module")
+
+
+def _belongs_to_what_is_around(code: Code) -> bool:
+    """Comprehensions, and what makes type parameters and their bounds."""
+    annotates = code.co_name.startswith(GENERIC_PREFIX) or "__classdict__" in code.co_freevars
+    return annotates or code.co_name in COMPREHENSIONS
 
 
 def _kind(code: Code) -> str:

@@ -12,7 +12,7 @@ from depyf.lift.followed import (
     call_with_containers,
     take_result_apart,
 )
-from depyf.lift.items import Function, Marker, Value
+from depyf.lift.items import DEFAULTS, GENERIC_BASE, GENERIC_PREFIX, KW_DEFAULTS, Function, Marker, Value
 from depyf.lift.nodes import (
     ComprehensionExpression,
     WithExit,
@@ -51,6 +51,12 @@ def _call(sim: Simulator, instr: Instr) -> None:
             arguments[0].order = sim.context.next_order()
             sim.stack.append(arguments[0])
             return
+    if isinstance(callee, Function) and callee.code.co_name.startswith(GENERIC_PREFIX):
+        values = [sim.as_value(item) for item in arguments]
+        callee.generic = [value.expr for value in values]
+        callee.order = sim.context.next_order()
+        sim.stack.append(callee)
+        return
     values = [sim.as_value(item) for item in [callee, *arguments]]
     sim.combine(lambda *exprs: build.call(exprs, names), values)
     take_result_apart(sim, instr.offset)
@@ -66,7 +72,7 @@ def _call_marker(sim: Simulator, callee: Marker, arguments: List[Any], names: Tu
         function = arguments[0]
         values = [sim.as_value(item) for item in arguments[2:]]
         positional = len(values) - len(names)
-        bases = [value.expr for value in values[:positional]]
+        bases = _without_generic_base([value.expr for value in values[:positional]])
         keywords = [ast.keyword(name, value.expr) for name, value in zip(names, values[positional:])]
         sim.check_order(values)
         function.class_arguments = (bases, keywords)
@@ -113,9 +119,23 @@ def _class_ex(sim: Simulator, positional: Value, keywords: Optional[Value]) -> N
     call = build.call_ex(
         ast.Name("class"), ast.Tuple(positional.expr.elts[2:], ast.Load()), *([keywords.expr] if keywords else [])
     )
-    function.class_arguments = (call.args, call.keywords)
+    function.class_arguments = (_without_generic_base(call.args), call.keywords)
     function.order = sim.context.next_order()
     sim.stack.append(function)
+
+
+def _without_generic_base(bases: List[ast.expr]) -> List[ast.expr]:
+    """Type parameters bring a base with them."""
+    last = bases[-1] if bases else None
+    return bases[:-1] if isinstance(last, ast.Name) and last.id == GENERIC_BASE else bases
+
+
+def _inherits(function: Function, expr: ast.expr, name: str) -> bool:
+    """Whether the code object that makes the type parameters of ``function`` was given ``name``."""
+    if isinstance(expr, ast.Name) and expr.id in (DEFAULTS, KW_DEFAULTS):
+        function.inherits[name] = expr.id
+        return True
+    return False
 
 
 def _make_function(sim: Simulator, instr: Instr) -> None:
@@ -132,10 +152,12 @@ def _make_function(sim: Simulator, instr: Instr) -> None:
     kw_defaults = sim.pop_value() if flags & 2 else None
     defaults = sim.pop_value() if flags & 1 else None
     if defaults is not None:
-        function.defaults = build.elements(defaults.expr)
+        if not _inherits(function, defaults.expr, DEFAULTS):
+            function.defaults = build.elements(defaults.expr)
         values.append(defaults)
     if kw_defaults is not None:
-        function.kw_defaults = build.string_pairs(kw_defaults.expr)
+        if not _inherits(function, kw_defaults.expr, KW_DEFAULTS):
+            function.kw_defaults = build.string_pairs(kw_defaults.expr)
         values.append(kw_defaults)
     if annotations is not None:
         function.annotations = build.annotation_pairs(annotations.expr)

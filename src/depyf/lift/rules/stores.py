@@ -11,13 +11,16 @@ from depyf.lift.followed import (
     delete_from_container,
     store_into_container,
 )
-from depyf.lift.items import Copy, Retry, Target, Value
+from depyf.lift.items import GENERIC_BASE, Copy, Retry, Target, Value
 from depyf.lift.simulator import Simulator
 from depyf.normal.ops import Instr, Op
 
 
 def _store(sim: Simulator, instr: Instr) -> None:
     scope, name = instr.arg
+    if name == GENERIC_BASE:
+        sim.pop()
+        return
     if scope == "fast" and _store_tuple(sim, instr):
         return
     if scope == "fast" and name in sim.context.hints.droppable and isinstance(sim.stack[-1], Container):

@@ -42,6 +42,7 @@ from depyf.lift.rules.displays import (
     _unpack,
     _update,
 )
+from depyf.lift.rules.generics import _intrinsic
 from depyf.lift.rules.operators import (
     _attr,
     _binary,
@@ -84,6 +85,7 @@ RULES: Dict[Op, Rule] = {
     Op.SUPER_ATTR: _super_attr, Op.CONVERT: _convert, Op.FORMAT: _format, Op.INTERPOLATION: _interpolation,
     Op.TEMPLATE: _template,
     Op.COMPREHENSION: _comprehension_in_line, Op.TAKE: _unsupported, Op.MAKE_CELL: _unsupported,
+    Op.INTRINSIC: _intrinsic, Op.NAMESPACE: _namespace,
     Op.CALL: _call, Op.CALL_EX: _call_ex, Op.MAKE_FUNCTION: _make_function,
     Op.IMPORT: _import, Op.IMPORT_FROM: _import_from, Op.IMPORT_STAR: _import_star,
     Op.SETUP_ANNOTATIONS: _setup_annotations, Op.ITER: _iter, Op.AITER: _iter, Op.YIELD_FROM_ITER: _yield_from_iter,

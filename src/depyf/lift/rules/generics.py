@@ -1,0 +1,71 @@
+"""Type parameters and type aliases (PEP 695, 3.12).
+
+What has type parameters is made in a function of its own, ``<generic parameters of name>``, which is called at once:
+it makes the parameters, then the function, class or alias, and returns that.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, List
+
+from depyf.lift import build
+from depyf.lift.items import GENERIC_BASE, Function
+from depyf.lift.nodes import FunctionExpression, TypeParameter
+from depyf.lift.simulator import Simulator
+from depyf.normal.ops import Instr
+
+_PARAMETERS = {
+    "TYPEVAR": "TypeVar",
+    "TYPEVAR_WITH_BOUND": "TypeVar",
+    "TYPEVAR_WITH_CONSTRAINTS": "TypeVar",
+    "PARAMSPEC": "ParamSpec",
+    "TYPEVARTUPLE": "TypeVarTuple",
+}
+
+
+def _intrinsic(sim: Simulator, instr: Instr) -> None:
+    name, count = instr.arg
+    if name in _PARAMETERS:
+        bound = _function(sim, instr) if count == 2 else None
+        parameter = TypeParameter()
+        parameter.kind, parameter.name = _PARAMETERS[name], build.constant(sim.pop_value().expr)
+        parameter.bound, parameter.default = bound, None
+        sim.push(parameter)
+    elif name == "SET_TYPEPARAM_DEFAULT":
+        default = _function(sim, instr)
+        value = sim.pop_value().expr
+        if not isinstance(value, TypeParameter):
+            raise ValueError(f"something else than a type parameter gets a default at offset {instr.offset}")
+        value.default = default
+        sim.push(value)
+    elif name == "SET_FUNCTION_TYPE_PARAMS":
+        parameters = build.elements(sim.pop_value().expr)
+        function = _function(sim, instr)
+        function.type_parameters = parameters
+        sim.stack.append(function)
+    elif name == "SUBSCRIPT_GENERIC":
+        sim.pop_value()
+        sim.push(ast.Name(GENERIC_BASE, ast.Load()), stable=True)
+    elif name == "TYPEALIAS":
+        _alias(sim, build.elements(sim.pop_value().expr), instr)
+    else:
+        raise ValueError(f"the intrinsic function {name} has no syntax at offset {instr.offset}")
+
+
+def _alias(sim: Simulator, parts: List[ast.expr], instr: Instr) -> None:
+    _, parameters, value = parts
+    if not isinstance(value, FunctionExpression):
+        raise ValueError(f"the value of a type alias is no function at offset {instr.offset}")
+    function: Function = value.function
+    function.is_alias = True
+    function.type_parameters = [] if isinstance(parameters, ast.Constant) else build.elements(parameters)
+    function.order = sim.context.next_order()
+    sim.stack.append(function)
+
+
+def _function(sim: Simulator, instr: Instr) -> Function:
+    item: Any = sim.pop()
+    if not isinstance(item, Function):
+        raise ValueError(f"something else than a function belongs to a type parameter at offset {instr.offset}")
+    return item
