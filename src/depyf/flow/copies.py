@@ -11,6 +11,7 @@ import inspect
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from depyf.flow.builtin_calls import undo_inlined_builtins
+from depyf.flow.exit_copies import split_exit_copies
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Region
 from depyf.flow.groups import handles_groups, simplify_exception_groups
 from depyf.flow.patterns import recover_matches
@@ -34,6 +35,7 @@ def undo_copies(graph: FlowGraph) -> None:
     changed = True
     while changed:
         cut = split_loop_tests(graph)
+        cut = split_exit_copies(graph) or cut
         cut = split_equal_tails(graph) or cut
         changed = join_equal_blocks(graph) or cut
 

@@ -20,6 +20,9 @@ _FORGET = (Op.CONST, Op.STORE, Op.DELETE)
 
 def simplify_exception_groups(graph: FlowGraph) -> None:
     """Rewrite every ``except*`` handler of ``graph``; graphs without one stay as they are."""
+    for block in graph.blocks.values():
+        _spell_head_as_before(block)
+    _join_last_adds(graph)
     heads = [block for block in graph.blocks.values() if _starts(block.ops, _HEAD) and block.ops[2].arg == ("list", 0)]
     clauses = [block for block in graph.blocks.values() if _ends_in_split(block)]
     if not heads or not clauses:
@@ -32,6 +35,23 @@ def simplify_exception_groups(graph: FlowGraph) -> None:
     for block in list(graph.blocks.values()):
         _simplify_end(graph, block)
     graph.drop_unreachable()
+
+
+def _spell_head_as_before(block: Block) -> None:
+    """3.12 begins a handler ``[]; COPY 2``."""
+    ops = block.ops
+    if _starts(ops, (Op.PUSH_EXC, Op.BUILD, Op.COPY)) and (ops[1].arg, ops[2].arg) == (("list", 0), 2):
+        ops[1:3] = [replace(ops[2], arg=1), ops[1], replace(ops[2], op=Op.SWAP)]
+
+
+def _join_last_adds(graph: FlowGraph) -> None:
+    """3.13 copies the LIST_APPEND before PREP_RERAISE_STAR to every jump there."""
+    ends = [block for block in graph.blocks.values() if _starts(block.ops, (Op.PREP_RERAISE_STAR,))]
+    sources = graph.predecessors() if ends else {}
+    for end in ends:
+        before = [graph.blocks[id] for id in sources[end.id]]
+        if all(block.ops and isinstance(block.term, Jump) and block.ops[-1].op is Op.ADD for block in before):
+            end.ops[:0] = [block.ops.pop() for block in before][:1]
 
 
 def handles_groups(block: Block) -> bool:

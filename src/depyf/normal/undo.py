@@ -4,6 +4,7 @@ SEND loops          ->  YIELD_FROM
 GET_ANEXT ... END_ASYNC_FOR  ->  FOR (async)
 LOAD_SPECIAL __exit__ ... CALL  ->  WITH
 COPY 3, POP_EXCEPT, RERAISE  ->  gone: the normal form unwinds the exception state with the stack
+branches turned around  ->  guarded as what is before them
 """
 
 from __future__ import annotations
@@ -157,3 +158,21 @@ def skip_stop_iteration_handlers(drafts: List[Draft]) -> List[Draft]:
         replace(draft, handler=None) if draft.handler is not None and draft.handler.target in handlers else draft
         for draft in drafts
     ]
+
+
+def guard_turned_branches(drafts: List[Draft]) -> List[Draft]:
+    """3.12: a branch back to the head of a loop is turned around, ``POP_JUMP_IF_TRUE 1; JUMP_BACKWARD loop; 1:``, and
+    the exception table forgets the jump, since 3.13 the branch as well. Both belong to what is before them."""
+    result = list(drafts)
+    for index in range(1, len(drafts) - 2):
+        branch, jump = drafts[index : index + 2]
+        if (
+            branch.op is Op.BRANCH
+            and jump.op is Op.JUMP
+            and branch.target == drafts[index + 2].offset
+            and jump.target is not None
+            and jump.target < jump.offset
+        ):
+            handler = drafts[index - 1].handler
+            result[index], result[index + 1] = replace(branch, handler=handler), replace(jump, handler=handler)
+    return result

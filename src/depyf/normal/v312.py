@@ -13,6 +13,7 @@ from depyf.normal.undo import (
     CLEANUP_THROW,
     END_SEND,
     STOP_ITERATION,
+    guard_turned_branches,
     join_async_for,
     join_send_loops,
     skip_cleanup_handlers,
@@ -154,5 +155,11 @@ DIALECT = v311.DIALECT.changed(
         "PRINT_EXPR",
         "UNARY_POSITIVE",
     ],
-    steps=(join_send_loops, join_async_for, skip_cleanup_handlers, skip_stop_iteration_handlers),
+    steps=(
+        guard_turned_branches,
+        join_send_loops,
+        join_async_for,
+        skip_cleanup_handlers,
+        skip_stop_iteration_handlers,
+    ),
 )

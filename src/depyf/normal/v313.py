@@ -49,16 +49,15 @@ def _call_kw(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def _to_bool(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    """The operations behind it test the truth of any value."""
-    if lowering.neighbour(1) not in _TRUTH_TESTS:
-        raise ValueError(f"{lowering.code.co_name}: nothing uses the truth value made at offset {ins.offset}")
-    return []
+    """The operations behind it test the truth of any value; ``not not x`` has none."""
+    if lowering.neighbour(1) in _TRUTH_TESTS:
+        return []
+    return [Draft(Op.UNARY, "not"), Draft(Op.UNARY, "not")]
 
 
 def _compare(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    if ins.arg & 16:
-        _to_bool(lowering, ins)
-    return [Draft(Op.COMPARE, lowering.table.compare_operators[ins.arg >> 5])]
+    truth = _to_bool(lowering, ins) if ins.arg & 16 else []
+    return [Draft(Op.COMPARE, lowering.table.compare_operators[ins.arg >> 5]), *truth]
 
 
 def _convert(lowering: Lowering, ins: Instruction) -> List[Draft]:

@@ -12,6 +12,7 @@ from depyf.normal.rules import nothing, simple
 from depyf.normal.slots import forget_second_slots
 from depyf.normal.undo import (
     LOAD_SPECIAL,
+    guard_turned_branches,
     join_async_for,
     join_send_loops,
     join_with_entries,
@@ -86,6 +87,7 @@ DIALECT = v313.DIALECT.changed(
         "RETURN_CONST",
     ],
     steps=(
+        guard_turned_branches,
         join_with_entries,
         join_send_loops,
         join_async_for,

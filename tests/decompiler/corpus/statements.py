@@ -413,3 +413,35 @@ def state_machine(text):
     else:
         return 'exhausted'
     return state
+
+
+# run: same_name_twice((1, 2, 3, 4))
+def same_name_twice(values):
+    a, _, _, b = values
+    return a, b, _
+
+
+# run: value_chosen_in_the_last_call([], True)
+# run: value_chosen_in_the_last_call([], False)
+def value_chosen_in_the_last_call(seen, flag):
+    seen.append("first" if flag else "second")
+    seen.append("yes" if flag else "no")
+
+
+# run: value_chosen_in_what_is_returned(3)
+# run: value_chosen_in_what_is_returned(0)
+def value_chosen_in_what_is_returned(x):
+    return abs(-x if x else x + 1)
+
+
+# run: raised_by_the_way([1, 0], 2)
+# run: raised_by_the_way([1], 2)
+# run: raised_by_the_way([], 0)
+def raised_by_the_way(xs, limit):
+    with open("/dev/null") as file:
+        for x in xs:
+            if isinstance(x, bool):
+                return file.name
+            if not x / limit:
+                raise ValueError(x)
+    raise KeyError(len(xs) if limit else None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Sequence
+from typing import Optional, Sequence
 
 from depyf.lift import build
 from depyf.lift.containers import BoundMethod, Container, wanted
@@ -197,6 +197,15 @@ def _stores_follow(ops: Sequence[Instr], index: int, count: int) -> bool:
     return stored == count
 
 
+def _stored_next(sim: Simulator) -> Optional[str]:
+    """``_, _ = x``: since 3.12 the first of two equal stores only drops the value."""
+    following = sim.ahead(1)
+    if following and following[0][0] is Op.STORE and following[0][1][0] == "fast":
+        name: str = following[0][1][1]
+        return name
+    return None
+
+
 def _pop(sim: Simulator, instr: Instr) -> None:
     item = sim.pop()
     sim.check_latest(item)
@@ -211,7 +220,7 @@ def _pop(sim: Simulator, instr: Instr) -> None:
             sim.emit(BindException(item.origin, None))
     elif isinstance(item, Target):
         if item.group is not None:
-            sim.fill(item, ast.Name(sim.context.temporary(), ast.Store()))
+            sim.fill(item, ast.Name(_stored_next(sim) or sim.context.temporary(), ast.Store()))
         elif item.needed:
             sim.fill(item, ast.Name(sim.context.temporary(), ast.Store()))
     elif isinstance(item, Function):

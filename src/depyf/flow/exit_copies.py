@@ -1,0 +1,87 @@
+"""Short blocks that end in ``return`` or ``raise`` are copied to every jump to them.
+
+    if a: LOAD x                        send(x if a else y)
+          CALL 1; POP; RETURN None
+    else: LOAD y
+          CALL 1; POP; RETURN None
+
+Copies have the lines of what they are copies of. The blocks that end in one are cut where it begins; equal blocks are
+joined in another step.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List
+
+from depyf.flow.graph import Block, End, FlowGraph, Jump
+from depyf.normal.effects import effect
+from depyf.normal.ops import Instr, Op
+
+_LONGEST = 4
+"""How many instructions a block may have that the compiler copies."""
+
+
+def split_exit_copies(graph: FlowGraph) -> bool:
+    """Cut the blocks that end in copies of the same exit. Returns whether anything was cut."""
+    groups: Dict[Any, List[Block]] = {}
+    for block in graph.blocks.values():
+        if block.ops and _leaves(graph, block) and block.ops[-1].line is not None:
+            last = block.ops[-1]
+            where = block.term.target if isinstance(block.term, Jump) else None
+            groups.setdefault((where, block.region, block.leaves, last.op, last.line), []).append(block)
+    cuts: Dict[int, int] = {}
+    for blocks in groups.values():
+        for place, one in enumerate(blocks):
+            for two in blocks[:place]:
+                common = _common_exit(graph, one, two)
+                for block in (one, two):
+                    cuts[block.id] = max(common, cuts.get(block.id, 0))
+    changed = False
+    for id, common in cuts.items():
+        block = graph.blocks[id]
+        if 0 < common < len(block.ops):
+            rest = graph.new_block(block.ops[-common:], block.term, block.region)
+            block.ops, block.term = block.ops[:-common], Jump(rest.id)
+            changed = True
+    return changed
+
+
+def _leaves(graph: FlowGraph, block: Block) -> bool:
+    """Whether ``block`` returns or raises; ``return <constant>`` is a block of its own by now."""
+    if isinstance(block.term, End):
+        return block.ops[-1].op in (Op.RETURN, Op.RAISE) and not _returns_constant(block)
+    return isinstance(block.term, Jump) and _returns_constant(graph.blocks[block.term.target])
+
+
+def _returns_constant(block: Block) -> bool:
+    return [instr.op for instr in block.ops] == [Op.CONST, Op.RETURN]
+
+
+def _common_exit(graph: FlowGraph, one: Block, two: Block) -> int:
+    """How many operations the longest exit has that both blocks may end in: what is before it in them is a whole number
+    of statements, or computes one value."""
+    longest = 0
+    offsets = {instr.offset for instr in (graph.blocks[one.term.target].ops if isinstance(one.term, Jump) else ())}
+    for count, (mine, theirs) in enumerate(zip(reversed(one.ops), reversed(two.ops)), 1):
+        offsets.add(mine.offset)
+        if not _same(mine, theirs) or len(offsets) > _LONGEST:
+            break
+        if _new_values(one.ops[:-count]) <= 1 and _new_values(two.ops[:-count]) <= 1:
+            longest = count
+    return longest
+
+
+def _same(one: Instr, two: Instr) -> bool:
+    if one.op is not two.op or one.line != two.line:
+        return False
+    return one.arg is two.arg or (one.op is not Op.CONST and type(one.arg) is type(two.arg) and one.arg == two.arg)
+
+
+def _new_values(ops: List[Instr]) -> int:
+    """How many values ``ops`` leave on the stack that were not there before."""
+    depth = lowest = 0
+    for instr in ops:
+        takes, leaves = effect(instr.op, instr.arg)
+        lowest = min(lowest, depth - takes)
+        depth += leaves - takes
+    return depth - lowest
