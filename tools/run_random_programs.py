@@ -20,6 +20,7 @@ import multiprocessing
 import random
 import sys
 import time
+import warnings
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,6 +66,9 @@ def run_batch(job: Tuple[str, int, int]) -> Tally:
     """Check ``count`` programs from one seed. It ends with the first failure, the smallest like it."""
     kind, seed, count = job
     tally = Tally()
+    # Programs are full of what the compiler warns of, and leave coroutines behind that were never awaited.
+    warnings.simplefilter("ignore")
+    sys.unraisablehook = lambda _unraisable: None
     failure: Optional[random_checks.Difference] = None
     check = random_checks.CHECKS[kind]
 

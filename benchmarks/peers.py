@@ -1,0 +1,312 @@
+"""Other decompilers beside this one, on the same code objects: the share that is right, and the time.
+
+    python benchmarks/peers.py                                  # with every Python of .ci/pythons that a peer supports
+    python benchmarks/peers.py --python ~/3.8/bin/python3 --modules textwrap,json.decoder
+    python benchmarks/peers.py --growth                         # seconds at 1,000, 10,000 and 50,000 instructions
+
+The peers are installed from PyPI, each into a virtual environment of its own (build/peers), and are run as black boxes
+in processes of their own. The code objects are the functions and methods of standard library modules, each compiled as
+a module that holds nothing else, so that one failure costs one function and not the module around it. They are compiled
+without decorators and docstrings: one of the peers drops those, and would have next to nothing right.
+
+An answer is judged by compiling it again and comparing with the original: ``identical`` has the same bytecode,
+constants and names; ``proved`` adds what our verifier proves to do the same. The rest is ``differs`` (the verifier says
+so), ``undecided`` (it can't tell), ``no code`` (the answer does not compile, or holds no such function) or ``refused``
+(an error, or none within the time limit). ``identical`` does not rely on our verifier, the others do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib.util
+import json
+import marshal
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Counter as Counts
+
+from decompile import BRANCHY, STRAIGHT, function_of
+
+from depyf.sweep.targets import find_files, size
+from depyf.verify import Finding, compare
+
+ROOT = Path(__file__).resolve().parent.parent
+CACHE = ROOT / "build" / "peers"
+DRIVER = Path(__file__).resolve().parent / "peer_driver.py"
+MODULES = "textwrap,heapq,shlex,json.decoder,string,fractions,calendar,configparser,argparse,difflib,csv,statistics"
+OUTCOMES = ("identical", "proved", "differs", "undecided", "no code", "refused")
+SIZES = (1_000, 10_000, 50_000)
+
+
+@dataclass(frozen=True)
+class Peer:
+    """What pip installs, and the versions of CPython that the peer's own documentation says it supports."""
+
+    requirement: str
+    versions: Tuple[Tuple[int, int], ...]
+
+
+PEERS = {
+    "depyf": Peer("depyf==0.20.0", ((3, 8), (3, 9), (3, 10), (3, 11))),
+    "uncompyle6": Peer("uncompyle6==3.9.3", ((3, 8),)),
+    "decompyle3": Peer("decompyle3==3.9.3", ((3, 8),)),
+}
+
+
+@dataclass
+class Answer:
+    """What a peer made of one code object."""
+
+    seconds: float
+    source: Optional[str]
+    error: Optional[str]
+
+
+# --- code objects ------------------------------------------------------------------------------------------------
+
+
+def functions(modules: Sequence[str]) -> Iterator[Tuple[str, CodeType]]:
+    """Name and module code of every function and method in the modules, without decorators."""
+    for file in find_files(modules, tests=False):
+        tree = ast.parse(Path(file).read_bytes())
+        bodies = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
+        for node in (node for body in bodies for node in body):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                node.decorator_list = []
+                _drop_docstrings(node)
+                code = _compiled(ast.Module([node], []), file)
+                yield f"{Path(file).stem}.{node.name}:{node.lineno}", code
+
+
+def _drop_docstrings(function: ast.AST) -> None:
+    for node in ast.walk(function):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            if ast.get_docstring(node, clean=False) is not None:
+                node.body = node.body[1:] or [ast.copy_location(ast.Pass(), node.body[0])]
+
+
+def _compiled(source: Any, file: str) -> CodeType:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        code: CodeType = compile(source, file, "exec", dont_inherit=True)
+    return code
+
+
+def function_of_module(module: CodeType) -> Optional[CodeType]:
+    return next((each for each in module.co_consts if isinstance(each, CodeType)), None)
+
+
+def grown() -> Iterator[Tuple[str, CodeType]]:
+    """Generated functions of growing size, as modules."""
+    for shape, pattern in (("straight-line", STRAIGHT), ("branchy", BRANCHY)):
+        for count in SIZES:
+            yield f"{shape} {count:,}", _module_of(function_of(count, pattern))
+
+
+def _module_of(code: CodeType) -> CodeType:
+    """A module that defines the function ``f`` with ``code``."""
+    module = _compiled("def f(a, b, c, d, f):\n    pass\n", "<benchmark>")
+    consts = tuple(code if isinstance(const, CodeType) else const for const in module.co_consts)
+    return module.replace(co_consts=consts)
+
+
+# --- the peers ---------------------------------------------------------------------------------------------------
+
+
+def python_of(peer: str, cache: Path) -> Path:
+    """The Python that has ``peer`` installed; made when it is needed."""
+    folder = cache / f"{peer}-{platform.python_version()}"
+    done = folder / "done"
+    python = folder / "bin" / "python"
+    if not done.exists():
+        print(f"installing {PEERS[peer].requirement} for CPython {platform.python_version()}", file=sys.stderr)
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+        install = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
+        subprocess.run([*install, "setuptools", PEERS[peer].requirement], check=True)
+        done.touch()
+    return python
+
+
+def answers(peer: str, files: Sequence[Path], limit: float, cache: Path) -> List[Answer]:
+    """One for each file. A peer that dies is started again behind the file that killed it."""
+    python = Path(sys.executable) if peer == "ours" else python_of(peer, cache)
+    found: List[Answer] = []
+    while len(found) < len(files):
+        with tempfile.TemporaryDirectory() as folder:
+            jobs, results = Path(folder) / "jobs.json", Path(folder) / "results.jsonl"
+            jobs.write_text(json.dumps([[str(file) for file in files[len(found) :]], limit]))
+            done = subprocess.run(
+                [str(python), str(DRIVER), peer, str(jobs), str(results)],
+                cwd=folder, env=_environment(peer), capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            lines = results.read_text().splitlines() if results.exists() else []
+        found += [Answer(**json.loads(line)) for line in lines]
+        if len(found) < len(files):
+            found.append(Answer(0.0, None, f"the process ended: {done.stderr[-200:]}"))
+    return found
+
+
+def _environment(peer: str) -> Dict[str, str]:
+    """Peers must not find this project's ``depyf``, and we must find no other."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    if peer == "ours":
+        environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), *filter(None, sys.path[1:])])
+    return environment
+
+
+# --- judging -----------------------------------------------------------------------------------------------------
+
+
+def judge(original: CodeType, answer: Answer) -> str:
+    """One of ``OUTCOMES``."""
+    if answer.source is None:
+        return "refused"
+    try:
+        again = function_of_module(_compiled(answer.source, "<peer>"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return "no code"
+    if again is None:
+        return "no code"
+    if same_bytecode(original, again):
+        return "identical"
+    finding = compare(original, again).finding
+    if finding.proved:
+        return "proved"
+    return "differs" if finding is Finding.DIFFERENT else "undecided"
+
+
+def same_bytecode(one: CodeType, other: CodeType) -> bool:
+    """The same instructions on the same constants and names, in nested code objects too; lines do not count."""
+    fields = ("co_code", "co_names", "co_varnames", "co_freevars", "co_cellvars", "co_flags", "co_name", "co_argcount",
+              "co_posonlyargcount", "co_kwonlyargcount", "co_exceptiontable")  # fmt: skip
+    if any(getattr(one, field, None) != getattr(other, field, None) for field in fields):
+        return False
+    if len(one.co_consts) != len(other.co_consts):
+        return False
+    return all(
+        same_bytecode(mine, theirs)
+        if isinstance(mine, CodeType) and isinstance(theirs, CodeType)
+        else repr(mine) == repr(theirs) and type(mine) is type(theirs)
+        for mine, theirs in zip(one.co_consts, other.co_consts)
+    )
+
+
+# --- tables ------------------------------------------------------------------------------------------------------
+
+
+def write_pycs(codes: Sequence[Tuple[str, CodeType]], folder: Path) -> List[Path]:
+    header = importlib.util.MAGIC_NUMBER + bytes(12)
+    files = []
+    for number, (_name, code) in enumerate(codes):
+        files.append(folder / f"unit_{number:05}.pyc")
+        files[-1].write_bytes(header + marshal.dumps(code))
+    return files
+
+
+def compare_peers(peers: Sequence[str], modules: Sequence[str], limit: float, cache: Path) -> List[Dict[str, Any]]:
+    """A row a decompiler, printed as it is known."""
+    codes = list(functions(modules))
+    originals = [function_of_module(code) for _, code in codes]
+    instructions = sum(size(code) for code in originals if code is not None)
+    print(f"CPython {platform.python_version()}: {len(codes)} functions and methods, {instructions:,} instructions")
+    print(
+        f"{'':<22}{'right':>8}" + "".join(f"{outcome:>11}" for outcome in OUTCOMES) + f"{'ms each':>10}{'us/instr':>10}"
+    )
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        files = write_pycs(codes, Path(folder))
+        for peer in peers:
+            found = answers(peer, files, limit, cache)
+            counts: Counts[str] = Counter(
+                judge(code, answer) for code, answer in zip(originals, found) if code is not None
+            )
+            right = (counts["identical"] + counts["proved"]) / len(codes)
+            seconds = sum(answer.seconds for answer in found)
+            rows.append({"peer": peer, "right": right, "seconds": seconds, **counts})
+            label = peer if peer == "ours" else PEERS[peer].requirement.replace("==", " ")
+            print(
+                f"{label:<22}{100 * right:>7.1f}%" + "".join(f"{counts[outcome]:>11}" for outcome in OUTCOMES)
+                + f"{1e3 * seconds / len(codes):>10.1f}{1e6 * seconds / instructions:>10.0f}", flush=True,
+            )  # fmt: skip
+    return rows
+
+
+def compare_growth(peers: Sequence[str], limit: float, cache: Path) -> None:
+    """Seconds for functions of growing size."""
+    codes = list(grown())
+    print(f"CPython {platform.python_version()}: seconds for one function of so many instructions")
+    print(f"{'':<22}" + "".join(f"{name:>22}" for name, _ in codes))
+    with tempfile.TemporaryDirectory() as folder:
+        files = write_pycs(codes, Path(folder))
+        for peer in peers:
+            cells = []
+            for (_name, code), answer in zip(codes, answers(peer, files, limit, cache)):
+                original = function_of_module(code)
+                assert original is not None
+                cells.append(f"{answer.seconds:.2f} {judge(original, answer)}")
+            label = peer if peer == "ours" else PEERS[peer].requirement.replace("==", " ")
+            print(f"{label:<22}" + "".join(f"{cell:>22}" for cell in cells), flush=True)
+
+
+def pythons() -> Iterator[str]:
+    """The interpreters that some peer supports."""
+    listed = subprocess.run([str(ROOT / ".ci" / "pythons")], capture_output=True, text=True, check=True).stdout
+    supported = {f"{major}.{minor}" for peer in PEERS.values() for major, minor in peer.versions}
+    for line in reversed(listed.splitlines()):
+        version, path = line.split(" ", 1)
+        if version in supported:
+            yield path
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", action="append", help="an interpreter (default: those that a peer supports)")
+    parser.add_argument("--modules", default=MODULES)
+    parser.add_argument("--growth", action="store_true", help="generated functions of growing size instead")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds for one code object (60)")
+    parser.add_argument("--cache", type=Path, default=CACHE)
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if not options.here:
+        status = 0
+        for python in options.python or pythons():
+            environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+            command = [_with_needs(python, options.cache), __file__, "--here", *sys.argv[1:]]
+            status |= subprocess.call(command, env=environment)
+            print(flush=True)
+        return status
+    peers = ["ours", *(name for name, peer in PEERS.items() if sys.version_info[:2] in peer.versions)]
+    if options.growth:
+        compare_growth(peers, options.limit, options.cache)
+    else:
+        compare_peers(peers, options.modules.split(","), options.limit, options.cache)
+    return 0
+
+
+def _with_needs(python: str, cache: Path) -> str:
+    """An interpreter like ``python`` that has what depyf itself needs: astunparse on 3.8, nothing later."""
+    facts = "import platform, sys; print(platform.python_version(), sys.version_info < (3, 9))"
+    version, needs = subprocess.run([python, "-c", facts], capture_output=True, text=True, check=True).stdout.split()
+    if needs == "False":
+        return python
+    folder = cache / f"ours-{version}"
+    if not (folder / "done").exists():
+        subprocess.run([python, "-m", "venv", "--clear", str(folder)], check=True)
+        install = [str(folder / "bin" / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
+        subprocess.run([*install, "astunparse"], check=True)
+        (folder / "done").touch()
+    return str(folder / "bin" / "python")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
