@@ -16,6 +16,7 @@ class Value:
     ``stable``: evaluating it later gives the same value and nobody can tell (constants, temporaries, fast locals
     until they are stored). ``order`` says when an unstable one was evaluated. ``chain`` are the targets that already
     got the value (``a = b = value``); ``copies`` counts duplicates on the stack that stand for the same evaluation.
+    ``kept_at``: where it was copied for a test that comes next, if that decides whether it stays.
     ``converted``: it is ``!r``, say, of this expression.
     """
 
@@ -28,6 +29,7 @@ class Value:
     copies: int = 0
     copied_at: int = -1
     swapped_at: int = -1
+    kept_at: int = -1
     iterator: bool = False
     augments: Any = None
     tests: Optional[ChainTest] = None

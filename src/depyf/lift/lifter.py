@@ -107,7 +107,7 @@ class _Lifter:
         if any(instr.op is Op.PUSH_EXC for instr in ops[:1]):
             node.handling = (*node.handling, block.id)
         simulator.run(block, start)
-        _lambdas_to_values(simulator)
+        _end_as_operands(simulator, block)
         self._terminate(node, block, simulator, keep)
         node.stack = simulator.stack
         for target in node.successors():
@@ -255,6 +255,7 @@ class _Lifter:
             copied_at = self.graph.blocks[node.last_block].ops[-1].offset
             node.terminator = Condition(top.expr, term.jump_when, term.target, behind, True, copied_at)
             simulator.stack.pop()
+            top.kept_at = copied_at
             node.kept = top
             return
         test = simulator.pop_value().expr
@@ -477,8 +478,13 @@ class _Lifter:
             node.statements.append(ast.Assign([ast.Name(base.expr.id, ast.Store()), *item.chain], item.expr))
 
 
-def _lambdas_to_values(simulator: Simulator) -> None:
-    """A lambda that is still there when its block ends is an operand, as in ``key or (lambda x: x)``."""
+def _end_as_operands(simulator: Simulator, block: Block) -> None:
+    """What is still there when its block ends is an operand: a lambda in ``key or (lambda x: x)``, a value that was
+    stored on the way in ``a and (b := c)``."""
+    top = simulator.stack[-1] if simulator.stack else None
+    if isinstance(block.term, Jump) and isinstance(top, Value) and top.chain and not top.copies:
+        if top.tests is None and all(isinstance(target, ast.Name) for target in top.chain):
+            simulator.stack[-1] = simulator.as_value(top)
     for slot, item in enumerate(simulator.stack):
         if isinstance(item, Function) and item.is_lambda:
             simulator.stack[slot] = simulator.as_value(item)

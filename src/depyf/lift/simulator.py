@@ -83,10 +83,17 @@ class Simulator:
         raise ValueError(f"a {item.kind} marker is used as a value at offset {self.ops[self.index - 1].offset}")
 
     def _close_chain(self, value: Value) -> Value:
-        """``value`` was stored on the way and is now used: a walrus, or a temporary where that can't be written."""
+        """``value`` was stored on the way and is now used: a walrus for each name, or a temporary from the start.
+
+        A statement here would be too late: what was evaluated since then may have read what is stored.
+        """
+        if not all(isinstance(target, ast.Name) for target in value.chain) and value.copied_at >= 0:
+            raise Retry("spill", value.copied_at)
         targets, value.chain = value.chain, []
-        if len(targets) == 1 and isinstance(targets[0], ast.Name):
-            value.expr = ast.NamedExpr(targets[0], value.expr)
+        if all(isinstance(target, ast.Name) for target in targets):
+            for target in targets:
+                assert isinstance(target, ast.Name)
+                value.expr = ast.NamedExpr(target, value.expr)
             return value
         name = self.context.temporary()
         self.emit(ast.Assign([ast.Name(name, ast.Store()), *targets], value.expr))
@@ -203,7 +210,7 @@ class Simulator:
         if item.copies or item.tests is not None:
             raise Retry("spill", item.copied_at)
         if item.born != self.node.id and not item.stable:  # other ways out of that node may use the value, too
-            raise Retry("spill_end", item.born)
+            raise Retry("spill", item.kept_at) if item.kept_at >= 0 else Retry("spill_end", item.born)
         name = self.context.temporary()
         targets = [ast.Name(name, ast.Store()), *item.chain]
         item.chain = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import List
+from typing import Callable, Dict, List
 
 from depyf.lift.build import negate
 from depyf.structure.structurer import AccumulateStatement, Unstructured
@@ -58,6 +58,9 @@ def _continue_form(statements: List[ast.stmt]) -> List[ast.stmt]:
 def _result(kind: str, statement: ast.stmt, generators: List[ast.comprehension]) -> ast.expr:
     if not generators:
         raise Unstructured("a comprehension without a loop")
+    if isinstance(statement, (ast.Pass, ast.Continue)):  # ``if False``: the compiler leaves out what it guards
+        generators[-1].ifs.append(ast.Constant(False))
+        return _NEVER[kind](generators)
     if kind == "<genexpr>":
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Yield):
             element = statement.value.value
@@ -71,6 +74,15 @@ def _result(kind: str, statement: ast.stmt, generators: List[ast.comprehension])
             assert statement.key is not None
             return ast.DictComp(statement.key, statement.element, generators)
     raise Unstructured(f"the loop of a {kind} does not end in adding an element")
+
+
+_NEVER: Dict[str, Callable[[List[ast.comprehension]], ast.expr]] = {
+    "<genexpr>": lambda generators: ast.GeneratorExp(ast.Constant(None), generators),
+    "<listcomp>": lambda generators: ast.ListComp(ast.Constant(None), generators),
+    "<setcomp>": lambda generators: ast.SetComp(ast.Constant(None), generators),
+    "<dictcomp>": lambda generators: ast.DictComp(ast.Constant(None), ast.Constant(None), generators),
+}
+"""Comprehensions whose element is never made."""
 
 
 def as_expression(body: List[ast.stmt]) -> ast.expr:

@@ -201,9 +201,13 @@ class Product:
                     side.crossed = True
 
     def _check_handled(self, joint: Joint) -> None:
-        """``sys.exc_info`` and the context of new exceptions."""
+        """``sys.exc_info`` and the context of new exceptions. That one side is outside of all handlers is no doubt."""
         if joint.left.handled is not joint.right.handled:
-            raise MismatchError(Finding.UNVERIFIED, f"different exceptions are being handled {where(joint)}")
+            outside = OUTER in (joint.left.handled, joint.right.handled)
+            raise MismatchError(
+                Finding.DIFFERENT if outside else Finding.UNVERIFIED,
+                f"different exceptions are being handled {where(joint)}",
+            )
 
     def _check_lifetimes(self, joint: Joint) -> None:
         """What the frames keep alive."""

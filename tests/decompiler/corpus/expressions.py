@@ -431,3 +431,17 @@ def star_in_subscript_tuple(a):
 # run: star_in_return((1, 2))
 def star_in_return(a):
     return 0, *a
+
+
+# run: stored_on_the_way(0, 2), stored_on_the_way(1, 0)
+def stored_on_the_way(a, b):
+    one = a and (b := a + 1)
+    two = (c := a) if a else b
+    three = (c := (d := 0)) < (b < c)
+    four = 1 == a != (a or b)
+    return one, two, three, four, a, b, c, d
+
+
+# run: never_filled([1, 2])
+def never_filled(a):
+    return [x for x in a if 0], {x for x in a if x if None}, {x: 1 for x in a if False}, list(x for x in a if 0)
