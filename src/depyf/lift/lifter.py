@@ -423,7 +423,7 @@ class _Lifter:
                 if item.copies or item.tests is not None:
                     raise Retry("spill", item.copied_at)
                 self._keep_before(node, item)
-                node.statements.append(statement)
+                node.evaluate(item.expr, statement)
                 place = node.stack.index(item)
                 node.stack[place] = Value(ast.Name(name, ast.Load()), True)
             else:

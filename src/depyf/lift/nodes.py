@@ -176,6 +176,14 @@ class Node:
     last_block: int = -1
     kept: Any = None
 
+    def evaluate(self, expr: ast.expr, statement: ast.stmt) -> None:
+        """Add ``statement``, which holds ``expr``: inside of the region, if one was left while that was pending."""
+        for index, other in enumerate(self.statements):
+            if isinstance(other, (WithExit, PopException)) and any(expr is pending for pending in other.pending):
+                self.statements.insert(index, statement)
+                return
+        self.statements.append(statement)
+
     def successors(self) -> Tuple[int, ...]:
         term = self.terminator
         if isinstance(term, Goto):

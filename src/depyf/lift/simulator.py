@@ -214,7 +214,7 @@ class Simulator:
         name = self.context.temporary()
         targets = [ast.Name(name, ast.Store()), *item.chain]
         item.chain = []
-        self.node.statements.append(ast.Assign(targets, item.expr))
+        self.node.evaluate(item.expr, ast.Assign(targets, item.expr))
         item.expr, item.stable, item.local = ast.Name(name, ast.Load()), True, None
 
     def spill_all(self) -> None:
