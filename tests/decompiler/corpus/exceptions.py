@@ -609,3 +609,99 @@ def finally_tests_identity(value, store):
         else:
             store['old'] = old
     return sorted(store.items())
+
+
+# run: finally_breaks_a_return([0, 1])
+# run: finally_breaks_a_return([1, 0])
+def finally_breaks_a_return(items):
+    for count in items:
+        for more in [10, 20]:
+            try:
+                return count + more
+            finally:
+                if count:
+                    break
+    return 'end', count, more
+
+
+# run: finally_returns_instead(lambda: 1, 0)
+# run: finally_returns_instead(lambda: 1, 2)
+# run: finally_returns_instead(lambda: 1 / 0, 2)
+def finally_returns_instead(f, value):
+    try:
+        return f()
+    finally:
+        if value:
+            return [value]
+
+
+# run: finally_continues_twice([1, 2, 3], [1, 0, 1, 0, 1, 1])
+# run: finally_continues_twice([1, 2, 3], [0, 0])
+# run: finally_continues_twice([1, 2, 3], [])
+def finally_continues_twice(items, answers):
+    for item in items:
+        try:
+            try:
+                return item
+            finally:
+                if answers.pop():
+                    continue
+        finally:
+            if answers.pop():
+                break
+    return 'end', item, answers
+
+
+# run: finally_in_finally(lambda: 1, [])
+# run: finally_in_finally(lambda: 1 / 0, [])
+# run: finally_in_finally(lambda: 1 / 0, [3])
+# run: finally_in_finally(lambda: 1, [3])
+def finally_in_finally(f, items):
+    try:
+        f()
+    finally:
+        try:
+            f()
+        finally:
+            if items:
+                items.append(1)
+                raise KeyError(items)
+
+
+# run: finally_in_finally_returns([0, 1], lambda: 1)
+# run: finally_in_finally_returns([0, 1], lambda: 1 / 0)
+def finally_in_finally_returns(items, f):
+    for x in items:
+        try:
+            if not x:
+                continue
+            return x
+        finally:
+            try:
+                f()
+            except ZeroDivisionError:
+                return 5
+            finally:
+                print(x)
+
+
+# run: list(finally_around_loops([1, 1, 2], iter([3, 0])))
+# run: list(finally_around_loops([0], iter([0])))
+def finally_around_loops(items, numbers):
+    try:
+        yield
+    finally:
+        try:
+            while next(numbers):
+                if items.pop() == 2:
+                    break
+            else:
+                print('else')
+        finally:
+            items = [item for item in items if item]
+            if items:
+                try:
+                    items[5]
+                except LookupError:
+                    pass
+                raise KeyError(4)

@@ -1,0 +1,209 @@
+"""Undo the copies of short blocks: ``while`` tests at the top and at the bottom, short exits at every jump to them.
+
+Blocks are first cut where the common part begins, then blocks that are equal become one.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Dict, List, Tuple
+
+from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump
+from depyf.normal.effects import effect
+from depyf.normal.ops import Instr, Op, is_silent
+
+
+def split_constant_returns(graph: FlowGraph) -> None:
+    """``return <constant>`` becomes a block of its own, in no region: it can't raise, and it is copied freely."""
+    for block in list(graph.blocks.values()):
+        ops = block.ops
+        if len(ops) >= 2 and ops[-1].op is Op.RETURN and ops[-2].op is Op.CONST:
+            if len(ops) == 2:
+                if block.id != graph.entry:
+                    block.region = None
+                continue
+            stub = graph.new_block(ops[-2:], End(), None)
+            stub.implicit = ops[-2].line is None or ops[-2].line == ops[-3].line
+            block.ops, block.term = ops[:-2], Jump(stub.id)
+    _find_implicit_returns(graph)
+
+
+def _find_implicit_returns(graph: FlowGraph) -> None:
+    """A function that runs off its end returns None on the line of whatever came before."""
+    predecessors = graph.predecessors()
+    is_function = graph.code.code.co_flags & inspect.CO_OPTIMIZED
+    for block in graph.blocks.values():
+        if not _returns_constant(block) or block.ops[0].arg is not None:
+            block.implicit = False
+            continue
+        if not is_function:  # modules and classes have no ``return``
+            block.implicit = True
+        for id in predecessors[block.id]:
+            before = graph.blocks[id]
+            last = before.ops[-1].line if before.ops else getattr(getattr(before.term, "instr", None), "line", None)
+            block.implicit = block.implicit or last == block.ops[0].line or block.ops[0].line is None
+
+
+def _returns_constant(block: Block) -> bool:
+    return len(block.ops) == 2 and block.ops[0].op is Op.CONST and block.ops[1].op is Op.RETURN
+
+
+def split_loop_tests(graph: FlowGraph) -> bool:
+    """``while`` loops test at the top and, copied, at the bottom: cut both blocks where the copied test begins.
+
+    Returns whether anything was cut.
+    """
+    count = len(graph.blocks)
+    by_ways: Dict[Any, List[Block]] = {}
+    for block in graph.blocks.values():
+        if isinstance(block.term, Branch) and block.ops:
+            key = (*_ways(block.term), block.region, block.term.instr.line)
+            by_ways.setdefault(key, []).append(block)
+    for blocks in by_ways.values():
+        if len(blocks) < 2:
+            continue
+        for block in blocks:
+            for other in blocks:
+                if other is not block:
+                    _cut_common_test(graph, block, other)
+    return len(graph.blocks) > count
+
+
+def split_equal_tails(graph: FlowGraph) -> bool:
+    """Short ways out are copied to every jump to them: cut blocks that end in the same operations, on the same lines,
+    where these begin. Returns whether anything was cut."""
+    count = len(graph.blocks)
+    groups: Dict[Any, List[Block]] = {}
+    for block in graph.blocks.values():
+        term = block.term
+        if block.ops and isinstance(term, (Jump, End)) and not _returns_constant(block):
+            last = block.ops[-1]
+            where = term.target if isinstance(term, Jump) else None
+            if last.op in _TAILS and last.line is not None:
+                groups.setdefault((where, block.region, last.op, last.line), []).append(block)
+    for blocks in groups.values():
+        first = blocks[0]
+        common = min((_common_tail(first, other) for other in blocks[1:]), default=0)
+        for block in blocks:
+            if 0 < common < len(block.ops):
+                rest = graph.new_block(block.ops[-common:], block.term, block.region)
+                block.ops, block.term = block.ops[:-common], Jump(rest.id)
+    return len(graph.blocks) > count
+
+
+_TAILS = frozenset({Op.RETURN, Op.POP, Op.STORE, Op.STORE_ATTR, Op.STORE_SUBSCR})
+"""How a statement ends whose value is computed in several ways."""
+
+
+def _common_tail(one: Block, two: Block) -> int:
+    """How many operations that only return or store a value both blocks end in, the same on the same lines."""
+    common = 0
+    while common < min(len(one.ops), len(two.ops)):
+        mine, theirs = one.ops[-1 - common], two.ops[-1 - common]
+        if (not same_operation(mine, theirs) and mine.arg is not theirs.arg) or mine.op is not theirs.op:
+            break
+        if mine.line != theirs.line or mine.op not in _KEEPING:
+            break
+        common += 1
+    return common
+
+
+_KEEPING = _TAILS | {Op.SWAP, Op.POP_EXC, Op.LOAD, Op.CONST}
+
+
+def _cut_common_test(graph: FlowGraph, block: Block, other: Block) -> None:
+    """Cut ``block`` before the longest self-contained run of operations that ``other`` ends with, too."""
+    common = 0
+    while common < min(len(block.ops), len(other.ops)):
+        one, two = block.ops[-1 - common], other.ops[-1 - common]
+        if (not same_operation(one, two) and one.arg is not two.arg) or one.op is not two.op or one.line != two.line:
+            break
+        common += 1
+    while common and not _stands_alone(block.ops[-common:]):
+        common -= 1
+    if not common or common == len(block.ops):
+        return
+    cut = len(block.ops) - common
+    rest = graph.new_block(block.ops[cut:], block.term, block.region)
+    block.ops, block.term = block.ops[:cut], Jump(rest.id)
+
+
+def _stands_alone(ops: List[Instr]) -> bool:
+    """Whether ``ops`` make one value and need none from before."""
+    depth = 0
+    for instr in ops:
+        takes, leaves = effect(instr.op, instr.arg)
+        if takes > depth:
+            return False
+        depth += leaves - takes
+    return depth >= 1
+
+
+def _ways(term: Branch) -> Tuple[str, int, int]:
+    """The test and where it leads if it holds and if it does not, whichever of the two is the jump."""
+    true, false = (term.target, term.fall) if term.jump_when else (term.fall, term.target)
+    return term.test, true, false
+
+
+def join_equal_blocks(graph: FlowGraph) -> bool:
+    """Blocks with the same operations from the same lines, the same successors and the same region are one.
+
+    That closes ``while`` loops whose test stands at the top and again at the bottom, and takes back copied exits.
+    Returns whether any were joined.
+    """
+    count = len(graph.blocks)
+    changed = True
+    while changed:
+        changed = False
+        known: Dict[Any, int] = {}
+        merged: Dict[int, int] = {}
+        for block in graph.blocks.values():
+            key = _key(graph, block)
+            if key is None:
+                continue
+            keep = known.setdefault(key, block.id)
+            if keep != block.id and block.id != graph.entry:
+                merged[block.id] = keep
+                if isinstance(block.term, Branch):
+                    graph.copied_tests.add(keep)
+        if merged:
+            changed = True
+            for block in graph.blocks.values():
+                for old in block.successors():
+                    if old in merged:
+                        block.redirect(old, merged[old])
+            entries = {region.entry for region in graph.regions()}
+            for id in merged:
+                if id not in entries:
+                    del graph.blocks[id]
+    graph.drop_unreachable()
+    return len(graph.blocks) < count
+
+
+def _key(graph: FlowGraph, block: Block) -> Any:
+    ops = block.ops
+    if _returns_constant(block):
+        return ("return", id(ops[0].arg), block.region, block.implicit or ops[0].line)
+    if not ops or any(instr.op in (Op.PUSH_EXC, Op.POP_EXC, Op.RERAISE) for instr in ops):
+        return None  # they belong to one handler, even if another one looks the same
+    term = block.term
+    end: Any
+    if isinstance(term, Branch):
+        end = ("branch", *_ways(term))
+    elif isinstance(term, Jump):
+        end = ("jump", term.target)
+    elif isinstance(term, For):
+        return None
+    else:
+        end = ("end",)
+    if isinstance(term, Jump) and all(is_silent(instr) for instr in ops) and ops[0].line is None:
+        return None
+    body = tuple((instr.op, id(instr.arg) if instr.op is Op.CONST else instr.arg, instr.line) for instr in ops)
+    return (body, end, block.region, block.leaves)
+
+
+def same_operation(one: Instr, two: Instr) -> bool:
+    """Whether two instructions do the same, wherever they stand."""
+    return one.op is two.op and (
+        one.arg is two.arg or (type(one.arg) is type(two.arg) and one.op is not Op.CONST and one.arg == two.arg)
+    )

@@ -1,0 +1,70 @@
+"""Undo what the compiler adds for ``except E as name``: the ``name = None; del name`` behind every way out of the
+clause, and the region that does the same when the clause raises."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Set
+
+from depyf.flow.graph import Block, Branch, FlowGraph, Region
+from depyf.normal.ops import Instr, Op
+
+
+def forget_exception_names(graph: FlowGraph) -> None:
+    """Take away what ``except E as name`` adds: the region whose handler is ``name = None; del name; reraise``."""
+    gone: Dict[Region, str] = {}
+    for region in graph.regions():
+        name = _forgets(graph.blocks[region.entry])
+        if name is not None:
+            gone[region] = name
+    if not gone and not _bound_exceptions(graph):
+        return
+    outer = {region: graph.outer(region) for region in gone}
+    names = set(gone.values()) | _bound_exceptions(graph)
+    for block in graph.blocks.values():
+        while block.region in gone:
+            assert block.region is not None
+            block.region = outer[block.region]
+        block.ops = _without_forgetting(graph, block, names)
+    graph.drop_unreachable()
+
+
+def _bound_exceptions(graph: FlowGraph) -> Set[Any]:
+    """What is stored right behind a test of the exception (a clause that can't raise has no region to forget in)."""
+    names: Set[Any] = set()
+    for block in graph.blocks.values():
+        if block.ops and block.ops[-1].op is Op.CHECK_EXC and isinstance(block.term, Branch):
+            match = graph.blocks[block.term.target if block.term.jump_when else block.term.fall]
+            if match.ops and match.ops[0].op is Op.STORE:
+                names.add(match.ops[0].arg)
+    return names
+
+
+def _forgets(block: Block) -> Optional[str]:
+    """The name, if ``block`` is ``CONST None, STORE name, DELETE name, RERAISE``."""
+    ops = block.ops
+    if [instr.op for instr in ops] != [Op.CONST, Op.STORE, Op.DELETE, Op.RERAISE]:
+        return None
+    if ops[0].arg is not None or ops[1].arg != ops[2].arg:
+        return None
+    name: str = ops[1].arg
+    return name
+
+
+def _without_forgetting(graph: FlowGraph, block: Block, names: Set[Any]) -> List[Instr]:
+    """3.11: every way out of the clause is ``POP_EXCEPT; None; STORE name; DELETE name``."""
+    ops = block.ops
+    result: List[Instr] = []
+    index = 0
+    while index < len(ops):
+        result.append(ops[index])
+        tail = ops[index + 1 : index + 4]
+        if (
+            ops[index].op is Op.POP_EXC
+            and [instr.op for instr in tail] == [Op.CONST, Op.STORE, Op.DELETE]
+            and tail[0].arg is None
+            and tail[1].arg == tail[2].arg
+            and tail[1].arg in names
+        ):
+            index += 3
+        index += 1
+    return result

@@ -1,0 +1,249 @@
+"""Undo the copies of ``finally`` bodies: the compiler writes one for every way out of the ``try``, and one as handler.
+
+The handler's is kept. What makes sure that a block is a copy of it is a walk through both in lockstep.
+"""
+
+from __future__ import annotations
+
+from typing import Any, List, Optional, Set, Tuple
+
+from depyf.flow.equal_blocks import same_operation
+from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Region
+from depyf.flow.groups import handles_groups
+from depyf.normal.effects import effect
+from depyf.normal.ops import Instr, Op
+
+Position = Tuple[int, int]
+"""A block and an index into its operations."""
+
+
+def join_finally_copies(graph: FlowGraph) -> None:
+    """Replace every copy of a ``finally`` body by an empty block that says which region is left there.
+
+    A body that holds a ``try``-``finally`` is recognised in its copies when that is joined in all of them.
+    """
+    waiting = [region for region in graph.regions() if _is_finally(graph, region)]
+    waiting.sort(key=lambda region: (len(graph.chain(region)), region.entry))
+    joined = True
+    while joined:
+        joined = False
+        for region in list(waiting):
+            if region.entry not in graph.blocks or _join_copies(graph, region):
+                waiting.remove(region)
+                joined = True
+
+
+def _join_copies(graph: FlowGraph, region: Region) -> bool:
+    """Replace the copies of the ``finally`` body of ``region``, if all ways out of it are copies."""
+    matches: List[Tuple[int, Optional[Position]]] = []
+    for target in _exits(graph, region):
+        match = _find_copy(graph, region, target)
+        if match is None:
+            return False
+        matches.append((target, match.continuation))
+    for target, continuation in matches:
+        _leave(graph, region, target, continuation)
+    graph.finally_regions.add(region)
+    graph.drop_unreachable()
+    return True
+
+
+def _is_finally(graph: FlowGraph, region: Region) -> bool:
+    """``finally`` handlers keep the exception on the stack; ``except`` tests or pops it, ``with`` calls exit."""
+    ops = graph.blocks[region.entry].ops
+    if not ops or ops[0].op is not Op.PUSH_EXC:
+        return False
+    return len(ops) == 1 or (ops[1].op not in (Op.POP, Op.WITH_EXCEPT) and not _starts_except(graph, region.entry))
+
+
+def _starts_except(graph: FlowGraph, entry: int) -> bool:
+    """Whether the exception is tested or popped before anything else is done with it (the type may be any
+    expression, so look for the first operation that touches the slot of the exception)."""
+    if handles_groups(graph.blocks[entry]):
+        return True
+    depth, id, start = 0, entry, 1
+    seen: Set[int] = set()
+    while id not in seen:
+        seen.add(id)
+        block = graph.blocks[id]
+        for instr in block.ops[start:]:
+            if instr.op in (Op.CHECK_EXC, Op.CHECK_EXC_GROUP):
+                return depth == 1
+            takes, leaves = effect(instr.op, instr.arg)
+            if takes > depth:
+                return False
+            depth += leaves - takes
+        if not isinstance(block.term, Jump) and depth == 0:
+            return False
+        successors = block.successors()
+        if not successors:
+            return False
+        depth -= isinstance(block.term, Branch)
+        id, start = successors[0], 0
+    return False
+
+
+def _exits(graph: FlowGraph, region: Region) -> List[int]:
+    """Targets of the normal edges that leave ``region``."""
+    inside = {block.id for block in graph.blocks.values() if region in graph.chain(block.region)}
+    targets: List[int] = []
+    for id in sorted(inside):
+        for target in graph.blocks[id].successors():
+            if target not in inside and target not in targets:
+                targets.append(target)
+    return targets
+
+
+def _leave(graph: FlowGraph, region: Region, copy: int, continuation: Optional[Position]) -> None:
+    """Edges from ``region`` to the copy go to a new block instead, and from there to what follows the copy."""
+    if continuation is None:  # the body never ends normally: the handler's version says where control goes
+        target = graph.new_block([], End(), graph.outer(region))
+    else:
+        target = graph.new_block([], Jump(_split(graph, continuation)), graph.outer(region))
+    target.leaves = (region,)
+    for block in list(graph.blocks.values()):
+        if region in graph.chain(block.region):
+            block.redirect(copy, target.id)
+
+
+def _split(graph: FlowGraph, position: Position) -> int:
+    """The block that begins at ``position``."""
+    id, index = position
+    if index == 0:
+        return id
+    block = graph.blocks[id]
+    rest = graph.new_block(block.ops[index:], block.term, block.region)
+    block.ops, block.term = block.ops[:index], Jump(rest.id)
+    return rest.id
+
+
+def _find_copy(graph: FlowGraph, region: Region, copy: int) -> Optional[_CopyMatch]:
+    """The match of the ``finally`` body of ``region`` with the copy that starts at block ``copy``, if it is one."""
+    for returns in (False, True):
+        match = _CopyMatch(graph, region, returns)
+        if match.run(copy):
+            return match
+    return None
+
+
+class _CopyMatch:
+    """Walks the handler of a ``finally`` and one copy of its body in lockstep.
+
+    ``returns``: the copy runs with a value to return on the stack, which jumps out of the body drop.
+    ``continuation``: where control goes behind the copy (None: nowhere).
+    """
+
+    def __init__(self, graph: FlowGraph, region: Region, returns: bool) -> None:
+        self.graph, self.region, self.returns = graph, region, returns
+        self.outer = graph.outer(region)
+        self.pairs: Set[Tuple[Position, Position]] = set()
+        self.continuation: Optional[Position] = None
+        self.todo: List[Tuple[Position, Position, int]] = []
+
+    def run(self, copy: int) -> bool:
+        """Whether there is a copy that starts at block ``copy``."""
+        self.todo.append(((self.region.entry, 1), (copy, 0), 0))
+        while self.todo:
+            if not self._walk(*self.todo.pop()):
+                return False
+        return True
+
+    def _normal(self, position: Position) -> Position:
+        id, index = position
+        seen = 0
+        while seen < len(self.graph.blocks):
+            block = self.graph.blocks[id]
+            if index < len(block.ops) or not isinstance(block.term, Jump):
+                break
+            id, index = block.term.target, 0
+            seen += 1
+        return id, index
+
+    def _walk(self, ours: Position, theirs: Position, nested: int) -> bool:
+        while True:
+            ours, theirs = self._normal(ours), self._normal(theirs)
+            if ours == theirs or (ours, theirs) in self.pairs:
+                return True
+            self.pairs.add((ours, theirs))
+            block, other = self.graph.blocks[ours[0]], self.graph.blocks[theirs[0]]
+            if ours[1] == len(block.ops):
+                return theirs[1] == len(other.ops) and self._ends(block, other, nested)
+            instr = block.ops[ours[1]]
+            if instr.op is Op.RERAISE and not nested:
+                return self._continue_at(theirs)
+            drops = None if nested else _drops_exception(block.ops, ours[1])
+            if drops is not None:
+                ours = (ours[0], ours[1] + len(drops))
+                kept = drops[: len(drops) // 2] if self.returns else ()
+                if [(op.op, op.arg) for op in other.ops[theirs[1] : theirs[1] + len(kept)]] != list(kept):
+                    return False
+                theirs = (theirs[0], theirs[1] + len(kept))
+                continue
+            if theirs[1] == len(other.ops) or not same_operation(instr, other.ops[theirs[1]]):
+                return False
+            if not self._same_region(block, other):
+                return False
+            nested += (instr.op is Op.PUSH_EXC) - (instr.op is Op.POP_EXC)
+            ours, theirs = (ours[0], ours[1] + 1), (theirs[0], theirs[1] + 1)
+            if isinstance(block.term, End) and ours[1] == len(block.ops):
+                return True
+
+    def _same_region(self, block: Block, other: Block) -> bool:
+        if block.region == self.outer or block.region is None:
+            return other.region == block.region
+        if other.region is None or other.region == self.outer:
+            return False
+        self.todo.append(((block.region.entry, 0), (other.region.entry, 0), 0))
+        return True
+
+    def _ends(self, block: Block, other: Block, nested: int) -> bool:
+        term, copy = block.term, other.term
+        if isinstance(term, Branch) and isinstance(copy, Branch):
+            if term.test != copy.test:
+                return False
+            taken, not_taken = (
+                (copy.target, copy.fall) if copy.jump_when == term.jump_when else (copy.fall, copy.target)
+            )
+            self.todo.append(((term.target, 0), (taken, 0), nested))
+            self.todo.append(((term.fall, 0), (not_taken, 0), nested))
+            return True
+        if isinstance(term, For) and isinstance(copy, For):
+            self.todo.append(((term.body, 0), (copy.body, 0), nested))
+            self.todo.append(((term.exhausted, 0), (copy.exhausted, 0), nested))
+            return term.async_ == copy.async_
+        return False
+
+    def _continue_at(self, position: Position) -> bool:
+        if self.continuation is None:
+            self.continuation = position
+            return True
+        return self._same_tail(self.continuation, position)
+
+    def _same_tail(self, first: Position, second: Position) -> bool:
+        """Whether two positions are the same place, or copies of the same short way out."""
+        while True:
+            first, second = self._normal(first), self._normal(second)
+            if first == second:
+                return True
+            one, two = self.graph.blocks[first[0]], self.graph.blocks[second[0]]
+            if first[1] >= len(one.ops) or second[1] >= len(two.ops) or one.region != two.region:
+                return False
+            if not same_operation(one.ops[first[1]], two.ops[second[1]]):
+                return False
+            if one.ops[first[1]].op in (Op.RETURN, Op.RAISE, Op.RERAISE):
+                return True
+            first, second = (first[0], first[1] + 1), (second[0], second[1] + 1)
+
+
+def _drops_exception(ops: List[Instr], index: int) -> Optional[Tuple[Tuple[Op, Any], ...]]:
+    """The operations at ``index`` that take the exception off the stack before a jump out of the ``finally`` body, if
+    they do. Copies that have a value to return there drop it in the same place, by the first half of them."""
+    kinds = tuple((instr.op, instr.arg) for instr in ops[index : index + 4])
+    if kinds[:2] == _DROPS:
+        return _DROPS
+    return _DROPS_BELOW if kinds == _DROPS_BELOW else None
+
+
+_DROPS: Tuple[Tuple[Op, Any], ...] = ((Op.POP, None), (Op.POP_EXC, None))
+_DROPS_BELOW: Tuple[Tuple[Op, Any], ...] = ((Op.SWAP, 2), (Op.POP, None), (Op.SWAP, 2), (Op.POP_EXC, None))
+"""Below a value that the ``finally`` body itself returns."""
