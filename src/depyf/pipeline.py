@@ -22,7 +22,7 @@ from depyf.bytecode.opcode_table import running_version
 from depyf.flow.comprehensions import outline
 from depyf.flow.copies import undo_copies
 from depyf.flow.graph import FlowGraph, build
-from depyf.lift.items import Function
+from depyf.lift.items import COMPREHENSIONS, Function
 from depyf.lift.lifter import lift
 from depyf.lift.nodes import LiftedGraph
 from depyf.normal.inlined import InlinedCode
@@ -186,6 +186,8 @@ class _Decompiler:
             return definer.function_body(code)
         if code.co_name == "<lambda>":
             return [ast.Expr(definer.lambda_(function))]
+        if code.co_name in COMPREHENSIONS:  # its first iterable is an argument: ".0"
+            return [ast.Expr(definer.comprehension(code, ast.Name(code.co_varnames[0], ast.Load())))]
         if not code.co_flags & inspect.CO_OPTIMIZED:
             function.class_arguments = ([], [])
         return [definer.definition(function, self.name)]

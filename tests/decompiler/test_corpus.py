@@ -11,7 +11,8 @@ import pytest
 from corpus import Specimen, code_of_function, compile_corpus, corpus_files, namespace_of, observe, specimens
 
 from depyf.decompiler import decompile_code
-from depyf.result import Decompilation
+from depyf.lift.items import COMPREHENSIONS
+from depyf.result import Decompilation, Verdict
 
 ALL = list(specimens())
 EACH = pytest.mark.parametrize("specimen", ALL, ids=[specimen.label for specimen in ALL])
@@ -70,6 +71,20 @@ def test_a_whole_module_behaves_as_the_original(file: str) -> None:
     again = namespace_of(compile(answer.source, "<decompiled>", "exec", dont_inherit=True))
     calls = [call for specimen in ALL if specimen.file == file for call in specimen.calls]
     assert [(call, observe(call, again)) for call in calls] == [(call, observe(call, original)) for call in calls]
+
+
+@pytest.mark.parametrize("file", corpus_files())
+def test_comprehensions_come_back_alone(file: str) -> None:
+    """Each code object inside of a function; before 3.12 every comprehension has one of its own."""
+    todo = [compiled(file)]
+    while todo:
+        inner = [const for const in todo.pop().co_consts if isinstance(const, CodeType)]
+        todo.extend(inner)
+        for code in inner:
+            if code.co_name in COMPREHENSIONS:
+                answer = decompile_code(code)
+                assert answer.verdict.proved, answer.reason
+                assert answer.compile_like().co_code == code.co_code or answer.verdict is not Verdict.EXACT
 
 
 @EACH

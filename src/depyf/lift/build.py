@@ -206,11 +206,22 @@ def extend_display(display: ast.expr, more: ast.expr) -> ast.expr:
             return ast.Dict([*display.keys, *more.keys], [*display.values, *more.values])
         return ast.Dict([*display.keys, None], [*display.values, more])
     assert isinstance(display, (ast.List, ast.Set))
-    constants = _iterable_constant(more)
-    elements = constants if constants and not display.elts else [ast.Starred(more, ast.Load())]
+    constants = [] if display.elts else _folded_elements(display, constant(more))
+    elements = constants or [ast.Starred(more, ast.Load())]
     if isinstance(display, ast.List):
         return ast.List([*display.elts, *elements], ast.Load())
     return ast.Set([*display.elts, *elements])
+
+
+def _folded_elements(display: ast.expr, value: Any) -> List[ast.expr]:
+    """The elements that were written if the compiler made the constant ``value`` of all of them: it does so with three
+    or more. Of a set, some of them may have been equal."""
+    if isinstance(display, ast.List) and isinstance(value, tuple) and len(value) > 2:
+        return [ast.Constant(element) for element in value]
+    if isinstance(display, ast.Set) and isinstance(value, frozenset) and value:
+        elements = list(value)
+        return [ast.Constant(element) for element in elements + elements[-1:] * (3 - len(elements))]
+    return []
 
 
 def _dict_goes_on(display: ast.Dict) -> bool:
@@ -250,9 +261,10 @@ def call_ex(callee: ast.expr, positional: ast.expr, keywords: Optional[ast.expr]
     else:
         arguments = [ast.Starred(positional, ast.Load())]
     pairs: List[ast.keyword] = []
-    if isinstance(keywords, ast.Dict):
+    if isinstance(keywords, ast.Dict) and keywords.keys:
         for key, value in zip(keywords.keys, keywords.values):
-            if key is None and isinstance(value, ast.Dict) and all(_keyword_name(inner) for inner in value.keys):
+            inside = value.keys if key is None and isinstance(value, ast.Dict) else []
+            if inside and isinstance(value, ast.Dict) and all(map(_keyword_name, inside)):
                 pairs.extend(ast.keyword(_keyword_name(inner), field) for inner, field in zip(value.keys, value.values))
             elif key is None:
                 pairs.append(ast.keyword(None, value))

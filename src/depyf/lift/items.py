@@ -8,6 +8,9 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from depyf.bytecode.code import Code
 
+COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
+"""The names of code objects that are part of an expression, and called with what they run over."""
+
 
 @dataclass(eq=False)
 class Value:

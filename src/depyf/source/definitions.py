@@ -53,7 +53,7 @@ class Definer(ast.NodeTransformer):
         """The definer for what is nested in the code object of ``normal``, which has these statements."""
         is_function = bool(normal.code.co_flags & inspect.CO_OPTIMIZED)
         enclosing = (self.enclosing | local_names(normal)) if is_function else self.enclosing
-        definer = Definer(self.body, enclosing, self.nested or is_function)
+        definer = Definer(self.body, enclosing, self.nested or is_function or normal.code.co_name != "<module>")
         definer.postponed = self.postponed or any(map(_postpones_annotations, statements))
         return definer
 
@@ -63,7 +63,8 @@ class Definer(ast.NodeTransformer):
             normal, statements, definer = self.inside(code)
         else:
             normal, statements, definer = self._inside_class(code)
-        head = declarations(normal, self.enclosing, self.nested, definer.comprehensions)
+        annotated = any(map(_annotates, statements))
+        head = declarations(normal, self.enclosing, self.nested, definer.comprehensions, annotated)
         text = docstring(code)
         if text is not None:
             head.insert(0, docstring_statement(text))
@@ -121,6 +122,12 @@ class Definer(ast.NodeTransformer):
         """The ``lambda`` expression that makes ``function``."""
         return ast.Lambda(self._arguments(function, {}), as_expression(self.inside(function.code)[1]))
 
+    def comprehension(self, code: Code, iterable: ast.expr) -> ast.expr:
+        """The comprehension or generator expression over ``iterable`` that ``code`` runs."""
+        normal, statements, definer = self.inside(code)
+        self.comprehensions.extend([normal, *definer.comprehensions])
+        return comprehension(code.co_name, statements, iterable)
+
     # --- type parameters ---------------------------------------------------------------------------------------------
 
     def _generic(self, function: Function, name: str) -> ast.stmt:
@@ -167,10 +174,7 @@ class Definer(ast.NodeTransformer):
         return self.lambda_(node.function)
 
     def visit_ComprehensionExpression(self, node: ComprehensionExpression) -> ast.expr:
-        code: Code = node.function.code
-        normal, statements, definer = self.inside(code)
-        self.comprehensions.extend([normal, *definer.comprehensions])
-        return comprehension(code.co_name, statements, self.visit(node.iterable))
+        return self.comprehension(node.function.code, self.visit(node.iterable))
 
     def visit_FunctionStatement(self, node: FunctionStatement) -> ast.stmt:
         return self.definition(node.function, node.name)
@@ -249,6 +253,15 @@ def _returns_value(statement: ast.AST) -> bool:
     return False
 
 
+def _annotates(statement: ast.AST) -> bool:
+    """Whether the compiler finds an annotation in ``statement`` for the class or module that it belongs to."""
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return False
+    if isinstance(statement, ast.AnnAssign):
+        return True
+    return any(_annotates(child) for child in ast.iter_child_nodes(statement) if not isinstance(child, ast.expr))
+
+
 def _is_async(code: Code) -> bool:
     return bool(code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE))
 
@@ -260,6 +273,8 @@ def class_body(statements: List[ast.stmt]) -> List[ast.stmt]:
         added = set(names)
         while result:
             found = added & set(_targets(result[place]))
+            if constant(getattr(result[place], "value", None)) is not None:
+                found -= {"__classcell__"}  # the compiler stores a cell there
             if not found and not isinstance(result[place], ast.Return):
                 break
             added -= found

@@ -86,6 +86,8 @@ def scaffold(target: Target, reference: Code, free: Sequence[str], cells: Sequen
     enclosing: Any
     if _is_nested(reference) or set(free) - _MADE_BY_CLASSES:
         enclosing = _function(NAME, _no_arguments(), [*_bindings(free), bare])
+        if isinstance(target, ast.Expr) and reference.co_flags & inspect.CO_COROUTINE:  # only there it may be awaited
+            enclosing = ast.AsyncFunctionDef(**vars(enclosing))
         return Scaffolded(_module(_at(bare, enclosing)), depth + 1, f"{NAME}.<locals>.{name}")
     if free or (isinstance(bare, ast.ClassDef) and _CONDITIONAL not in reference.co_cellvars):
         enclosing = ast.ClassDef(name=NAME, bases=[], keywords=[], body=[bare], decorator_list=[])

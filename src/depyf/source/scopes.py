@@ -19,6 +19,7 @@ def declarations(
     enclosing: FrozenSet[str] = frozenset(),
     nested: bool = False,
     comprehensions: Iterable[NormalCode] = (),
+    annotated: bool = True,
 ) -> List[ast.stmt]:
     """The statements to put first into the body of ``normal``, after the docstring.
 
@@ -26,6 +27,7 @@ def declarations(
     ``nested`` says that the body stands inside another function in the text, whose cells it must refer to even where
     nothing uses them; for a body that stands alone, compiling sees to that. ``comprehensions`` are the code objects
     that the text shows as comprehensions inside this body: a ``:=`` in them binds a name of this body.
+    ``annotated``: the statements of a class or module show an annotation, so that the compiler makes the dict for them.
     """
     stored, loaded, closures = _uses(normal)
     for comprehension in comprehensions:
@@ -40,6 +42,8 @@ def declarations(
     nonlocal_names = _nonlocal_names(normal, stored, loaded, closures, nested)
     if nonlocal_names:
         result.append(ast.Nonlocal(names=sorted(nonlocal_names)))
+    if any(instr.op is Op.SETUP_ANNOTATIONS for instr in normal.ops) and not annotated:
+        result.append(_unreached(_annotation("_")))
     if _is_function(normal):
         result.extend(_unbound_locals(normal, stored, loaded, closures))
         result.extend(_generator_mark(normal))
@@ -123,8 +127,9 @@ def _nonlocal_names(normal: NormalCode, stored: _Names, loaded: _Names, closures
         # def g():            the compiler drops the dead branch, but g keeps x as a free variable
         #     if 0: x
         used = closures | {name for scope, name in loaded if scope in ("deref", "classderef", "bodyderef")}
-        names |= free - used - names
-    return names - {"__class__", "__classdict__"}
+        implied = {"__class__"} if ("global", "super") in loaded else set()
+        names |= free - used - implied
+    return names - {"__classdict__"}
 
 
 def _unbound_locals(normal: NormalCode, stored: _Names, loaded: _Names, closures: Set[str]) -> List[ast.stmt]:
@@ -138,15 +143,18 @@ def _unbound_locals(normal: NormalCode, stored: _Names, loaded: _Names, closures
     bound = set(parameter_names(code)) | set(code.co_freevars)
     bound |= {name for scope, name in stored if scope in ("fast", "deref")}
     read = {name for scope, name in loaded if scope in ("fast", "deref")} | closures
-    return [
-        ast.AnnAssign(
-            target=ast.Name(id=name, ctx=ast.Store()),
-            annotation=ast.Name(id="object", ctx=ast.Load()),
-            value=None,
-            simple=1,
-        )
-        for name in sorted(read - bound)
-    ]
+    return [_annotation(name) for name in sorted(read - bound)]
+
+
+def _annotation(name: str) -> ast.stmt:
+    """``name: object``."""
+    target = ast.Name(id=name, ctx=ast.Store())
+    return ast.AnnAssign(target=target, annotation=ast.Name(id="object", ctx=ast.Load()), value=None, simple=1)
+
+
+def _unreached(statement: ast.stmt) -> ast.stmt:
+    """``if False: statement``, which runs nothing, but the compiler has seen it."""
+    return ast.If(test=ast.Constant(value=False, kind=None), body=[statement], orelse=[])
 
 
 def _generator_mark(normal: NormalCode) -> List[ast.stmt]:
@@ -160,5 +168,4 @@ def _generator_mark(normal: NormalCode) -> List[ast.stmt]:
         return []
     if any(instr.op in yields for instr in normal.ops):
         return []
-    body: List[ast.stmt] = [ast.Expr(value=ast.Yield(value=None))]
-    return [ast.If(test=ast.Constant(value=False, kind=None), body=body, orelse=[])]
+    return [_unreached(ast.Expr(value=ast.Yield(value=None)))]

@@ -16,10 +16,7 @@ from depyf.bytecode.code import Code, is_code
 from depyf.bytecode.instructions import decode
 from depyf.bytecode.opcode_table import running_version
 from depyf.bytecode.pyc import PycError, is_pyc, parse_pyc
-from depyf.lift.items import GENERIC_PREFIX
-
-COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
-"""Code objects that are an expression of the code object around them, and are decompiled with it."""
+from depyf.lift.items import COMPREHENSIONS, GENERIC_PREFIX
 
 
 @dataclass(frozen=True)

@@ -356,3 +356,45 @@ def local_in_class_method():
             return B().g()
 
     return A().f()
+
+
+# run: annotations_that_went_away().__annotations__
+def annotations_that_went_away():
+    class Empty:
+        """It has annotations, though none is left."""
+
+        if 0:
+            x: int = 1
+
+        def method(self):
+            return self
+
+    return Empty
+
+
+# run: mentions_in_annotations()(2).value
+def mentions_in_annotations():
+    kind = int
+
+    class Holder:
+        def __init__(self, value):
+            super().__init__()
+            self.value: kind = value
+
+    return Holder
+
+
+# run: class_variable_taken().f()
+def class_variable_taken():
+    class Taken:
+        def f():
+            nonlocal __class__
+            first = __class__.__name__
+            __class__ = first
+            return __class__
+
+        def mentions():
+            if 0:
+                __class__
+
+    return Taken

@@ -272,3 +272,7 @@ def in_a_finally_body(xs, divisor):
 # run: over_other_comprehensions([[1], [2, 3]])
 def over_other_comprehensions(rows):
     return [x for x in [y for row in rows for y in [z * 2 for z in row]] if [w for w in [x] if w]]
+# run: never_adds([1, 2])
+def never_adds(z):
+    lists = [x for x in z if False], {x: 1 for x in z for y in z if None}
+    return lists, list(x for x in (y for y in z if False)), {x for x in z if 0}

@@ -445,3 +445,13 @@ def stored_on_the_way(a, b):
 # run: never_filled([1, 2])
 def never_filled(a):
     return [x for x in a if 0], {x for x in a if x if None}, {x: 1 for x in a if False}, list(x for x in a if 0)
+
+
+# run: sets_of_constants()
+def sets_of_constants():
+    return {*(1,), 2}, {*(1,)}, {1, 1.0, True}, {1, 2, 2}, [*(1,)], [1, 2, 3], [*(1, 2), 3], {*(1, 2, 3)}
+
+
+# run: calls_with_nothing_unpacked(lambda *a, **k: (a, k), [1])
+def calls_with_nothing_unpacked(f, g):
+    return f(*g, **{}), f(**{}), f(1, **{}), f(*[], **{'a': 1}), f(*g, a=1, **{})

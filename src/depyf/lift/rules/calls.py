@@ -12,15 +12,22 @@ from depyf.lift.followed import (
     call_with_containers,
     take_result_apart,
 )
-from depyf.lift.items import DEFAULTS, GENERIC_BASE, GENERIC_PREFIX, KW_DEFAULTS, Function, Marker, Value
+from depyf.lift.items import (
+    COMPREHENSIONS,
+    DEFAULTS,
+    GENERIC_BASE,
+    GENERIC_PREFIX,
+    KW_DEFAULTS,
+    Function,
+    Marker,
+    Value,
+)
 from depyf.lift.nodes import (
     ComprehensionExpression,
     WithExit,
 )
 from depyf.lift.simulator import Simulator
 from depyf.normal.ops import Instr
-
-COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
 
 def _call(sim: Simulator, instr: Instr) -> None:
