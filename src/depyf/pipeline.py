@@ -34,6 +34,7 @@ from depyf.source.deep_stack import with_deep_stack
 from depyf.source.definitions import Definer
 from depyf.source.line_map import line_map
 from depyf.source.passes import simplify
+from depyf.source.passes.counting import is_temporary
 from depyf.source.passes.naming import name_temporaries
 from depyf.source.passes.plumbing import drop_plumbing
 from depyf.source.passes.release import release
@@ -135,7 +136,7 @@ class _Decompiler:
         self.released: Set[str] = set()
         first = attempt = self._attempt()
         while not attempt.comparison.proved:
-            overdue = {name for part in attempt.comparison.walk() for name, _ in part.overdue} - self.released
+            overdue = {_in_text(name) for part in attempt.comparison.walk() for name, _ in part.overdue} - self.released
             if not overdue:
                 return first
             self.released |= overdue
@@ -229,6 +230,12 @@ def _culprits(comparison: Comparison) -> Iterator[str]:
     for part in comparison.walk():
         if not part.proved and all(child.proved for child in part.children):
             yield part.original_name
+
+
+def _in_text(name: str) -> str:
+    """The temporary that ``name`` is in the bytecode: inside of classes the compiler mangles what begins with "__"."""
+    start = name.find("__temp_")
+    return name[start:] if start > 0 and is_temporary(name[start:]) else name
 
 
 def _local_names(code: Code) -> Set[str]:

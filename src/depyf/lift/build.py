@@ -51,6 +51,15 @@ class CellName(ast.Name):
     """The cell object of a variable, which has no syntax outside a closure."""
 
 
+class TestedAgain(ast.BoolOp):
+    """An ``and`` or ``or`` whose value is tested by the next one, though its own test has decided that already."""
+
+
+def tested_again(expr: ast.expr) -> ast.expr:
+    """``expr``, whose value is now tested."""
+    return TestedAgain(expr.op, expr.values) if isinstance(expr, ast.BoolOp) else expr
+
+
 def constant(expr: Optional[ast.expr]) -> Any:
     """The object that ``expr`` is a constant of; None for other expressions. Any object can be a constant here."""
     return expr.value if isinstance(expr, ast.Constant) else None
@@ -103,11 +112,11 @@ def _is_not(test: ast.expr) -> bool:
 
 def both(operator: ast.boolop, left: ast.expr, right: ast.expr) -> ast.expr:
     """``left and/or right``, flat where the left side is the same operator."""
-    if isinstance(right, ast.BoolOp) and type(right.op) is type(operator):
+    if type(right) is ast.BoolOp and type(right.op) is type(operator):
         right_values = right.values
     else:
         right_values = [right]
-    if isinstance(left, ast.BoolOp) and type(left.op) is type(operator):
+    if type(left) is ast.BoolOp and type(left.op) is type(operator):
         return ast.BoolOp(operator, [*left.values, *right_values])
     return ast.BoolOp(operator, [left, *right_values])
 

@@ -253,7 +253,8 @@ class _Lifter:
             if len(fall.ops) == 1 and isinstance(fall.term, Jump):  # only the POP: others jump behind it
                 behind = fall.term.target
             copied_at = self.graph.blocks[node.last_block].ops[-1].offset
-            node.terminator = Condition(top.expr, term.jump_when, term.target, behind, True, copied_at)
+            test = build.tested_again(top.expr)
+            node.terminator = Condition(test, term.jump_when, term.target, behind, True, copied_at)
             simulator.stack.pop()
             top.kept_at = copied_at
             node.kept = top

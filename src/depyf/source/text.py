@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Callable, Dict, cast
 
+from depyf.lift.build import TestedAgain
 from depyf.result import DecompilationError
 from depyf.source.deep_stack import with_deep_stack
 from depyf.source.docstrings import print_docstrings
@@ -13,6 +14,7 @@ from depyf.source.inventory import take_inventory
 from depyf.source.literals import Placeholders, make_literal
 from depyf.source.names import is_writable, make_writable
 from depyf.source.parentheses import PARENTHESISED, drop_parentheses
+from depyf.source.repeated_tests import print_repeated_tests
 from depyf.source.source_text import SourceText
 from depyf.source.spacing import blank_lines, laid_out, needs_spacing
 from depyf.source.wrapping import wrapped_lines
@@ -41,6 +43,8 @@ def _to_source(tree: ast.Module) -> SourceText:
     tree = print_docstrings(tree)
     if not inventory.plain:
         tree = make_literal(tree, placeholders)
+    if TestedAgain in inventory.kinds:
+        tree = print_repeated_tests(tree, unparse)
     if not inventory.kinds.isdisjoint(FORMATTED):
         tree = print_fstrings(tree, placeholders, unparse)
     if not inventory.kinds.isdisjoint(PARENTHESISED) or not inventory.plain:

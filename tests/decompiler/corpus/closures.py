@@ -356,3 +356,9 @@ def lambda_or_other(key):
     key = key or (lambda x: -x)
     other = (lambda x: x + key(1)) if key(1) < 0 else key
     return sorted([3, 1, -2], key=key), other(5), (key and (lambda: 1))()
+
+
+# run: lambdas_in_a_tuple()
+def lambdas_in_a_tuple():
+    first, second = lambda: 1, lambda value=2: value
+    return first(), second()

@@ -510,3 +510,52 @@ def lambda_or_value(convert):
 # run: lambda_as_a_choice(abs)()
 def lambda_as_a_choice(callback):
     return dict(command=None if callback is None else lambda value=-3: callback(value))['command']
+
+
+class Fickle:
+    """Its truth changes with every test, and each test is seen."""
+
+    def __init__(self, name, *truths):
+        self.name, self.truths = name, list(truths)
+
+    def __bool__(self):
+        truth = self.truths.pop(0) if self.truths else False
+        print(self.name, truth)
+        return truth
+
+    def __repr__(self):
+        return self.name
+
+
+# run: tested_twice(Fickle('a', False, True), Fickle('b', True), Fickle('c'))
+# run: tested_twice(Fickle('a', True, True), Fickle('b', False, True), Fickle('c'))
+def tested_twice(a, b, c):
+    return (
+        a and b
+    ) or c
+
+
+# run: tested_on_several_lines(*[Fickle(name, False, True) for name in 'abcdef'])
+# run: tested_on_several_lines(*[Fickle(name, True, False, True) for name in 'abcdef'])
+def tested_on_several_lines(a, b, c, d, e, f):
+    return (
+        (a and b) or
+        (c and d) or
+        (e and f)
+    )
+
+
+# run: tested_in_the_same_operator(*[Fickle(name, False, True) for name in 'abc'])
+# run: tested_in_the_same_operator(*[Fickle(name, True, False, True) for name in 'abc'])
+def tested_in_the_same_operator(a, b, c):
+    both = lambda: a and (
+        b and
+        c) or a
+    return (
+        (a or b)
+        and (c or
+             a)
+        or (a and
+            b and (a or
+                   c))
+    ), both()

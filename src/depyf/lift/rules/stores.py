@@ -11,7 +11,7 @@ from depyf.lift.followed import (
     delete_from_container,
     store_into_container,
 )
-from depyf.lift.items import GENERIC_BASE, Copy, Retry, Target, Value
+from depyf.lift.items import GENERIC_BASE, Copy, Function, Retry, Target, Value
 from depyf.lift.simulator import Simulator
 from depyf.normal.ops import Instr, Op
 
@@ -41,6 +41,9 @@ def _store_tuple(sim: Simulator, instr: Instr) -> bool:
         names.append(arg[1])
     count = 0
     for item in reversed(sim.stack[-len(names) :]):
+        if isinstance(item, Function) and item.is_lambda:
+            count += 1
+            continue
         if not isinstance(item, Value) or item.copies or item.chain or item.tests or item.augments:
             break
         count += 1
