@@ -1,5 +1,8 @@
 """with statements."""
 
+import contextlib
+
+
 
 class Manager:
     def __init__(self, name='m', suppress=False):
@@ -287,3 +290,19 @@ def with_closure():
         def get():
             return m
     return get()
+
+
+# run: returns_from_one_with(contextlib.nullcontext(0), abs)
+# run: returns_from_one_with(contextlib.nullcontext(3), abs)
+# run: returns_from_one_with(contextlib.nullcontext(7), abs)
+def returns_from_one_with(manager, f):
+    with contextlib.suppress(KeyError), manager as value:
+        if value > 5:
+            return f(-1) if value > 6 else f(-2)
+        elif value:
+            result = f(value)
+            return result
+        for item in [value]:
+            if item:
+                return [item]
+        return f(value) or value
