@@ -80,7 +80,7 @@ def split_equal_tails(graph: FlowGraph) -> bool:
             block.ops
             and isinstance(term, (Jump, End))
             and not _returns_constant(block)
-            and not _leaves_with_value(block.ops)
+            and not leaves_with_value(block.ops)
         ):
             last = block.ops[-1]
             where = term.target if isinstance(term, Jump) else None
@@ -191,7 +191,7 @@ def _key(graph: FlowGraph, block: Block) -> Any:
         return ("return", id(ops[0].arg), block.region, block.implicit or ops[0].line)
     if not ops or any(instr.op in (Op.PUSH_EXC, Op.POP_EXC, Op.RERAISE) for instr in ops):
         return None  # they belong to one handler, even if another one looks the same
-    if _leaves_with_value(ops):
+    if leaves_with_value(ops):
         return None
     term = block.term
     end: Any
@@ -209,7 +209,7 @@ def _key(graph: FlowGraph, block: Block) -> Any:
     return (body, end, block.region, block.leaves)
 
 
-def _leaves_with_value(ops: List[Instr]) -> bool:
+def leaves_with_value(ops: List[Instr]) -> bool:
     """Whether ``ops`` call what ends a ``with`` and return a value from before: each ``return`` has such a block of its
     own, which looks like the others (it has the line of the ``with``); only shorter ones are copies."""
     if ops[-1].op is not Op.RETURN or not any(instr.op is Op.CALL for instr in ops):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List
 
+from depyf.flow.equal_blocks import leaves_with_value
 from depyf.flow.graph import Block, End, FlowGraph, Jump
 from depyf.normal.effects import effect
 from depyf.normal.ops import Instr, Op
@@ -47,7 +48,9 @@ def split_exit_copies(graph: FlowGraph) -> bool:
 
 
 def _leaves(graph: FlowGraph, block: Block) -> bool:
-    """Whether ``block`` returns or raises; ``return <constant>`` is a block of its own by now."""
+    """Whether ``block`` returns or raises, and may be a copy; ``return <constant>`` is a block of its own by now."""
+    if leaves_with_value(block.ops):
+        return False
     if isinstance(block.term, End):
         return block.ops[-1].op in (Op.RETURN, Op.RAISE) and not _returns_constant(block)
     return isinstance(block.term, Jump) and _returns_constant(graph.blocks[block.term.target])
