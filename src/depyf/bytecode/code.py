@@ -73,6 +73,23 @@ def flags_like(reference: Code, code: CodeType) -> int:
     return code.co_flags & ~_KIND_FLAGS | reference.co_flags & _KIND_FLAGS
 
 
+def check_facts(code: Code) -> None:
+    """Raises ``ValueError`` when a code object says things of itself that can't be: the interpreter believes them."""
+    raw = code.co_code
+    if len(raw) % 2 or not raw:
+        raise ValueError(f"{code.co_name}: {len(raw)} bytes of code; instructions have two each")
+    positional, positional_only, keywords = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount
+    if min(positional, positional_only, keywords) < 0 or positional_only > positional:
+        raise ValueError(
+            f"{code.co_name}: {positional} positional parameters, {positional_only} of them by position only, and "
+            f"{keywords} keywords"
+        )
+    parameters = positional + keywords
+    parameters += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    if parameters > len(code.co_varnames):
+        raise ValueError(f"{code.co_name}: {parameters} parameters, and {len(code.co_varnames)} local variables")
+
+
 def version_of(code: Code) -> Version:
     """The ``(major, minor)`` of the CPython that compiled ``code``."""
     return code.version if isinstance(code, PortableCode) else running_version()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, Iterator, Optional, Tuple
+from typing import AbstractSet, Dict, Iterator, Optional, Sequence, Tuple
 
-from depyf.bytecode.code import Code, version_of
+from depyf.bytecode.code import Code, check_facts, version_of
 from depyf.bytecode.lines import lines_of_units
 from depyf.bytecode.opcode_table import OpcodeTable, Version, table_for
+
+_LARGEST_PREFIX = 0xFF_FFFF
+"""What may stand before the last byte of an argument."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,9 @@ class Decoded:
 def decode(code: Code) -> Decoded:
     """Decode ``code`` as bytecode of the version that it was compiled for.
 
-    Raises ``ValueError`` when the bytecode is malformed (unknown opcode, jump to nowhere).
+    Raises ``ValueError`` when the bytecode is malformed (unknown opcode, jump to nowhere, tables that are cut off).
     """
+    check_facts(code)
     table = table_for(version_of(code))
     instructions = tuple(_decode_instructions(code, table))
     starts = {instruction.offset for instruction in instructions}
@@ -60,7 +64,8 @@ def decode(code: Code) -> Decoded:
                 f"{code.co_name}: jump at offset {instruction.offset} to {instruction.target}, "
                 "where no instruction starts"
             )
-    exceptions = tuple(_decode_exception_table(code.co_exceptiontable)) if table.version >= (3, 11) else ()
+    exceptions = tuple(_decode_exception_table(code)) if table.version >= (3, 11) else ()
+    _check_exception_ranges(code, exceptions, starts)
     return Decoded(code, table.version, table, instructions, exceptions)
 
 
@@ -78,12 +83,16 @@ def _decode_instructions(code: Code, table: OpcodeTable) -> Iterator[Instruction
         offset += 2
         if opcode == extended:
             prefix = arg << 8
+            if arg > _LARGEST_PREFIX or offset == len(raw):
+                raise ValueError(f"{code.co_name}: the prefixes at offset {start} make no argument of 32 bits")
             continue
         try:
             name = names[opcode]
         except KeyError:
             raise ValueError(f"{code.co_name}: unknown opcode {opcode} at offset {offset - 2}") from None
         end = offset + 2 * caches.get(name, 0)
+        if end > len(raw):
+            raise ValueError(f"{code.co_name}: {name} at offset {offset - 2} has its inline caches cut off")
         target = None
         if name in table.relative_jumps:
             delta = arg * scale
@@ -99,21 +108,38 @@ def line_of_offset(code: Code) -> Dict[int, int]:
     return {2 * unit: line for unit, line in enumerate(lines_of_units(code)) if line is not None}
 
 
-def _decode_exception_table(table: bytes) -> Iterator[ExceptionRange]:
+def _decode_exception_table(code: Code) -> Iterator[ExceptionRange]:
     """The variable-length format of CPython's Objects/exception_handling_notes.txt (3.11 and later)."""
+    table = code.co_exceptiontable
     position = 0
 
     def number() -> int:
         nonlocal position
-        byte = table[position]
-        value = byte & 63
-        while byte & 64:
-            position += 1
+        value = 0
+        while position < len(table):
             byte = table[position]
+            position += 1
             value = value << 6 | byte & 63
-        position += 1
-        return value
+            if not byte & 64:
+                return value
+            if value > _LARGEST_PREFIX:
+                break
+        raise ValueError(f"{code.co_name}: the exception table is malformed at byte {position}")
 
     while position < len(table):
         start, length, target, depth_lasti = number() * 2, number() * 2, number() * 2, number()
         yield ExceptionRange(start, start + length, target, depth_lasti >> 1, bool(depth_lasti & 1))
+
+
+def _check_exception_ranges(code: Code, ranges: Sequence[ExceptionRange], starts: AbstractSet[int]) -> None:
+    """Ranges lie in the code, one behind the other, and go to instructions."""
+    end = 0
+    for entry in sorted(ranges, key=lambda entry: entry.start):
+        if entry.start < end or entry.end > len(code.co_code):
+            raise ValueError(
+                f"{code.co_name}: the exception range from {entry.start} to {entry.end} overlaps with another, or "
+                f"there is no code there"
+            )
+        if entry.target not in starts:
+            raise ValueError(f"{code.co_name}: an exception goes to {entry.target}, where no instruction starts")
+        end = entry.end

@@ -23,7 +23,7 @@ def line_ranges(code: Code) -> Iterator[LineRange]:
     """The entries of the line table of ``code``, in order of offsets."""
     version = version_of(code)
     if version >= (3, 11):
-        return _locations(code.co_linetable, code.co_firstlineno)
+        return _locations(code)
     if version >= (3, 10):
         return _line_deltas(code.co_linetable, code.co_firstlineno)
     # The running interpreter's own code objects call the table by its old name.
@@ -31,20 +31,22 @@ def line_ranges(code: Code) -> Iterator[LineRange]:
     return _lnotab(table, code.co_firstlineno, len(code.co_code))
 
 
-def _locations(table: bytes, line: int) -> Iterator[LineRange]:
+def _locations(code: Code) -> Iterator[LineRange]:
     """The format of CPython 3.11's Objects/locations.md; columns are left out."""
+    table, line = code.co_linetable, code.co_firstlineno
     position, offset = 0, 0
 
     def number() -> int:
         nonlocal position
         value = shift = 0
-        while True:
+        while position < len(table) and shift < 36:
             byte = table[position]
             position += 1
             value |= (byte & 63) << shift
             shift += 6
             if not byte & 64:
                 return value
+        raise ValueError(f"{code.co_name}: the line table is malformed at byte {position}")
 
     def signed() -> int:
         value = number()

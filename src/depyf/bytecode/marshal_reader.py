@@ -14,7 +14,7 @@ import sys
 from dataclasses import replace
 from typing import Any, Callable, Dict, Generator, List, NoReturn, Optional, Tuple
 
-from depyf.bytecode.code import PortableCode
+from depyf.bytecode.code import PortableCode, check_facts
 from depyf.bytecode.opcode_table import Version
 
 DEEPEST = 400
@@ -265,15 +265,9 @@ class _Reader:
     def code(self) -> Parts:
         return self.code_with_locals_plus() if self.version >= (3, 11) else self.code_with_names()
 
-    def counts_of_arguments(self) -> Tuple[int, int, int]:
-        found = (self.int32(), self.int32(), self.int32())
-        if min(found) < 0 or found[1] > found[0]:
-            self.fail(f"a code object takes {found[0]} positional, {found[1]} positional-only and {found[2]} keywords")
-        return found
-
     def code_with_names(self) -> Parts:
         """3.8 to 3.10: local, free and cell variables apart; no qualified name, no exception table."""
-        arguments = self.counts_of_arguments()
+        arguments = (self.int32(), self.int32(), self.int32())
         local_count, stack_size, flags = self.int32(), self.int32(), self.int32()
         raw, constants, names = (
             (yield from self.typed(bytes)),
@@ -294,7 +288,7 @@ class _Reader:
 
     def code_with_locals_plus(self) -> Parts:
         """Since 3.11: all variables in one tuple, with a byte for each that says what it is."""
-        arguments = self.counts_of_arguments()
+        arguments = (self.int32(), self.int32(), self.int32())
         stack_size, flags = self.int32(), self.int32()
         raw, constants, names = (
             (yield from self.typed(bytes)),
@@ -325,12 +319,10 @@ class _Reader:
         )  # fmt: skip
 
     def checked(self, code: PortableCode) -> PortableCode:
-        if len(code.co_code) % 2 or not code.co_code:
-            self.fail(f"{code.co_name} has {len(code.co_code)} bytes of code; instructions have two each")
-        parameters = code.co_argcount + code.co_kwonlyargcount
-        parameters += bool(code.co_flags & 4) + bool(code.co_flags & 8)
-        if parameters > len(code.co_varnames):
-            self.fail(f"{code.co_name} has {parameters} parameters and {len(code.co_varnames)} local variables")
+        try:
+            check_facts(code)
+        except ValueError as error:
+            self.fail(str(error))
         return code
 
     def typed(self, kind: type) -> Parts:

@@ -18,6 +18,7 @@ from depyf.bytecode.opcode_table import Version
 from depyf.normal.draft import Dialect, Draft, Lowering
 from depyf.normal.inlined import InlinedCode
 from depyf.normal.ops import ENDS, Handler, Instr, NormalCode, Op
+from depyf.normal.stack_check import check_stack
 
 
 def lower(code: Code) -> NormalCode:
@@ -32,7 +33,9 @@ def lower(code: Code) -> NormalCode:
     drafts = _draft(decoded, dialect)
     for step in dialect.steps:
         drafts = step(drafts)
-    return NormalCode(code, _resolve(code, drafts), dialect.copies_loop_tests)
+    normal = NormalCode(code, _resolve(code, drafts), dialect.copies_loop_tests)
+    check_stack(normal)
+    return normal
 
 
 def dialect_of(version: Version) -> Dialect:
@@ -59,7 +62,14 @@ def _draft(decoded: Decoded, dialect: Dialect) -> List[Draft]:
         while position < len(ranges) and ranges[position].end <= instruction.offset:
             position += 1
         covering = ranges[position] if position < len(ranges) and ranges[position].start <= instruction.offset else None
-        for draft in rule(lowering, instruction):
+        try:
+            made = rule(lowering, instruction)
+        except IndexError:  # rules look up names, constants and variables by the argument
+            raise ValueError(
+                f"{decoded.code.co_name}: {instruction.name} at offset {instruction.offset} has the argument "
+                f"{instruction.arg}, which stands for nothing"
+            ) from None
+        for draft in made:
             draft.offset, draft.line, draft.handler = instruction.offset, instruction.line, covering
             lowering.drafts.append(draft)
     return lowering.drafts

@@ -74,7 +74,8 @@ class _Writer:
 
     def run(self) -> List[ast.stmt]:
         statements, live = self.sequence((), {self.edges.entry: Arrival()}, 0)
-        assert not live
+        if live:
+            raise Unstructured("control gets to a handler that no protected region has")
         return Tidy(self.states).whole(statements, self.code)
 
     # --- one level ---------------------------------------------------------------------------------------------------

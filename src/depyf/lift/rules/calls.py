@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any, List, Optional, Tuple
 
+from depyf.bytecode.code import is_code
 from depyf.lift import build
 from depyf.lift.containers import BoundMethod, Container
 from depyf.lift.followed import (
@@ -146,7 +147,10 @@ def _inherits(function: Function, expr: ast.expr, name: str) -> bool:
 
 
 def _make_function(sim: Simulator, instr: Instr) -> None:
-    function = Function(build.constant(sim.pop_value().expr))
+    code = build.constant(sim.pop_value().expr)
+    if not is_code(code):
+        raise ValueError(f"a function is made of something else than a code object at offset {instr.offset}")
+    function = Function(code)
     flags = instr.arg
     values = []
     if flags & 8:
@@ -194,6 +198,8 @@ def _import_from(sim: Simulator, instr: Instr) -> None:
 
 def _import_star(sim: Simulator, instr: Instr) -> None:
     module = sim.pop()
+    if not (isinstance(module, Marker) and module.kind == "module"):
+        raise ValueError(f"names are imported from something else than a module at offset {instr.offset}")
     sim.emit(module.data.statement(ast.alias("*", None)), "*")
 
 

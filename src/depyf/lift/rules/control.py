@@ -117,7 +117,10 @@ def _with(sim: Simulator, instr: Instr) -> None:
 
 
 def _with_except(sim: Simulator, instr: Instr) -> None:
-    sim.stack.append(Marker("with_result", sim.stack[-4].origin if len(sim.stack) >= 4 else -1))
+    leave = sim.stack[-4] if len(sim.stack) >= 4 else None
+    if not (isinstance(leave, Marker) and leave.kind in ("exit", "exit_result")):
+        raise ValueError(f"something else than the exit of a with statement is called at offset {instr.offset}")
+    sim.stack.append(Marker("with_result", leave.origin))
 
 
 def _unsupported(sim: Simulator, instr: Instr) -> None:
