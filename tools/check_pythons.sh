@@ -23,10 +23,11 @@ from_makefile() { sed -n "s/^$1 := //p" Makefile; }
 supported=" $(from_makefile SUPPORTED) "
 main=$(from_makefile MAIN)
 
+found=$(.ci/pythons)
 declare -A paths
 while read -r version path; do
     paths[$version]=$path
-done < <(.ci/pythons)
+done <<<"$found"
 
 if [ ${#versions[@]} -eq 0 ]; then
     for version in $supported; do
