@@ -9,10 +9,11 @@ where they are entered. A jump is what its target means at that place: nothing, 
 from __future__ import annotations
 
 import ast
+from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import Any, List, Optional, Set, Tuple
 
-from depyf.flow.graph import FlowGraph, Region
+from depyf.flow.graph import Branch, FlowGraph, Region
 from depyf.lift import build
 from depyf.lift.nodes import (
     Accumulate,
@@ -33,6 +34,7 @@ from depyf.lift.nodes import (
     WithEnter,
     WithExit,
 )
+from depyf.normal.ops import Op
 from depyf.structure.except_star import TRY_STATEMENTS, after_groups, group_clauses, handles_groups, try_statement
 from depyf.structure.leaving import fails, leaves
 from depyf.structure.match import match_statement
@@ -76,6 +78,7 @@ class _Structurer:
         self.nodes, self.flow = lifted.nodes, flow
         self.written: Set[int] = set()
         self.open_loops: Set[int] = set()
+        self.offsets = [instr.offset for instr in flow.code.ops]
         # Where a function ends that does not say so.
         self.end = next((id for id, node in self.nodes.items() if self._is_end(id, node)), None)
 
@@ -210,6 +213,9 @@ class _Structurer:
         if not body and orelse and merge is None and place.follow is not None:
             # The compiler would have jumped if nothing had been written here.
             jump = self._explicit_jump(term.fall, place)
+            if jump is not None and self._jump_was_added(node):
+                result.append(ast.If(build.negate(term.test), orelse, []))
+                return None
             if jump is not None:
                 result.append(ast.If(term.test, [jump], []))
                 result.extend(orelse)
@@ -228,6 +234,16 @@ class _Structurer:
         if target == place.follow == self.end:
             return ast.Return(None)
         return None
+
+    def _jump_was_added(self, node: Node) -> bool:
+        """Whether the jump behind the test that ends ``node`` is on its line: then no ``continue`` was written, but the
+        compiler turned a test round that would have jumped backwards (since 3.12)."""
+        block = self.flow.blocks.get(node.last_block)
+        if block is None or not isinstance(block.term, Branch):
+            return False
+        test, ops = block.term.instr, self.flow.code.ops
+        index = bisect_right(self.offsets, test.offset)
+        return index < len(ops) and ops[index].op is Op.JUMP and ops[index].line in (test.line, None)
 
     def _merge(self, node: Node, place: Place) -> Optional[int]:
         """The node behind the statement that begins at ``node``: dominated by it and reached more than one way."""
