@@ -229,6 +229,7 @@ class _Structurer:
 
     def _explicit_jump(self, target: int, place: Place) -> Optional[ast.stmt]:
         """The statement that goes to ``target``, where control would come by itself, too."""
+        target = self._past_marks(target, place)
         if target == place.follow == place.continues:
             return ast.Continue()
         if target == place.follow == self.end:
@@ -459,18 +460,22 @@ class _Structurer:
 
         Marks of regions further out are passed only if behind them lies a place that is known already.
         """
-        final = id
-        seen: Set[int] = set()
-        while final not in seen:
-            seen.add(final)
-            node = self.nodes[final]
-            if place.known(final) or not _is_mark(node):
-                break
-            assert isinstance(node.terminator, Goto)
-            final = node.terminator.target
+        final = self._past_marks(id, place)
         if place.known(final) or self.shape.is_copyable(final):
             return final
         return self._behind_marks(id, region)
+
+    def _past_marks(self, id: int, place: Place) -> int:
+        """The first node at or behind ``id`` that is known at ``place`` or more than a mark."""
+        seen: Set[int] = set()
+        while id not in seen:
+            seen.add(id)
+            node = self.nodes[id]
+            if place.known(id) or not _is_mark(node):
+                break
+            assert isinstance(node.terminator, Goto)
+            id = node.terminator.target
+        return id
 
     def _behind_marks(self, id: int, region: Region) -> int:
         """The first node at or behind ``id`` that is more than a mark that ends ``region``."""

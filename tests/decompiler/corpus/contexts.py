@@ -306,3 +306,24 @@ def returns_from_one_with(manager, f):
             if item:
                 return [item]
         return f(value) or value
+
+
+# run: continues_out_of_with([1, 2, 3, 4, 5, 6], [1], [0, 1, 0, 1, 0])
+# run: continues_out_of_with([1, 2, 3], [], [1, 2, 0])
+def continues_out_of_with(items, known, answers):
+    for item in items:
+        with contextlib.nullcontext():
+            if item in known:
+                continue
+            known.append(item)
+            try:
+                if not answers.pop():
+                    continue
+                print(item, answers.pop())
+            except IndexError:
+                if item > 4:
+                    continue
+                known.append(-item)
+            finally:
+                print('finally', item)
+    return known
