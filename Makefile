@@ -5,6 +5,8 @@
 # make others  other people's tests on decompiled code: CPython's and those of packages (ARGS="json attrs -j 2" for less)
 # make matrix  the torch tests on every pair of a Python and a PyTorch (PAIRS='3.12+2.9.1 ...' for less)
 # make mutants a mutation test of the verifier: 5,000 changes of decompiled sources (MUTANTS=300 for less)
+# make random  decompile 10,000 random programs of each kind, and run both (ARGS="--kind flow -n 500" for less)
+# make peers   other decompilers on the same code objects: share right, and time
 # make bench   time per instruction, cost compared with the parser, cost of prepare_debug
 
 SHELL := bash
@@ -22,7 +24,7 @@ WHAT ?= --stdlib
 PYTEST_ARGS ?= -n 2
 DUMP := demo_dump
 
-.PHONY: help demo test lint types pythons sweep others matrix bench clean
+.PHONY: help demo test lint types pythons sweep others random peers matrix bench clean
 
 help:
 	@sed -n 's/^# make /make /p' Makefile
@@ -66,6 +68,12 @@ sweep: $(VENV)/.depyf-dev
 
 others: $(VENV)/.depyf-dev
 	@$(PY) tools/run_others_tests.py $(ARGS)
+
+random: $(VENV)/.depyf-dev
+	@$(PY) tools/run_random_programs.py $(ARGS)
+
+peers: $(VENV)/.depyf-dev
+	@$(PY) benchmarks/peers.py $(ARGS)
 
 matrix: $(VENV)/.depyf-dev
 	@$(PY) tools/run_matrix.py $(PAIRS)
