@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Iterator, List, Optional, Set, Tuple
 
-from depyf.bytecode.code import Code, qualified_name, version_of
+from depyf.bytecode.code import Code, check_facts, qualified_name, version_of
 from depyf.bytecode.opcode_table import running_version
 from depyf.flow.comprehensions import outline
 from depyf.flow.copies import undo_copies
@@ -70,6 +70,7 @@ def decompile_code(code: Code, *, name: Optional[str] = None, hints: Optional[Hi
             f"source: run depyf with CPython {theirs} or newer"
         )
     try:
+        check_facts(code)
         with _without_collector():
             return with_deep_stack(lambda: _Decompiler(code, name or code.co_name, hints).run())
     except DecompilationError:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import AbstractSet, Dict, List, Mapping, Optional, Tuple
 
 from depyf.bytecode.code import Code, docstring
+from depyf.normal.across import docstring_today, in_common_terms
 from depyf.normal.lowering import lower
 from depyf.verify.comparison import Comparison, Finding, MismatchError
 from depyf.verify.exact import same_operations
@@ -104,17 +105,15 @@ class _Comparer:
         if difference is None and around is not None:
             difference = nested_difference(original, candidate, around, self._settings.renamed)
         if difference is None and (around is not None or self._settings.check_docstring):
-            mine, theirs = docstring(original), docstring(candidate)
+            mine, theirs = docstring_today(original, candidate), docstring(candidate)
             if mine != theirs:
                 difference = f"the docstrings differ: {mine!r} in the original, {theirs!r} in the candidate"
         return difference
 
     def _programs(self, original: Code, candidate: Code, around: Around) -> Tuple[Program, Program]:
         parents = around or (None, None)
-        return (
-            Program(lower(original), {}, parents[0]),
-            Program(lower(candidate), self._settings.renamed, parents[1]),
-        )
+        mine, theirs = in_common_terms(lower(original), lower(candidate))
+        return Program(mine, {}, parents[0]), Program(theirs, self._settings.renamed, parents[1])
 
 
 def _severity(comparison: Comparison) -> int:

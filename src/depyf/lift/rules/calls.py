@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any, List, Optional, Tuple
 
-from depyf.bytecode.code import is_code
+from depyf.bytecode.code import check_facts, is_code
 from depyf.lift import build
 from depyf.lift.containers import BoundMethod, Container
 from depyf.lift.followed import (
@@ -150,6 +150,7 @@ def _make_function(sim: Simulator, instr: Instr) -> None:
     code = build.constant(sim.pop_value().expr)
     if not is_code(code):
         raise ValueError(f"a function is made of something else than a code object at offset {instr.offset}")
+    check_facts(code)
     function = Function(code)
     flags = instr.arg
     values = []

@@ -1,0 +1,100 @@
+"""Two code objects of different CPythons in terms that both have.
+
+What the running Python's compiler makes of a source is compared with what an older one made of it. Where the compilers
+or the language differ in a way that the normal form shows, the newer side is put as the older compiler would have:
+
+3.9     ``assert`` raises AssertionError itself, and not what a global variable of that name holds
+3.12    ``super().name`` is one operation
+3.13    class bodies store the line that they begin on, and the attributes that their methods set; docstrings lose
+        their indentation (here it is the older one that is put as the compiler would today)
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from dataclasses import replace
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
+
+from depyf.bytecode.code import Code, docstring, version_of
+from depyf.bytecode.opcode_table import Version
+from depyf.normal.ops import Instr, NormalCode, Op
+
+_SINCE_313 = (("name", "__firstlineno__"), ("name", "__static_attributes__"))
+
+
+def in_common_terms(older: NormalCode, newer: NormalCode) -> Tuple[NormalCode, NormalCode]:
+    """Both as they are to be compared; unchanged if one compiler made both."""
+    version = version_of(older.code)
+    if version == version_of(newer.code):
+        return older, newer
+    return _edited(older, _with_docstring_of_today), _edited(newer, lambda ops, index: _as_before(ops, index, version))
+
+
+def docstring_today(code: Code, like: Code) -> Optional[str]:
+    """The docstring of ``code`` as the compiler that made ``like``, which is the running one's, would have it."""
+    text = docstring(code)
+    return text if text is None or version_of(code) == version_of(like) else _compiled_docstring(text)
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled_docstring(text: str) -> str:
+    module = compile(f"def f():\n  {text!r}\n", "<docstring>", "exec", dont_inherit=True, optimize=0)
+    (function,) = (constant for constant in module.co_consts if inspect.iscode(constant))
+    compiled = docstring(function)
+    return text if compiled is None else compiled
+
+
+Edit = Optional[Tuple[int, List[Instr]]]
+"""How many operations from an index on are replaced, and by which."""
+
+
+def _with_docstring_of_today(ops: Sequence[Instr], index: int) -> Edit:
+    instr = ops[index]
+    stores = index + 1 < len(ops) and ops[index + 1].op is Op.STORE and ops[index + 1].arg == ("name", "__doc__")
+    if stores and instr.op is Op.CONST and type(instr.arg) is str and instr.arg:
+        return 1, [replace(instr, arg=_compiled_docstring(instr.arg))]
+    return None
+
+
+def _as_before(ops: Sequence[Instr], index: int, version: Version) -> Edit:
+    """What an older compiler wrote for the operations at ``index``."""
+    instr = ops[index]
+    following = ops[index + 1] if index + 1 < len(ops) else None
+    if version < (3, 13) and following is not None and following.op is Op.STORE and following.arg in _SINCE_313:
+        if instr.op is Op.CONST:
+            return 2, []
+    if version < (3, 9) and instr.op is Op.SPECIAL and instr.arg == "AssertionError":
+        return 1, [replace(instr, op=Op.LOAD, arg=("global", "AssertionError"))]
+    if version < (3, 12):
+        if instr.op is Op.SUPER_ATTR:
+            name, _with_arguments = instr.arg
+            return 1, [replace(instr, op=Op.CALL, arg=(2, (), "")), replace(instr, op=Op.ATTR, arg=name)]
+        loads = ops[index : index + 3]
+        if [load.op for load in loads] == [Op.LOAD, Op.LOAD, Op.SUPER_ATTR] and loads[0].arg[1] == "__class__":
+            name, with_arguments = loads[2].arg
+            if not with_arguments:
+                call = replace(loads[2], op=Op.CALL, arg=(0, (), ""))
+                return 3, [call, replace(loads[2], op=Op.ATTR, arg=name)]
+    return None
+
+
+def _edited(normal: NormalCode, edit: Callable[[Sequence[Instr], int], Edit]) -> NormalCode:
+    """``normal`` with some operations replaced; what jumps to one that is gone goes to what is there instead."""
+    ops: List[Instr] = []
+    place: Dict[int, int] = {}
+    index = 0
+    while index < len(normal.ops):
+        change = edit(normal.ops, index)
+        count, new = (1, [normal.ops[index]]) if change is None else change
+        for old in range(index, index + count):
+            place[old] = len(ops)
+        ops.extend(new)
+        index += count
+    return replace(normal, ops=tuple(_moved(instr, place) for instr in ops))
+
+
+def _moved(instr: Instr, place: Dict[int, int]) -> Instr:
+    target = None if instr.target is None else place[instr.target]
+    handler = instr.handler and replace(instr.handler, target=place[instr.handler.target])
+    return replace(instr, target=target, handler=handler)
