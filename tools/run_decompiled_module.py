@@ -78,8 +78,8 @@ def compare_runs(report: Report, run: Callable[[bool], Outcomes]) -> None:
     report.differences += [
         f"{name}: {before.get(name, 'not run')} before, {after.get(name, 'not run')} after" for name in differing
     ]
-    if not before:
-        report.differences.append("there are no tests")
+    if not report.before.get("passed"):
+        report.differences.append("no test passes with the originals")
     if not report.proved:
         report.differences.append("nothing was decompiled and proved")
 

@@ -42,10 +42,8 @@ PACKAGES = {
     package.name: package
     for package in [
         Package("attrs", "23.2.0", "src", ("src/attr", "src/attrs"), ("hypothesis",)),
-        Package("click", "8.1.7", "src", ("src/click",)),
         Package("jinja2", "3.1.4", "src", ("src/jinja2",), ("markupsafe",)),
         Package("more-itertools", "10.5.0", ".", ("more_itertools",)),
-        Package("tomli", "2.0.1", "src", ("src/tomli",)),
         Package("toolz", "0.12.1", ".", ("toolz", "tlz"), tests="toolz tlz"),
     ]
 }
