@@ -68,8 +68,9 @@ class Definer(ast.NodeTransformer):
         text = docstring(code)
         if text is not None:
             head.insert(0, docstring_statement(text))
-        elif head and not code.co_flags & inspect.CO_OPTIMIZED and _is_docstring(statements):
-            return [statements[0], *head, *statements[1:]]
+        elif head and not code.co_flags & inspect.CO_OPTIMIZED:
+            first = _first_of_all(statements)
+            return [*statements[:first], *head, *statements[first:]]
         if not any(_returns_value(statement) for statement in statements):
             statements = [_BareReturns().visit(statement) for statement in statements]
         return [*head, *statements] or [ast.Pass()]
@@ -315,6 +316,17 @@ def module_body(statements: List[ast.stmt]) -> List[ast.stmt]:
     if result and _assigns(result[0], (_CONDITIONAL,)):
         del result[0]
     return docstring_first(result)
+
+
+def _first_of_all(statements: List[ast.stmt]) -> int:
+    """How many statements have to stand before everything else: the docstring, imports from ``__future__``."""
+    count = int(_is_docstring(statements))
+    while count < len(statements):
+        statement = statements[count]
+        if not isinstance(statement, ast.ImportFrom) or statement.module != "__future__":
+            break
+        count += 1
+    return count
 
 
 def _is_docstring(statements: List[ast.stmt]) -> bool:

@@ -41,3 +41,14 @@ def nested_class():
             return self.a
 
     return Inner.__annotations__, Inner().method(1), Inner.method.__annotations__
+
+
+global cached
+cached: dict[int, Missing] = {}
+
+
+# run: fills_the_cache(1), fills_the_cache(2)
+def fills_the_cache(key):
+    global cached
+    cached = {**cached, key: key}
+    return sorted(cached)
