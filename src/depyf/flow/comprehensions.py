@@ -6,6 +6,8 @@ BUILD list 0; SWAP 2
 1: FOR 2                    ... STORE x ... ADD list; JUMP 1
 2: SWAP; STORE x ...        and put back, below the result
 3: SWAP 2; POP; SWAP; STORE x ...; RERAISE      the same when the loop raises
+
+3.15 makes the iterator just before the loop, of what lies there until then.
 """
 
 from __future__ import annotations
@@ -39,9 +41,11 @@ def outline(normal: NormalCode) -> NormalCode:
 
 @dataclass(frozen=True)
 class _Loop:
-    """Indices of a comprehension: ``start`` is its first operation behind the iterator, ``header`` the FOR."""
+    """Indices of a comprehension: ``start`` is its first operation behind the iterator, ``build`` makes the result,
+    ``header`` is the FOR."""
 
     start: int
+    build: int
     header: int
     kind: str
     taken: Tuple[Tuple[str, str], ...]
@@ -63,7 +67,7 @@ class _Search:
         found: List[_Loop] = []
         inside: Set[int] = set()
         for at, instr in enumerate(self.ops[:-2]):
-            if instr.op is not Op.BUILD or at in inside or self.ops[at + 2].op is not Op.FOR:
+            if instr.op is not Op.BUILD or at in inside:
                 continue
             loop = self._loop(at)
             if loop is not None:
@@ -73,9 +77,10 @@ class _Search:
 
     def _loop(self, build: int) -> Optional[_Loop]:
         """The comprehension whose empty result is made at ``build``."""
-        ops, header = self.ops, build + 2
+        ops = self.ops
         kind, count = ops[build].arg
-        exhausted = ops[header].target
+        header = build + (3 if ops[build + 2].op in (Op.ITER, Op.AITER) else 2)
+        exhausted = ops[header].target if ops[header].op is Op.FOR else None
         if kind not in _NAMES or count or (ops[build + 1].op, ops[build + 1].arg) != (Op.SWAP, 2) or exhausted is None:
             return None
         start, taken = self._takes(build)
@@ -95,7 +100,7 @@ class _Search:
             behind += 1
         if not (members | ends).issuperset(range(header + 1, behind)):
             return None
-        return _Loop(start, header, kind, tuple(taken), frozenset(members), frozenset(ends), below)
+        return _Loop(start, build, header, kind, tuple(taken), frozenset(members), frozenset(ends), below)
 
     def _takes(self, build: int) -> Tuple[int, List[Tuple[str, str]]]:
         """Where the comprehension begins and the variables that it puts aside."""
@@ -216,12 +221,12 @@ class _Search:
 def _operation(normal: NormalCode, loop: _Loop) -> Instr:
     """The COMPREHENSION for ``loop``."""
     ops = normal.ops
-    build, header = ops[loop.header - 2], ops[loop.header]
+    build, header = ops[loop.build], ops[loop.header]
     assert header.target is not None
     first = replace(build, handler=None)
     argument = replace(build, op=Op.LOAD, arg=("fast", ".0"), handler=None)
     end = replace(ops[header.target], op=Op.RETURN, arg=None, target=None, handler=None)
-    inner: List[Tuple[int, Instr]] = [(loop.header - 2, first), (loop.header - 1, argument)]
+    inner: List[Tuple[int, Instr]] = [(loop.build, first), (loop.build + 1, argument)]
     body_first = sorted(loop.members, key=lambda at: (at < loop.header, at))
     inner.extend((at, _inside(ops[at], loop)) for at in (loop.header, *body_first))
     body = outline(NormalCode(normal.code, _renumbered([*inner, (header.target, end)]), normal.copies_loop_tests)).ops

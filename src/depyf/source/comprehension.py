@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from typing import Callable, Dict, List
+from typing import Any, Callable, Dict, List, Optional
 
 from depyf.lift.build import negate
+from depyf.source.passes.counting import is_temporary
 from depyf.structure.structurer import AccumulateStatement, Unstructured
 
 
@@ -64,6 +65,9 @@ def _result(kind: str, statement: ast.stmt, generators: List[ast.comprehension])
     if kind == "<genexpr>":
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Yield):
             element = statement.value.value
+            last = generators[-1]
+            if len(generators) > 1 and _only_passes_on(last, element):  # ``*element``
+                return ast.GeneratorExp(ast.Starred(last.iter, ast.Load()), generators[:-1])
             return ast.GeneratorExp(element if element is not None else ast.Constant(None), generators)
     elif isinstance(statement, AccumulateStatement):
         if statement.kind == "list" and kind == "<listcomp>":
@@ -71,7 +75,8 @@ def _result(kind: str, statement: ast.stmt, generators: List[ast.comprehension])
         if statement.kind == "set" and kind == "<setcomp>":
             return ast.SetComp(statement.element, generators)
         if statement.kind == "map" and kind == "<dictcomp>":
-            assert statement.key is not None
+            if statement.key is None:  # ``**element``
+                return _unpacking_dict(statement.element, generators)
             return ast.DictComp(statement.key, statement.element, generators)
     raise Unstructured(f"the loop of a {kind} does not end in adding an element")
 
@@ -83,6 +88,19 @@ _NEVER: Dict[str, Callable[[List[ast.comprehension]], ast.expr]] = {
     "<dictcomp>": lambda generators: ast.DictComp(ast.Constant(None), ast.Constant(None), generators),
 }
 """Comprehensions whose element is never made."""
+
+
+def _only_passes_on(loop: ast.comprehension, element: Optional[ast.expr]) -> bool:
+    """Whether ``loop`` has no variable: what it goes over is handed out as it comes."""
+    target = loop.target
+    if not isinstance(target, ast.Name) or not is_temporary(target.id) or loop.ifs or loop.is_async:
+        return False
+    return isinstance(element, ast.Name) and element.id == target.id
+
+
+def _unpacking_dict(element: ast.expr, generators: List[ast.comprehension]) -> ast.expr:
+    without_value: Any = None  # 3.15
+    return ast.DictComp(element, without_value, generators)
 
 
 def as_expression(body: List[ast.stmt]) -> ast.expr:

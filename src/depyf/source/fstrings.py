@@ -1,9 +1,9 @@
 """F-strings, and t-strings (3.14), to text.
 
-Every Python reads this text of f-strings, before 3.12 too: there the expressions in one may hold no backslash and no
-quote of the kind around it. Where an expression needs a backslash, because of a string constant in it, and a person
-wrote the f-string, it was written as ``%`` with a tuple: since 3.10 the compiler makes the same of both, when all
-conversions are ``%s``, ``%r`` and ``%a``. What is left gets a placeholder for that constant.
+Before 3.12 the expressions in an f-string may hold no backslash and no quote of the kind around it. Where an expression
+needs a backslash, because of a string constant in it, and a person wrote the f-string, it was written as ``%`` with a
+tuple: since 3.10 the compiler makes the same of both, when all conversions are ``%s``, ``%r`` and ``%a``. What is left
+gets a placeholder for that constant. Other quotes are taken around where one stands inside, in all versions.
 
 In a t-string the text of an expression is part of the value, so it is written as it was.
 """
@@ -19,6 +19,18 @@ from depyf.source.rewriting import Rewriter
 
 _COMPILER_KNOWS_PERCENT = "%" not in str(compile("'%r' % (a,)", "", "eval").co_consts)
 """Whether ``%`` with a tuple compiles to what an f-string compiles to."""
+
+
+def _compiles(text: str) -> bool:
+    try:
+        compile(text, "", "eval")
+    except SyntaxError:
+        return False
+    return True
+
+
+_HOLDS_ANYTHING = _compiles("f'{'\\n'}'")
+"""Whether the expressions in an f-string may hold backslashes and the quotes around it (3.12)."""
 
 FORMATTED = (ast.JoinedStr, ast.FormattedValue, *([ast.TemplateStr] if hasattr(ast, "TemplateStr") else []))
 """The nodes that ``print_fstrings`` writes."""
@@ -52,15 +64,15 @@ class _FStrings(Rewriter):
         self._unparse = unparse
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
-        if _COMPILER_KNOWS_PERCENT and self._needs_backslash(node):
+        if _COMPILER_KNOWS_PERCENT and not _HOLDS_ANYTHING and self._needs_backslash(node):
             as_percent = self._percent(node)
             if as_percent is not None:
                 return as_percent
         pieces = [self._piece(value) for value in node.values]
         expressions = "".join(text for _, text in pieces if text is not None)
         quote = next((quote for quote in _QUOTES if quote not in expressions), None)
-        if quote is not None:
-            return verbatim(_quoted(quote, pieces))
+        if quote is not None or _HOLDS_ANYTHING:
+            return verbatim(_quoted(quote or _QUOTES[0], pieces))
         return verbatim("(" + " ".join(_quoted(_quote_for(piece), [piece]) for piece in pieces) + ")")
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.expr:
@@ -115,7 +127,7 @@ class _FStrings(Rewriter):
     def _replacement_field(self, field: ast.FormattedValue) -> str:
         expression = self.visit(field.value)
         text = self._expression_text(expression)
-        if "\\" in text or "\n" in text:
+        if not _HOLDS_ANYTHING and ("\\" in text or "\n" in text):
             text = self._expression_text(_NoBackslashes(self._placeholders).visit(expression))
             if "\\" in text or "\n" in text:
                 raise DecompilationError("an f-string inside an f-string needs a backslash, which can't be written")

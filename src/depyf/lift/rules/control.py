@@ -60,11 +60,7 @@ def _yield(sim: Simulator, instr: Instr) -> None:
 
 
 def _return(sim: Simulator, instr: Instr) -> None:
-    item = sim.pop()
-    if isinstance(item, Marker) and item.kind == "result":
-        sim.node.terminator = Return(ast.Name(".result", ast.Load()))
-        return
-    sim.node.terminator = Return(sim.as_value(item).expr)
+    sim.node.terminator = Return(sim.pop_value().expr)
 
 
 def _raise(sim: Simulator, instr: Instr) -> None:

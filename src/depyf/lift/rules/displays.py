@@ -11,7 +11,7 @@ from depyf.lift.followed import (
     build_container,
     extend_container,
 )
-from depyf.lift.items import Copy, Marker, Target, Value
+from depyf.lift.items import Copy, Target, Value
 from depyf.lift.nodes import (
     Accumulate,
     AnnotationMark,
@@ -59,13 +59,21 @@ def _add(sim: Simulator, instr: Instr) -> None:
         container.expr = build.add_to_display(container.expr, kind, element.expr, key.expr if key else None)
         container.order = sim.context.next_order()
         return
-    if isinstance(container, Marker) and container.kind == "result":
-        sim.emit(Accumulate(kind, element.expr, key.expr if key else None))
-        return
-    sim.stack[-depth] = kept = sim.as_value(container)
+    _accumulate(sim, depth, Accumulate(kind, element.expr, key.expr if key else None))
+
+
+def _accumulate(sim: Simulator, depth: int, addition: Accumulate) -> None:
+    """The result of a comprehension, which is the ``depth``-th value, grows."""
+    sim.stack[-depth] = kept = sim.as_value(sim.stack[-depth])
     if not kept.stable:
         sim.keep(kept)
-    sim.emit(Accumulate(kind, element.expr, key.expr if key else None))
+    sim.emit(addition)
+
+
+def _is_set_of_marks(container: Any) -> bool:
+    """Annotations of classes and modules (3.14): control passes one, whose number is added to this set."""
+    expr = container.expr if isinstance(container, Value) else None
+    return isinstance(expr, ast.Name) and expr.id == "__conditional_annotations__"
 
 
 def _is_set_of_marks(container: Any) -> bool:
@@ -81,6 +89,10 @@ def _grows_display(container: Any, kind: str) -> bool:
 
 def _update(sim: Simulator, instr: Instr) -> None:
     kind, depth = instr.arg
+    if depth > 1:  # the iterator of a comprehension lies between
+        element = sim.pop_value().expr
+        _accumulate(sim, depth, Accumulate(kind, element if kind == "map" else ast.Starred(element, ast.Load())))
+        return
     if isinstance(sim.stack[-depth - 1], Container):
         extend_container(sim, sim.stack[-depth - 1], kind)
         return

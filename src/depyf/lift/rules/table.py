@@ -75,7 +75,7 @@ from depyf.lift.simulator import Rule
 from depyf.normal.ops import Op
 
 RULES: Dict[Op, Rule] = {
-    Op.CONST: _const, Op.NULL: _null, Op.LOAD: _load, Op.NAMESPACE: _namespace,
+    Op.CONST: _const, Op.NULL: _null, Op.LOAD: _load,
     Op.CLOSURE: _closure, Op.SPECIAL: _special,
     Op.STORE: _store, Op.DELETE: _delete, Op.COPY: _copy, Op.SWAP: _swap, Op.POP: _pop,
     Op.UNARY: _unary, Op.BINARY: _binary, Op.INPLACE: _inplace, Op.COMPARE: _compare, Op.IS: _compare,
