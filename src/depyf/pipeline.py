@@ -38,6 +38,7 @@ from depyf.source.passes.counting import is_temporary
 from depyf.source.passes.naming import name_temporaries
 from depyf.source.passes.plumbing import drop_plumbing
 from depyf.source.passes.release import release
+from depyf.source.restoring import ANNOTATIONS, ANNOTATIONS_ARE_DEFERRED
 from depyf.source.source_text import SourceText
 from depyf.source.text import to_source
 from depyf.structure.dispatch import dispatch
@@ -182,7 +183,8 @@ class _Decompiler:
     # --- the tree ----------------------------------------------------------------------------------------------------
 
     def _body(self) -> List[ast.stmt]:
-        definer = Definer(self._statements)
+        postponed = ANNOTATIONS_ARE_DEFERRED and bool(self.code.co_flags & ANNOTATIONS)
+        definer = Definer(self._statements, postponed=postponed)
         code, function = self.code, Function(self.code)
         if code.co_name == "<module>" and not code.co_flags & inspect.CO_OPTIMIZED:
             return definer.function_body(code)

@@ -55,9 +55,7 @@ def annotations_of(statements: Sequence[ast.stmt]) -> List[Annotation]:
 
     A function's makes one display; a class's and a module's fill a dict, and ask for the marks.
     """
-    body = list(statements)
-    if body and isinstance(body[0], ast.If) and len(body[0].body) == 1 and isinstance(body[0].body[0], ast.Raise):
-        body[:1] = body[0].orelse  # ``if format > 2: raise NotImplementedError``
+    body = without_format_test(statements)
     last = body.pop() if body else None
     result = last.value if isinstance(last, ast.Return) else None
     if isinstance(result, ast.Dict) and not body:
@@ -91,6 +89,16 @@ def _stored(statements: Sequence[ast.stmt], number: Optional[int] = None) -> Ite
             raise Unstructured("an annotation is no expression")
     if kept:
         raise Unstructured("an annotation needs statements")
+
+
+def without_format_test(statements: Sequence[ast.stmt]) -> List[ast.stmt]:
+    """The body of a function that makes annotations, or the value of a type parameter, without what it begins with:
+    ``if format > 2: raise NotImplementedError``, for its parameter."""
+    body = list(statements)
+    first = body[0] if body else None
+    if isinstance(first, ast.If) and len(first.body) == 1 and isinstance(first.body[0], ast.Raise):
+        body[:1] = first.orelse
+    return body
 
 
 def _annotation(key: Any, value: ast.expr, number: Optional[int] = None) -> Annotation:

@@ -14,7 +14,7 @@ from depyf.result import DecompilationError
 from depyf.source.cell_order import respell, sorted_spellings
 from depyf.source.deep_stack import with_deep_stack
 from depyf.source.placeholders import StandIns
-from depyf.source.restoring import ANNOTATIONS, FUTURE_FLAGS, Restoration, stand_in_for
+from depyf.source.restoring import ANNOTATIONS, ANNOTATIONS_ARE_DEFERRED, FUTURE_FLAGS, Restoration, stand_in_for
 from depyf.source.scaffold import NAME, Target, dig, scaffold, target_of
 from depyf.source.source_text import SourceText
 
@@ -88,8 +88,10 @@ class _Job:
 
     def compile(self, tree: ast.Module) -> CodeType:
         # With asserts and docstrings, whatever the interpreter was started with: what is in the source was there. The
-        # annotations in it mean what they say; a module that postpones them says that itself.
-        flags = self.reference.co_flags & FUTURE_FLAGS & ~ANNOTATIONS
+        # annotations in it mean what they say, where they can; a module that postpones them says that itself.
+        flags = self.reference.co_flags & FUTURE_FLAGS
+        if not ANNOTATIONS_ARE_DEFERRED:
+            flags &= ~ANNOTATIONS
         arguments: Any = (tree, self.filename, "exec", flags, True, 0)
         if not self.source.constants:
             code: CodeType = compile(*arguments)

@@ -38,10 +38,11 @@ class Definer(ast.NodeTransformer):
     ``postponed`` whether this is (in) a module with ``from __future__ import annotations``.
     """
 
-    def __init__(self, body: Body, enclosing: FrozenSet[str] = frozenset(), nested: bool = False) -> None:
-        self.body, self.enclosing, self.nested = body, enclosing, nested
+    def __init__(
+        self, body: Body, enclosing: FrozenSet[str] = frozenset(), nested: bool = False, postponed: bool = False
+    ) -> None:
+        self.body, self.enclosing, self.nested, self.postponed = body, enclosing, nested, postponed
         self.comprehensions: List[NormalCode] = []
-        self.postponed = False
 
     def inside(self, code: Code) -> Tuple[NormalCode, List[ast.stmt], Definer]:
         """The statements of ``code``, complete, and the definer that completed them."""
@@ -53,9 +54,9 @@ class Definer(ast.NodeTransformer):
         """The definer for what is nested in the code object of ``normal``, which has these statements."""
         is_function = bool(normal.code.co_flags & inspect.CO_OPTIMIZED)
         enclosing = (self.enclosing | local_names(normal)) if is_function else self.enclosing
-        definer = Definer(self.body, enclosing, self.nested or is_function or normal.code.co_name != "<module>")
-        definer.postponed = self.postponed or any(map(_postpones_annotations, statements))
-        return definer
+        postponed = self.postponed or any(map(_postpones_annotations, statements))
+        nested = self.nested or is_function or normal.code.co_name != "<module>"
+        return Definer(self.body, enclosing, nested, postponed)
 
     def function_body(self, code: Code) -> List[ast.stmt]:
         """What stands in the ``def`` or ``class`` of ``code``: docstring, declarations, statements."""
@@ -135,8 +136,7 @@ class Definer(ast.NodeTransformer):
         """What the code object that makes the type parameters of ``name`` returns, with these parameters."""
         normal, statements = self.body(function.code)
         inner = with_parameters(function, statements)
-        definer = Definer(self.body, self.enclosing | local_names(normal), self.nested)
-        definer.postponed = self.postponed
+        definer = Definer(self.body, self.enclosing | local_names(normal), self.nested, self.postponed)
         result = definer.definition(inner, name)
         self.comprehensions.extend(definer.comprehensions)
         return result
@@ -193,11 +193,12 @@ class Definer(ast.NodeTransformer):
     def _annotations(self, function: Function) -> Dict[str, ast.expr]:
         if function.annotate is not None:
             made = annotations_of(self.inside(function.annotate.code)[1])
-            return {annotation.name: annotation.expression for annotation in made}
-        visited = {name: self.visit(value) for name, value in function.annotations.items()}
+            annotations = {annotation.name: annotation.expression for annotation in made}
+        else:
+            annotations = {name: self.visit(value) for name, value in function.annotations.items()}
         if self.postponed:
-            return {name: _as_written(value) for name, value in visited.items()}
-        return visited
+            return {name: _as_written(value) for name, value in annotations.items()}
+        return annotations
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AnnAssign:
         self.generic_visit(node)

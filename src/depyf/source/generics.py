@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Optional
 from depyf.lift.build import elements, string_pairs
 from depyf.lift.items import DEFAULTS, KW_DEFAULTS, Function
 from depyf.lift.nodes import FunctionExpression, TypeParameter
+from depyf.source.annotations import without_format_test
 from depyf.source.comprehension import as_expression
 from depyf.source.scaffold import TYPE_PARAMS
 from depyf.source.signature import parameter_names
@@ -61,6 +62,7 @@ def type_parameter(expr: ast.expr, evaluated: Callable[[Function], ast.expr]) ->
 
 def evaluated(body: List[ast.stmt]) -> ast.expr:
     """The expression that a function with ``body`` returns the value of. ``*Ts = *default`` takes the default apart."""
+    body = without_format_test(body)
     if len(body) == 2 and isinstance(body[0], ast.Assign) and isinstance(body[1], ast.Return):
         target = body[0].targets[0]
         if isinstance(target, ast.Tuple) and len(target.elts) == 1 and isinstance(body[1].value, ast.Name):

@@ -23,6 +23,9 @@ FUTURE_FLAGS &= ~inspect.CO_NESTED
 ANNOTATIONS = __future__.annotations.compiler_flag
 """Set in all code of a module with ``from __future__ import annotations``; code compiled at runtime inherits it."""
 
+ANNOTATIONS_ARE_DEFERRED = "__annotate__" in compile("x: int", "", "exec", dont_inherit=True).co_names
+"""Without that import, annotations are made when they are asked for (3.14): no text of them gives the same code."""
+
 _KIND_FLAGS = {
     inspect.CO_OPTIMIZED: "a function",
     inspect.CO_VARARGS: "with *args",

@@ -151,9 +151,10 @@ def targets_of(module: Code, path: str) -> Iterator[Target]:
 
 
 def _belongs_to_what_is_around(code: Code) -> bool:
-    """Comprehensions, and what makes type parameters and their bounds."""
+    """Comprehensions, what makes type parameters and their bounds, and what makes annotations (3.14)."""
     annotates = code.co_name.startswith(GENERIC_PREFIX) or "__classdict__" in code.co_freevars
-    return annotates or code.co_name in COMPREHENSIONS
+    evaluates = code.co_name == "__annotate__" or code.co_varnames[:1] == (".format",)
+    return annotates or evaluates or code.co_name in COMPREHENSIONS
 
 
 def _kind(code: Code) -> str:
