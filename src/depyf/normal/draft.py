@@ -39,6 +39,8 @@ class Lowering:
         self.locals_plus: Tuple[str, ...] = (*code.co_varnames, *cells, *code.co_freevars)
         """What the arguments of LOAD_FAST and LOAD_DEREF count since 3.11."""
         self.keyword_names: Tuple[str, ...] = ()
+        self.left_to_next = False
+        """Set by a rule whose instruction is done by the drafts of the next one: those raise where it stands."""
 
     def is_cell(self, index: int) -> bool:
         """Whether the local at ``index`` is a cell. A name may stand for two: an iteration variable of a comprehension

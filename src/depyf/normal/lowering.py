@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from bisect import bisect_left
 from dataclasses import replace
-from typing import Dict, List, Tuple
+from typing import Dict, List, Optional, Tuple
 
 from depyf.bytecode.code import Code
 from depyf.bytecode.instructions import Decoded, ExceptionRange, decode
@@ -52,6 +52,7 @@ def _draft(decoded: Decoded, dialect: Dialect) -> List[Draft]:
     lowering = Lowering(decoded)
     ranges = sorted(decoded.exceptions, key=lambda entry: entry.start)
     position = 0
+    inherited: Optional[ExceptionRange] = None
     for lowering.index, instruction in enumerate(decoded.instructions):
         rule = dialect.rules.get(instruction.name)
         if rule is None:
@@ -62,6 +63,8 @@ def _draft(decoded: Decoded, dialect: Dialect) -> List[Draft]:
         while position < len(ranges) and ranges[position].end <= instruction.offset:
             position += 1
         covering = ranges[position] if position < len(ranges) and ranges[position].start <= instruction.offset else None
+        handler = inherited if lowering.left_to_next else covering
+        lowering.left_to_next = False
         try:
             made = rule(lowering, instruction)
         except IndexError:  # rules look up names, constants and variables by the argument
@@ -70,8 +73,9 @@ def _draft(decoded: Decoded, dialect: Dialect) -> List[Draft]:
                 f"{instruction.arg}, which stands for nothing"
             ) from None
         for draft in made:
-            draft.offset, draft.line, draft.handler = instruction.offset, instruction.line, covering
+            draft.offset, draft.line, draft.handler = instruction.offset, instruction.line, handler
             lowering.drafts.append(draft)
+        inherited = covering
     return lowering.drafts
 
 

@@ -12,12 +12,11 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
+from depyf.bytecode.code import Code
 from depyf.lift.items import Function
 from depyf.lift.nodes import AnnotationMark, FunctionExpression, FunctionStatement
 from depyf.source.rewriting import Rewriter
 from depyf.structure.structurer import Unstructured
-
-_STORED_AS = ("__annotate__", "__annotate_func__")
 
 
 @dataclass(frozen=True)
@@ -29,25 +28,31 @@ class Annotation:
     number: Optional[int] = None
 
 
-def take_annotate_function(statements: List[ast.stmt]) -> Tuple[List[ast.stmt], Optional[Function]]:
-    """The statements of a class or module without the one that stores its ``__annotate__``, and that function."""
+def take_annotate_function(statements: List[ast.stmt], name: str) -> Tuple[List[ast.stmt], Optional[Function]]:
+    """The statements of a class or module without the one that stores what makes its annotations as ``name``, and that
+    function. (A person may have written one, too.)"""
     for index, statement in enumerate(statements):
-        function = _stored_annotate_function(statement)
+        function = _stored_annotate_function(statement, name)
         if function is not None:
             return [*statements[:index], *statements[index + 1 :]], function
     return statements, None
 
 
-def _stored_annotate_function(statement: ast.stmt) -> Optional[Function]:
+def _stored_annotate_function(statement: ast.stmt, name: str) -> Optional[Function]:
     value: Any = None
     if isinstance(statement, FunctionStatement):
         value, names = statement, [statement.name]
     elif isinstance(statement, ast.Assign) and isinstance(statement.value, FunctionExpression):
         value, names = statement.value, [getattr(target, "id", "") for target in statement.targets]
-    if value is None or len(names) != 1 or names[0] not in _STORED_AS:
+    if value is None or names != [name]:
         return None
     function: Function = value.function
-    return function if function.code.co_name == "__annotate__" else None
+    return function if makes_annotations(function.code) else None
+
+
+def makes_annotations(code: Code) -> bool:
+    """Whether ``code`` is a function that the compiler made for annotations."""
+    return code.co_name == "__annotate__" and code.co_posonlyargcount == 1 and code.co_varnames[:1] == ("format",)
 
 
 def annotations_of(statements: Sequence[ast.stmt]) -> List[Annotation]:

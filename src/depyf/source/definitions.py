@@ -79,13 +79,14 @@ class Definer(ast.NodeTransformer):
     def _inside_class(self, code: Code) -> Tuple[NormalCode, List[ast.stmt], Definer]:
         """As ``inside`` for the body of a class or module: without what the compiler adds, with annotations."""
         normal, statements = self.body(code)
-        statements, annotate = take_annotate_function(statements)
+        is_module = code.co_name == "<module>"
+        statements, annotate = take_annotate_function(statements, "__annotate__" if is_module else "__annotate_func__")
         definer = self._within(normal, statements)
         statements = [definer.visit(statement) for statement in statements]
-        statements = class_body(statements) if code.co_name != "<module>" else module_body(statements)
+        statements = module_body(statements) if is_module else class_body(statements)
         if annotate is not None:
             made = annotations_of(definer.inside(annotate.code)[1])
-            statements = annotated(statements, made, marked_in_blocks=code.co_name != "<module>")
+            statements = annotated(statements, made, marked_in_blocks=not is_module)
         return normal, statements, definer
 
     def definition(self, function: Function, name: str) -> ast.stmt:

@@ -17,6 +17,7 @@ from depyf.bytecode.instructions import decode
 from depyf.bytecode.opcode_table import running_version
 from depyf.bytecode.pyc import PycError, is_pyc, parse_pyc
 from depyf.lift.items import COMPREHENSIONS, GENERIC_PREFIX
+from depyf.source.annotations import makes_annotations
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ def targets_of(module: Code, path: str) -> Iterator[Target]:
 def _belongs_to_what_is_around(code: Code) -> bool:
     """Comprehensions, what makes type parameters and their bounds, and what makes annotations (3.14)."""
     annotates = code.co_name.startswith(GENERIC_PREFIX) or "__classdict__" in code.co_freevars
-    evaluates = code.co_name == "__annotate__" or code.co_varnames[:1] == (".format",)
+    evaluates = makes_annotations(code) or code.co_varnames[:1] == (".format",)
     return annotates or evaluates or code.co_name in COMPREHENSIONS
 
 

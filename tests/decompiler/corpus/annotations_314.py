@@ -222,3 +222,18 @@ def format_parameter(how):
         return f.__annotate__(how)
     except NotImplementedError:
         return 'not implemented'
+
+
+# run: written_annotate()
+def written_annotate():
+    class Plain:
+        def __annotate__(format):
+            return {'a': int}
+
+    class Both:
+        a: int
+
+        def __annotate__(format):
+            return {'a': str}
+
+    return Plain.__annotations__, Both.__annotate__(1)
