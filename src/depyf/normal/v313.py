@@ -49,11 +49,11 @@ def _call_kw(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def _to_bool(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    """The operations behind it test the truth of any value."""
-    if lowering.neighbour(1) not in _TRUTH_TESTS:
-        raise ValueError(f"{lowering.code.co_name}: nothing uses the truth value made at offset {ins.offset}")
-    lowering.left_to_next = True
-    return []
+    """The operations behind it test the truth of any value; ``not not x`` has none."""
+    if lowering.neighbour(1) in _TRUTH_TESTS:
+        lowering.left_to_next = True
+        return []
+    return [Draft(Op.UNARY, "not"), Draft(Op.UNARY, "not")]
 
 
 def _compare(lowering: Lowering, ins: Instruction) -> List[Draft]:

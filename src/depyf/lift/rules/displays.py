@@ -76,12 +76,6 @@ def _is_set_of_marks(container: Any) -> bool:
     return isinstance(expr, ast.Name) and expr.id == "__conditional_annotations__"
 
 
-def _is_set_of_marks(container: Any) -> bool:
-    """Annotations of classes and modules (3.14): control passes one, whose number is added to this set."""
-    expr = container.expr if isinstance(container, Value) else None
-    return isinstance(expr, ast.Name) and expr.id == "__conditional_annotations__"
-
-
 def _grows_display(container: Any, kind: str) -> bool:
     shapes = {"list": ast.List, "set": ast.Set, "map": ast.Dict}
     return isinstance(container, Value) and not container.copies and isinstance(container.expr, shapes[kind])
