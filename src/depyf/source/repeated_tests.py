@@ -5,13 +5,13 @@
     ) or c
 
 On one line the compiler makes one jump of both tests (up to 3.11), and who has a ``__bool__`` could tell. So the inner
-expression stands on a line of its own.
+expression stands on a line of its own; where the tests are one jump, both have to stay on one line.
 """
 
 from __future__ import annotations
 
 import ast
-from typing import Any, Callable
+from typing import Any, Callable, List, Set
 
 from depyf.lift.build import TestedAgain
 from depyf.source.literals import verbatim
@@ -48,3 +48,35 @@ class _RepeatedTests(Rewriter):
             return inner
         outer = "    " * (self._depth - 1)
         return verbatim(f"(\n{outer}    {self._unparse(inner).strip()}\n{outer})")
+
+
+def unbreakable_lines(tree: ast.Module) -> Set[int]:
+    """The lines (1-based) with an ``and`` or ``or`` that is an operand of another one whose value is used."""
+    lines: Set[int] = set()
+    if not _LINES_MATTER:
+        return lines
+    conditions: Set[int] = set()
+    for node in ast.walk(tree):  # what is around comes first
+        if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
+            _add_condition(node.test, conditions)
+        elif isinstance(node, ast.comprehension):
+            for test in node.ifs:
+                _add_condition(test, conditions)
+        elif isinstance(node, ast.BoolOp) and id(node) not in conditions:
+            if any(isinstance(value, ast.BoolOp) for value in node.values):
+                lines.add(node.lineno)
+    return lines
+
+
+def _add_condition(test: ast.expr, conditions: Set[int]) -> None:
+    """Put the ids of the expressions into ``conditions`` that only decide where ``test`` jumps."""
+    todo: List[ast.expr] = [test]
+    while todo:
+        node = todo.pop()
+        conditions.add(id(node))
+        if isinstance(node, ast.BoolOp):
+            todo.extend(node.values)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            todo.append(node.operand)
+        elif isinstance(node, ast.IfExp):
+            todo.extend((node.test, node.body, node.orelse))

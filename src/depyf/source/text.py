@@ -14,7 +14,7 @@ from depyf.source.inventory import take_inventory
 from depyf.source.literals import Placeholders, make_literal
 from depyf.source.names import is_writable, make_writable
 from depyf.source.parentheses import PARENTHESISED, drop_parentheses
-from depyf.source.repeated_tests import print_repeated_tests
+from depyf.source.repeated_tests import print_repeated_tests, unbreakable_lines
 from depyf.source.source_text import SourceText
 from depyf.source.spacing import blank_lines, laid_out, needs_spacing
 from depyf.source.wrapping import wrapped_lines
@@ -52,6 +52,8 @@ def _to_source(tree: ast.Module) -> SourceText:
     text = unparse(tree).strip("\n") + "\n"
     parsed = _parse(text)
     wrapped = wrapped_lines(text, parsed)
+    for line in unbreakable_lines(parsed) if wrapped else ():
+        wrapped.pop(line, None)
     if wrapped or needs_spacing(parsed):
         text = laid_out(text, blank_lines(parsed), wrapped)
         parsed = _parse(text)

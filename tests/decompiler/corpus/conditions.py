@@ -559,3 +559,22 @@ def tested_in_the_same_operator(a, b, c):
             b and (a or
                    c))
     ), both()
+
+
+NAMES = ("protocol_is_enabled", "scheme_is_secure", "older_protocol_is_off", "connection_failed")
+
+
+class Origin:
+    """What attributes are looked up, and which truths are tested, is seen."""
+
+    def __init__(self, **attributes):
+        self.attributes = attributes
+
+    def __getattr__(self, name):
+        return Fickle(name, *self.attributes[name])
+
+
+# run: tested_once_on_a_long_line(Origin(**dict(zip(NAMES, ([1], [0], [1], [0])))))
+# run: tested_once_on_a_long_line(Origin(**dict(zip(NAMES, ([1], [1, 0], [], [1])))))
+def tested_once_on_a_long_line(origin):
+    return origin.protocol_is_enabled and (origin.scheme_is_secure or origin.older_protocol_is_off) and origin.connection_failed
