@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Iterator, List, Optional, Set, Tuple
 
-from depyf.bytecode.code import Code, check_facts, qualified_name, version_of
+from depyf.bytecode.code import Code, check_facts, version_of
+from depyf.bytecode.nesting import qualified_name
 from depyf.bytecode.opcode_table import running_version
 from depyf.flow.comprehensions import outline
 from depyf.flow.copies import undo_copies

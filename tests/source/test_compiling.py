@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Tuple
 import pytest
 from functions import codes_of, difference
 
-from depyf.bytecode.code import qualified_name
+from depyf.bytecode.nesting import qualified_name
 from depyf.result import DecompilationError
 from depyf.source.compiling import compile_like
 from depyf.source.source_text import SourceText

@@ -109,19 +109,3 @@ def docstring(code: Code) -> Optional[str]:
         return None
     first = code.co_consts[0]
     return first if type(first) is str else None
-
-
-def qualified_name(code: Code) -> str:
-    """The qualified name of ``code``; before 3.11 it can only be told from those of what is nested in it."""
-    known = getattr(code, "co_qualname", None)
-    if known is not None:
-        return str(known)
-    inner = {constant.co_name for constant in code.co_consts if is_code(constant)}
-    for constant in code.co_consts:
-        if type(constant) is str:
-            around, _, last = constant.rpartition(".")
-            if last == code.co_name and not code.co_flags & inspect.CO_OPTIMIZED:
-                return constant  # a class says its own name
-            if last in inner and around.endswith(".<locals>"):
-                return around[: -len(".<locals>")]
-    return code.co_name

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, Dict, List, Tuple
 
-from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump
+from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, returns_constant
 from depyf.normal.effects import effect
 from depyf.normal.ops import Instr, Op, is_silent
 
@@ -33,7 +33,7 @@ def _find_implicit_returns(graph: FlowGraph) -> None:
     predecessors = graph.predecessors()
     is_function = graph.code.code.co_flags & inspect.CO_OPTIMIZED
     for block in graph.blocks.values():
-        if not _returns_constant(block) or block.ops[0].arg is not None:
+        if not returns_constant(block) or block.ops[0].arg is not None:
             block.implicit = False
             continue
         if not is_function:  # modules and classes have no ``return``
@@ -42,10 +42,6 @@ def _find_implicit_returns(graph: FlowGraph) -> None:
             before = graph.blocks[id]
             last = before.ops[-1].line if before.ops else getattr(getattr(before.term, "instr", None), "line", None)
             block.implicit = block.implicit or last == block.ops[0].line or block.ops[0].line is None
-
-
-def _returns_constant(block: Block) -> bool:
-    return len(block.ops) == 2 and block.ops[0].op is Op.CONST and block.ops[1].op is Op.RETURN
 
 
 def split_loop_tests(graph: FlowGraph) -> bool:
@@ -79,7 +75,7 @@ def split_equal_tails(graph: FlowGraph) -> bool:
         if (
             block.ops
             and isinstance(term, (Jump, End))
-            and not _returns_constant(block)
+            and not returns_constant(block)
             and not leaves_with_value(block.ops)
         ):
             last = block.ops[-1]
@@ -187,7 +183,7 @@ def join_equal_blocks(graph: FlowGraph) -> bool:
 
 def _key(graph: FlowGraph, block: Block) -> Any:
     ops = block.ops
-    if _returns_constant(block):
+    if returns_constant(block):
         return ("return", id(ops[0].arg), block.region, block.implicit or ops[0].line)
     if not ops or any(instr.op in (Op.PUSH_EXC, Op.POP_EXC, Op.RERAISE) for instr in ops):
         return None  # they belong to one handler, even if another one looks the same

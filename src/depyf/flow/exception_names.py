@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Set
 
-from depyf.flow.graph import Block, Branch, FlowGraph, Region
+from depyf.flow.graph import Block, Branch, FlowGraph, Jump, Region
 from depyf.normal.ops import Instr, Op
 
 
@@ -67,4 +67,19 @@ def _without_forgetting(graph: FlowGraph, block: Block, names: Set[Any]) -> List
         ):
             index += 3
         index += 1
+    if _ends_in_forgetting(graph, block, result, names):
+        del result[-3:]
     return result
+
+
+def _ends_in_forgetting(graph: FlowGraph, block: Block, ops: List[Instr], names: Set[Any]) -> bool:
+    """3.8: where a clause runs to its end, POP_EXCEPT comes behind ``None; STORE name; DELETE name``."""
+    tail = ops[-3:]
+    return (
+        [instr.op for instr in tail] == [Op.CONST, Op.STORE, Op.DELETE]
+        and tail[0].arg is None
+        and tail[1].arg == tail[2].arg
+        and tail[1].arg in names
+        and isinstance(block.term, Jump)
+        and [instr.op for instr in graph.blocks[block.term.target].ops[:1]] == [Op.POP_EXC]
+    )

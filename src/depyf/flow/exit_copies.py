@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any, Dict, List
 
 from depyf.flow.equal_blocks import leaves_with_value
-from depyf.flow.graph import Block, End, FlowGraph, Jump
+from depyf.flow.graph import Block, End, FlowGraph, Jump, returns_constant
 from depyf.normal.effects import effect
 from depyf.normal.ops import Instr, Op
 
@@ -48,16 +48,20 @@ def split_exit_copies(graph: FlowGraph) -> bool:
 
 
 def _leaves(graph: FlowGraph, block: Block) -> bool:
-    """Whether ``block`` returns or raises, and may be a copy; ``return <constant>`` is a block of its own by now."""
+    """Whether ``block`` returns or raises, and may be a copy; ``return <constant>`` is a block of its own by now, and
+    what comes behind the end of a region is one anyway."""
     if leaves_with_value(block.ops):
         return False
     if isinstance(block.term, End):
-        return block.ops[-1].op in (Op.RETURN, Op.RAISE) and not _returns_constant(block)
-    return isinstance(block.term, Jump) and _returns_constant(graph.blocks[block.term.target])
+        return _is_exit(block) and not returns_constant(block)
+    if not isinstance(block.term, Jump):
+        return False
+    target = graph.blocks[block.term.target]
+    return returns_constant(target) or (_is_exit(target) and target.region != block.region)
 
 
-def _returns_constant(block: Block) -> bool:
-    return [instr.op for instr in block.ops] == [Op.CONST, Op.RETURN]
+def _is_exit(block: Block) -> bool:
+    return isinstance(block.term, End) and bool(block.ops) and block.ops[-1].op in (Op.RETURN, Op.RAISE)
 
 
 def _common_exit(graph: FlowGraph, one: Block, two: Block) -> int:

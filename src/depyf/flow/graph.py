@@ -105,6 +105,11 @@ class Block:
             term.exhausted = new if term.exhausted == old else term.exhausted
 
 
+def returns_constant(block: Block) -> bool:
+    """Whether ``block`` is ``return <constant>`` and nothing else."""
+    return len(block.ops) == 2 and block.ops[0].op is Op.CONST and block.ops[1].op is Op.RETURN
+
+
 @dataclass
 class FlowGraph:
     """``finally_regions``: those whose copies were joined; ``copied_tests``: blocks that end in a branch and stood in

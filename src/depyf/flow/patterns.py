@@ -6,6 +6,7 @@ case fails, the next one begins. A chain that can't be read to its end is left a
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Set, Tuple
 
@@ -47,7 +48,7 @@ class Case:
 
 def recover_matches(graph: FlowGraph) -> None:
     """Replace the patterns of all ``match`` statements in ``graph`` by ``PatternBranch`` and ``PatternJump``."""
-    if not any(_may_match(instr) for instr in graph.code.ops):
+    if not hasattr(ast, "Match") or not any(_may_match(instr) for instr in graph.code.ops):
         return
     _Recovery(graph).run()
 

@@ -124,7 +124,13 @@ def _binary(reader: PatternReader, instr: Instr) -> None:
 
 
 def _subscr(reader: PatternReader, instr: Instr) -> None:
-    index, part = reader.pop(), reader.part(reader.pop())
+    index, item = reader.pop(), reader.pop()
+    if isinstance(item, Values):  # 3.10 takes them out one by one
+        if not isinstance(index, Known) or not index.is_constant(int) or not 0 <= index.constant < len(item.parts):
+            raise NotAPattern("something is looked at that was not found")
+        reader.stack.append(item.parts[index.constant])
+        return
+    part = reader.part(item)
     fact, element = part.fact, Part()
     if not isinstance(fact, IsSequence) or fact.elements is not None:
         raise NotAPattern("an element of no sequence")
@@ -204,10 +210,18 @@ def _delete_subscr(reader: PatternReader, instr: Instr) -> None:
     rest.deleted += 1
 
 
+def _intrinsic(reader: PatternReader, instr: Instr) -> None:
+    """3.10 copies a mapping without the keys that were matched as one operation."""
+    keys, part = reader.pop(), reader.part(reader.pop())
+    if instr.arg[0] != "COPY_DICT_WITHOUT_KEYS" or not isinstance(keys, Keys) or keys.fact is not part.fact:
+        raise NotAPattern("the rest of no mapping")
+    reader.stack.append(Rest(keys.fact, len(keys.fact.keys)))
+
+
 RULES: Dict[Op, Callable[[PatternReader, Instr], None]] = {
     Op.COPY: _copy, Op.SWAP: _swap, Op.POP: _pop, Op.STORE: _store, Op.CONST: _const, Op.LOAD: _load,
     Op.ATTR: _attr, Op.COMPARE: _compare, Op.IS: _is, Op.MATCH_SEQUENCE: _match_sequence,
     Op.MATCH_MAPPING: _match_mapping, Op.GET_LEN: _get_len, Op.BINARY: _binary, Op.SUBSCR: _subscr,
     Op.UNPACK: _unpack, Op.UNPACK_EX: _unpack, Op.MATCH_KEYS: _match_keys, Op.MATCH_CLASS: _match_class,
-    Op.BUILD: _build, Op.UPDATE: _update, Op.DELETE_SUBSCR: _delete_subscr,
+    Op.BUILD: _build, Op.UPDATE: _update, Op.DELETE_SUBSCR: _delete_subscr, Op.INTRINSIC: _intrinsic,
 }  # fmt: skip

@@ -156,7 +156,39 @@ def _string(parts: List[ast.expr]) -> ast.expr:
     return ast.JoinedStr(values)
 
 
+def _unpacked(parts: List[ast.expr]) -> List[ast.expr]:
+    """The elements of a display of several iterables (3.8): those that are displays themselves hold elements."""
+    if all(_is_tuple(part) for part in parts):
+        return [ast.Starred(part, ast.Load()) for part in parts]
+    result: List[ast.expr] = []
+    for part in parts:
+        result.extend(elements(part) if _is_tuple(part) else [ast.Starred(part, ast.Load())])
+    return result
+
+
+def _is_tuple(expr: ast.expr) -> bool:
+    return isinstance(expr, ast.Tuple) or type(constant(expr)) is tuple
+
+
+def _unpacked_map(parts: List[ast.expr]) -> ast.expr:
+    """As above, for a display of several mappings."""
+    if all(isinstance(part, ast.Dict) for part in parts):
+        return ast.Dict([None] * len(parts), parts)
+    keys: List[Optional[ast.expr]] = []
+    values: List[ast.expr] = []
+    for part in parts:
+        keys.extend(part.keys if isinstance(part, ast.Dict) else [None])
+        values.extend(part.values if isinstance(part, ast.Dict) else [part])
+    return ast.Dict(keys, values)
+
+
 DISPLAYS: Dict[str, Callable[[List[ast.expr]], ast.expr]] = {
+    "tuple_of": lambda parts: ast.Tuple(_unpacked(parts), ast.Load()),
+    "list_of": lambda parts: ast.List(_unpacked(parts), ast.Load()),
+    "set_of": lambda parts: ast.Set(_unpacked(parts)),
+    "map_of": _unpacked_map,
+    "arguments_of": lambda parts: ast.Tuple(_unpacked(parts), ast.Load()),
+    "keywords_of": lambda parts: ast.Dict([None] * len(parts), parts),
     "tuple": lambda parts: ast.Tuple(parts, ast.Load()),
     "list": lambda parts: ast.List(parts, ast.Load()),
     "set": lambda parts: ast.Set(parts),

@@ -6,7 +6,8 @@ import inspect
 from dataclasses import dataclass, fields
 from typing import Any, Dict, Tuple
 
-from depyf.bytecode.code import Code, PortableCode, qualified_name, version_of
+from depyf.bytecode.code import Code, PortableCode, version_of
+from depyf.bytecode.nesting import qualified_name
 from depyf.normal.ops import Instr, Op
 
 _FUNCTION_FLAGS = inspect.CO_OPTIMIZED | inspect.CO_NEWLOCALS | inspect.CO_NESTED

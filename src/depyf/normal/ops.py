@@ -40,7 +40,9 @@ Operators
 
 Containers
     BUILD (kind, n)         n values -> r     "tuple", "list", "set", "string", "slice"; "map" takes 2n values;
-                                              "const_key_map" takes n values and a tuple of keys above them
+                                              "const_key_map" takes n values and a tuple of keys above them;
+                                              "tuple_of", "list_of", "set_of", "map_of" unpack n values (3.8), and
+                                              so do "arguments_of" and "keywords_of" for a call
     ADD (kind, i)           v ->              "list", "set"; "map" takes k v: add to the container that is the
                                               i-th value once the operands are popped
     COMPREHENSION code      iterator -> r     what a comprehension makes; its loop stood in line (flow/ writes this)
@@ -212,6 +214,16 @@ SILENT = frozenset(
 )
 """Operations that can neither raise nor run anybody's code (STORE to "fast" and "deref" are silent too;
 the finalizer of a value that POP or STORE drops is nobody's concern here)."""
+
+
+COPY_STRIDE = 1 << 26
+
+
+def byte_offset(offset: int) -> int:
+    """The offset in the bytecode that ``offset`` of an operation means. Before 3.11 some operations have offsets of
+    their own: what begins a handler and stands in no instruction (odd, before the handler), and what an instruction of
+    a ``finally`` body means for another way into that (a multiple of ``COPY_STRIDE`` further on)."""
+    return (offset + 1 & ~1) % COPY_STRIDE
 
 
 @dataclass(frozen=True)

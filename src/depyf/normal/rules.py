@@ -33,6 +33,15 @@ def branch(kind: str) -> Rule:
     return lambda lowering, ins: [Draft(Op.BRANCH, kind, ins.target)]
 
 
+def branch_or_pop(kind: str) -> Rule:
+    return lambda lowering, ins: [Draft(Op.COPY, 1), Draft(Op.BRANCH, kind, ins.target), Draft(Op.POP)]
+
+
+def load_method(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    """``obj -> method self`` or ``obj -> NULL attribute``: both call the same, so always the second."""
+    return [Draft(Op.NULL), Draft(Op.SWAP, 2), Draft(Op.ATTR, lowering.code.co_names[ins.arg])]
+
+
 def format_value(lowering: Lowering, ins: Instruction) -> List[Draft]:
     return [Draft(Op.FORMAT, (("", "s", "r", "a")[ins.arg & 3], bool(ins.arg & 4)))]
 

@@ -7,7 +7,20 @@ from typing import Dict, List
 from depyf.bytecode.instructions import Instruction
 from depyf.normal.draft import Dialect, Draft, Lowering, Rule
 from depyf.normal.ops import Op
-from depyf.normal.rules import COMMON, branch, build, format_value, jump, kind_arg, named, nothing, simple, with_arg
+from depyf.normal.rules import (
+    COMMON,
+    branch,
+    branch_or_pop,
+    build,
+    format_value,
+    jump,
+    kind_arg,
+    load_method,
+    named,
+    nothing,
+    simple,
+    with_arg,
+)
 from depyf.normal.undo import ANEXT, END_ASYNC_FOR, SEND, join_async_for, join_send_loops, skip_cleanup_handlers
 
 
@@ -34,11 +47,6 @@ def _load_global(lowering: Lowering, ins: Instruction) -> List[Draft]:
     return [Draft(Op.NULL), load] if ins.arg & 1 else [load]
 
 
-def _load_method(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    """``obj -> method self`` or ``obj -> NULL attribute``: both call the same, so always the second."""
-    return [Draft(Op.NULL), Draft(Op.SWAP, 2), Draft(Op.ATTR, lowering.code.co_names[ins.arg])]
-
-
 def _kw_names(lowering: Lowering, ins: Instruction) -> List[Draft]:
     lowering.keyword_names = lowering.code.co_consts[ins.arg]
     return []
@@ -61,10 +69,6 @@ def _binary_op(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 def _compare(lowering: Lowering, ins: Instruction) -> List[Draft]:
     return [Draft(Op.COMPARE, lowering.table.compare_operators[ins.arg])]
-
-
-def _branch_or_pop(kind: str) -> Rule:
-    return lambda lowering, ins: [Draft(Op.COPY, 1), Draft(Op.BRANCH, kind, ins.target), Draft(Op.POP)]
 
 
 def _return_generator(lowering: Lowering, ins: Instruction) -> List[Draft]:
@@ -102,7 +106,7 @@ _RULES: Dict[str, Rule] = {
     "CONTAINS_OP": lambda lowering, ins: [Draft(Op.IN, bool(ins.arg))],
     "BINARY_SUBSCR": simple(Op.SUBSCR),
     "LOAD_ATTR": named(Op.ATTR),
-    "LOAD_METHOD": _load_method,
+    "LOAD_METHOD": load_method,
     "BUILD_CONST_KEY_MAP": build("const_key_map"),
     "LIST_EXTEND": kind_arg(Op.UPDATE, "list"),
     "SET_UPDATE": kind_arg(Op.UPDATE, "set"),
@@ -131,8 +135,8 @@ _RULES: Dict[str, Rule] = {
     "POP_JUMP_BACKWARD_IF_NONE": branch("none"),
     "POP_JUMP_FORWARD_IF_NOT_NONE": branch("not none"),
     "POP_JUMP_BACKWARD_IF_NOT_NONE": branch("not none"),
-    "JUMP_IF_TRUE_OR_POP": _branch_or_pop("true"),
-    "JUMP_IF_FALSE_OR_POP": _branch_or_pop("false"),
+    "JUMP_IF_TRUE_OR_POP": branch_or_pop("true"),
+    "JUMP_IF_FALSE_OR_POP": branch_or_pop("false"),
     "RERAISE": simple(Op.RERAISE),
     "PUSH_EXC_INFO": simple(Op.PUSH_EXC),
     "POP_EXCEPT": simple(Op.POP_EXC),

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Mapping, Optional, Sequence
 
-from depyf.bytecode.code import Code, qualified_name
+from depyf.bytecode.code import Code
+from depyf.bytecode.nesting import qualified_name
 from depyf.result import DecompilationError
 from depyf.source.cell_order import respell, sorted_spellings
 from depyf.source.deep_stack import with_deep_stack

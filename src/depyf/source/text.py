@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Callable, Dict, cast
+from typing import Dict
 
 from depyf.lift.build import TestedAgain
 from depyf.result import DecompilationError
@@ -17,6 +17,7 @@ from depyf.source.parentheses import PARENTHESISED, drop_parentheses
 from depyf.source.repeated_tests import print_repeated_tests, unbreakable_lines
 from depyf.source.source_text import SourceText
 from depyf.source.spacing import blank_lines, laid_out, needs_spacing
+from depyf.source.unparsing import unparse
 from depyf.source.wrapping import wrapped_lines
 
 
@@ -65,13 +66,3 @@ def _parse(text: str) -> ast.Module:
         return ast.parse(text)
     except (SyntaxError, ValueError) as error:
         raise DecompilationError(f"the source that was made is no Python: {error}") from error
-
-
-def unparse(node: ast.AST) -> str:
-    """The text of any node: ``ast.unparse``, or the package ``astunparse`` where Python has none yet (3.8)."""
-    function = getattr(ast, "unparse", None)
-    if function is None:
-        import astunparse
-
-        function = astunparse.unparse
-    return cast(Callable[[ast.AST], str], function)(node)

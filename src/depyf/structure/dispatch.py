@@ -386,7 +386,7 @@ class _Writer:
             raise Unstructured(f"node {node.id} raises again what is not the exception handled last")
         if self.contexts.is_finally(handlers[-1]):
             return [], {End(handlers[-1].anchor): Arrival()}
-        return [ast.Raise()], {}
+        return [ast.Raise(None, None)], {}
 
 
 def _keep(live: Live) -> None:

@@ -185,7 +185,7 @@ class _Structurer:
             if term.value is not None:
                 raise Unstructured(f"node {node.id} raises a value that is not the handled exception")
             if term.handler != place.finalizer:
-                result.append(ast.Raise())
+                result.append(ast.Raise(None, None))
         elif isinstance(term, Overridden):
             result.append(ast.Return(None))
         elif isinstance(term, WithDecision):

@@ -6,8 +6,10 @@ from dataclasses import replace
 from typing import AbstractSet, Dict, List, Mapping, Optional, Tuple
 
 from depyf.bytecode.code import Code, docstring
+from depyf.bytecode.nesting import Names, names_of, qualified_name
 from depyf.normal.across import docstring_today, in_common_terms
 from depyf.normal.lowering import lower
+from depyf.normal.ops import byte_offset
 from depyf.verify.comparison import Comparison, Finding, MismatchError
 from depyf.verify.exact import same_operations
 from depyf.verify.product import Product
@@ -15,7 +17,7 @@ from depyf.verify.program import Program
 from depyf.verify.settings import Settings
 from depyf.verify.signature import argument_names, nested_difference, signature_difference, visible_names
 
-Around = Optional[Tuple[Code, Code]]
+Around = Optional[Tuple[Names, Names]]
 
 
 def compare(
@@ -62,19 +64,23 @@ class _Comparer:
 
     def compare(self, original: Code, candidate: Code, around: Around) -> Comparison:
         children: List[Comparison] = []
-        name = getattr(original, "co_qualname", original.co_name)
+        name = qualified_name(original)
 
         def answer(finding: Finding, reason: str = "", pairs: AbstractSet[Tuple[int, int]] = frozenset()) -> Comparison:
-            return Comparison(finding, reason, tuple(sorted(pairs)), tuple(children), name)
+            places = {(byte_offset(mine), byte_offset(theirs)) for mine, theirs in pairs}
+            return Comparison(finding, reason, tuple(sorted(places)), tuple(children), name)
 
         def nested(mine: Code, theirs: Code) -> Comparison:
             key = (id(mine), id(theirs))
             if key not in known:
-                known[key] = self.compare(mine, theirs, (original, candidate))
+                if not inside:
+                    inside.append((names_of(original), names_of(candidate)))
+                known[key] = self.compare(mine, theirs, inside[0])
                 children.append(known[key])
             return known[key]
 
         known: Dict[Tuple[int, int], Comparison] = {}
+        inside: List[Tuple[Names, Names]] = []
         difference = self._difference_of_facts(original, candidate, around)
         if difference is not None:
             return answer(Finding.DIFFERENT, difference)

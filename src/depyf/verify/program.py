@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.bytecode.code import Code
+from depyf.bytecode.nesting import Names, qualified_name
 from depyf.normal.ops import ENDS, Instr, NormalCode, Op
 
 LOCAL_SCOPES = ("fast", "deref", "classderef", "bodyderef", "cell")
@@ -20,12 +21,12 @@ class Program:
     use as fast locals. A cell variable that no closure captures behaves like a fast local and is turned into one.
     ``changing_cells`` are variables that get new cells on the way, where a comprehension stands in line: which cell is
     theirs is a fast local called ``cell_name``.
-    A class body stores its own qualified name: only the part behind that of the ``parent`` code object counts. The
+    A class body stores its own qualified name: only the part behind that of the code object ``around`` it counts. The
     line on which it begins, which it stores too (3.13), does not count, nor does the order of its static attributes,
     which changes from run to run.
     """
 
-    def __init__(self, normal: NormalCode, renamed: Mapping[str, str], parent: Optional[Code]) -> None:
+    def __init__(self, normal: NormalCode, renamed: Mapping[str, str], around: Optional[Names]) -> None:
         self.code: Code = normal.code
         private = _private_cells(normal, renamed)
         renamed_ops = [_rename(instr, renamed, private) for instr in normal.ops]
@@ -33,11 +34,11 @@ class Program:
         ops = [_as_local(instr) if _cell_of(instr) in self.changing_cells else instr for instr in renamed_ops]
         for index, instr in enumerate(ops[1:]):
             before = ops[index]
-            own = (self.code.co_name, getattr(self.code, "co_qualname", None))
             if before.op is not Op.CONST or instr.op is not Op.STORE or self.code.co_flags & inspect.CO_OPTIMIZED:
                 continue
-            if instr.arg == ("name", "__qualname__") and isinstance(before.arg, str) and before.arg in own:
-                ops[index] = replace(before, arg=relative_name(before.arg, self.code, parent))
+            if instr.arg == ("name", "__qualname__") and isinstance(before.arg, str):
+                if before.arg in (self.code.co_name, qualified_name(self.code)):
+                    ops[index] = replace(before, arg=relative_name(before.arg, self.code, around))
             elif instr.arg == ("name", "__firstlineno__") and before.arg == self.code.co_firstlineno:
                 ops[index] = replace(before, arg=0)
             elif instr.arg == ("name", "__static_attributes__") and isinstance(before.arg, tuple):
@@ -52,12 +53,11 @@ class Program:
         )
 
 
-def relative_name(qualified: str, code: Code, parent: Optional[Code]) -> str:
+def relative_name(qualified: str, code: Code, around: Optional[Names]) -> str:
     """The part of a qualified name of ``code`` that the code around it decides; the rest is where that stands."""
-    around = getattr(parent, "co_qualname", None)
-    if around is not None and qualified.startswith(f"{around}."):
-        return qualified[len(around) :]
-    return code.co_name if parent is None or around is None else qualified
+    if around is None:
+        return code.co_name
+    return qualified[len(around.own) :] if qualified.startswith(f"{around.own}.") else qualified
 
 
 def _private_cells(normal: NormalCode, renamed: Mapping[str, str]) -> FrozenSet[str]:

@@ -6,6 +6,7 @@ import inspect
 from typing import List, Mapping, Optional, Sequence, Tuple
 
 from depyf.bytecode.code import Code
+from depyf.bytecode.nesting import Names
 from depyf.normal.ops import Op
 from depyf.verify.program import Program, relative_name
 
@@ -43,15 +44,14 @@ def signature_difference(original: Code, candidate: Code, renamed: Mapping[str, 
 
 
 def nested_difference(
-    original: Code, candidate: Code, around: Tuple[Code, Code], renamed: Mapping[str, str]
+    original: Code, candidate: Code, around: Tuple[Names, Names], renamed: Mapping[str, str]
 ) -> Optional[str]:
     """As above, for what matters only if a program makes a function from the code object while it runs.
 
-    ``around`` are the code objects that the two are constants of.
+    ``around`` is what the code objects that the two are constants of know of names.
     """
     mine, theirs = (
-        relative_name(getattr(code, "co_qualname", code.co_name), code, parent)
-        for code, parent in zip((original, candidate), around)
+        relative_name(names.within(code), code, names) for code, names in zip((original, candidate), around)
     )
     facts: List[Fact] = [
         ("qualified names", mine, theirs),

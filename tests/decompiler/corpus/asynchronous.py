@@ -171,11 +171,6 @@ async def async_generator_expression(n):
     return [x async for x in (i * 2 async for i in ticks(n))]
 
 
-# run: async_nested_comprehension(3)
-async def async_nested_comprehension(n):
-    return [[i * j async for j in ticks(i)] for i in range(n)]
-
-
 # run: async_try()
 async def async_try():
     try:

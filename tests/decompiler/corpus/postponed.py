@@ -29,20 +29,6 @@ def nested():
     return inner(), inner.__annotations__
 
 
-# run: nested_class()
-def nested_class():
-    class Inner:
-        x: Missing
-        y: list[Missing] = []
-        z: "'twice'" = ()
-
-        def method(self, other: Inner) -> Inner:
-            self.a: int = 1
-            return self.a
-
-    return Inner.__annotations__, Inner().method(1), Inner.method.__annotations__
-
-
 global cached
 cached: dict[int, Missing] = {}
 

@@ -53,7 +53,7 @@ def _call(sim: Simulator, instr: Instr) -> None:
     if isinstance(callee, Function) and len(arguments) == 1 and callee.code.co_name in COMPREHENSIONS:
         _comprehension(sim, callee, arguments[0])
         return
-    if first and len(arguments) == 1 and isinstance(arguments[0], Function) and not names:
+    if (first or not null) and len(arguments) == 1 and isinstance(arguments[0], Function) and not names:
         if not arguments[0].is_lambda:
             arguments[0].decorators.insert(0, sim.as_value(callee).expr)
             arguments[0].order = sim.context.next_order()

@@ -67,7 +67,8 @@ def _raise(sim: Simulator, instr: Instr) -> None:
     values = sim.pop_values(instr.arg)
     sim.check_order(values)
     sim.settle_exit()
-    sim.node.terminator = Raise(ast.Raise(*[value.expr for value in values]))
+    exprs = [value.expr for value in values]
+    sim.node.terminator = Raise(ast.Raise(*exprs, *[None] * (2 - len(exprs))))
 
 
 def _reraise(sim: Simulator, instr: Instr) -> None:

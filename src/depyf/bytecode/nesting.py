@@ -1,0 +1,56 @@
+"""Qualified names. Before 3.11 a code object does not know its own: the code around it gives it to what it makes."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Dict, Mapping
+
+from depyf.bytecode.code import Code, is_code
+from depyf.bytecode.instructions import decode
+
+
+@dataclass(frozen=True)
+class Names:
+    """The qualified name of a code object, and those of the code objects that it makes functions of, by ``id``, where
+    these do not know it themselves."""
+
+    own: str
+    nested: Mapping[int, str]
+
+    def within(self, code: Code) -> str:
+        """The qualified name of a code object nested in this one."""
+        return str(getattr(code, "co_qualname", None) or self.nested.get(id(code), code.co_name))
+
+
+def qualified_name(code: Code) -> str:
+    """The qualified name of ``code``; before 3.11 a function has it only if it makes functions itself."""
+    known = getattr(code, "co_qualname", None)
+    return names_of(code).own if known is None else str(known)
+
+
+def names_of(code: Code) -> Names:
+    """What is known of qualified names in ``code``. Raises ``ValueError`` when its bytecode is malformed."""
+    nested: Dict[int, str] = {}
+    known = getattr(code, "co_qualname", None)
+    if known is not None:
+        return Names(str(known), nested)
+    own, stated = code.co_name, False
+    instructions = decode(code).instructions
+    for before, ins, behind in zip(instructions, instructions[1:], instructions[2:]):
+        if ins.name != "LOAD_CONST":
+            continue
+        name = code.co_consts[ins.arg]
+        if behind.name == "STORE_NAME" and code.co_names[behind.arg] == "__qualname__" and isinstance(name, str):
+            if not (code.co_flags & inspect.CO_OPTIMIZED or stated) and name.rpartition(".")[2] == code.co_name:
+                own, stated = name, True  # a class says its own name, before anything else
+        elif behind.name == "MAKE_FUNCTION" and before.name == "LOAD_CONST" and isinstance(name, str):
+            inner = code.co_consts[before.arg]
+            if is_code(inner):
+                if not inner.co_flags & inspect.CO_OPTIMIZED:
+                    name = names_of(inner).own  # what is given to a class body is its plain name
+                nested[id(inner)] = name
+                around, _, last = name.rpartition(".")
+                if code.co_flags & inspect.CO_OPTIMIZED and last == inner.co_name and around.endswith(".<locals>"):
+                    own = around[: -len(".<locals>")]
+    return Names(own, nested)

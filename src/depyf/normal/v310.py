@@ -1,0 +1,44 @@
+"""How CPython 3.10 spells the normal form: 3.9 and what changed."""
+
+from __future__ import annotations
+
+from typing import List
+
+from depyf.bytecode.instructions import Instruction
+from depyf.normal import v39
+from depyf.normal.draft import Draft, Lowering, Rule
+from depyf.normal.ops import Op
+from depyf.normal.rules import nothing, simple
+from depyf.normal.v38 import rotate
+
+
+def _match(op: Op) -> Rule:
+    """Pushes what was found and whether it was; when it was not, what was found is not used any more."""
+
+    def rule(lowering: Lowering, ins: Instruction) -> List[Draft]:
+        if lowering.neighbour(1) != "POP_JUMP_IF_FALSE":
+            raise ValueError(f"{lowering.code.co_name}: nothing tests whether it matches at offset {ins.offset}")
+        arg = ins.arg if op is Op.MATCH_CLASS else None
+        return [Draft(op, arg), Draft(Op.COPY, 1), Draft(Op.CONST, None), Draft(Op.IS, True)]
+
+    return rule
+
+
+def _copy_dict_without_keys(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    """``subject keys -> subject rest``."""
+    return [Draft(Op.COPY, 2), Draft(Op.SWAP, 2), Draft(Op.INTRINSIC, ("COPY_DICT_WITHOUT_KEYS", 2))]
+
+
+DIALECT = v39.DIALECT.changed(
+    {
+        "GEN_START": nothing,
+        "ROT_N": lambda lowering, ins: rotate(ins.arg),
+        "MATCH_CLASS": _match(Op.MATCH_CLASS),
+        "MATCH_KEYS": _match(Op.MATCH_KEYS),
+        "MATCH_MAPPING": simple(Op.MATCH_MAPPING),
+        "MATCH_SEQUENCE": simple(Op.MATCH_SEQUENCE),
+        "GET_LEN": simple(Op.GET_LEN),
+        "COPY_DICT_WITHOUT_KEYS": _copy_dict_without_keys,
+    },
+    copies_loop_tests=True,
+)

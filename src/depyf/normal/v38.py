@@ -1,0 +1,207 @@
+"""How CPython 3.8 spells the normal form."""
+
+from __future__ import annotations
+
+from typing import Dict, List
+
+from depyf.bytecode.instructions import Instruction
+from depyf.normal.blocks import (
+    BEGIN_FINALLY,
+    CALL_FINALLY,
+    END_FINALLY,
+    EXC_MATCH,
+    POP_BLOCK,
+    POP_FINALLY,
+    SETUP_FINALLY,
+    SETUP_WITH,
+    WITH_CLEANUP_FINISH,
+    WITH_CLEANUP_START,
+    resolve_blocks,
+)
+from depyf.normal.draft import Dialect, Draft, Lowering, Rule
+from depyf.normal.ops import Op
+from depyf.normal.rules import (
+    COMMON,
+    branch,
+    branch_or_pop,
+    build,
+    format_value,
+    jump,
+    load_method,
+    named,
+    scoped,
+    simple,
+    take_constant,
+    with_arg,
+)
+from depyf.normal.undo import ANEXT, END_ASYNC_FOR, join_async_for
+
+_OPERATORS: Dict[str, str] = {
+    "POWER": "**", "MULTIPLY": "*", "MATRIX_MULTIPLY": "@", "MODULO": "%", "ADD": "+", "SUBTRACT": "-",
+    "FLOOR_DIVIDE": "//", "TRUE_DIVIDE": "/", "LSHIFT": "<<", "RSHIFT": ">>", "AND": "&", "XOR": "^", "OR": "|",
+}  # fmt: skip
+
+
+def _fast(op: Op) -> Rule:
+    def rule(lowering: Lowering, ins: Instruction) -> List[Draft]:
+        name = lowering.code.co_varnames[ins.arg]
+        if name in (*lowering.code.co_cellvars, *lowering.code.co_freevars):
+            raise ValueError(
+                f"{lowering.code.co_name}: {ins.name} uses the slot of the cell {name!r} at offset {ins.offset}"
+            )
+        return [Draft(op, ("fast", name))]
+
+    return rule
+
+
+def _cell_name(lowering: Lowering, ins: Instruction) -> str:
+    return (*lowering.code.co_cellvars, *lowering.code.co_freevars)[ins.arg]
+
+
+def _deref(op: Op, scope: str) -> Rule:
+    return lambda lowering, ins: [Draft(op, (scope, _cell_name(lowering, ins)))]
+
+
+def _closure(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    return [Draft(Op.CLOSURE, _cell_name(lowering, ins))]
+
+
+def rotate(count: int) -> List[Draft]:
+    """The top goes below ``count`` - 1 others."""
+    return [Draft(Op.SWAP, depth) for depth in range(count, 1, -1)]
+
+
+def _rot_two(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    """Behind ROT_THREE the two turn the order of three values round, which is one SWAP."""
+    if lowering.neighbour(-1) == "ROT_THREE" and ins.offset not in lowering.targets:
+        if [(draft.op, draft.arg) for draft in lowering.drafts[-2:]] == [(Op.SWAP, 3), (Op.SWAP, 2)]:
+            lowering.drafts.pop()
+            return []
+    return rotate(2)
+
+
+def _rot_three(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    """Behind DUP_TOP: a copy of the top goes below the two."""
+    if lowering.neighbour(-1) == "DUP_TOP" and ins.offset not in lowering.targets:
+        duplicate = lowering.drafts.pop()
+        lowering.drafts.append(Draft(Op.SWAP, 2, None, duplicate.offset, duplicate.line))
+        return [Draft(Op.COPY, 2)]
+    return rotate(3)
+
+
+def _dup_top_two(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    return [Draft(Op.COPY, 2), Draft(Op.COPY, 2)]
+
+
+def _setup_with(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    return [Draft(Op.WITH), Draft(SETUP_WITH, None, ins.target)]
+
+
+def _make_function(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    """The qualified name above the code is no operand: ``verify`` compares it as a fact of that code."""
+    name = take_constant(lowering, ins)
+    if not isinstance(name, str):
+        raise ValueError(f"{lowering.code.co_name}: a function without a name is made at offset {ins.offset}")
+    return [Draft(Op.MAKE_FUNCTION, ins.arg)]
+
+
+def _call(null: str) -> Rule:
+    return lambda lowering, ins: [Draft(Op.CALL, (ins.arg, (), null))]
+
+
+def _call_function_kw(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    return [Draft(Op.CALL, (ins.arg, take_constant(lowering, ins), ""))]
+
+
+def _call_function_ex(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    return [Draft(Op.CALL_EX, (bool(ins.arg & 1), ""))]
+
+
+def _get_awaitable(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    where = 0
+    if lowering.neighbour(-1) == "BEFORE_ASYNC_WITH":
+        where = 1
+    elif lowering.neighbour(-1) in ("WITH_CLEANUP_START", "WITH_EXCEPT_START"):
+        where = 2
+    return [Draft(Op.AWAITABLE, where)]
+
+
+def _compare(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    symbol = lowering.table.compare_operators[ins.arg]
+    if symbol in ("in", "not in"):
+        return [Draft(Op.IN, symbol != "in")]
+    if symbol in ("is", "is not"):
+        return [Draft(Op.IS, symbol != "is")]
+    if symbol == "exception match":
+        return [Draft(EXC_MATCH)]
+    return [Draft(Op.COMPARE, symbol)]
+
+
+def _unpacked(kind: str) -> Rule:
+    return lambda lowering, ins: [Draft(Op.BUILD, (kind, ins.arg))]
+
+
+_RULES: Dict[str, Rule] = {
+    **COMMON,
+    **{f"BINARY_{name}": simple(Op.BINARY, symbol) for name, symbol in _OPERATORS.items()},
+    **{f"INPLACE_{name}": simple(Op.INPLACE, symbol) for name, symbol in _OPERATORS.items()},
+    "UNARY_POSITIVE": simple(Op.UNARY, "+"),
+    "BINARY_SUBSCR": simple(Op.SUBSCR),
+    "COMPARE_OP": _compare,
+    "DUP_TOP": simple(Op.COPY, 1),
+    "DUP_TOP_TWO": _dup_top_two,
+    "ROT_TWO": _rot_two,
+    "ROT_THREE": _rot_three,
+    "ROT_FOUR": lambda lowering, ins: rotate(4),
+    "LOAD_FAST": _fast(Op.LOAD),
+    "STORE_FAST": _fast(Op.STORE),
+    "DELETE_FAST": _fast(Op.DELETE),
+    "LOAD_CLOSURE": _closure,
+    "LOAD_DEREF": _deref(Op.LOAD, "deref"),
+    "LOAD_CLASSDEREF": _deref(Op.LOAD, "classderef"),
+    "STORE_DEREF": _deref(Op.STORE, "deref"),
+    "DELETE_DEREF": _deref(Op.DELETE, "deref"),
+    "LOAD_GLOBAL": scoped(Op.LOAD, "global"),
+    "LOAD_ATTR": named(Op.ATTR),
+    "LOAD_METHOD": load_method,
+    "CALL_METHOD": _call("below"),
+    "CALL_FUNCTION": _call(""),
+    "CALL_FUNCTION_KW": _call_function_kw,
+    "CALL_FUNCTION_EX": _call_function_ex,
+    "MAKE_FUNCTION": _make_function,
+    "BUILD_CONST_KEY_MAP": build("const_key_map"),
+    "BUILD_TUPLE_UNPACK": _unpacked("tuple_of"),
+    "BUILD_LIST_UNPACK": _unpacked("list_of"),
+    "BUILD_SET_UNPACK": _unpacked("set_of"),
+    "BUILD_MAP_UNPACK": _unpacked("map_of"),
+    "BUILD_TUPLE_UNPACK_WITH_CALL": _unpacked("arguments_of"),
+    "BUILD_MAP_UNPACK_WITH_CALL": _unpacked("keywords_of"),
+    "FORMAT_VALUE": format_value,
+    "IMPORT_STAR": simple(Op.IMPORT_STAR),
+    "PRINT_EXPR": simple("PRINT_EXPR"),
+    "GET_YIELD_FROM_ITER": simple(Op.YIELD_FROM_ITER),
+    "YIELD_FROM": simple(Op.YIELD_FROM),
+    "YIELD_VALUE": simple(Op.YIELD),
+    "GET_AWAITABLE": _get_awaitable,
+    "GET_ANEXT": simple(ANEXT),
+    "END_ASYNC_FOR": simple(END_ASYNC_FOR),
+    "JUMP_ABSOLUTE": jump,
+    "POP_JUMP_IF_TRUE": branch("true"),
+    "POP_JUMP_IF_FALSE": branch("false"),
+    "JUMP_IF_TRUE_OR_POP": branch_or_pop("true"),
+    "JUMP_IF_FALSE_OR_POP": branch_or_pop("false"),
+    "SETUP_FINALLY": lambda lowering, ins: [Draft(SETUP_FINALLY, None, ins.target)],
+    "SETUP_WITH": _setup_with,
+    "SETUP_ASYNC_WITH": lambda lowering, ins: [Draft(SETUP_WITH, None, ins.target)],
+    "BEFORE_ASYNC_WITH": simple(Op.ASYNC_WITH),
+    "POP_BLOCK": simple(POP_BLOCK),
+    "POP_EXCEPT": simple(Op.POP_EXC),
+    "BEGIN_FINALLY": simple(BEGIN_FINALLY),
+    "CALL_FINALLY": lambda lowering, ins: [Draft(CALL_FINALLY, None, ins.target)],
+    "END_FINALLY": simple(END_FINALLY),
+    "POP_FINALLY": with_arg(POP_FINALLY),
+    "WITH_CLEANUP_START": simple(WITH_CLEANUP_START),
+    "WITH_CLEANUP_FINISH": simple(WITH_CLEANUP_FINISH),
+}
+
+DIALECT = Dialect(_RULES, (resolve_blocks, join_async_for))

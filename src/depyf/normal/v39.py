@@ -1,0 +1,40 @@
+"""How CPython 3.9 spells the normal form: 3.8 and what changed."""
+
+from __future__ import annotations
+
+from depyf.normal import v38
+from depyf.normal.blocks import EXC_MATCH, RERAISE
+from depyf.normal.draft import Draft
+from depyf.normal.ops import Op
+from depyf.normal.rules import kind_arg, simple
+
+DIALECT = v38.DIALECT.changed(
+    {
+        "IS_OP": lambda lowering, ins: [Draft(Op.IS, bool(ins.arg))],
+        "CONTAINS_OP": lambda lowering, ins: [Draft(Op.IN, bool(ins.arg))],
+        "COMPARE_OP": lambda lowering, ins: [Draft(Op.COMPARE, lowering.table.compare_operators[ins.arg])],
+        "LOAD_ASSERTION_ERROR": simple(Op.SPECIAL, "AssertionError"),
+        "LIST_EXTEND": kind_arg(Op.UPDATE, "list"),
+        "SET_UPDATE": kind_arg(Op.UPDATE, "set"),
+        "DICT_UPDATE": kind_arg(Op.UPDATE, "map"),
+        "DICT_MERGE": kind_arg(Op.UPDATE, "kwargs"),
+        "LIST_TO_TUPLE": simple(Op.LIST_TO_TUPLE),
+        "JUMP_IF_NOT_EXC_MATCH": lambda lowering, ins: [Draft(EXC_MATCH, None, ins.target)],
+        "RERAISE": simple(RERAISE),
+        "WITH_EXCEPT_START": simple(Op.WITH_EXCEPT),
+    },
+    without=[
+        "BEGIN_FINALLY",
+        "BUILD_LIST_UNPACK",
+        "BUILD_MAP_UNPACK",
+        "BUILD_MAP_UNPACK_WITH_CALL",
+        "BUILD_SET_UNPACK",
+        "BUILD_TUPLE_UNPACK",
+        "BUILD_TUPLE_UNPACK_WITH_CALL",
+        "CALL_FINALLY",
+        "END_FINALLY",
+        "POP_FINALLY",
+        "WITH_CLEANUP_FINISH",
+        "WITH_CLEANUP_START",
+    ],
+)
