@@ -7,7 +7,7 @@ from typing import Any, Dict
 
 import pytest
 
-from depyf.source.names import is_writable, make_writable, mangle, tagged
+from depyf.source.names import is_writable, make_writable, mangle
 
 
 def written(source: str, **names: str) -> Any:
@@ -52,12 +52,6 @@ def test_new_names_differ_from_each_other_and_from_all_others() -> None:
     text, originals = written("A = B = tmp_1 = 'tmp_1_1'", A="tmp-1", B="tmp 1")
     assert text == "tmp_1_2 = tmp_1_3 = tmp_1 = 'tmp_1_1'"
     assert originals == {"tmp_1_2": "tmp-1", "tmp_1_3": "tmp 1"}
-
-
-def test_a_tagged_name_is_another_variable_of_the_same_name() -> None:
-    text, originals = written("A = x", A=tagged("x", "local"))
-    assert text == "x_local = x"
-    assert originals == {"x_local": "x"}
 
 
 CLASS = "class {}:\n\n    def f(self, A):\n        return self.B(A)"

@@ -11,7 +11,7 @@ from functions import codes_of
 
 from depyf.bytecode.code import docstring
 from depyf.normal.lowering import lower
-from depyf.source.scopes import clashing_names, declarations, local_names
+from depyf.source.scopes import declarations, local_names
 from depyf.source.signature import arguments, parameter_names
 
 
@@ -86,12 +86,6 @@ def test_local_names_are_what_a_nested_function_would_find() -> None:
     assert local_names(lower(code_of(source, "f"))) == {"a", "c", "d"}
     assert local_names(lower(code_of(source, "g"))) == {"a", "b", "f"}
     assert local_names(lower(code_of(source, "C"))) == frozenset()
-
-
-def test_a_name_that_is_local_and_global_at_once_is_noticed() -> None:
-    code = code_of("def f(x):\n    return x, y")
-    assert clashing_names(lower(code)) == frozenset()
-    assert clashing_names(lower(code.replace(co_names=("x",)))) == {"x"}
 
 
 @pytest.mark.parametrize(

@@ -13,18 +13,7 @@ from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Optional, Set
 
 from depyf.source.rewriting import Rewriter, replaced
 
-_TAG = "\0"
-
 _TEMPORARY = re.compile(r"__temp_\d+$")
-
-
-def tagged(name: str, tag: str) -> str:
-    """A name for ``ast.Name.id`` that is written differently from ``name`` but stands for ``name`` in the bytecode.
-
-    For a local that has the same name as a global which the function reads: ``tag`` (say ``"local"``) becomes part of
-    the identifier in the text.
-    """
-    return name + _TAG + tag
 
 
 def mangle(name: str, class_name: Optional[str]) -> str:
@@ -92,17 +81,16 @@ def _is_private(name: str) -> bool:
 
 def _readable(name: str) -> str:
     """An identifier that reminds of ``name``: ``L['x']`` gives ``L_x``, ``class`` gives ``class_``."""
-    base, _, tag = name.partition(_TAG)
-    if base == ".0":
+    if name == ".0":
         return "iterable"
-    base = unicodedata.normalize("NFKC", base)
+    base = unicodedata.normalize("NFKC", name)
     if base.isidentifier():
         # A keyword, or it would be read differently: mangled, normalised, taken for a constant.
-        return f"{base.lstrip('_') or 'name'}_{tag}"
+        return f"{base.lstrip('_') or 'name'}_"
     words = re.sub(r"\W+", "_", base, flags=re.ASCII).strip("_") or "name"
     if words[0].isdigit():
         words = "_" + words
-    return f"{words}_{tag}" if tag else words
+    return words
 
 
 class _Renaming(Rewriter):
@@ -139,7 +127,7 @@ class _Renaming(Rewriter):
             self._taken.update(strings_of(self._tree))
         new = fresh_name(_readable(name), self._taken)
         self._new[name] = new
-        self.originals[new] = name.partition(_TAG)[0]
+        self.originals[new] = name
         return new
 
     def _in_class(self, name: str) -> Optional[str]:

@@ -71,19 +71,6 @@ def _hidden_names(normal: NormalCode) -> Set[str]:
     return hidden
 
 
-def clashing_names(normal: NormalCode) -> FrozenSet[str]:
-    """Names that are a local and a global of the same function: in Python's text only one of them can be written.
-
-    Compiled source never has them, code made by Dynamo can. ``names.tagged`` tells the local one apart.
-    """
-    if not _is_function(normal):
-        return frozenset()
-    code = normal.code
-    return frozenset(
-        instr.arg[1] for instr in normal.ops if instr.op in (Op.LOAD, Op.STORE, Op.DELETE) and instr.arg[0] == "global"
-    ) & (frozenset(code.co_varnames) | frozenset(code.co_cellvars) | frozenset(code.co_freevars))
-
-
 def docstring_statement(text: str) -> ast.stmt:
     """The statement that makes ``text`` the docstring when it stands first."""
     return ast.Expr(value=ast.Constant(value=text, kind=None))
