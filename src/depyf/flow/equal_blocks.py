@@ -208,13 +208,19 @@ def _key(graph: FlowGraph, block: Block) -> Any:
 def leaves_with_value(ops: List[Instr]) -> bool:
     """Whether ``ops`` call what ends a ``with`` and return a value from before: each ``return`` has such a block of its
     own, which looks like the others (it has the line of the ``with``); only shorter ones are copies."""
-    if ops[-1].op is not Op.RETURN or not any(instr.op is Op.CALL for instr in ops):
+    if ops[-1].op is not Op.RETURN or not any(_ends_with(ops, index) for index in range(3, len(ops))):
         return False
     depth = 0
     for instr in ops[:-1]:
         takes, leaves = effect(instr.op, instr.arg)
         depth += leaves - takes
     return depth < 1
+
+
+def _ends_with(ops: List[Instr], index: int) -> bool:
+    """Whether the operation at ``index`` calls an exit method with three times None."""
+    arguments = [(instr.op, instr.arg) for instr in ops[index - 3 : index]]
+    return ops[index].op is Op.CALL and arguments == [(Op.CONST, None)] * 3
 
 
 def same_operation(one: Instr, two: Instr) -> bool:
