@@ -11,6 +11,7 @@ joined in another step.
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Dict, List
 
 from depyf.flow.equal_blocks import leaves_with_value
@@ -45,6 +46,22 @@ def split_exit_copies(graph: FlowGraph) -> bool:
             block.ops, block.term = block.ops[:-common], Jump(rest.id)
             changed = True
     return changed
+
+
+def join_class_ends(graph: FlowGraph) -> None:
+    """The end of a class body stores ``__static_attributes__`` (3.13) and has no line of its own: where it is copied,
+    the copies have the lines of what is before them."""
+    if graph.code.code.co_flags & inspect.CO_OPTIMIZED:
+        return
+    ends: Dict[Any, Block] = {}
+    for block in list(graph.blocks.values()):
+        last = block.ops[-2:]
+        if isinstance(block.term, Jump) and [instr.op for instr in last] == [Op.CONST, Op.STORE]:
+            if last[1].arg == ("name", "__static_attributes__") and _returns_constant(graph.blocks[block.term.target]):
+                key = (block.region, last[0].arg)
+                if key not in ends:
+                    ends[key] = graph.new_block(last, Jump(block.term.target), block.region)
+                block.ops, block.term = block.ops[:-2], Jump(ends[key].id, last[0].offset)
 
 
 def _leaves(graph: FlowGraph, block: Block) -> bool:
