@@ -55,13 +55,16 @@ def join_class_ends(graph: FlowGraph) -> None:
         return
     ends: Dict[Any, Block] = {}
     for block in list(graph.blocks.values()):
-        last = block.ops[-2:]
-        if isinstance(block.term, Jump) and [instr.op for instr in last] == [Op.CONST, Op.STORE]:
-            if last[1].arg == ("name", "__static_attributes__") and _returns_constant(graph.blocks[block.term.target]):
-                key = (block.region, last[0].arg)
-                if key not in ends:
-                    ends[key] = graph.new_block(last, Jump(block.term.target), block.region)
-                block.ops, block.term = block.ops[:-2], Jump(ends[key].id, last[0].offset)
+        stores = [index for index, instr in enumerate(block.ops) if instr.arg == ("name", "__static_attributes__")]
+        if not stores or block.ops[stores[-1] - 1].op is not Op.CONST:
+            continue
+        begin = stores[-1] - 1
+        end = block.ops[begin:]
+        returns = graph.blocks[block.term.target].ops if isinstance(block.term, Jump) else []
+        key = (block.region, tuple((instr.op, instr.arg) for instr in [*end, *returns]))
+        if key not in ends:
+            ends[key] = graph.new_block(end, block.term, block.region)
+        block.ops, block.term = block.ops[:begin], Jump(ends[key].id, end[0].offset)
 
 
 def _leaves(graph: FlowGraph, block: Block) -> bool:
