@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Optional, Set
 
 from depyf.flow.graph import FlowGraph, Jump
 from depyf.lift import build
-from depyf.lift.items import Value
+from depyf.lift.items import COMPREHENSIONS, Value
 from depyf.lift.nodes import Condition, Goto, Node
 from depyf.normal.ops import Op
 
@@ -27,6 +27,8 @@ class Reducer:
     ) -> None:
         self.graph, self.headers, self.nodes, self.edges = graph, headers, nodes, edges
         self.next_order = next_order
+        self.only_expressions = graph.code.code.co_name in COMPREHENSIONS
+        """There a test that ends in a jump back (3.12) is part of a condition; in a loop it may be a ``continue``."""
 
     def reduce(self, node: Node) -> None:
         """Join ``node`` with what comes before it as long as a rule applies."""
@@ -53,6 +55,11 @@ class Reducer:
                     return joined
             elif isinstance(node.terminator, Goto) and term.keep:
                 return self._keeps(before, term, node, node.terminator)
+        elif self.only_expressions and isinstance(node.terminator, Condition) and not term.keep:
+            turned = Condition(term.test, not term.jump_when, term.fall, term.target, False, term.copied_at)
+            joined = self._conditions(before, turned, node, node.terminator)
+            if joined is not None:
+                return joined
         return self._choice(before, term)
 
     # --- rules -------------------------------------------------------------------------------------------------------
@@ -76,7 +83,7 @@ class Reducer:
             test = term.test
         elif term.target == second.fall and not term.keep:
             operator = ast.And() if second.jump_when else ast.Or()
-            test = term.test if second.jump_when else build.negate(term.test)
+            test = term.test if second.jump_when != term.jump_when else build.negate(term.test)
         else:
             return None
         joined = Condition(
