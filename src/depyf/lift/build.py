@@ -156,36 +156,42 @@ def _string(parts: List[ast.expr]) -> ast.expr:
     return ast.JoinedStr(values)
 
 
-def _unpacked(parts: List[ast.expr]) -> List[ast.expr]:
-    """The elements of a display of several iterables (3.8): those that are displays themselves hold elements."""
-    if all(_is_tuple(part) for part in parts):
-        return [ast.Starred(part, ast.Load()) for part in parts]
+def _unpacked(parts: List[ast.expr], kind: type = ast.Tuple) -> List[ast.expr]:
+    """The elements of a display of several iterables (3.8). Elements that stand side by side without a star are one of
+    them, a display of this ``kind``."""
+    grouped = [isinstance(part, kind) or (kind is ast.Tuple and bool(_constant_tuple(part))) for part in parts]
     result: List[ast.expr] = []
-    for part in parts:
-        result.extend(elements(part) if _is_tuple(part) else [ast.Starred(part, ast.Load())])
+    for index, part in enumerate(parts):
+        if grouped[index] and grouped[index + 1 : index + 2] != [True] and len(parts) > 1:
+            result.extend(part.elts if isinstance(part, (ast.Tuple, ast.Set)) else elements(part))
+        else:
+            result.append(ast.Starred(part, ast.Load()))
     return result
 
 
-def _is_tuple(expr: ast.expr) -> bool:
-    return isinstance(expr, ast.Tuple) or type(constant(expr)) is tuple
+def _constant_tuple(expr: ast.expr) -> Tuple[Any, ...]:
+    value = constant(expr)
+    return value if type(value) is tuple else ()
 
 
 def _unpacked_map(parts: List[ast.expr]) -> ast.expr:
     """As above, for a display of several mappings."""
-    if all(isinstance(part, ast.Dict) for part in parts):
-        return ast.Dict([None] * len(parts), parts)
     keys: List[Optional[ast.expr]] = []
     values: List[ast.expr] = []
-    for part in parts:
-        keys.extend(part.keys if isinstance(part, ast.Dict) else [None])
-        values.extend(part.values if isinstance(part, ast.Dict) else [part])
+    for part, behind in zip(parts, [*parts[1:], None]):
+        if isinstance(part, ast.Dict) and part.keys and not isinstance(behind, ast.Dict) and len(parts) > 1:
+            keys.extend(part.keys)
+            values.extend(part.values)
+        else:
+            keys.append(None)
+            values.append(part)
     return ast.Dict(keys, values)
 
 
 DISPLAYS: Dict[str, Callable[[List[ast.expr]], ast.expr]] = {
     "tuple_of": lambda parts: ast.Tuple(_unpacked(parts), ast.Load()),
     "list_of": lambda parts: ast.List(_unpacked(parts), ast.Load()),
-    "set_of": lambda parts: ast.Set(_unpacked(parts)),
+    "set_of": lambda parts: ast.Set(_unpacked(parts, ast.Set)),
     "map_of": _unpacked_map,
     "arguments_of": lambda parts: ast.Tuple(_unpacked(parts), ast.Load()),
     "keywords_of": lambda parts: ast.Dict([None] * len(parts), parts),

@@ -49,6 +49,7 @@ class _Slot(NamedTuple):
 _TYPE = _Slot("type", 0)
 _EXCEPTION = (_Slot("traceback", 0), _Slot("exception", 1), _TYPE)
 _NOTHING = _Slot("nothing", 0)
+_PLACEHOLDER = _Slot("placeholder", 0)
 _FALL_THROUGH = "fall through"
 _COME_BACK = "come back"
 
@@ -239,6 +240,14 @@ class _Walk:
             written.jumps = ((0, self._jump(draft, below if draft.op is Op.FOR else behind)),)
         return written
 
+    def _const(self, place: _Place, draft: Draft) -> _Written:
+        """In 3.8 a None below a ``try`` keeps the place of a value to return, where the ``finally`` body may jump out
+        and drop either."""
+        behind = self.drafts[place.at + 1] if place.at + 1 < len(self.drafts) else draft
+        if draft.arg is None and behind.op == SETUP_FINALLY:
+            return _Written([], self._next(place, place.state.push(_PLACEHOLDER)))
+        return self._plain(place, draft)
+
     def _copy(self, place: _Place, draft: Draft) -> _Written:
         state = place.state
         slot = state.top(draft.arg)[0]
@@ -260,7 +269,7 @@ class _Walk:
 
     def _pop(self, place: _Place, draft: Draft) -> _Written:
         (slot,) = place.state.top(1)
-        if slot is not None and slot.kind not in ("type", "exception", "traceback"):
+        if slot is not None and slot.kind not in ("type", "exception", "traceback", "placeholder"):
             raise ValueError("it takes what is no value")
         return _Written([draft] if slot is None or slot.width else [], self._next(place, place.state.without(1)))
 
@@ -356,8 +365,7 @@ class _Walk:
         state = place.state
         (slot,) = state.top(1)
         if slot is not None and slot.came_from >= 0 and state.ends_in(None, slot):
-            none, copy = replace(draft, op=Op.CONST), replace(draft, op=Op.COPY, arg=1)
-            made = [none, copy, copy, replace(draft, op=Op.CALL, arg=(3, (), ""))]
+            made = [*[replace(draft, op=Op.CONST)] * 3, replace(draft, op=Op.CALL, arg=(3, (), ""))]
             return _Written(made, self._next(place, state.without(2).push(slot, _NOTHING, None)))
         if not state.ends_in(None, *_previous(2), *_EXCEPTION):
             raise ValueError("there is no exit function")
@@ -460,6 +468,7 @@ _HELPERS: Dict[str, Tuple[int, int]] = {ANEXT: (1, 2)}
 """What operations take and leave that a later step takes away."""
 
 _RULES: Dict[object, Callable[[_Walk, _Place, Draft], _Written]] = {
+    Op.CONST: _Walk._const,
     Op.COPY: _Walk._copy,
     Op.SWAP: _Walk._swap,
     Op.POP: _Walk._pop,

@@ -89,6 +89,19 @@ def _rot_three(lowering: Lowering, ins: Instruction) -> List[Draft]:
     return rotate(3)
 
 
+def _dup_top(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    """What ends a ``with`` is called with three times None, of which two are copies here."""
+    before = [lowering.neighbour(distance) for distance in (-2, -1)]
+    behind = [lowering.neighbour(distance) for distance in (1, 2)]
+    if (before[1] == "LOAD_CONST" and behind == ["DUP_TOP", "CALL_FUNCTION"]) or (
+        before == ["LOAD_CONST", "DUP_TOP"] and behind[0] == "CALL_FUNCTION"
+    ):
+        known = lowering.drafts[-1]
+        if known.op is Op.CONST and known.arg is None and ins.offset not in lowering.targets:
+            return [Draft(Op.CONST, None)]
+    return [Draft(Op.COPY, 1)]
+
+
 def _dup_top_two(lowering: Lowering, ins: Instruction) -> List[Draft]:
     return [Draft(Op.COPY, 2), Draft(Op.COPY, 2)]
 
@@ -148,7 +161,7 @@ _RULES: Dict[str, Rule] = {
     "UNARY_POSITIVE": simple(Op.UNARY, "+"),
     "BINARY_SUBSCR": simple(Op.SUBSCR),
     "COMPARE_OP": _compare,
-    "DUP_TOP": simple(Op.COPY, 1),
+    "DUP_TOP": _dup_top,
     "DUP_TOP_TWO": _dup_top_two,
     "ROT_TWO": _rot_two,
     "ROT_THREE": _rot_three,
