@@ -94,8 +94,11 @@ def f(argument):
     arguments_first = ("argument", *(name for name in order if name != "argument"))
     assert code.co_cellvars in (order, arguments_first)
     assert sorted(code.co_names) == sorted(original.co_names)
-    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    assert [constant.co_name for constant in inner] == ["C", "z", "<listcomp>", "<lambda>"]
+    inner, expected = (
+        [constant.co_name for constant in made.co_consts if isinstance(constant, CodeType)] for made in (code, original)
+    )
+    assert inner == expected
+    assert {"C", "z", "<lambda>"} <= set(inner)
     assert not [name for nested in codes_of(code) for name in (*nested.co_names, nested.co_qualname) if "depyf" in name]
 
 
@@ -147,15 +150,17 @@ def test_every_kind_of_definition_compiles_to_what_it_was(text: str) -> None:
     assert difference(original, compile_like(source_of(text), original, "<again>")) is None
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[x for x in iterable if x]\n",
-        "{x for x in iterable}\n",
-        "{x: 1 for x in iterable}\n",
-        "(x for x in iterable)\n",
-    ],
+COMPREHENSIONS = (
+    "[x for x in iterable if x]\n",
+    "{x for x in iterable}\n",
+    "{x: 1 for x in iterable}\n",
+    "(x for x in iterable)\n",
 )
+WITH_CODE = [text for text in COMPREHENSIONS if len(list(codes_of(compile(text, "<original>", "exec")))) > 1]
+"""Since 3.12 most comprehensions have no code object of their own."""
+
+
+@pytest.mark.parametrize("text", WITH_CODE)
 @pytest.mark.parametrize("around", ["{}", "def f(y):\n    {}", "def f(iterable):\n    {}"])
 def test_a_comprehension_is_the_code_object_inside_of_its_statement(text: str, around: str) -> None:
     original = next(
@@ -167,8 +172,8 @@ def test_a_comprehension_is_the_code_object_inside_of_its_statement(text: str, a
 
 
 def test_free_variables_of_a_comprehension_are_made() -> None:
-    original = code_of("def f(a, b):\n    [(a, x, b) for x in y]", "<listcomp>")
-    code = compile_like(source_of("[(a, x, b) for x in iterable]\n"), original, "<again>")
+    original = code_of("def f(a, b):\n    ((a, x, b) for x in y)", "<genexpr>")
+    code = compile_like(source_of("((a, x, b) for x in iterable)\n"), original, "<again>")
     assert difference(original, code) is None
 
 
@@ -221,7 +226,7 @@ def test_asserts_survive_an_optimising_interpreter() -> None:
 
 @pytest.mark.parametrize("operand", ["a + {}", "f({})", "[{}]", "({} if a else b)"])
 def test_expressions_nested_deeper_than_the_recursion_limit(operand: str) -> None:
-    depth = 2000 if operand == "a + {}" else 150
+    depth = 1200 if operand == "a + {}" else 150
     expression: ast.expr = ast.Name(id="x", ctx=ast.Load())
     for _ in range(depth):
         expression = _Fill(expression).visit(ast.parse(operand.format("HOLE"), mode="eval").body)

@@ -10,7 +10,7 @@ import ast
 import inspect
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any, List, Optional, Sequence, Union
+from typing import Any, List, Optional, Sequence, Union, cast
 
 from depyf.bytecode.code import Code, is_code
 from depyf.result import DecompilationError
@@ -50,7 +50,8 @@ class Scaffolded:
 def target_of(tree: ast.Module, reference: Code) -> Optional[Target]:
     """The definition in ``tree`` that ``reference`` is the code of; ``None`` if it is that of the whole module.
 
-    A lambda is answered as the function that it is, a comprehension as the statement that it stands in. Raises
+    A lambda is answered as the function that it is, but for generators; a comprehension as the statement that it
+    stands in. Raises
     ``DecompilationError`` when ``tree`` has no definition and ``reference`` is no module.
     """
     if reference.co_name == "<module>" and not reference.co_flags & inspect.CO_OPTIMIZED:
@@ -61,6 +62,11 @@ def target_of(tree: ast.Module, reference: Code) -> Optional[Target]:
         value = getattr(statement, "value", None)
         if isinstance(statement, ast.Expr) and isinstance(value, _COMPREHENSIONS.get(reference.co_name, ())):
             return statement
+        if isinstance(value, ast.Lambda) and _is_generator(reference):
+            # Since 3.12 the code that turns StopIteration into RuntimeError is missing where a lambda yields.
+            bare = replaced(value, args=_bare_arguments(value.args))
+            alone: Any = replaced(statement, value=bare)
+            return cast(ast.Expr, alone)
         if isinstance(value, ast.Lambda):
             returned = ast.copy_location(ast.Return(value=value.body), value.body)
             function: ast.FunctionDef = _at(value, _function(NAME, value.args, [returned]))
@@ -104,6 +110,10 @@ def dig(module: CodeType, scaffolded: Scaffolded) -> CodeType:
             raise DecompilationError(f"the scaffolding holds {len(inner)} code objects where one was expected")
         code = inner[0]
     return code
+
+
+def _is_generator(reference: Code) -> bool:
+    return bool(reference.co_flags & (inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR))
 
 
 def _is_nested(reference: Code) -> bool:
