@@ -173,3 +173,10 @@ def test_a_cell_as_a_value_is_the_cell_of_a_closure() -> None:
 def test_malformed_bytecode_is_unverified_and_not_a_crash(broken: Step) -> None:
     original = listing(broken, (Op.CONST, None), (Op.RETURN,))
     assert finding(original, "def f(a, b): pass")[0] in (Finding.UNVERIFIED, Finding.DIFFERENT)
+
+
+def test_arithmetic_of_small_constants_is_what_the_compiler_would_have_made_of_it() -> None:
+    original = listing((Op.CONST, 3), (Op.CONST, 4), (Op.BINARY, "*"), (Op.RETURN,))
+    assert finding(original, "def f(a, b): return 12")[0] is Finding.EQUIVALENT
+    assert finding(original, "def f(a, b): return 13")[0] is Finding.DIFFERENT
+    assert finding(original, "def f(a, b): return 12.0")[0] is Finding.DIFFERENT

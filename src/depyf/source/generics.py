@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any, Callable, Dict, List, Optional
 
-from depyf.lift.build import elements, string_pairs
+from depyf.lift.build import elements, names_match, string_pairs
 from depyf.lift.items import DEFAULTS, KW_DEFAULTS, Function
 from depyf.lift.nodes import FunctionExpression, TypeParameter
 from depyf.source.annotations import without_format_test
@@ -49,7 +49,8 @@ def type_parameter(expr: ast.expr, evaluated: Callable[[Function], ast.expr]) ->
     name: Optional[ast.expr] = None
     if isinstance(expr, ast.NamedExpr):
         name, expr = expr.target, expr.value
-    if not isinstance(expr, TypeParameter) or (name is not None and name.id != expr.name):  # type: ignore[attr-defined]
+    stored = getattr(name, "id", None)
+    if not isinstance(expr, TypeParameter) or (stored is not None and not names_match(expr.name, stored)):
         raise Unstructured("something else than a type parameter stands among type parameters")
     fields: Dict[str, Any] = {"name": expr.name}
     if expr.bound is not None:

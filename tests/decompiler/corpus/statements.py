@@ -445,3 +445,11 @@ def raised_by_the_way(xs, limit):
             if not x / limit:
                 raise ValueError(x)
     raise KeyError(len(xs) if limit else None)
+
+
+# run: same_variable_several_times([(1, 2, 3, 4)])
+def same_variable_several_times(a):
+    _, _, _, last = a[0]
+    for _, _, x, _ in a:
+        print(x, _)
+    return last, _, sum(x for _, _, _, x in a)

@@ -198,11 +198,13 @@ def _stores_follow(ops: Sequence[Instr], index: int, count: int) -> bool:
 
 
 def _stored_next(sim: Simulator) -> Optional[str]:
-    """``_, _ = x``: since 3.12 the first of two equal stores only drops the value."""
-    following = sim.ahead(1)
-    if following and following[0][0] is Op.STORE and following[0][1][0] == "fast":
-        name: str = following[0][1][1]
-        return name
+    """``_, _, _ = x``: since 3.12 all but the last of equal stores only drop the value."""
+    for op, arg in sim.ahead(len(sim.stack)):
+        if op is Op.STORE and arg[0] == "fast":
+            name: str = arg[1]
+            return name
+        if op is not Op.POP:
+            return None
     return None
 
 
