@@ -4,7 +4,7 @@ What the running Python's compiler makes of a source is compared with what an ol
 or the language differ in a way that the normal form shows, the newer side is put as the older compiler would have:
 
 3.9     ``assert`` raises AssertionError itself, and not what a global variable of that name holds
-3.12    ``super().name`` is one operation
+3.12    ``super().name`` is one operation; comprehensions stand in line (here the older side is put as it is today)
 3.13    class bodies store the line that they begin on, and the attributes that their methods set; docstrings lose
         their indentation (here it is the older one that is put as the compiler would today)
 """
@@ -16,8 +16,10 @@ import inspect
 from dataclasses import replace
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
-from depyf.bytecode.code import Code, docstring, version_of
+from depyf.bytecode.code import Code, docstring, is_code, version_of
 from depyf.bytecode.opcode_table import Version
+from depyf.normal.inlining import COMPREHENSIONS, put_in_line
+from depyf.normal.lowering import lower
 from depyf.normal.ops import Instr, NormalCode, Op
 
 _SINCE_313 = (("name", "__firstlineno__"), ("name", "__static_attributes__"))
@@ -28,7 +30,26 @@ def in_common_terms(older: NormalCode, newer: NormalCode) -> Tuple[NormalCode, N
     version = version_of(older.code)
     if version == version_of(newer.code):
         return older, newer
+    if version < (3, 12) <= version_of(newer.code):
+        older = put_in_line(older, lower)
     return _edited(older, _with_docstring_of_today), _edited(newer, lambda ops, index: _as_before(ops, index, version))
+
+
+def beyond_comparison(older: NormalCode, newer: NormalCode) -> Optional[str]:
+    """Why the two, in common terms, may differ though they come from the same source; ``None`` if they should not."""
+    versions = version_of(older.code), version_of(newer.code)
+    names = " and ".join(f"{major}.{minor}" for major, minor in versions)
+    constants = [instr.arg for instr in older.ops if instr.op is Op.CONST and is_code(instr.arg)]
+    if versions[0] < (3, 12) <= versions[1] and any(code.co_name in COMPREHENSIONS for code in constants):
+        return f"CPython {names} compile a comprehension that awaits, or has closures in it, too differently"
+    if versions[0] < (3, 14) <= versions[1]:
+        if any(instr.op is Op.SETUP_ANNOTATIONS or _is_annotated(instr) for instr in older.ops):
+            return f"CPython {names} evaluate annotations at different times"
+    return None
+
+
+def _is_annotated(instr: Instr) -> bool:
+    return instr.op is Op.MAKE_FUNCTION and bool(instr.arg & 4)
 
 
 def docstring_today(code: Code, like: Code) -> Optional[str]:

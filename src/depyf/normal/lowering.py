@@ -18,7 +18,7 @@ from depyf.bytecode.opcode_table import Version
 from depyf.normal.draft import Dialect, Draft, Lowering
 from depyf.normal.inlined import InlinedCode
 from depyf.normal.ops import ENDS, Handler, Instr, NormalCode, Op
-from depyf.normal.stack_check import check_stack
+from depyf.normal.stack_check import stack_depths
 
 
 def lower(code: Code) -> NormalCode:
@@ -34,7 +34,7 @@ def lower(code: Code) -> NormalCode:
     for step in dialect.steps:
         drafts = step(drafts)
     normal = NormalCode(code, _resolve(code, drafts), dialect.copies_loop_tests)
-    check_stack(normal)
+    stack_depths(normal)  # raises where the stack is used as no compiler would
     return normal
 
 

@@ -15,10 +15,11 @@ def _counts_from(instr: Instr) -> int:
     return int(instr.arg[1]) if instr.op in (Op.ADD, Op.UPDATE) else 1
 
 
-def check_stack(code: NormalCode) -> None:
-    """Every operation finds on the stack what it takes, and finds as much by whichever way control gets there.
+def stack_depths(code: NormalCode) -> Dict[int, int]:
+    """How many values lie on the stack before each operation.
 
-    The interpreter takes that for granted, and so do the layers above. Raises ``ValueError`` where it is not so.
+    Every operation finds on the stack what it takes, and finds as much by whichever way control gets there: the
+    interpreter takes that for granted, and so do the layers above. Raises ``ValueError`` where it is not so.
     """
     name, ops = code.code.co_name, code.ops
     depths: Dict[int, int] = {}
@@ -59,3 +60,4 @@ def check_stack(code: NormalCode) -> None:
                     f"{name}: the stack holds {depths[index]} values or {depth} at offset {ops[index].offset}, "
                     "depending on where control comes from"
                 )
+    return depths

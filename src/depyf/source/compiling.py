@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Mapping, Optional, Sequence
 
-from depyf.bytecode.code import Code
+from depyf.bytecode.code import Code, version_of
 from depyf.bytecode.nesting import qualified_name
 from depyf.result import DecompilationError
 from depyf.source.cell_order import respell, sorted_spellings
@@ -46,6 +46,8 @@ def _compile_like(source: SourceText, reference: Code, filename: str) -> CodeTyp
             reference, Restoration(source.names, stand_ins, NAME, NAME, reference.co_flags & ANNOTATIONS).restore(code)
         )
     code = job.compile_target(target)
+    if version_of(reference) != version_of(code):
+        return stand_in_for(reference, code)  # to be compared, and never to run: its variables need no order
     missing = [cell for cell in reference.co_cellvars if cell not in code.co_cellvars]
     if missing:
         code = job.compile_target(target, missing)

@@ -7,7 +7,7 @@ import inspect
 from types import CodeType
 from typing import Any, Dict, Mapping, Tuple
 
-from depyf.bytecode.code import Code, flags_like
+from depyf.bytecode.code import Code, flags_like, version_of
 from depyf.result import DecompilationError
 from depyf.source.cell_order import original_spelling
 from depyf.source.placeholders import StandIns
@@ -110,6 +110,9 @@ def stand_in_for(reference: Code, code: CodeType) -> CodeType:
         raise DecompilationError(f"{where}: the original takes the parameters {names[0]}, the source {names[1]}")
     for field, kind in (("co_freevars", "free variables"), ("co_cellvars", "cell variables")):
         wanted, got = getattr(reference, field), getattr(code, field)
+        if version_of(reference) != version_of(code):
+            # Which variables are cells depends on the version; which are free does not, but for their order.
+            wanted, got = (sorted(wanted), sorted(got)) if field == "co_freevars" else ((), ())
         if wanted != got:
             raise DecompilationError(f"{where}: the original has the {kind} {wanted}, the source {got}")
     changes: Dict[str, Any] = {"co_name": reference.co_name, "co_flags": flags_like(reference, code)}

@@ -7,7 +7,7 @@ from typing import AbstractSet, Dict, List, Mapping, Optional, Tuple
 
 from depyf.bytecode.code import Code, docstring
 from depyf.bytecode.nesting import Names, names_of, qualified_name
-from depyf.normal.across import docstring_today, in_common_terms
+from depyf.normal.across import beyond_comparison, docstring_today, in_common_terms
 from depyf.normal.lowering import lower
 from depyf.normal.ops import byte_offset
 from depyf.verify.comparison import Comparison, Finding, MismatchError
@@ -104,6 +104,9 @@ class _Comparer:
             product = Product(mine, theirs, nested, arguments, self._settings)
             return answer(Finding.EQUIVALENT, "", product.prove())
         except MismatchError as mismatch:
+            why = beyond_comparison(mine.normal, theirs.normal)
+            if why is not None:
+                return answer(Finding.UNVERIFIED, why)
             return replace(answer(mismatch.finding, mismatch.reason), overdue=tuple(sorted(mismatch.overdue)))
 
     def _difference_of_facts(self, original: Code, candidate: Code, around: Around) -> Optional[str]:

@@ -27,7 +27,7 @@ class Program:
     """
 
     def __init__(self, normal: NormalCode, renamed: Mapping[str, str], around: Optional[Names]) -> None:
-        self.code: Code = normal.code
+        self.normal, self.code = normal, normal.code
         private = _private_cells(normal, renamed)
         renamed_ops = [_rename(instr, renamed, private) for instr in normal.ops]
         self.changing_cells = _changing_cells(renamed_ops)

@@ -1,0 +1,194 @@
+"""Comprehensions of a compiler before 3.12, put in line as it has done since (PEP 709), so that both can be compared.
+
+    CLOSURE y; BUILD tuple; CONST <listcomp>; MAKE_FUNCTION 8; LOAD xs; ITER; CALL
+
+becomes what ``flow/comprehensions.py`` shows: the loop stands where the call was, its variables are those of the code
+around, and what they held is put aside meanwhile. A comprehension that can't be put there safely stays a call.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+
+from depyf.bytecode.code import Code, is_code
+from depyf.normal.effects import effect
+from depyf.normal.ops import Handler, Instr, NormalCode, Op
+from depyf.normal.stack_check import stack_depths
+
+COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>"})
+_WAITING = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A comprehension of ``body``, whose function is made at ``first`` to ``made`` and called at ``call``."""
+
+    first: int
+    made: int
+    call: int
+    body: NormalCode
+    variables: Tuple[str, ...]
+
+
+def put_in_line(normal: NormalCode, lower: Callable[[Code], NormalCode]) -> NormalCode:
+    """``normal`` with its comprehensions in line; ``lower`` gives the normal form of their code objects."""
+    depths = stack_depths(normal)
+    found = [call for call in (_call_at(normal, at, depths, lower) for at in range(len(normal.ops))) if call]
+    while True:
+        kept = [call for call in found if not set(call.variables) & _captured(normal, found)]
+        if len(kept) == len(found):
+            break
+        found = kept
+    return _Writer(normal, depths, found).run() if found else normal
+
+
+def _call_at(
+    normal: NormalCode, at: int, depths: Dict[int, int], lower: Callable[[Code], NormalCode]
+) -> Optional[_Call]:
+    """The comprehension whose code object is pushed at ``at``."""
+    ops = normal.ops
+    code = ops[at].arg
+    if ops[at].op is not Op.CONST or not is_code(code) or code.co_name not in COMPREHENSIONS or at + 1 >= len(ops):
+        return None
+    if ops[at + 1].op is not Op.MAKE_FUNCTION or ops[at + 1].arg not in (0, 8):
+        return None
+    first = at
+    if ops[at + 1].arg == 8:
+        cells = ops[at - 1]
+        if not at or cells.op is not Op.BUILD or cells.arg[0] != "tuple" or cells.arg[1] >= at:
+            return None
+        first = at - 1 - cells.arg[1]
+        if any(instr.op is not Op.CLOSURE for instr in ops[first : at - 1]):
+            return None
+    call = _taker(ops, at + 1, depths)
+    if call is None or not _is_apart(ops, first, call):
+        return None
+    body = put_in_line(lower(code), lower)
+    plain = not code.co_flags & _WAITING and not code.co_cellvars
+    begins = [instr.op for instr in body.ops[:3]] == [Op.BUILD, Op.LOAD, Op.FOR] and body.ops[1].arg == ("fast", ".0")
+    again = any(instr.arg == ("fast", ".0") for instr in body.ops[2:])
+    if not plain or not begins or again:
+        return None
+    return _Call(first, at + 1, call, body, tuple(name for name in code.co_varnames if name != ".0"))
+
+
+def _taker(ops: Tuple[Instr, ...], made: int, depths: Dict[int, int]) -> Optional[int]:
+    """Where the function made at ``made`` is called with one iterator, if nothing looks at it before."""
+    floor = depths[made] - effect(ops[made].op, ops[made].arg)[0] + 1
+    for at in range(made + 1, len(ops)):
+        instr = ops[at]
+        taken, _left = effect(instr.op, instr.arg)
+        if instr.handler is not None and instr.handler.depth >= floor:
+            return None
+        if depths[at] - taken < floor:
+            called = instr.op is Op.CALL and taken == 2 and not instr.arg[1] and depths[at] == floor + 1
+            return at if called and ops[at - 1].op is Op.ITER else None
+    return None
+
+
+def _is_apart(ops: Tuple[Instr, ...], first: int, call: int) -> bool:
+    """Whether control gets to what lies between only from ``first`` on, and leaves it only at ``call``."""
+    for at, instr in enumerate(ops):
+        inside = first <= at <= call
+        if instr.target is not None and inside != (first < instr.target <= call):
+            if inside or first < instr.target <= call:
+                return False
+        if instr.handler is not None and first < instr.handler.target <= call:
+            return False
+        if inside and instr.op in (Op.RETURN, Op.RERAISE):
+            return False
+    return True
+
+
+def _captured(normal: NormalCode, calls: List[_Call]) -> Set[str]:
+    """The variables whose cells are still taken when ``calls`` are in line."""
+    gone = {at for call in calls for at in range(call.first, call.made)}
+    taken = {instr.arg for at, instr in enumerate(normal.ops) if instr.op is Op.CLOSURE and at not in gone}
+    return taken | set(normal.code.co_freevars)
+
+
+_Guard = Optional[Tuple[Any, Handler]]
+"""A label and the handler that is there."""
+
+
+def _guard(instr: Instr) -> _Guard:
+    return None if instr.handler is None else (instr.handler.target, instr.handler)
+
+
+class _Writer:
+    """Writes the operations anew; jumps go to labels until all have their place."""
+
+    def __init__(self, normal: NormalCode, depths: Dict[int, int], calls: List[_Call]) -> None:
+        self.normal, self.depths = normal, depths
+        self.calls = {call.call: call for call in calls}
+        self.gone = {at for call in calls for at in range(call.first, call.made + 1)}
+        self.ops: List[Instr] = []
+        self.to: List[Tuple[Any, Any]] = []
+        self.labels: Dict[Any, int] = {}
+        code = normal.code
+        self.is_module = code.co_name == "<module>" and not code.co_flags & inspect.CO_OPTIMIZED
+
+    def run(self) -> NormalCode:
+        for at, instr in enumerate(self.normal.ops):
+            self.labels[at] = len(self.ops)
+            if at in self.calls:
+                self.loop(self.calls[at], instr)
+            elif at not in self.gone:
+                self.write(instr, instr.target, _guard(instr))
+        for call in self.calls.values():
+            self.cleanup(call, self.normal.ops[call.call])
+        return replace(self.normal, ops=tuple(map(self.placed, self.ops, self.to)))
+
+    def write(self, instr: Instr, target: Any, handler: _Guard) -> None:
+        self.ops.append(instr)
+        self.to.append((target, handler))
+
+    def placed(self, instr: Instr, to: Tuple[Any, Any]) -> Instr:
+        target, handler = to
+        return replace(
+            instr,
+            target=None if target is None else self.labels[target],
+            handler=handler and replace(handler[1], target=self.labels[handler[0]]),
+        )
+
+    def loop(self, call: _Call, instr: Instr) -> None:
+        around = _guard(instr)
+        count = len(call.variables)
+        functions = sum(other.made < call.first and other.call > call.call for other in self.calls.values())
+        base = self.depths[call.first] - functions + count
+        cleanup = ("cleanup", call.call), Handler(-1, base + 1, False)
+        for name in call.variables:
+            self.write(replace(instr, op=Op.TAKE, arg=("fast", name)), None, around)
+        self.write(replace(instr, op=Op.SWAP, arg=count + 1), None, around)
+        for at, inner in enumerate(call.body.ops):
+            self.labels[call.call, at] = len(self.ops)
+            guard: _Guard = cleanup
+            if inner.handler is not None:
+                depth = base + inner.handler.depth
+                guard = (call.call, inner.handler.target), replace(inner.handler, depth=depth)
+            target = None if inner.target is None else (call.call, inner.target)
+            if inner.op is Op.RETURN:
+                self.write(replace(inner, op=Op.JUMP, arg=None), ("end", call.call), guard)
+            elif inner.arg == ("fast", ".0"):
+                self.write(replace(inner, op=Op.SWAP, arg=2), None, guard)
+            elif self.is_module and inner.op is Op.LOAD and inner.arg[0] == "global":
+                self.write(replace(inner, arg=("name", inner.arg[1])), None, guard)
+            else:
+                self.write(inner, target, guard)
+        self.labels["end", call.call] = len(self.ops)
+        self.put_back(call, instr, around)
+
+    def cleanup(self, call: _Call, instr: Instr) -> None:
+        around = _guard(instr)
+        self.labels["cleanup", call.call] = len(self.ops)
+        self.write(replace(instr, op=Op.SWAP, arg=2), None, around)
+        self.write(replace(instr, op=Op.POP, arg=None), None, around)
+        self.put_back(call, instr, around)
+        self.write(replace(instr, op=Op.RERAISE, arg=None), None, around)
+
+    def put_back(self, call: _Call, instr: Instr, around: _Guard) -> None:
+        self.write(replace(instr, op=Op.SWAP, arg=len(call.variables) + 1), None, around)
+        for name in reversed(call.variables):
+            self.write(replace(instr, op=Op.STORE, arg=("fast", name)), None, around)
