@@ -4,6 +4,7 @@ What the running Python's compiler makes of a source is compared with what an ol
 or the language differ in a way that the normal form shows, the newer side is put as the older compiler would have:
 
 3.9     ``assert`` raises AssertionError itself, and not what a global variable of that name holds
+3.11    what is awaited says where, for messages
 3.12    ``super().name`` is one operation; comprehensions stand in line (here the older side is put as it is today)
 3.13    class bodies store the line that they begin on, and the attributes that their methods set; docstrings lose
         their indentation (here it is the older one that is put as the compiler would today)
@@ -32,7 +33,8 @@ def in_common_terms(older: NormalCode, newer: NormalCode) -> Tuple[NormalCode, N
         return older, newer
     if version < (3, 12) <= version_of(newer.code):
         older = put_in_line(older, lower)
-    return _edited(older, _with_docstring_of_today), _edited(newer, lambda ops, index: _as_before(ops, index, version))
+    today = _edited(older, lambda ops, index: _as_today(ops, index, version))
+    return today, _edited(newer, lambda ops, index: _as_before(ops, index, version))
 
 
 def beyond_comparison(older: NormalCode, newer: NormalCode) -> Optional[str]:
@@ -70,12 +72,77 @@ Edit = Optional[Tuple[int, List[Instr]]]
 """How many operations from an index on are replaced, and by which."""
 
 
-def _with_docstring_of_today(ops: Sequence[Instr], index: int) -> Edit:
+def _as_today(ops: Sequence[Instr], index: int, version: Version) -> Edit:
+    """What the compiler writes today for the operations of an older one at ``index``."""
     instr = ops[index]
+    if version < (3, 11) and instr.op is Op.AWAITABLE and instr.arg:
+        return 1, [replace(instr, arg=0)]
+    if version < (3, 9):
+        if instr.op is Op.BUILD and instr.arg[0] in _UNPACKED:
+            return 1, _one_by_one(instr)
+        count = _constants_of_set(ops, index) if instr.op is Op.CONST else 0
+        if count:
+            members = frozenset(each.arg for each in ops[index : index + count])
+            empty = replace(instr, op=Op.BUILD, arg=("set", 0))
+            update = replace(ops[index + count], op=Op.UPDATE, arg=("set", 1))
+            return count + 1, [empty, replace(instr, arg=members), update]
+        given = ops[index - 1] if index else None
+        if instr.op is Op.CALL_EX and instr.arg[0] and not (given is not None and _gives_keywords(given)):
+            fresh = [replace(instr, op=Op.BUILD, arg=("map", 0)), replace(instr, op=Op.SWAP, arg=2)]
+            return 1, [*fresh, replace(instr, op=Op.UPDATE, arg=("kwargs", 1)), instr]
     stores = index + 1 < len(ops) and ops[index + 1].op is Op.STORE and ops[index + 1].arg == ("name", "__doc__")
     if stores and instr.op is Op.CONST and type(instr.arg) is str and instr.arg:
         return 1, [replace(instr, arg=_compiled_docstring(instr.arg))]
     return None
+
+
+ATOMS = (type(None), bool, int, float, complex, str, bytes)
+
+_LONGEST = 500
+"""Constants in a set that are looked for: each constant before a set begins a search."""
+
+_UNPACKED = {
+    "tuple_of": ("list", "list"),
+    "arguments_of": ("list", "list"),
+    "list_of": ("list", "list"),
+    "set_of": ("set", "set"),
+    "map_of": ("map", "map"),
+    "keywords_of": ("map", "kwargs"),
+}
+"""What is built of several iterables at once: in which container they are gathered today, and by which update."""
+
+
+def _constants_of_set(ops: Sequence[Instr], index: int) -> int:
+    """How many constants from ``index`` on are made a set, when there are so many that they are a constant today."""
+    end = index
+    while end < len(ops) and end - index < _LONGEST and ops[end].op is Op.CONST:
+        end += 1
+    made = end < len(ops) and ops[end].op is Op.BUILD and ops[end].arg == ("set", end - index)
+    plain = made and all(type(each.arg) in ATOMS for each in ops[index:end])
+    return end - index if plain and end - index >= 3 else 0
+
+
+def _gives_keywords(instr: Instr) -> bool:
+    return instr.op is Op.BUILD and instr.arg[0] == "keywords_of"
+
+
+def _one_by_one(instr: Instr) -> List[Instr]:
+    """A container that is updated by one iterable after the other. (3.8 evaluates all of them before it begins; the
+    code that is compared with it shows whether that matters.)"""
+    kind, count = instr.arg
+    container, update = _UNPACKED[kind]
+    made = [replace(instr, op=Op.BUILD, arg=(container, 0)), replace(instr, op=Op.SWAP, arg=count + 1)]
+    waiting = [*range(1, count), 0]  # above the container, the first one on top
+    for number in range(count):
+        place = len(waiting) - waiting.index(number)
+        if place > 1:
+            made.append(replace(instr, op=Op.SWAP, arg=place))
+            waiting[-place], waiting[-1] = waiting[-1], waiting[-place]
+        waiting.pop()
+        made.append(replace(instr, op=Op.UPDATE, arg=(update, len(waiting) + 1)))
+    if kind in ("tuple_of", "arguments_of"):
+        made.append(replace(instr, op=Op.LIST_TO_TUPLE, arg=None))
+    return made
 
 
 def _as_before(ops: Sequence[Instr], index: int, version: Version) -> Edit:
@@ -87,6 +154,8 @@ def _as_before(ops: Sequence[Instr], index: int, version: Version) -> Edit:
             return 2, []
     if version < (3, 9) and instr.op is Op.SPECIAL and instr.arg == "AssertionError":
         return 1, [replace(instr, op=Op.LOAD, arg=("global", "AssertionError"))]
+    if version < (3, 11) and instr.op is Op.AWAITABLE and instr.arg:
+        return 1, [replace(instr, arg=0)]
     if version < (3, 12):
         if instr.op is Op.SUPER_ATTR:
             name, _with_arguments = instr.arg
@@ -104,9 +173,13 @@ def _edited(normal: NormalCode, edit: Callable[[Sequence[Instr], int], Edit]) ->
     """``normal`` with some operations replaced; what jumps to one that is gone goes to what is there instead."""
     ops: List[Instr] = []
     place: Dict[int, int] = {}
+    targets = {instr.target for instr in normal.ops}
+    targets.update(instr.handler.target for instr in normal.ops if instr.handler is not None)
     index = 0
     while index < len(normal.ops):
         change = edit(normal.ops, index)
+        if change is not None and any(inner in targets for inner in range(index + 1, index + change[0])):
+            change = None
         count, new = (1, [normal.ops[index]]) if change is None else change
         for old in range(index, index + count):
             place[old] = len(ops)
