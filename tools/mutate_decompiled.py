@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "suppo
 from mutation import Fate, Mutant, Subject, Wanted, plan
 from mutators import MUTATORS
 
-from depyf.sweep.targets import compile_file, find_files, size, targets_of
+from depyf.sweep.targets import read_module, find_files, size, targets_of
 
 MODULES = (
     "_collections_abc", "_pydecimal", "abc", "argparse", "ast", "asyncio.base_events", "asyncio.locks",
@@ -77,7 +77,7 @@ def _objects(place: Tuple[str, str, int]) -> List[Object]:
     module, path, largest = place
     return [
         Object(f"{module}/{os.path.basename(path)}:{target.line} {target.qualname}", marshal.dumps(target.code))
-        for target in targets_of(compile_file(path), path)
+        for target in targets_of(read_module(path), path)
         if size(target.code) <= largest
     ]
 

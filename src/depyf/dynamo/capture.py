@@ -101,19 +101,19 @@ class Capture:
 
     def _watch_names(self) -> Optional[Undo]:
         """Note the name of every compiled function when Dynamo makes it up: the stages come before it is used."""
-        original = compat.find_or_report(
-            "torch._dynamo.output_graph", "unique_id", "graph files can't be named after their __compiled_fn"
-        )
-        if original is None:
+        maker = compat.maker_of_names()
+        if maker is None:
             return None
+        module, attribute = maker
+        original = getattr(module, attribute)
 
         @functools.wraps(original)
-        def unique_id(*args: Any, **kwargs: Any) -> Any:
+        def make_name(*args: Any, **kwargs: Any) -> Any:
             name = original(*args, **kwargs)
             self._note_name(name)
             return name
 
-        return replace_attribute(compat.module("torch._dynamo.output_graph"), "unique_id", unique_id)
+        return replace_attribute(module, attribute, make_name)
 
     @safely("noting the name of a compiled function")
     def _note_name(self, name: str) -> None:

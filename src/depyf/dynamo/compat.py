@@ -13,7 +13,7 @@ import os
 import sys
 import tempfile
 from types import CodeType, FrameType, ModuleType
-from typing import Any, Callable, Iterator, List, Mapping, Optional, Set
+from typing import Any, Callable, Iterator, List, Mapping, Optional, Set, Tuple
 
 logger = logging.getLogger("depyf")
 
@@ -120,6 +120,19 @@ def interned_strings() -> Any:
 def pycode_cache() -> Optional[Any]:
     """Inductor's loader of generated Python modules, or ``None`` where there is no Inductor."""
     return find_or_report("torch._inductor.codecache", "PyCodeCache", "Inductor's kernels can't be dumped")
+
+
+def maker_of_names() -> Optional[Tuple[ModuleType, str]]:
+    """The module and the name of the function that makes up ``__compiled_fn_<id>`` for Dynamo's output graph."""
+    for attribute in ("make_compiled_fn_name", "unique_id"):
+        if find("torch._dynamo.output_graph", attribute) is not None:
+            return importlib.import_module("torch._dynamo.output_graph"), attribute
+    report_once(
+        "torch._dynamo.output_graph.unique_id",
+        "this PyTorch has neither make_compiled_fn_name nor unique_id in torch._dynamo.output_graph: "
+        "graph files can't be named after their __compiled_fn",
+    )
+    return None
 
 
 def aot_codegen_modules() -> Iterator[ModuleType]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Set, Tuple
 
-from depyf.lift.items import Retry
+from depyf.bytecode.code import Code
+from depyf.lift.items import COMPREHENSIONS, Retry
 from depyf.normal.ops import Op
 from depyf.result import Hints
 
@@ -30,7 +31,8 @@ class Decisions:
 class Context:
     """What the blocks of one code object share: counters, decisions."""
 
-    def __init__(self, decisions: Decisions, hints: Hints, rules: Mapping[Op, Any]) -> None:
+    def __init__(self, code: Code, decisions: Decisions, hints: Hints, rules: Mapping[Op, Any]) -> None:
+        self.is_comprehension = code.co_name in COMPREHENSIONS
         self.decisions, self.hints, self.rules = decisions, hints, rules
         self.order = 0
         self.temporaries = 0

@@ -56,7 +56,7 @@ def lift(graph: FlowGraph, hints: Optional[Hints] = None) -> LiftedGraph:
 class _Lifter:
     def __init__(self, graph: FlowGraph, order: Order, decisions: Decisions, hints: Hints) -> None:
         self.graph, self.order = graph, order
-        self.context = Context(decisions, hints, RULES)
+        self.context = Context(graph.code.code, decisions, hints, RULES)
         self.nodes: Dict[int, Node] = {}
         self.edges: Dict[int, List[Node]] = {id: [] for id in graph.blocks}
         self.skip: Dict[int, int] = {}

@@ -83,12 +83,12 @@ def _grows_display(container: Any, kind: str) -> bool:
 
 def _update(sim: Simulator, instr: Instr) -> None:
     kind, depth = instr.arg
-    if depth > 1:  # the iterator of a comprehension lies between
-        element = sim.pop_value().expr
-        _accumulate(sim, depth, Accumulate(kind, element if kind == "map" else ast.Starred(element, ast.Load())))
-        return
     if isinstance(sim.stack[-depth - 1], Container):
         extend_container(sim, sim.stack[-depth - 1], kind)
+        return
+    if depth > 1 and sim.context.is_comprehension:  # the iterator lies between
+        element = sim.pop_value().expr
+        _accumulate(sim, depth, Accumulate(kind, element if kind == "map" else ast.Starred(element, ast.Load())))
         return
     more = sim.pop_value()
     container = sim.stack[-depth]
