@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "suppo
 from mutation import Fate, Mutant, Subject, Wanted, plan
 from mutators import MUTATORS
 
-from depyf.sweep.targets import read_module, find_files, size, targets_of
+from depyf.sweep.targets import find_files, read_module, size, targets_of
 
 MODULES = (
     "_collections_abc", "_pydecimal", "abc", "argparse", "ast", "asyncio.base_events", "asyncio.locks",
