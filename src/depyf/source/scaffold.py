@@ -13,6 +13,8 @@ from types import CodeType
 from typing import Any, List, Optional, Sequence, Union, cast
 
 from depyf.bytecode.code import Code, is_code
+from depyf.normal.lowering import lower
+from depyf.normal.ops import Op
 from depyf.result import DecompilationError
 from depyf.source.rewriting import replaced
 
@@ -34,6 +36,8 @@ _COMPREHENSIONS = {
     "<dictcomp>": ast.DictComp,
     "<genexpr>": ast.GeneratorExp,
 }
+
+_SUPER = "super"
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -94,11 +98,11 @@ def scaffold(target: Target, reference: Code, free: Sequence[str], cells: Sequen
         enclosing = _function(NAME, _no_arguments(), [*_bindings(free), bare])
         if isinstance(target, ast.Expr) and reference.co_flags & inspect.CO_COROUTINE:  # only there it may be awaited
             enclosing = ast.AsyncFunctionDef(**vars(enclosing))
-        return Scaffolded(_module(_at(bare, enclosing)), depth + 1, f"{NAME}.<locals>.{name}")
+        return Scaffolded(_module(_at(bare, enclosing), reference), depth + 1, f"{NAME}.<locals>.{name}")
     if free or (isinstance(bare, ast.ClassDef) and _CONDITIONAL not in reference.co_cellvars):
         enclosing = ast.ClassDef(name=NAME, bases=[], keywords=[], body=[bare], decorator_list=[])
-        return Scaffolded(_module(_at(bare, enclosing)), depth + 1, f"{NAME}.{name}")
-    return Scaffolded(_module(bare), depth, name)
+        return Scaffolded(_module(_at(bare, enclosing), reference), depth + 1, f"{NAME}.{name}")
+    return Scaffolded(_module(bare, reference), depth, name)
 
 
 def dig(module: CodeType, scaffolded: Scaffolded) -> CodeType:
@@ -186,8 +190,18 @@ def _function(name: str, arguments: ast.arguments, body: List[ast.stmt]) -> ast.
     return ast.FunctionDef(name=name, args=arguments, body=body, decorator_list=[], returns=None, type_comment=None)
 
 
-def _module(statement: ast.stmt) -> ast.Module:
-    return ast.Module(body=[statement], type_ignores=[])
+def _module(statement: Any, reference: Code) -> ast.Module:
+    body: List[ast.stmt] = [statement]
+    if _calls_super_plainly(reference):
+        body.insert(0, _at(statement, ast.Expr(ast.Name(id=_SUPER, ctx=ast.Load()))))
+    return ast.Module(body=body, type_ignores=[])
+
+
+def _calls_super_plainly(reference: Code) -> bool:
+    """Since 3.12 ``super().name`` is one instruction, but not in modules that mention ``super`` outside functions."""
+    if _SUPER in reference.co_names:
+        return not any(instr.op is Op.SUPER_ATTR for instr in lower(reference).ops)
+    return any(_calls_super_plainly(constant) for constant in reference.co_consts if is_code(constant))
 
 
 def _at(place: Any, node: Any) -> Any:
