@@ -53,7 +53,7 @@ def test_a_loop_left_with_a_value_drops_one_iterator() -> None:
 
 
 def test_what_counts_slots_counts_one_less() -> None:
-    handler = ExceptionRange(0, 8, 8, 3, False)
+    handler = ExceptionRange(0, 10, 10, 3, False)
     steps = drafts(
         (Op.BUILD, ("list", 0)),
         (Op.LOAD, ("fast", "y")),
@@ -62,6 +62,8 @@ def test_what_counts_slots_counts_one_less() -> None:
         (Op.POP,),
         (Op.CONST, 1),
         (Op.ADD, ("list", 3)),
+        (Op.POP,),
+        (Op.POP,),
         (Op.RETURN,),
         (Op.RERAISE,),
     )
