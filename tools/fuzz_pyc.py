@@ -26,6 +26,7 @@ import struct
 import sys
 import time
 import traceback
+import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Counter, Dict, Iterator, List, Optional, Tuple
@@ -106,6 +107,8 @@ def with_broken_field(code: PortableCode, chance: random.Random) -> PortableCode
 
 def _instructions(code: PortableCode, chance: random.Random) -> PortableCode:
     raw = bytearray(code.co_code)
+    if not raw:
+        return code  # all of it was taken away by now
     at = 2 * chance.randrange(len(raw) // 2)
     change = chance.randrange(7)
     if change == 0:
@@ -290,6 +293,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     parser.add_argument("--errors", type=int, default=0, metavar="N", help="show the N most frequent good errors too")
     parser.add_argument("files", nargs="*", help="source files to make mutants of (default: the corpus)")
     options = parser.parse_args(arguments)
+    warnings.simplefilter("ignore", SyntaxWarning)
     parents = seeds(options.files)
     if options.only is not None:
         return _show(mutant(options.only, options.seed, parents))

@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, List
 
 if TYPE_CHECKING:
-    from depyf.decompiler import DecompilationError, Decompiler, decompile, decompile_code
+    from depyf.decompiler import DecompilationError, Decompiler, decompile, decompile_code, decompile_pyc
     from depyf.dynamo.bytecode_log import install, uninstall
     from depyf.dynamo.pausing import debug
     from depyf.dynamo.prepare import prepare_debug
@@ -26,6 +26,7 @@ __all__ = [
     "debug",
     "decompile",
     "decompile_code",
+    "decompile_pyc",
     "install",
     "prepare_debug",
     "uninstall",
@@ -40,6 +41,7 @@ _HOMES = {
     "debug": "depyf.dynamo.pausing",
     "decompile": "depyf.decompiler",
     "decompile_code": "depyf.decompiler",
+    "decompile_pyc": "depyf.decompiler",
     "install": "depyf.dynamo.bytecode_log",
     "prepare_debug": "depyf.dynamo.prepare",
     "uninstall": "depyf.dynamo.bytecode_log",

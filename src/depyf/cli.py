@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import time
+import warnings
 from typing import FrozenSet, List, Optional, Sequence
 
 from depyf.bytecode.opcode_table import table_for
@@ -35,6 +36,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Run one command; returns the exit status: 0, 1 when not all could be proved, 2 when the command can't be done."""
     _replace_closed_streams()
     options = _parser().parse_args(arguments)
+    # What the compiler finds odd in decompiled source was odd in the original.
+    warnings.simplefilter("ignore", SyntaxWarning)
     try:
         status: int = options.run(options)
         sys.stdout.flush()

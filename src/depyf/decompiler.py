@@ -5,50 +5,106 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from types import CodeType
-from typing import Any, List, Optional, Set
+from types import (
+    BuiltinFunctionType,
+    ClassMethodDescriptorType,
+    CodeType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodWrapperType,
+    WrapperDescriptorType,
+)
+from typing import Any, List, Optional, Set, Union
 
 from depyf.bytecode.code import Code, is_code
 from depyf.bytecode.opcode_table import table_for
+from depyf.bytecode.pyc import read_pyc
 from depyf.pipeline import decompile_code
 from depyf.result import Decompilation, DecompilationError, Hints, LineMap, Verdict
+from depyf.source.function_objects import facts_of
 from depyf.source.layout import reindented, with_temporaries_called
 
 __all__ = [
     "Decompilation", "DecompilationError", "Decompiler", "Hints", "LineMap", "Verdict", "code_of", "decompile",
-    "decompile_code",
+    "decompile_code", "decompile_pyc",
 ]  # fmt: skip
 
 
 def decompile(target: Any) -> str:
     """The Python source of a code object or callable: function, bound method, ``functools.partial``, anything with
-    ``__wrapped__``, callable instance.
+    ``__wrapped__``, callable instance; of an ``nn.Module`` that of its ``forward``.
 
-    Raises ``DecompilationError`` when there is none, and ``TypeError`` for what holds no Python code.
+    Functions have their defaults and annotations as they are now; a comment at the end names those that can't be
+    written. Raises ``DecompilationError`` when there is no source, and ``TypeError`` for what holds no Python code.
     """
-    return decompile_code(code_of(target)).source
+    holder = _holder_of(target)
+    if not isinstance(holder, FunctionType):
+        return decompile_code(code_of(holder)).source
+    facts = facts_of(holder)
+    source = decompile_code(holder.__code__, facts=facts).source
+    if not facts.unwritten:
+        return source
+    return "\n".join([source.rstrip("\n"), "", *(f"# {text}" for text in facts.unwritten), ""])
+
+
+def decompile_pyc(path: Union[str, os.PathLike[str]]) -> Decompilation:
+    """The module in a ``.pyc`` file of the running Python or an older one, decompiled and verified.
+
+    Raises ``ValueError`` when the file is no such file or is malformed, ``OSError`` when it can't be read, and
+    ``DecompilationError``.
+    """
+    return decompile_code(read_pyc(path).code)
 
 
 def code_of(target: Any) -> Code:
     """The code object behind a callable. Raises ``TypeError`` for what has none."""
+    holder = _holder_of(target)
+    code: Code = holder if is_code(holder) else holder.__code__
+    return code
+
+
+def _holder_of(target: Any) -> Any:
+    """The code object behind ``target``, or what has it as ``__code__``."""
     seen: Set[int] = set()
-    while id(target) not in seen:
-        seen.add(id(target))
-        if is_code(target):
-            found: Code = target
-            return found
-        step = _step(target)
-        if step is not None:
-            target = getattr(target, step)
-        elif not isinstance(target, type) and callable(target):
-            target = type(target).__call__
-    raise TypeError(f"a {type(target).__name__} holds no Python code that could be decompiled")
+    step: Any = target
+    while id(step) not in seen and not isinstance(step, type):
+        seen.add(id(step))
+        if is_code(step) or is_code(inspect.getattr_static(step, "__code__", None)) or isinstance(step, FunctionType):
+            return step
+        attribute = _step(step)
+        if attribute is not None:
+            step = getattr(step, attribute)
+        elif callable(step):
+            step = type(step).__call__
+    raise TypeError(_why_not(target))
+
+
+def _why_not(target: Any) -> str:
+    """Why there is nothing to decompile, in words."""
+    if isinstance(target, type):
+        return f"{target.__qualname__} is a class, whose body is gone once it has run: decompile its methods one by one"
+    if isinstance(target, _BUILTIN):
+        return f"{target.__qualname__} is built in: it holds no Python code that could be decompiled"
+    return f"a {type(target).__name__} holds no Python code that could be decompiled"
+
+
+_BUILTIN = (
+    BuiltinFunctionType,
+    MethodWrapperType,
+    WrapperDescriptorType,
+    MethodDescriptorType,
+    ClassMethodDescriptorType,
+)
 
 
 def _step(target: Any) -> Optional[str]:
     """The attribute of ``target`` that leads on to its code."""
     if isinstance(target, functools.partial):
         return "func"
+    for kind in type(target).__mro__:
+        if (kind.__module__, kind.__name__) == ("torch.nn.modules.module", "Module"):
+            # What torch.compile returns holds the module that was compiled; all are called by a function of torch.
+            return "forward" if getattr(target, "_orig_mod", None) is None else "_orig_mod"
     for name in ("__wrapped__", "__func__", "__code__"):
         if inspect.getattr_static(target, name, None) is not None:
             return name

@@ -33,6 +33,7 @@ from depyf.result import Decompilation, DecompilationError, Hints
 from depyf.source.compiling import compile_like
 from depyf.source.deep_stack import with_deep_stack
 from depyf.source.definitions import Definer
+from depyf.source.function_objects import FunctionFacts
 from depyf.source.line_map import line_map
 from depyf.source.passes import simplify
 from depyf.source.passes.counting import is_temporary
@@ -57,10 +58,13 @@ class Form(enum.Enum):
     """All jumps through a state variable, where no statement stands for them."""
 
 
-def decompile_code(code: Code, *, name: Optional[str] = None, hints: Optional[Hints] = None) -> Decompilation:
+def decompile_code(
+    code: Code, *, name: Optional[str] = None, hints: Optional[Hints] = None, facts: Optional[FunctionFacts] = None
+) -> Decompilation:
     """Decompile and verify one code object; ``name`` is what the function is called in the source.
 
-    ``hints`` are for code that a tool wrote (``dynamo`` has them for Dynamo's).
+    ``hints`` are for code that a tool wrote (``dynamo`` has them for Dynamo's); ``facts`` are defaults and annotations
+    of a function that has this code, which are written with it.
 
     Raises ``DecompilationError`` when no source could be made, or only source that is known to differ, and for code of
     a newer Python than the running one.
@@ -74,7 +78,7 @@ def decompile_code(code: Code, *, name: Optional[str] = None, hints: Optional[Hi
     try:
         check_facts(code)
         with _without_collector():
-            return with_deep_stack(lambda: _Decompiler(code, name or code.co_name, hints).run())
+            return with_deep_stack(lambda: _Decompiler(code, name or code.co_name, hints, facts).run())
     except DecompilationError:
         raise
     except (ValueError, NotImplementedError, Unstructured) as error:
@@ -103,8 +107,8 @@ def _place(error: BaseException) -> str:
 
 
 class _Decompiler:
-    def __init__(self, code: Code, name: str, hints: Optional[Hints]) -> None:
-        self.code, self.name = code, name
+    def __init__(self, code: Code, name: str, hints: Optional[Hints], facts: Optional[FunctionFacts]) -> None:
+        self.code, self.name, self.facts = code, name, facts or FunctionFacts()
         self.written_by_tool, self.hints = hints is not None, hints or Hints()
         self.culprits: Set[str] = set()  # qualified names of what no other form could prove
 
@@ -187,11 +191,13 @@ class _Decompiler:
         postponed = ANNOTATIONS_ARE_DEFERRED and bool(self.code.co_flags & ANNOTATIONS)
         definer = Definer(self._statements, postponed=postponed)
         code, function = self.code, Function(self.code)
+        function.defaults, function.kw_defaults = list(self.facts.defaults), dict(self.facts.kw_defaults)
+        function.annotations = dict(self.facts.annotations)
         if code.co_name == "<module>" and not code.co_flags & inspect.CO_OPTIMIZED:
             return definer.function_body(code)
         if code.co_name == "<lambda>":
             return [ast.Expr(definer.lambda_(function))]
-        if code.co_name in COMPREHENSIONS:  # its first iterable is an argument: ".0"
+        if code.co_name in COMPREHENSIONS and code.co_argcount == 1:  # its first iterable is an argument: ".0"
             return [ast.Expr(definer.comprehension(code, ast.Name(code.co_varnames[0], ast.Load())))]
         if not code.co_flags & inspect.CO_OPTIMIZED:
             function.class_arguments = ([], [])

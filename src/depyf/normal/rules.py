@@ -50,6 +50,12 @@ def build(kind: str, count: Optional[int] = None) -> Rule:
     return lambda lowering, ins: [Draft(Op.BUILD, (kind, ins.arg if count is None else count))]
 
 
+def build_slice(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    if ins.arg not in (2, 3):
+        raise ValueError(f"{lowering.code.co_name}: a slice of {ins.arg} values at offset {ins.offset}")
+    return [Draft(Op.BUILD, ("slice", ins.arg))]
+
+
 def kind_arg(op: Op, kind: str) -> Rule:
     return lambda lowering, ins: [Draft(op, (kind, ins.arg))]
 
@@ -97,7 +103,7 @@ COMMON: Dict[str, Rule] = {
     "BUILD_SET": build("set"),
     "BUILD_MAP": build("map"),
     "BUILD_STRING": build("string"),
-    "BUILD_SLICE": build("slice"),
+    "BUILD_SLICE": build_slice,
     "LIST_APPEND": kind_arg(Op.ADD, "list"),
     "SET_ADD": kind_arg(Op.ADD, "set"),
     "MAP_ADD": kind_arg(Op.ADD, "map"),

@@ -153,7 +153,11 @@ class Definer(ast.NodeTransformer):
 
     def visit_CellName(self, node: CellName) -> ast.expr:
         """The cell itself can only be had from a closure."""
-        return ast.parse(f"(lambda: {node.id}).__closure__[0]", mode="eval").body
+        closure = ast.parse("(lambda: cell).__closure__[0]", mode="eval").body
+        for inner in ast.walk(closure):
+            if isinstance(inner, ast.Lambda):
+                inner.body = ast.Name(node.id, ast.Load())
+        return closure
 
     def visit_Special(self, node: Special) -> ast.expr:
         return ast.Name(node.id, ast.Load())

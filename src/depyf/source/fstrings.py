@@ -114,6 +114,8 @@ class _FStrings(Rewriter):
             return str(value.value), None
         if isinstance(value, ast.FormattedValue):
             return "", self._replacement_field(value)
+        if not hasattr(value, "str"):
+            raise DecompilationError("a string is put together of something else than text")
         return "", self._interpolation(value)
 
     def _interpolation(self, field: Any) -> str:

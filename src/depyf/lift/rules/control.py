@@ -81,6 +81,8 @@ def _reraise(sim: Simulator, instr: Instr) -> None:
 
 def _push_exc(sim: Simulator, instr: Instr) -> None:
     exc = sim.pop()
+    if not isinstance(exc, Marker):
+        raise ValueError(f"something else than an exception is handled at offset {instr.offset}")
     sim.stack.append(Marker("prev", exc.origin))
     sim.stack.append(exc)
 
