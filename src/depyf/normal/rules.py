@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 from depyf.bytecode.instructions import Instruction
 from depyf.normal.draft import Draft, Lowering, Rule
@@ -75,6 +75,13 @@ def unpack_ex(lowering: Lowering, ins: Instruction) -> List[Draft]:
 def take_constant(lowering: Lowering, ins: Instruction) -> Any:
     """The constant that ``ins`` takes from the stack and that only stands there for it (names of keywords)."""
     return lowering.take_previous(Op.CONST, ins).arg
+
+
+def keyword_names(names: Any, ins: Instruction) -> Tuple[str, ...]:
+    """``names`` as those of the last arguments of a call. Raises ``ValueError`` when they can't be."""
+    if type(names) is tuple and len(names) <= ins.arg and all(type(name) is str for name in names):
+        return names
+    raise ValueError(f"the call at offset {ins.offset} has no names for its keywords")
 
 
 def load_const(lowering: Lowering, ins: Instruction) -> List[Draft]:

@@ -14,6 +14,7 @@ from depyf.normal.rules import (
     build,
     format_value,
     jump,
+    keyword_names,
     kind_arg,
     load_method,
     named,
@@ -53,7 +54,7 @@ def _kw_names(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def _call(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    return [Draft(Op.CALL, (ins.arg, lowering.take_keyword_names(), "below"))]
+    return [Draft(Op.CALL, (ins.arg, keyword_names(lowering.take_keyword_names(), ins), "below"))]
 
 
 def call_ex(null: str) -> Rule:

@@ -27,6 +27,7 @@ from depyf.normal.rules import (
     build,
     format_value,
     jump,
+    keyword_names,
     load_method,
     named,
     scoped,
@@ -123,7 +124,7 @@ def _call(null: str) -> Rule:
 
 
 def _call_function_kw(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    return [Draft(Op.CALL, (ins.arg, take_constant(lowering, ins), ""))]
+    return [Draft(Op.CALL, (ins.arg, keyword_names(take_constant(lowering, ins), ins), ""))]
 
 
 def _call_function_ex(lowering: Lowering, ins: Instruction) -> List[Draft]:

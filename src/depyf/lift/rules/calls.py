@@ -182,6 +182,8 @@ def _make_function(sim: Simulator, instr: Instr) -> None:
 def _import(sim: Simulator, instr: Instr) -> None:
     names = build.constant(sim.pop_value().expr)
     level = build.constant(sim.pop_value().expr)
+    if type(level) is not int or not (names is None or type(names) is tuple):
+        raise ValueError(f"an import says neither names nor a level at offset {instr.offset}")
     name, laziness = instr.arg
     request = build.Import(name, level, names, laziness == "lazy")
     sim.stack.append(Marker("module", sim.context.next_order(), request))
