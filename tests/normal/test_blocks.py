@@ -38,7 +38,8 @@ def shown(resolved: List[Draft]) -> List[Tuple[Any, Any, Optional[Tuple[Any, int
     """Operation, argument, and the first operation of the handler with the depth that it keeps."""
     at = {draft.offset: draft for draft in reversed(resolved)}
     return [
-        (draft.op, draft.arg, draft.handler and (at[draft.handler.target].op, draft.handler.depth)) for draft in resolved
+        (draft.op, draft.arg, draft.handler and (at[draft.handler.target].op, draft.handler.depth))
+        for draft in resolved
     ]
 
 

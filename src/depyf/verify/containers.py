@@ -77,6 +77,11 @@ def build(machine: Machine, side: Side, instr: Instr) -> Answer:
     if kind == "set" and count == 0:
         side.push(side.allocate(Fresh("set", ())))
         return None
+    if kind in _DISPLAYS_OF:
+        joined = _joined(machine, side, kind, count)
+        if joined is not None:
+            _leave(side, count, joined)
+            return None
     pairs = None
     if kind == "map":
         pairs, count = _take(side, 2 * count), 2 * count
@@ -86,6 +91,28 @@ def build(machine: Machine, side: Side, instr: Instr) -> Answer:
         _leave(side, count, side.allocate(Fresh("map", pairs)))
         return None
     return EVENTS[Op.BUILD](machine, side, instr)
+
+
+_DISPLAYS_OF = {
+    "list_of": "list",
+    "tuple_of": "tuple",
+    "arguments_of": "tuple",
+    "map_of": "map",
+    "keywords_of": "map",
+}
+"""What kind of object unpacking several others makes (3.8)."""
+
+
+def _joined(machine: Machine, side: Side, kind: str, count: int) -> Optional[Value]:
+    """What unpacking the topmost ``count`` values makes, if it is known what is in them."""
+    made = _DISPLAYS_OF[kind]
+    items: Items = ()
+    for value in _take(side, count):
+        more = contents(machine, side, value, ("map",) if made == "map" else SEQUENCES)
+        if more is None:
+            return None
+        items += more
+    return _new(machine, side, made, items) if made != "map" or _plain_keys(items) else None
 
 
 def _with_keys(machine: Machine, side: Side, count: int) -> Optional[Items]:
