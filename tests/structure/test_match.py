@@ -75,7 +75,7 @@ def f(s):
 def test_guards(pattern: str, guard: str) -> None:
     if pattern in ("x", "_") and not guard:
         pytest.skip("not allowed")
-    assert_comes_back(f"""
+    source = f"""
 def f(s):
     match s:
         case {pattern}{guard}:
@@ -84,7 +84,11 @@ def f(s):
             second()
         case 4:
             third()
-""")
+"""
+    if pattern == "_" and sys.version_info >= (3, 12):
+        decompiled(source)  # proved; nothing in the bytecode tells such a case from an ``if`` around the statement
+    else:
+        assert_comes_back(source)
 
 
 STATEMENTS = {

@@ -500,8 +500,8 @@ def test_a_nested_difference_names_the_nested_function() -> None:
 def test_corresponding_offsets_cover_stores_and_calls() -> None:
     original = code("def f(x):\n a = 1\n b = x()\n return b")
     candidate = code("def f(x):\n if 1:\n  a = 1\n b = x()\n return b")
-    lines = {start: line for start, _, line in candidate.co_lines()}
-    by_line = {lines[theirs] for _, theirs in compare(original, candidate, always_prove=True).pairs if theirs in lines}
+    lines = {offset: line for start, end, line in candidate.co_lines() for offset in range(start, end)}
+    by_line = {lines[theirs] for _, theirs in compare(original, candidate, always_prove=True).pairs}
     assert {4, 5} <= by_line
 
 

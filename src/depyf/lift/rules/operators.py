@@ -22,7 +22,12 @@ def _unary(sim: Simulator, instr: Instr) -> None:
 
 def _binary(sim: Simulator, instr: Instr) -> None:
     operator = build.BINARY[instr.arg]()
-    sim.combine(lambda left, right: ast.BinOp(left, operator, right), sim.pop_values(2))
+    values = sim.pop_values(2)
+    if all(isinstance(value.expr, ast.Constant) for value in values):
+        # Constants would have been folded: an empty one was ``f""``, which is no constant before it is compiled (3.13).
+        for value in values:
+            value.expr = ast.JoinedStr([]) if build.constant(value.expr) == "" else value.expr
+    sim.combine(lambda left, right: ast.BinOp(left, operator, right), values)
 
 
 def _inplace(sim: Simulator, instr: Instr) -> None:

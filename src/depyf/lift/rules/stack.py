@@ -237,6 +237,8 @@ def _pop(sim: Simulator, instr: Instr) -> None:
         raise Retry("spill", item.copied_at)
     elif isinstance(item.expr, ast.List) and not sim.context.follows_containers:
         raise wanted()
+    elif not item.stable and item.born != sim.node.id:  # the test in between is evaluated after it
+        raise Retry("spill_end", item.born)
     elif not item.stable:
         sim.emit(ast.Expr(sim.as_value(item).expr))
     elif item.local is not None:

@@ -114,6 +114,8 @@ class _Release:
             for inner in ast.walk(node):
                 if isinstance(inner, ast.Name) and inner.id in self.names:
                     (writes if isinstance(inner.ctx, ast.Store) else reads).add(inner.id)
+                elif isinstance(inner, ast.AugAssign) and isinstance(inner.target, ast.Name):
+                    reads |= {inner.target.id} & self.names
         return reads, writes
 
 
