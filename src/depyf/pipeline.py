@@ -40,7 +40,7 @@ from depyf.source.passes.counting import is_temporary
 from depyf.source.passes.naming import name_temporaries
 from depyf.source.passes.plumbing import drop_plumbing
 from depyf.source.passes.release import release
-from depyf.source.restoring import ANNOTATIONS, ANNOTATIONS_ARE_DEFERRED
+from depyf.source.restoring import needs_postponing
 from depyf.source.source_text import SourceText
 from depyf.source.text import to_source
 from depyf.structure.dispatch import dispatch
@@ -188,8 +188,7 @@ class _Decompiler:
     # --- the tree ----------------------------------------------------------------------------------------------------
 
     def _body(self) -> List[ast.stmt]:
-        postponed = ANNOTATIONS_ARE_DEFERRED and bool(self.code.co_flags & ANNOTATIONS)
-        definer = Definer(self._statements, postponed=postponed)
+        definer = Definer(self._statements, postponed=needs_postponing(self.code))
         code, function = self.code, Function(self.code)
         function.defaults, function.kw_defaults = list(self.facts.defaults), dict(self.facts.kw_defaults)
         function.annotations = dict(self.facts.annotations)

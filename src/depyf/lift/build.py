@@ -132,15 +132,22 @@ def subscript(base: ast.expr, key: ast.expr, context: ast.expr_context) -> ast.S
     """``base[key]``. Where the compiler makes constants of slices, a constant key is written as the slices it has."""
     value = constant(key)
     if _SLICES_ARE_CONSTANTS:
-        if type(value) is slice:
-            key = _constant_slice(value)
-        elif type(value) is tuple and any(type(part) is slice for part in value):
-            parts = [_constant_slice(part) if type(part) is slice else ast.Constant(part) for part in value]
-            key = ast.Tuple(parts, ast.Load())
+        parts: List[ast.expr] = []
+        if isinstance(key, ast.Tuple):
+            parts = key.elts
+        elif type(value) is tuple:
+            parts = [ast.Constant(part) for part in value]
+        if any(type(constant(part)) is slice for part in parts):
+            key = ast.Tuple([_with_slice(part) for part in parts], ast.Load())
+        else:
+            key = _with_slice(key)
     return ast.Subscript(base, key, context)
 
 
-def _constant_slice(value: Any) -> ast.expr:
+def _with_slice(part: ast.expr) -> ast.expr:
+    value = constant(part)
+    if type(value) is not slice:
+        return part
     bounds: List[ast.expr] = [ast.Constant(value.start), ast.Constant(value.stop)]
     return _slice(bounds if value.step is None else [*bounds, ast.Constant(value.step)])
 

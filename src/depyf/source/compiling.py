@@ -15,7 +15,7 @@ from depyf.result import DecompilationError
 from depyf.source.cell_order import respell, sorted_spellings
 from depyf.source.deep_stack import with_deep_stack
 from depyf.source.placeholders import StandIns
-from depyf.source.restoring import ANNOTATIONS, ANNOTATIONS_ARE_DEFERRED, FUTURE_FLAGS, Restoration, stand_in_for
+from depyf.source.restoring import ANNOTATIONS, FUTURE_FLAGS, Restoration, needs_postponing, stand_in_for
 from depyf.source.scaffold import NAME, Target, dig, scaffold, target_of
 from depyf.source.source_text import SourceText
 
@@ -93,7 +93,7 @@ class _Job:
         # With asserts and docstrings, whatever the interpreter was started with: what is in the source was there. The
         # annotations in it mean what they say, where they can; a module that postpones them says that itself.
         flags = self.reference.co_flags & FUTURE_FLAGS
-        if not ANNOTATIONS_ARE_DEFERRED:
+        if not needs_postponing(self.reference):
             flags &= ~ANNOTATIONS
         arguments: Any = (tree, self.filename, "exec", flags, True, 0)
         if not self.source.constants:

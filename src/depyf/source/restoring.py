@@ -7,7 +7,7 @@ import inspect
 from types import CodeType
 from typing import Any, Dict, Mapping, Tuple
 
-from depyf.bytecode.code import Code, flags_like, version_of
+from depyf.bytecode.code import Code, flags_like, is_code, version_of
 from depyf.result import DecompilationError
 from depyf.source.cell_order import original_spelling
 from depyf.source.placeholders import StandIns
@@ -23,8 +23,19 @@ FUTURE_FLAGS &= ~inspect.CO_NESTED
 ANNOTATIONS = __future__.annotations.compiler_flag
 """Set in all code of a module with ``from __future__ import annotations``; code compiled at runtime inherits it."""
 
-ANNOTATIONS_ARE_DEFERRED = "__annotate__" in compile("x: int", "", "exec", dont_inherit=True).co_names
-"""Without that import, annotations are made when they are asked for (3.14): no text of them gives the same code."""
+_ARE_DEFERRED = "__annotate__" in compile("x: int", "", "exec", dont_inherit=True).co_names
+
+
+def needs_postponing(code: Code) -> bool:
+    """Whether only that import gives the code of ``code``, whatever its annotations are written like: since 3.14, where
+    annotations are made when they are asked for, a class with the import still makes them at once."""
+    return _ARE_DEFERRED and bool(code.co_flags & ANNOTATIONS) and _stores_annotations(code)
+
+
+def _stores_annotations(code: Code) -> bool:
+    own = not code.co_flags & inspect.CO_OPTIMIZED and "__annotations__" in code.co_names
+    return own or any(_stores_annotations(inner) for inner in code.co_consts if is_code(inner))
+
 
 _KIND_FLAGS = {
     inspect.CO_OPTIMIZED: "a function",

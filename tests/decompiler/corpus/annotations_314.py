@@ -27,6 +27,7 @@ def module_annotations():
     return annotationlib.get_annotations(Settings, format=annotationlib.Format.FORWARDREF), LIMIT
 
 
+# run: shown(Settings.limit)
 def shown(owner):
     return annotationlib.get_annotations(owner, format=annotationlib.Format.STRING)
 

@@ -20,11 +20,11 @@ def as_tuple(a):
 
 
 # run: as_list('ab')
-# run: as_set('ab')
 def as_list(a):
     return list(x * 2 for x in a)
 
 
+# run: as_set('ab')
 def as_set(a):
     return set(x for x in a if x == 'a')
 

@@ -1,6 +1,7 @@
 """Template strings (3.14 and later)."""
 
 
+# run: parts(t'{1} text')
 def parts(template):
     return template.strings, [(i.value, i.expression, i.conversion, i.format_spec) for i in template.interpolations]
 
