@@ -10,7 +10,7 @@ import ast
 import inspect
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any, List, Optional, Sequence, Union, cast
+from typing import Any, Iterator, List, Optional, Sequence, Union, cast
 
 from depyf.bytecode.code import Code, is_code
 from depyf.normal.lowering import lower
@@ -199,9 +199,15 @@ def _module(statement: Any, reference: Code) -> ast.Module:
 
 def _calls_super_plainly(reference: Code) -> bool:
     """Since 3.12 ``super().name`` is one instruction, but not in modules that mention ``super`` outside functions."""
-    if _SUPER in reference.co_names:
-        return not any(instr.op is Op.SUPER_ATTR for instr in lower(reference).ops)
-    return any(_calls_super_plainly(constant) for constant in reference.co_consts if is_code(constant))
+    users = [code for code in _codes(reference) if _SUPER in code.co_names]
+    return bool(users) and not any(instr.op is Op.SUPER_ATTR for code in users for instr in lower(code).ops)
+
+
+def _codes(code: Code) -> Iterator[Code]:
+    yield code
+    for constant in code.co_consts:
+        if is_code(constant):
+            yield from _codes(constant)
 
 
 def _at(place: Any, node: Any) -> Any:

@@ -398,3 +398,20 @@ def class_variable_taken():
                 __class__
 
     return Taken
+
+
+# run: super_in_two_ways()
+def super_in_two_ways():
+    class Base:
+        def __init__(self):
+            self.made = True
+
+    class Derived(Base):
+        def __init__(self):
+            parent = super(Derived, self)
+            parent.__init__()
+
+        def made_by_base(self):
+            return super().__init__(), self.made
+
+    return Derived().made_by_base()
