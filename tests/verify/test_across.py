@@ -30,7 +30,7 @@ def readable() -> Iterator[Any]:
         yield pytest.param(path, id=path.stem)
 
 
-@pytest.mark.parametrize("path", readable())
+@pytest.mark.parametrize("path", list(readable()))
 def test_the_specimen_of_every_older_python_is_proved(path: Path) -> None:
     answer = decompile_code(read_pyc(path).code)
     assert answer.verdict.proved, answer.reason
@@ -39,7 +39,7 @@ def test_the_specimen_of_every_older_python_is_proved(path: Path) -> None:
     assert names <= {node.name for node in ast.walk(answer.tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
 
 
-@pytest.mark.parametrize("path", readable())
+@pytest.mark.parametrize("path", list(readable()))
 @pytest.mark.parametrize(
     ("wrong", "right"),
     [
