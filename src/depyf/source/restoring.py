@@ -28,13 +28,14 @@ _ARE_DEFERRED = "__annotate__" in compile("x: int", "", "exec", dont_inherit=Tru
 
 def needs_postponing(code: Code) -> bool:
     """Whether only that import gives the code of ``code``, whatever its annotations are written like: since 3.14, where
-    annotations are made when they are asked for, a class with the import still makes them at once."""
-    return _ARE_DEFERRED and bool(code.co_flags & ANNOTATIONS) and _stores_annotations(code)
+    annotations are made when they are asked for, a class with the import still makes its own at once, and keeps its
+    namespace for none in it."""
+    return _ARE_DEFERRED and bool(code.co_flags & ANNOTATIONS) and _holds_class(code)
 
 
-def _stores_annotations(code: Code) -> bool:
-    own = not code.co_flags & inspect.CO_OPTIMIZED and "__annotations__" in code.co_names
-    return own or any(_stores_annotations(inner) for inner in code.co_consts if is_code(inner))
+def _holds_class(code: Code) -> bool:
+    own = not code.co_flags & inspect.CO_OPTIMIZED
+    return own or any(_holds_class(inner) for inner in code.co_consts if is_code(inner))
 
 
 _KIND_FLAGS = {

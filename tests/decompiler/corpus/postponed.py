@@ -38,3 +38,12 @@ def fills_the_cache(key):
     global cached
     cached = {**cached, key: key}
     return sorted(cached)
+
+
+# run: class_without_annotations()
+def class_without_annotations():
+    class Plain:
+        def method(self, other: Missing) -> list[Missing]:
+            return self
+
+    return Plain.method.__annotations__
