@@ -5,6 +5,7 @@ or the language differ in a way that the normal form shows, the newer side is pu
 
 3.9     ``assert`` raises AssertionError itself, and not what a global variable of that name holds
 3.11    what is awaited says where, for messages
+3.12    classes keep their namespace in a cell for annotations and type parameters in them
 3.12    ``super().name`` is one operation; comprehensions stand in line (here the older side is put as it is today)
 3.13    class bodies store the line that they begin on, and the attributes that their methods set; docstrings lose
         their indentation (here it is the older one that is put as the compiler would today)
@@ -151,6 +152,11 @@ def _as_before(ops: Sequence[Instr], index: int, version: Version) -> Edit:
     following = ops[index + 1] if index + 1 < len(ops) else None
     if version < (3, 13) and following is not None and following.op is Op.STORE and following.arg in _SINCE_313:
         if instr.op is Op.CONST:
+            return 2, []
+    if version < (3, 12) and following is not None and following.op is Op.STORE:
+        if instr.op is Op.NAMESPACE and following.arg[1] == "__classdict__":
+            return 2, []
+        if instr.op is Op.CLOSURE and following.arg == ("name", "__classdictcell__"):
             return 2, []
     if version < (3, 9) and instr.op is Op.SPECIAL and instr.arg == "AssertionError":
         return 1, [replace(instr, op=Op.LOAD, arg=("global", "AssertionError"))]
