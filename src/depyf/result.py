@@ -76,10 +76,12 @@ class Decompilation:
     def compile_like(self, reference: Optional[Code] = None, filename: Optional[str] = None) -> CodeType:
         """A code object of this source that can stand in for ``reference`` (default: the original).
 
-        It has ``reference``'s name, signature, free variables and cell variables in the same order, its constants
-        that have no literal are the original objects, and its lines are those of ``source`` in file ``filename``.
-        Raises ``DecompilationError`` when that can't be had.
+        It has ``reference``'s name, signature, free variables and cell variables in the same order, its local variables
+        (PyTorch 2.2 copies frames by name and needs them all), its constants that have no literal are the original
+        objects, and its lines are those of ``source`` in file ``filename``. Raises ``DecompilationError`` when that
+        can't be had.
         """
         from depyf.source.compiling import compile_like
 
-        return compile_like(self.text, reference or self.code, filename or f"<decompiled {self.name}>")
+        name = filename or f"<decompiled {self.name}>"
+        return compile_like(self.text, reference or self.code, name, all_locals=True)

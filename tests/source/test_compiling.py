@@ -330,3 +330,18 @@ def test_annotations_that_are_strings_already_are_not_made_strings_again() -> No
     text = "def f():\n    def g(a: 'Missing'): pass\n    return g\n"
     code = compile_like(source_of(text), code_of(text, "f", __future__.annotations.compiler_flag), "<again>")
     assert FunctionType(code, {})().__annotations__ == {"a": "Missing"}
+
+
+def test_local_variables_that_nothing_uses_any_more_are_there_if_asked_for() -> None:
+    """PyTorch 2.2 copies the variables of a frame by name into that of the transformed code."""
+
+    def function(a, b):  # type: ignore[no-untyped-def]
+        unused = a
+        del unused
+        return (lambda: b), a
+
+    source = to_source(ast.parse("def function(a, b):\n    return (lambda: b), a"))
+    code = compile_like(source, function.__code__, "<test>", all_locals=True)
+    assert set(function.__code__.co_varnames) <= set(code.co_varnames)
+    assert code.co_cellvars == function.__code__.co_cellvars
+    assert "unused" not in compile_like(source, function.__code__, "<test>").co_varnames

@@ -22,20 +22,21 @@ from depyf.source.source_text import SourceText
 _filters_lock = threading.Lock()
 
 
-def compile_like(source: SourceText, reference: Code, filename: str) -> CodeType:
+def compile_like(source: SourceText, reference: Code, filename: str, *, all_locals: bool = False) -> CodeType:
     """The code object of ``source`` that can stand in for ``reference``.
 
     It has the name, parameters, free variables, cell variables (the last two in the same order), flags and objects as
-    constants of ``reference``, and lies on the lines of ``source.text`` in file ``filename``. Raises
+    constants of ``reference``, and lies on the lines of ``source.text`` in file ``filename``. With ``all_locals`` it
+    has all local variables of ``reference``, too, also those that nothing uses any more. Raises
     ``DecompilationError`` when that can't be had.
     """
     try:
-        return with_deep_stack(lambda: _compile_like(source, reference, filename))
+        return with_deep_stack(lambda: _compile_like(source, reference, filename, all_locals))
     except (SyntaxError, ValueError, TypeError) as error:
         raise DecompilationError(f"{reference.co_name}: the source does not compile: {error}") from error
 
 
-def _compile_like(source: SourceText, reference: Code, filename: str) -> CodeType:
+def _compile_like(source: SourceText, reference: Code, filename: str, all_locals: bool) -> CodeType:
     stand_ins = StandIns(source.constants)
     tree = stand_ins.put_in(source.tree)
     target = target_of(tree, reference)
@@ -49,10 +50,11 @@ def _compile_like(source: SourceText, reference: Code, filename: str) -> CodeTyp
     if version_of(reference) != version_of(code):
         return stand_in_for(reference, code)  # to be compared, and never to run: its variables need no order
     missing = [cell for cell in reference.co_cellvars if cell not in code.co_cellvars]
-    if missing:
-        code = job.compile_target(target, missing)
+    unused = [name for name in reference.co_varnames if name not in code.co_varnames] if all_locals else []
+    if missing or unused:
+        code = job.compile_target(target, missing, unused)
     if _out_of_order(code, reference):
-        code = job.compile_target(target, missing, sorted_spellings(reference))
+        code = job.compile_target(target, missing, unused, sorted_spellings(reference))
     return stand_in_for(reference, code)
 
 
@@ -72,18 +74,25 @@ class _Job:
     stand_ins: StandIns
 
     def compile_target(
-        self, target: Target, missing: Sequence[str] = (), spellings: Optional[Mapping[str, str]] = None
+        self,
+        target: Target,
+        missing: Sequence[str] = (),
+        unused: Sequence[str] = (),
+        spellings: Optional[Mapping[str, str]] = None,
     ) -> CodeType:
-        """The code of ``target`` with names restored; ``missing`` cells made; variables in the order of spellings."""
+        """The code of ``target`` with names restored; ``missing`` cells and ``unused`` variables made; variables in the
+        order of ``spellings``."""
         written = {original: name for name, original in self.source.names.items()}
         free = [written.get(name, name) for name in self.reference.co_freevars]
         cells = [written.get(name, name) for name in missing]
+        unused = [written.get(name, name) for name in unused]
         if spellings is not None:
             by_text = {written.get(name, name): spelling for name, spelling in spellings.items()}
             target = respell(target, by_text)
             free = [by_text.get(name, name) for name in free]
             cells = [by_text.get(name, name) for name in cells]
-        scaffolded = scaffold(target, self.reference, free, cells)
+            unused = [by_text.get(name, name) for name in unused]
+        scaffolded = scaffold(target, self.reference, free, cells, unused)
         code = dig(self.compile(scaffolded.tree), scaffolded)
         qualname = qualified_name(self.reference)
         flags = self.reference.co_flags & ANNOTATIONS

@@ -78,16 +78,19 @@ def target_of(tree: ast.Module, reference: Code) -> Optional[Target]:
     raise DecompilationError(f"{reference.co_name}: the source holds no function, lambda or class")
 
 
-def scaffold(target: Target, reference: Code, free: Sequence[str], cells: Sequence[str]) -> Scaffolded:
+def scaffold(
+    target: Target, reference: Code, free: Sequence[str], cells: Sequence[str], unused: Sequence[str] = ()
+) -> Scaffolded:
     """The tree that makes ``target`` a code object with the variables ``free`` of ``reference``, as they are spelled.
 
-    ``cells`` are variables that must become cells of it though nothing in it captures them.
+    ``cells`` are variables that must become cells of it though nothing in it captures them, ``unused`` are local
+    variables that it must have though nothing uses them.
     """
     bare: Any = target if isinstance(target, ast.Expr) else _without_surroundings(target)
     name = reference.co_name if isinstance(target, ast.Expr) else bare.name
     if isinstance(bare, _FUNCTIONS):
         name = NAME
-        bare = replaced(bare, name=NAME, body=_with_mentions(bare, free, cells))
+        bare = replaced(bare, name=NAME, body=_with_mentions(bare, free, cells, unused))
     depth = 1
     if TYPE_PARAMS in free:  # any type parameter makes the variable; a code object around the class makes the parameter
         free = [name for name in free if name != TYPE_PARAMS]
@@ -152,17 +155,17 @@ def _bare_arguments(arguments: ast.arguments) -> ast.arguments:
     )
 
 
-def _with_mentions(target: Any, free: Sequence[str], cells: Sequence[str]) -> List[ast.stmt]:
+def _with_mentions(target: Any, free: Sequence[str], cells: Sequence[str], unused: Sequence[str]) -> List[ast.stmt]:
     """The body of ``target`` with statements in it that leave no bytecode but tell the compiler of variables."""
     body = target.body
     documented = isinstance(body[0], ast.Expr) and isinstance(getattr(body[0].value, "value", None), str)
     mentions: List[ast.stmt] = []
     if free:
         mentions.append(ast.Nonlocal(names=list(free)))
-    if cells:
+    if cells or unused:
         # if 0:                                 The dead branch is not compiled, but its names count, and those that
         #     x = lambda: x                     a function in it captures become cells.
-        dead = [_bind(cell, _capture(cell)) for cell in cells]
+        dead = [*(_bind(cell, _capture(cell)) for cell in cells), *_bindings(unused)]
         mentions.append(ast.If(test=ast.Constant(value=0, kind=None), body=dead, orelse=[]))
     # On the line of what follows: an instruction that marks the line of the ``if`` would stay otherwise.
     rest = body[1:] if documented else body
