@@ -4,13 +4,12 @@ from __future__ import annotations
 import __future__
 
 import ast
-from types import CodeType, FunctionType, SimpleNamespace
+from types import CodeType, FunctionType
 from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
 from functions import codes_of, difference
 
-from depyf.bytecode.nesting import qualified_name
 from depyf.result import DecompilationError
 from depyf.source.compiling import compile_like
 from depyf.source.source_text import SourceText
@@ -293,21 +292,6 @@ def _instructions(code: CodeType) -> List[str]:
     import dis
 
     return [instruction.opname for instruction in dis.get_instructions(code)]
-
-
-@pytest.mark.parametrize(
-    ("name", "flags", "constants", "expected"),
-    [
-        ("f", 3, (None, code_of("def g(): pass", "g"), "A.f.<locals>.g"), "A.f"),
-        ("f", 3, (None, "B.f.<locals>.h"), "f"),
-        ("C", 0, ("A.C", None), "A.C"),
-    ],
-)
-def test_before_3_11_the_qualified_name_is_told_from_the_constants(
-    name: str, flags: int, constants: Any, expected: str
-) -> None:
-    old = SimpleNamespace(co_name=name, co_flags=flags, co_consts=constants)
-    assert qualified_name(old) == expected  # type: ignore[arg-type]
 
 
 def test_code_compiled_at_runtime_still_postpones_annotations_where_the_original_did() -> None:
