@@ -13,7 +13,7 @@ from mutators import MUTATORS, mutated, sites
 from mutators.settled import unsettled
 from same_bytecode import same_bytecode
 
-from depyf.sweep.targets import compile_file, find_files, size, targets_of
+from depyf.sweep.targets import find_files, read_module, size, targets_of
 
 MODULES = (
     "asyncio.queues", "asyncio.staggered", "configparser", "contextlib", "dataclasses", "difflib", "json.decoder",
@@ -26,7 +26,7 @@ MUTANTS = 26
 @pytest.mark.parametrize("module", MODULES)
 def test_no_mutant_of_a_decompiled_source_is_called_the_same(module: str) -> None:
     path = find_files([module])[0]
-    small = [target for target in targets_of(compile_file(path), path) if size(target.code) <= 300]
+    small = [target for target in targets_of(read_module(path), path) if size(target.code) <= 300]
     chosen = random.Random(module).sample(small, min(OBJECTS, len(small)))
     prepared = [Subject.prepare(target.label, target.code) for target in chosen]
     subjects = [subject for subject in prepared if subject is not None]
