@@ -197,6 +197,11 @@ def _stores_follow(ops: Sequence[Instr], index: int, count: int) -> bool:
     return stored == count
 
 
+def _is_from_before_a_test(sim: Simulator, item: Value) -> bool:
+    """Whether ``item`` was evaluated in another node, and storing it there was not tried yet."""
+    return item.born != sim.node.id and item.born not in sim.context.decisions.spill_end
+
+
 def _stored_next(sim: Simulator) -> Optional[str]:
     """``_, _, _ = x``: since 3.12 all but the last of equal stores only drop the value."""
     for op, arg in sim.ahead(len(sim.stack)):
@@ -237,7 +242,7 @@ def _pop(sim: Simulator, instr: Instr) -> None:
         raise Retry("spill", item.copied_at)
     elif isinstance(item.expr, ast.List) and not sim.context.follows_containers:
         raise wanted()
-    elif not item.stable and item.born != sim.node.id:  # the test in between is evaluated after it
+    elif not item.stable and _is_from_before_a_test(sim, item):
         raise Retry("spill_end", item.born)
     elif not item.stable:
         sim.emit(ast.Expr(sim.as_value(item).expr))
