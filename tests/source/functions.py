@@ -135,27 +135,31 @@ def difference(one: CodeType, other: CodeType) -> Optional[str]:
             return f"{one.co_name}.{field}: {getattr(one, field)!r} != {getattr(other, field)!r}"
     # Numbers of constants may differ: the qualified name of a class may be equal to another constant or not.
     for mine, theirs in itertools.zip_longest(dis.get_instructions(one), dis.get_instructions(other)):
-        if mine is None or theirs is None or mine.opname != theirs.opname or mine.offset != theirs.offset:
+        if mine is None or theirs is None or mine.offset != theirs.offset:
+            return f"{one.co_name}: {mine} != {theirs}"
+        if _says_where_a_class_stands(mine, theirs, one, other):
+            continue
+        if mine.opname != theirs.opname:
             return f"{one.co_name}: {mine} != {theirs}"
         if isinstance(mine.argval, CodeType) and isinstance(theirs.argval, CodeType):
             inner = difference(mine.argval, theirs.argval)
             if inner is not None:
                 return inner
         elif mine.opname == "LOAD_CONST" and not same_constant(mine.argval, theirs.argval):
-            if not _says_where_a_class_stands(mine.argval, theirs.argval, one, other):
-                return f"{one.co_name}: {mine.argval!r} != {theirs.argval!r}"
+            return f"{one.co_name}: {mine.argval!r} != {theirs.argval!r}"
         elif mine.argval != theirs.argval and mine.opname != "LOAD_CONST":
             return f"{one.co_name}: {mine} != {theirs}"
     return None
 
 
-def _says_where_a_class_stands(mine: object, theirs: object, one: CodeType, other: CodeType) -> bool:
-    """Since 3.13 a class body stores its line, and the names of attributes in an order that changes."""
-    if one.co_flags & inspect.CO_OPTIMIZED:
+def _says_where_a_class_stands(mine: dis.Instruction, theirs: dis.Instruction, one: CodeType, other: CodeType) -> bool:
+    """Since 3.13 a class body stores its line, and the names of attributes in an order that changes. Since 3.14 the
+    line's size decides which instruction loads it."""
+    if one.co_flags & inspect.CO_OPTIMIZED or not {mine.opname, theirs.opname} <= {"LOAD_CONST", "LOAD_SMALL_INT"}:
         return False
-    if isinstance(mine, tuple) and isinstance(theirs, tuple):
-        return sorted(mine) == sorted(theirs)
-    return (mine, theirs) == (one.co_firstlineno, other.co_firstlineno)
+    if isinstance(mine.argval, tuple) and isinstance(theirs.argval, tuple):
+        return sorted(map(repr, mine.argval)) == sorted(map(repr, theirs.argval))
+    return (mine.argval, theirs.argval) == (one.co_firstlineno, other.co_firstlineno)
 
 
 def same_constant(one: Any, other: Any) -> bool:
