@@ -29,7 +29,7 @@ def code_of(source: str) -> CodeType:
         ),
         pytest.param(
             "def f(c):\n y = 2; z = 3\n return list(locals())",
-            "def f(c):\n if 0: z = 1\n y = 2; z = 3\n return list(locals())",
+            "def f(c):\n z = 3; y = 2\n return list(locals())",
             set(),
             id="another order is seen",
         ),
@@ -112,7 +112,37 @@ def test_the_truth_of_a_value_is_tested_as_often_as_in_the_original() -> None:
     except DecompilationError:
         return  # no answer is no wrong answer
     assert answer.verdict.proved
+    tests = []
     for made in (code, code_of(answer.source)):
         first = Fickle()
         FunctionType(made, {})(first, "b", "c")
-        assert first.tests == 2
+        tests.append(first.tests)
+    assert tests[0] == tests[1]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param("class A:\n __firstlineno__ = 0", "class A:\n __firstlineno__ = 1", id="a line that is none"),
+        pytest.param("__firstlineno__ = 0", "__firstlineno__ = 1", id="a line in a module"),
+        pytest.param(
+            "class A:\n __static_attributes__ = 'a', 'b'",
+            "class A:\n __static_attributes__ = 'b', 'a'",
+            id="attributes in another order",
+        ),
+        pytest.param(
+            "class A:\n __static_attributes__ = 'a', 1",
+            "class A:\n __static_attributes__ = 'a', 2",
+            id="attributes that have no order",
+        ),
+    ],
+)
+def test_what_a_person_writes_is_not_taken_for_what_the_compiler_adds(one: str, other: str) -> None:
+    assert not compare(compile(one, "<pair>", "exec"), compile(other, "<pair>", "exec")).proved
+
+
+def test_a_variable_of_the_function_around_is_no_variable_of_its_own() -> None:
+    (free,) = (const for const in code_of("def f():\n x = 1\n def g(): return lambda: x\n return g").co_consts
+               if isinstance(const, CodeType))  # fmt: skip
+    own = code_of("def g():\n return lambda: x\n x = 1")
+    assert not compare(free, own.replace(co_name="g")).proved

@@ -99,11 +99,16 @@ _HAS_DOCSTRING = 0x4000000
 
 
 def docstring(code: Code) -> Optional[str]:
-    """What ``__doc__`` of a function with this code is; ``None`` for comprehensions, classes and modules.
+    """What ``__doc__`` of a function with this code is; ``None`` for comprehensions, classes and modules. A lambda has
+    one only if its bytecode was made by hand.
 
     Before 3.14 it is the first constant, whenever that is a string; since then a flag says so.
     """
-    if code.co_name.startswith("<") or not code.co_flags & inspect.CO_OPTIMIZED or not code.co_consts:
+    if (
+        (code.co_name.startswith("<") and code.co_name != "<lambda>")
+        or not code.co_flags & inspect.CO_OPTIMIZED
+        or not code.co_consts
+    ):
         return None
     if version_of(code) >= (3, 14) and not code.co_flags & _HAS_DOCSTRING:
         return None

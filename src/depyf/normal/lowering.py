@@ -15,6 +15,7 @@ from typing import Dict, List, Optional, Tuple
 from depyf.bytecode.code import Code
 from depyf.bytecode.instructions import Decoded, ExceptionRange, decode
 from depyf.bytecode.opcode_table import Version
+from depyf.normal.conventions import check_conventions
 from depyf.normal.draft import Dialect, Draft, Lowering
 from depyf.normal.inlined import InlinedCode
 from depyf.normal.ops import ENDS, Handler, Instr, NormalCode, Op
@@ -29,6 +30,7 @@ def lower(code: Code) -> NormalCode:
     if isinstance(code, InlinedCode):
         return NormalCode(code, code.ops, dialect_of(code.version).copies_loop_tests)
     decoded = decode(code)
+    check_conventions(decoded)
     dialect = dialect_of(decoded.version)
     drafts = _draft(decoded, dialect)
     for step in dialect.steps:

@@ -9,6 +9,7 @@ branches turned around  ->  guarded as what is before them
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import replace
 from typing import Any, Dict, List, Optional, Set, Tuple
 
@@ -30,12 +31,13 @@ CLEANUP = (Op.COPY, Op.POP_EXC, Op.RERAISE)
 def join_with_entries(drafts: List[Draft]) -> List[Draft]:
     """3.14: ``COPY 1; LOAD_SPECIAL __exit__; SWAP 2; SWAP 3; LOAD_SPECIAL __enter__; CALL`` is WITH. The exit method
     and the object that it is called on are left below what the call gives."""
+    targets = _targets(drafts)
     result: List[Draft] = []
     index = 0
     while index < len(drafts):
         entry = drafts[index : index + 6]
         op = _WITH_ENTRIES.get(tuple((draft.op, draft.arg) for draft in entry))
-        if op is None:
+        if op is None or not _is_joined(entry[0], entry[-1], targets) or len({draft.handler for draft in entry}) > 1:
             result.append(drafts[index])
             index += 1
         else:
@@ -65,34 +67,62 @@ def join_send_loops(drafts: List[Draft]) -> List[Draft]:
     """``1: SEND 2; YIELD_VALUE; RESUME; JUMP_BACKWARD_NO_INTERRUPT 1; 2:`` is one YIELD_FROM.
 
     Since 3.12 the loop ends in an END_SEND, which the operation includes, and what ``throw`` brings is handled by a
-    CLEANUP_THROW somewhere, which nothing reaches once the YIELD_VALUE is gone.
+    CLEANUP_THROW somewhere, which nothing reaches once the YIELD_VALUE is gone. What differs from that in any jump is
+    no such loop.
     """
+    position = {draft.offset: index for index, draft in enumerate(drafts)}
+    targets = _targets(drafts)
     result: List[Draft] = []
     index = 0
     while index < len(drafts):
-        draft = drafts[index]
-        if draft.op == SEND:
-            loop = drafts[index + 1 : index + 3]
-            if (
-                len(loop) == 2
-                and loop[0].op is Op.YIELD
-                and loop[1].op is Op.JUMP
-                and loop[1].target is not None
-                and loop[0].offset > loop[1].target >= draft.offset
-            ):
-                result.append(replace(draft, op=Op.YIELD_FROM, arg=None, target=None))
-                index += 3
-                while index < len(drafts) and drafts[index].op in (END_SEND, CLEANUP_THROW):
-                    index += 1
-                continue
-        result.append(draft)
+        if drafts[index].op == SEND and _is_send_loop(drafts, index, targets, position):
+            result.append(replace(drafts[index], op=Op.YIELD_FROM, arg=None, target=None))
+            index += 3
+            while index < len(drafts) and drafts[index].op in (END_SEND, CLEANUP_THROW):
+                index += 1
+            continue
+        result.append(drafts[index])
         index += 1
     return result
+
+
+def _targets(drafts: List[Draft]) -> List[int]:
+    """The offsets that control can go to by a jump or an exception, sorted."""
+    found = {draft.target for draft in drafts if draft.target is not None}
+    found.update(draft.handler.target for draft in drafts if draft.handler is not None)
+    return sorted(found)
+
+
+def _is_joined(first: Draft, last: Draft, targets: List[int]) -> bool:
+    """Whether nothing comes to a place between the two, or to the last one, but from the one before it."""
+    return bisect_right(targets, first.offset) == bisect_right(targets, last.offset)
+
+
+def _is_send_loop(drafts: List[Draft], index: int, targets: List[int], position: Dict[int, int]) -> bool:
+    if index + 3 >= len(drafts):
+        return False
+    send, sent, jump, behind = drafts[index : index + 4]
+    if behind.op == CLEANUP_THROW:  # that of this loop, which goes on behind itself
+        (behind,) = drafts[index + 4 : index + 5] or [behind]
+    if sent.op is not Op.YIELD or jump.op is not Op.JUMP or jump.target is None or send.target is None:
+        return False
+    if not sent.offset > jump.target >= send.offset or not jump.offset < send.target <= behind.offset:
+        return False
+    if not _is_joined(send, jump, targets):
+        return False
+    if behind.op != END_SEND:
+        return True
+    start = None if sent.handler is None else position.get(sent.handler.target)
+    if start is None or drafts[start].op != CLEANUP_THROW:
+        return False
+    (end,) = drafts[start + 1 : start + 2] or [jump]
+    return end.op == END_SEND or (end.op is Op.JUMP and end.target == behind.offset)
 
 
 def join_async_for(drafts: List[Draft]) -> List[Draft]:
     """``GET_ANEXT; None; YIELD_FROM`` guarded by a handler END_ASYNC_FOR is one FOR that ends behind the handler."""
     position = {draft.offset: index for index, draft in enumerate(drafts)}
+    targets = _targets(drafts)
     result: List[Draft] = []
     index = 0
     while index < len(drafts):
@@ -105,6 +135,10 @@ def join_async_for(drafts: List[Draft]) -> List[Draft]:
                 and drafts[end].op == END_ASYNC_FOR
                 and end + 1 < len(drafts)
                 and [wait.op for wait in waits] == [Op.CONST, Op.YIELD_FROM]
+                and waits[0].arg is None
+                and waits[1].handler is not None
+                and waits[1].handler.target == draft.handler.target
+                and _is_joined(draft, waits[1], targets)
             ):
                 exhausted = drafts[end + 1].offset
                 result.append(replace(draft, op=Op.FOR, arg=True, target=exhausted, handler=drafts[end].handler))
@@ -160,9 +194,13 @@ def skip_stop_iteration_handlers(drafts: List[Draft]) -> List[Draft]:
     ]
 
 
+_TRUTHS = frozenset({Op.IS, Op.IN, Op.CHECK_EXC, Op.MATCH_MAPPING, Op.MATCH_SEQUENCE})
+
+
 def guard_turned_branches(drafts: List[Draft]) -> List[Draft]:
     """3.12: a branch back to the head of a loop is turned around, ``POP_JUMP_IF_TRUE 1; JUMP_BACKWARD loop; 1:``, and
-    the exception table forgets the jump, since 3.13 the branch as well. Both belong to what is before them."""
+    the exception table forgets the jump, since 3.13 the branch as well. The jump belongs to the branch, and the branch
+    to what is before it, if that is a truth: what else is tested may raise, and then the table counts."""
     result = list(drafts)
     for index in range(1, len(drafts) - 2):
         branch, jump = drafts[index : index + 2]
@@ -173,6 +211,8 @@ def guard_turned_branches(drafts: List[Draft]) -> List[Draft]:
             and jump.target is not None
             and jump.target < jump.offset
         ):
-            handler = drafts[index - 1].handler
+            before = drafts[index - 1]
+            silent = branch.arg in ("none", "not none") or (before.op, before.arg) == (Op.UNARY, "not")
+            handler = before.handler if silent or before.op in _TRUTHS else branch.handler
             result[index], result[index + 1] = replace(branch, handler=handler), replace(jump, handler=handler)
     return result

@@ -124,7 +124,7 @@ _RULES: Dict[str, Rule] = {
     "GET_ANEXT": simple(ANEXT),
     "END_ASYNC_FOR": simple(END_ASYNC_FOR),
     "GET_AWAITABLE": with_arg(Op.AWAITABLE),
-    "SEND": simple(SEND),
+    "SEND": lambda lowering, ins: [Draft(SEND, None, ins.target)],
     "YIELD_VALUE": simple(Op.YIELD),
     "JUMP_BACKWARD": jump,
     "JUMP_BACKWARD_NO_INTERRUPT": jump,

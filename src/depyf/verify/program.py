@@ -14,6 +14,10 @@ LOCAL_SCOPES = ("fast", "deref", "classderef", "bodyderef", "cell")
 _ON_VARIABLES = (Op.LOAD, Op.STORE, Op.DELETE, Op.TAKE)
 
 
+_ITS_LINE = object()
+"""In place of the line on which a class body says that it begins."""
+
+
 class Program:
     """The operations of one code object, local names mapped by ``renamed``.
 
@@ -32,6 +36,7 @@ class Program:
         renamed_ops = [_rename(instr, renamed, private) for instr in normal.ops]
         self.changing_cells = _changing_cells(renamed_ops)
         ops = [_as_local(instr) if _cell_of(instr) in self.changing_cells else instr for instr in renamed_ops]
+        last_attributes: Optional[int] = None  # what the compiler adds to a class body that says its line, at its end
         for index, instr in enumerate(ops[1:]):
             before = ops[index]
             if before.op is not Op.CONST or instr.op is not Op.STORE or self.code.co_flags & inspect.CO_OPTIMIZED:
@@ -40,8 +45,10 @@ class Program:
                 if before.arg in (self.code.co_name, qualified_name(self.code)):
                     ops[index] = replace(before, arg=relative_name(before.arg, self.code, around))
             elif instr.arg == ("name", "__firstlineno__") and before.arg == self.code.co_firstlineno:
-                ops[index] = replace(before, arg=0)
-            elif instr.arg == ("name", "__static_attributes__") and isinstance(before.arg, tuple):
+                if index and ops[index - 1].op is Op.STORE and ops[index - 1].arg == ("name", "__qualname__"):
+                    ops[index] = replace(before, arg=_ITS_LINE)
+                    last_attributes = _last_store(ops, "__static_attributes__")
+            elif index + 1 == last_attributes and _are_names(before.arg):
                 ops[index] = replace(before, arg=tuple(sorted(before.arg)))
         self.ops: Tuple[Instr, ...] = tuple(ops)
         self.joins = _joins(self.ops)
@@ -51,6 +58,15 @@ class Program:
         self.changes_globals = any(
             instr.op in (Op.STORE, Op.DELETE) and instr.arg[0] in ("global", "name") for instr in self.ops
         )
+
+
+def _last_store(ops: Sequence[Instr], name: str) -> Optional[int]:
+    found = [index for index, instr in enumerate(ops) if instr.op is Op.STORE and instr.arg == ("name", name)]
+    return found[-1] if found else None
+
+
+def _are_names(value: object) -> bool:
+    return type(value) is tuple and all(type(name) is str for name in value)
 
 
 def relative_name(qualified: str, code: Code, around: Optional[Names]) -> str:

@@ -39,8 +39,17 @@ def signature_difference(original: Code, candidate: Code, renamed: Mapping[str, 
         ("keyword-only arguments", original.co_kwonlyargcount, candidate.co_kwonlyargcount),
         ("kind flags", original.co_flags & KIND_FLAGS, candidate.co_flags & KIND_FLAGS),
         ("argument names", argument_names(original), _mapped(argument_names(candidate), renamed)),
+        ("variables of functions around", *_whose_cells(original, candidate, renamed)),
     ]
     return _first_difference(facts)
+
+
+def _whose_cells(original: Code, candidate: Code, renamed: Mapping[str, str]) -> Tuple[List[str], List[str]]:
+    """Which of the names that are cells on both sides belong to the code around, for either side."""
+    free, cells = set(original.co_freevars), set(original.co_cellvars)
+    their_free, their_cells = set(_mapped(candidate.co_freevars, renamed)), set(_mapped(candidate.co_cellvars, renamed))
+    both = (free | cells) & (their_free | their_cells)
+    return sorted(free & both), sorted(their_free & both)
 
 
 def nested_difference(

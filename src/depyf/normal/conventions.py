@@ -1,0 +1,212 @@
+"""Bytecode that breaks what the interpreter takes for granted is refused before rules turn it into something else.
+
+A rule of lowering gives one instruction the meaning it has where compilers write it. Bytecode made by hand can have it
+elsewhere: a generator that is made in the middle of its code, a cell for what is no cell variable, a truth that was
+never made. The interpreter then does something, and the normal form would say something else.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Dict, FrozenSet, Iterator
+
+from depyf.bytecode.code import Code
+from depyf.bytecode.instructions import Decoded, Instruction
+
+_GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_ENDS = frozenset({
+    "RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD",
+    "JUMP_BACKWARD_NO_INTERRUPT", "INTERPRETER_EXIT",
+})  # fmt: skip
+_TRUTH_TESTS = frozenset({"POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "UNARY_NOT"})
+_TRUTHS = frozenset({
+    "TO_BOOL", "IS_OP", "CONTAINS_OP", "UNARY_NOT", "CHECK_EXC_MATCH", "MATCH_MAPPING", "MATCH_SEQUENCE",
+})  # fmt: skip
+_NEVER_RAISE = frozenset({
+    "NOP", "RESUME", "NOT_TAKEN", "POP_TOP", "COPY", "SWAP", "PUSH_NULL", "LOAD_CONST", "LOAD_SMALL_INT",
+    "LOAD_COMMON_CONSTANT", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "RETURN_VALUE",
+    "RETURN_CONST", "END_FOR", "POP_ITER", "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE",
+})  # fmt: skip
+_LENGTHS = (["GET_LEN", "LOAD_SMALL_INT"], ["GET_LEN", "LOAD_CONST"])
+"""Two numbers, whose comparison is a truth."""
+_FORMATS = (["LOAD_FAST", "LOAD_SMALL_INT"], ["LOAD_FAST_BORROW", "LOAD_SMALL_INT"])
+"""Two numbers as well, for the compiler, where the first is the format that annotations are asked for in."""
+_STOP_ITERATION = "STOPITERATION_ERROR"
+
+
+def check_conventions(decoded: Decoded) -> None:
+    """Raises ``ValueError`` where ``decoded`` uses an instruction as no compiler of its version would."""
+    opcodes = decoded.table.opcodes
+    targets = frozenset(_targets(decoded))
+    if "RETURN_GENERATOR" in opcodes:
+        _check_beginning(decoded)
+    else:
+        _check_names_of_functions(decoded)
+    if "KW_NAMES" in opcodes:
+        _check_keyword_names(decoded, targets)
+    if "END_FOR" in opcodes:
+        _check_ends_of_loops(decoded, targets)
+        _check_stop_iteration(decoded)
+    if "TO_BOOL" in opcodes:
+        _check_truths(decoded, targets)
+
+
+def _targets(decoded: Decoded) -> Iterator[int]:
+    for instruction in decoded.instructions:
+        if instruction.target is not None:
+            yield instruction.target
+    for entry in decoded.exceptions:
+        yield entry.target
+
+
+def _refused(code: Code, instruction: Instruction, why: str) -> ValueError:
+    return ValueError(f"{code.co_name}: {instruction.name} at offset {instruction.offset} {why}")
+
+
+def _check_beginning(decoded: Decoded) -> None:
+    """Since 3.11 code makes its cells itself, and then the generator that it may be, before it does anything."""
+    code, instructions = decoded.code, decoded.instructions
+    start = 0
+    cells = []
+    while start < len(instructions) and instructions[start].name in ("MAKE_CELL", "COPY_FREE_VARS", "NOP"):
+        if instructions[start].name == "MAKE_CELL":
+            cells.append(_variable(code, instructions[start]))
+        start += 1
+    if sorted(cells) != sorted(code.co_cellvars):
+        raise ValueError(
+            f"{code.co_name}: the bytecode makes cells for {', '.join(cells) or 'no variables'}, and the cell "
+            f"variables are {', '.join(code.co_cellvars) or 'none'}"
+        )
+    late = [instruction for instruction in instructions[start:] if instruction.name == "MAKE_CELL"]
+    if late and "LOAD_FAST_AND_CLEAR" not in decoded.table.opcodes:  # those of comprehensions in line come behind that
+        raise _refused(code, late[0], "stands behind the beginning")
+    made = [index for index, instruction in enumerate(instructions) if instruction.name == "RETURN_GENERATOR"]
+    if not code.co_flags & _GENERATORS:
+        if made:
+            raise _refused(code, instructions[made[0]], "stands in a function that is no generator")
+    elif made != [_generator_starts(decoded, start)]:
+        raise ValueError(f"{code.co_name}: the generator is not made where the code begins")
+
+
+def _variable(code: Code, instruction: Instruction) -> str:
+    """The variable that MAKE_CELL makes a cell for."""
+    cells = [name for name in code.co_cellvars if name not in code.co_varnames]
+    variables = (*code.co_varnames, *cells, *code.co_freevars)
+    if instruction.arg >= len(variables):
+        raise _refused(code, instruction, f"has the argument {instruction.arg}, which stands for nothing")
+    return variables[instruction.arg]
+
+
+def _generator_starts(decoded: Decoded, start: int) -> int:
+    """Where RETURN_GENERATOR belongs. Since 3.15 a generator expression asks for its iterator before."""
+    if "GET_YIELD_FROM_ITER" in decoded.table.opcodes or decoded.code.co_varnames[:1] != (".0",):
+        return start
+    names = [instruction.name for instruction in decoded.instructions[start : start + 3]]
+    first = start + (names[:1] == ["RESUME"])
+    load, make = decoded.instructions[first : first + 2]
+    asks = load.name.startswith("LOAD_FAST") and load.arg == 0 and make.name in ("GET_ITER", "GET_AITER")
+    return first + 2 if asks else start
+
+
+def _check_names_of_functions(decoded: Decoded) -> None:
+    """Before 3.11 the name of a function is given to it where it is made, and ``bytecode.nesting`` reads it there: it
+    stands behind the code object, and one code object has one name."""
+    code, instructions = decoded.code, decoded.instructions
+    names: Dict[int, object] = {}
+    for index, instruction in enumerate(instructions):
+        if instruction.name == "MAKE_FUNCTION":
+            before = instructions[max(index - 2, 0) : index]
+            if [part.name for part in before] != ["LOAD_CONST", "LOAD_CONST"]:
+                raise _refused(code, instruction, "has no code object and no name just before it")
+            if any(part.arg >= len(code.co_consts) for part in before):
+                raise _refused(code, instruction, "has constants before it that stand for nothing")
+            made, name = (code.co_consts[part.arg] for part in before)
+            if names.setdefault(id(made), name) != name:
+                raise _refused(code, instruction, f"gives another name to what was called {names[id(made)]}")
+
+
+def _check_keyword_names(decoded: Decoded, targets: FrozenSet[int]) -> None:
+    """3.11 and 3.12: the names belong to the call just behind them, and no call comes without its own."""
+    for index, instruction in enumerate(decoded.instructions):
+        if instruction.name == "KW_NAMES":
+            behind = [later for later in decoded.instructions[index + 1 : index + 3] if later.name != "RESUME"]
+            calls = behind[: 2 if behind and behind[0].name == "PRECALL" else 1]
+            if not calls or calls[-1].name != "CALL" or any(call.offset in targets for call in calls):
+                raise _refused(decoded.code, instruction, "has no call just behind it")
+
+
+def _check_ends_of_loops(decoded: Decoded, targets: FrozenSet[int]) -> None:
+    """Since 3.12 FOR_ITER skips the END_FOR that it jumps to (since 3.13 the POP_TOP behind it, too), so nothing else
+    may come there, and FOR_ITER goes nowhere else."""
+    code, instructions = decoded.code, decoded.instructions
+    ends = {instruction.offset for instruction in instructions if instruction.name == "END_FOR"}
+    for index, instruction in enumerate(instructions):
+        if instruction.name == "FOR_ITER" and instruction.target not in ends:
+            raise _refused(code, instruction, "does not go to an END_FOR")
+        if instruction.target in ends and instruction.name != "FOR_ITER":
+            raise _refused(code, instruction, "goes to an END_FOR")
+        if instruction.offset in ends:
+            if index == 0 or instructions[index - 1].name not in _ENDS:
+                raise _refused(code, instruction, "is reached from before")
+            behind = instructions[index + 1 : index + 2]
+            if behind and behind[0].name in ("POP_TOP", "POP_ITER") and behind[0].offset in targets:
+                raise _refused(code, behind[0], "belongs to the END_FOR before it, and something jumps there")
+    for entry in decoded.exceptions:
+        if entry.target in ends:
+            raise ValueError(f"{code.co_name}: an exception goes to the END_FOR at offset {entry.target}")
+
+
+def _check_stop_iteration(decoded: Decoded) -> None:
+    """Since 3.12 a handler turns a StopIteration that would leave a generator into a RuntimeError; all generators have
+    it, around all that they do, and nothing else has it."""
+    code, table = decoded.code, decoded.table
+    handlers = {
+        instruction.offset
+        for instruction in decoded.instructions
+        if instruction.name == "CALL_INTRINSIC_1"
+        and table.unary_intrinsics[instruction.arg : instruction.arg + 1] == [_STOP_ITERATION]
+    }
+    if not code.co_flags & _GENERATORS:
+        if handlers:
+            raise ValueError(
+                f"{code.co_name}: a function that is no generator turns a StopIteration into another error"
+            )
+        return
+    if code.co_name == "<lambda>" and not handlers:
+        return  # the compiler of 3.15 leaves it out in lambdas
+    started = False
+    for index, instruction in enumerate(decoded.instructions):
+        if not started:
+            started = decoded.instructions[index - 1].name == "RETURN_GENERATOR"
+            continue  # the POP_TOP behind it is as silent as what is before it
+        if instruction.offset in handlers or decoded.instructions[index - 1].offset in handlers:
+            continue
+        if instruction.name not in _NEVER_RAISE and not _silent_test(decoded, instruction):
+            if not any(entry.start <= instruction.offset < entry.end for entry in decoded.exceptions):
+                raise _refused(code, instruction, "may let a StopIteration out of a generator")
+
+
+def _silent_test(decoded: Decoded, instruction: Instruction) -> bool:
+    return "TO_BOOL" in decoded.table.opcodes and instruction.name in _TRUTH_TESTS
+
+
+def _check_truths(decoded: Decoded, targets: FrozenSet[int]) -> None:
+    """Since 3.13 a test takes nothing but True and False, and does something odd with anything else."""
+    for index, instruction in enumerate(decoded.instructions):
+        if instruction.name in _TRUTH_TESTS:
+            if instruction.offset in targets or not _is_truth(decoded, index - 1, targets):
+                raise _refused(decoded.code, instruction, "tests what need not be True or False")
+
+
+def _is_truth(decoded: Decoded, index: int, targets: FrozenSet[int]) -> bool:
+    """Whether what the instruction at ``index`` leaves is True or False."""
+    instruction = decoded.instructions[index]
+    if instruction.name != "COMPARE_OP":
+        return instruction.name in _TRUTHS
+    if instruction.arg & 16:
+        return True
+    before = decoded.instructions[max(index - 2, 0) : index]
+    names = [part.name for part in before]
+    if names in _FORMATS and decoded.code.co_posonlyargcount:
+        names = _LENGTHS[0] if decoded.code.co_varnames[0] in ("format", ".format") and not before[0].arg else names
+    return names in _LENGTHS and not targets & {before[1].offset, instruction.offset}
