@@ -172,7 +172,8 @@ def _measure_one(task: Tuple[str, Selection]) -> List[Row]:
 
 def measure_files(files: List[str], selection: Selection, jobs: int) -> List[Row]:
     tasks = [(path, selection) for path in sorted(files, key=os.path.getsize, reverse=True)]
-    with multiprocessing.Pool(jobs, _start_worker) as pool:
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    with context.Pool(jobs, _start_worker) as pool:
         return [row for rows in pool.imap_unordered(_measure_one, tasks) for row in rows]
 
 

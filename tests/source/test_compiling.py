@@ -4,6 +4,7 @@ from __future__ import annotations
 import __future__
 
 import ast
+import sys
 from types import CodeType, FunctionType
 from typing import Any, Callable, Dict, List, Tuple
 
@@ -14,6 +15,7 @@ from depyf.result import DecompilationError
 from depyf.source.compiling import compile_like
 from depyf.source.source_text import SourceText
 from depyf.source.text import to_source
+from depyf.verify import compare
 
 
 def code_of(source: str, name: str, flags: int = 0) -> CodeType:
@@ -294,6 +296,7 @@ def _instructions(code: CodeType) -> List[str]:
     return [instruction.opname for instruction in dis.get_instructions(code)]
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="3.14 evaluates no annotation where it stands")
 def test_code_compiled_at_runtime_still_postpones_annotations_where_the_original_did() -> None:
     text = """
 def f():
@@ -314,6 +317,21 @@ def test_annotations_that_are_strings_already_are_not_made_strings_again() -> No
     text = "def f():\n    def g(a: 'Missing'): pass\n    return g\n"
     code = compile_like(source_of(text), code_of(text, "f", __future__.annotations.compiler_flag), "<again>")
     assert FunctionType(code, {})().__annotations__ == {"a": "Missing"}
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("def f():\n    'Doc.'\n    return 'Doc.'\n", "def f():\n    return 'Doc.'\n"),
+        ("def f():\n    return 1\n", "def f():\n    'Doc.'\n    return 1\n"),
+    ],
+)
+def test_a_docstring_is_there_if_the_text_has_one_whatever_the_reference_has(written: str, text: str) -> None:
+    original = code_of(written, "f")
+    code = compile_like(source_of(text), original, "<again>")
+    assert FunctionType(code, {}).__doc__ == FunctionType(code_of(text, "f"), {}).__doc__
+    same = FunctionType(original, {}).__doc__ == FunctionType(code, {}).__doc__
+    assert compare(original, code).proved == same
 
 
 def test_local_variables_that_nothing_uses_any_more_are_there_if_asked_for() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import List
 
 import pytest
@@ -59,6 +60,9 @@ def test_f_strings_are_not_broken() -> None:
     assert wrap(f"f({text}, x)") == ["f(", f"    {text},", "    x", ")"]
 
 
+LONE_STRING = re.compile(r""" *(?:'[^']*'|"[^"]*"),?""")
+
+
 @pytest.mark.parametrize("module", ["argparse", "inspect", "typing", "tarfile", "subprocess", "test/test_grammar"])
 def test_a_module_with_its_long_lines_broken_has_the_same_tree(module: str) -> None:
     text = ast.unparse(ast.parse((STANDARD_LIBRARY / f"{module}.py").read_bytes()))
@@ -66,7 +70,7 @@ def test_a_module_with_its_long_lines_broken_has_the_same_tree(module: str) -> N
     wrapped = laid_out(text, {}, wrapped_lines(text, tree))
     assert ast.dump(ast.parse(wrapped)) == ast.dump(tree)
 
-    def long_lines(text: str) -> int:
-        return sum(len(line) > WIDTH for line in text.split("\n"))
+    def long_lines(text: str) -> int:  # but for those that are one string: there is nowhere to break them
+        return sum(len(line) > WIDTH and not LONE_STRING.fullmatch(line) for line in text.split("\n"))
 
     assert long_lines(wrapped) <= 0.4 * long_lines(text)

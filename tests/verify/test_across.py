@@ -13,6 +13,7 @@ from depyf.bytecode.opcode_table import running_version
 from depyf.bytecode.pyc import read_pyc
 from depyf.normal.lowering import dialect_of
 from depyf.pipeline import decompile_code
+from depyf.result import Verdict
 from depyf.verify import Finding, compare
 
 PYCS = Path(__file__).resolve().parent.parent / "bytecode" / "pycs"
@@ -30,10 +31,20 @@ def readable() -> Iterator[Any]:
         yield pytest.param(path, id=path.stem)
 
 
+DEFERRING = (3, 14)
+"""Since then annotations are evaluated when someone asks for them, and no class with some is proved the same as one of
+an older Python."""
+
+
 @pytest.mark.parametrize("path", list(readable()))
 def test_the_specimen_of_every_older_python_is_proved(path: Path) -> None:
-    answer = decompile_code(read_pyc(path).code)
-    assert answer.verdict.proved, answer.reason
+    pyc = read_pyc(path)
+    answer = decompile_code(pyc.code)
+    if pyc.version < DEFERRING <= running_version():
+        assert answer.verdict is Verdict.UNVERIFIED
+        assert "evaluate annotations at different times" in answer.reason
+    else:
+        assert answer.verdict.proved, answer.reason
     written = ast.parse((PYCS.parent / "specimen.py").read_text())
     names = {node.name for node in ast.walk(written) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
     assert names <= {node.name for node in ast.walk(answer.tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
@@ -58,6 +69,8 @@ def test_the_specimen_of_every_older_python_is_proved(path: Path) -> None:
 def test_other_source_is_no_match(path: Path, wrong: str, right: str) -> None:
     text = (PYCS.parent / "specimen.py").read_text()
     assert text.count(wrong) == 1
+    if read_pyc(path).version < DEFERRING <= running_version():
+        pytest.skip("not even the right source is proved, because of its annotations")
     original = read_pyc(path).code
     assert compare(original, compile(text, "specimen.py", "exec", dont_inherit=True)).proved
     changed = compile(text.replace(wrong, right), "specimen.py", "exec", dont_inherit=True)

@@ -65,11 +65,17 @@ _KIND_FLAGS = (
 )
 """The flags that say what a code object is, by the same bits in all versions."""
 
+_HAS_DOCSTRING = 0x4000000
+"""Since 3.14: the first constant is the docstring. No other version has a flag of this number."""
+
 
 def flags_like(reference: Code, code: CodeType) -> int:
-    """The flags for ``code`` to stand in for ``reference``: its own where another version has others."""
+    """The flags for ``code`` to stand in for ``reference``: its own where another version has others.
+
+    Whether there is a docstring is what its source says, and for the verifier to compare.
+    """
     if version_of(reference) == version_of(code):
-        return reference.co_flags
+        return reference.co_flags & ~_HAS_DOCSTRING | code.co_flags & _HAS_DOCSTRING
     return code.co_flags & ~_KIND_FLAGS | reference.co_flags & _KIND_FLAGS
 
 
@@ -93,9 +99,6 @@ def check_facts(code: Code) -> None:
 def version_of(code: Code) -> Version:
     """The ``(major, minor)`` of the CPython that compiled ``code``."""
     return code.version if isinstance(code, PortableCode) else running_version()
-
-
-_HAS_DOCSTRING = 0x4000000
 
 
 def docstring(code: Code) -> Optional[str]:
