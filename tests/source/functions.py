@@ -12,6 +12,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from depyf.source.names import mangle
 from depyf.source.rewriting import Rewriter, replaced
+from depyf.source.unparsing import unparse
 
 STANDARD_LIBRARY = Path(inspect.__file__).parent
 
@@ -105,7 +106,7 @@ def functions_of(path: Path) -> Iterator[Tuple[ast.Module, CodeType]]:
 
     The file is laid out first as ``ast.unparse`` does it: where lines break decides which jumps the compiler threads.
     """
-    tree = _Normalising().visit(ast.parse(ast.unparse(ast.parse(path.read_bytes()))))
+    tree = _Normalising().visit(ast.parse(unparse(ast.parse(path.read_bytes()))))
     by_place: Dict[Tuple[str, int], List[CodeType]] = {}
     for code in codes_of(compile(tree, str(path), "exec", 0, True)):
         by_place.setdefault((code.co_name, code.co_firstlineno), []).append(code)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import __future__
 
 import ast
+import dis
 import sys
 from types import CodeType, FunctionType
 from typing import Any, Callable, Dict, List, Tuple
@@ -44,7 +45,7 @@ def test_free_variables_come_from_scaffolding_that_the_text_does_not_have() -> N
     code = compile_like(source_of("def f(x):\n    return a + b + x\n"), original, "<again>")
     assert difference(original, code) is None
     assert code.co_filename == "<again>"
-    assert {line for _, _, line in code.co_lines() if line} == {1, 2}
+    assert {line for _, line in dis.findlinestarts(code)} - {1, None} == {2}
 
 
 def test_a_free_variable_that_the_text_does_not_mention_is_kept() -> None:
@@ -82,11 +83,14 @@ def f(argument):
     for i in (1,): pass
     with argument as x: y = 1
     def z(): return 1
+    try: return [C for C in y], (lambda z: z)(1)
+    except E as error: nonlocal_ = 1
+"""
+    if sys.version_info >= (3, 10):
+        text += """
     match argument:
         case {"a": 1, **rest}: pass
         case [1, *tail]: pass
-    try: return [C for C in y], (lambda z: z)(1)
-    except E as error: nonlocal_ = 1
 """
     original = code_of(text, "f")
     order = tuple(sorted(original.co_cellvars, key=lambda name: name[::-1]))
@@ -100,7 +104,8 @@ def f(argument):
     )
     assert inner == expected
     assert {"C", "z", "<lambda>"} <= set(inner)
-    assert not [name for nested in codes_of(code) for name in (*nested.co_names, nested.co_qualname) if "depyf" in name]
+    names = [(*nested.co_names, getattr(nested, "co_qualname", nested.co_name)) for nested in codes_of(code)]
+    assert not [name for each in names for name in each if "depyf" in name]
 
 
 @pytest.mark.parametrize("flags", [0, __future__.annotations.compiler_flag])
@@ -108,8 +113,8 @@ def test_cells_that_nothing_captures_are_made_without_a_trace_in_the_bytecode(fl
     original = code_of("def f(a):\n    b = a\n    return lambda: (a, b)", "f", flags)
     code = compile_like(source_of('def f(a):\n    """Doc."""\n    b = a\n    return b\n'), original, "<again>")
     assert code.co_cellvars == original.co_cellvars == ("a", "b")
-    names = [instruction for instruction in _instructions(code) if "CELL" not in instruction]
-    assert names == ["RESUME", "LOAD_DEREF", "STORE_DEREF", "LOAD_DEREF", "RETURN_VALUE"]
+    names = [name for name in _instructions(code) if "CELL" not in name and name != "RESUME"]
+    assert names == ["LOAD_DEREF", "STORE_DEREF", "LOAD_DEREF", "RETURN_VALUE"]
     assert FunctionType(code, {})(5) == 5
 
 
@@ -291,8 +296,6 @@ def _cell(value: Any) -> Any:
 
 
 def _instructions(code: CodeType) -> List[str]:
-    import dis
-
     return [instruction.opname for instruction in dis.get_instructions(code)]
 
 

@@ -8,6 +8,7 @@ from typing import Any, Dict
 import pytest
 
 from depyf.source.names import is_writable, make_writable, mangle
+from depyf.source.unparsing import unparse
 
 
 def written(source: str, **names: str) -> Any:
@@ -19,7 +20,7 @@ def written(source: str, **names: str) -> Any:
             if isinstance(old, str):
                 setattr(node, field, names.get(old, old))
     result, originals = make_writable(tree)
-    return ast.unparse(result), originals
+    return unparse(result), originals
 
 
 @pytest.mark.parametrize(

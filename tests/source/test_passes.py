@@ -16,6 +16,7 @@ from depyf.source.passes.loops import find_conditions, move_exits_out, remove_co
 from depyf.source.passes.managers import merge_withs
 from depyf.source.passes.percent import restore_percent
 from depyf.source.passes.temporaries import fold_temporaries
+from depyf.source.unparsing import unparse
 
 
 def rewritten(rewrite: Callable[[Any], Any], body: str, parameters: str = "x, y") -> str:
@@ -25,7 +26,7 @@ def rewritten(rewrite: Callable[[Any], Any], body: str, parameters: str = "x, y"
         source = source.replace(f"t{number}", f"__temp_{number}")
     tree = ast.parse(source)
     before = ast.dump(tree)
-    result = ast.unparse(ast.fix_missing_locations(rewrite(tree)))
+    result = unparse(ast.fix_missing_locations(rewrite(tree)))
     assert ast.dump(tree) == before, "the tree that was given has changed"
     for number in range(10):
         result = result.replace(f"__temp_{number}", f"t{number}")

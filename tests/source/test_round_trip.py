@@ -13,6 +13,7 @@ from depyf.source.compiling import compile_like
 from depyf.source.passes import simplify
 from depyf.source.passes.temporaries import fold_temporaries
 from depyf.source.text import to_source
+from depyf.source.unparsing import unparse
 from depyf.verify import compare
 
 SOME = """
@@ -74,4 +75,4 @@ def test_folding_temporaries_undoes_taking_expressions_apart(module: str) -> Non
 
 
 def _text(tree: ast.AST) -> str:
-    return ast.unparse(ast.fix_missing_locations(tree))
+    return unparse(ast.fix_missing_locations(tree))

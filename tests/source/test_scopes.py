@@ -13,6 +13,7 @@ from depyf.bytecode.code import docstring
 from depyf.normal.lowering import lower
 from depyf.source.scopes import declarations, local_names
 from depyf.source.signature import arguments, parameter_names
+from depyf.source.unparsing import unparse
 
 
 def code_of(source: str, name: str = "f") -> CodeType:
@@ -23,7 +24,7 @@ def declared(source: str, name: str = "f", enclosing: str = "", nested: bool = F
     code = code_of(source, name)
     comprehensions = [lower(constant) for constant in codes_of(code) if constant.co_name == inner]
     statements = declarations(lower(code), frozenset(enclosing.split()), nested, comprehensions)
-    return [ast.unparse(ast.fix_missing_locations(statement)) for statement in statements]
+    return [unparse(ast.fix_missing_locations(statement)) for statement in statements]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +122,7 @@ def test_the_docstring_of_a_function(source: str, expected: object) -> None:
 )
 def test_the_parameters_of_every_function_are_those_it_was_written_with(parameters: str) -> None:
     code = code_of(f"def f({parameters}): x = 1")
-    assert ast.unparse(arguments(code)) == parameters
+    assert unparse(arguments(code)) == parameters
     assert len(parameter_names(code)) == sum(
         part.strip(" *") in "abcde" and part.strip(" *") != "" for part in parameters.split(",")
     )
@@ -132,7 +133,7 @@ def test_defaults_and_annotations_stand_with_their_parameters() -> None:
     one, two = ast.Constant(1), ast.Constant(2)
     kind = ast.Name("int", ast.Load())
     result = arguments(code, [one, two], {"g": two}, dict.fromkeys("acdegh", kind))
-    assert ast.unparse(result) == "a: int, /, b=1, c: int=2, *d: int, e: int, g: int=2, **h: int"
+    assert unparse(result) == "a: int, /, b=1, c: int=2, *d: int, e: int, g: int=2, **h: int"
 
 
 def test_more_defaults_than_parameters_are_an_error() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from depyf.result import DecompilationError
 from depyf.source.docstrings import triple_quoted
 from depyf.source.text import to_source, to_text
+from depyf.source.unparsing import unparse
 
 
 def again(source: str) -> str:
@@ -139,7 +140,7 @@ def test_a_docstring_reads_back_the_same(value: str) -> None:
     ],
 )
 def test_an_awkward_docstring_reads_back_the_same(value: str) -> None:
-    again(ast.unparse(ast.Module(body=[ast.Expr(value=ast.Constant(value=value))], type_ignores=[])))
+    again(unparse(ast.Module(body=[ast.Expr(value=ast.Constant(value=value))], type_ignores=[])))
     assert ast.literal_eval(triple_quoted(value)) == value
 
 

@@ -15,6 +15,7 @@ from depyf.flow.graph import build
 from depyf.lift.lifter import lift
 from depyf.lift.nodes import Condition, Goto, LiftedGraph, Node, Return
 from depyf.normal.lowering import lower
+from depyf.source.unparsing import unparse
 from depyf.structure.dispatch import dispatch
 from depyf.structure.unstructured import Unstructured
 from depyf.verify import compare
@@ -34,7 +35,7 @@ def dispatched(code: CodeType) -> str:
 
 
 def text_of(statements: List[ast.stmt]) -> str:
-    return ast.unparse(ast.fix_missing_locations(ast.Module(statements, []))) or "pass"
+    return unparse(ast.fix_missing_locations(ast.Module(statements, []))) or "pass"
 
 
 def assert_same(body: str, text: str) -> None:

@@ -34,6 +34,7 @@ from depyf.flow.graph import FlowGraph, build
 from depyf.lift.lifter import lift
 from depyf.lift.nodes import LiftedGraph
 from depyf.normal.lowering import lower
+from depyf.source.unparsing import unparse
 from depyf.structure.dispatch import dispatch
 from depyf.structure.structurer import structure
 from depyf.structure.unstructured import Unstructured
@@ -261,7 +262,7 @@ def recompiled(code: CodeType, form: Callable[[LiftedGraph, FlowGraph], List[ast
     definition = ast.parse("def program(x): pass").body[0]
     assert isinstance(definition, ast.FunctionDef)
     definition.body = form(lift(flow), flow) or [ast.Pass()]
-    text = ast.unparse(ast.fix_missing_locations(ast.Module([definition], [])))
+    text = unparse(ast.fix_missing_locations(ast.Module([definition], [])))
     module = compile(text, "<decompiled>", "exec")
     return text, next(const for const in module.co_consts if isinstance(const, CodeType))
 

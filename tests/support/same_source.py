@@ -22,7 +22,13 @@ def canonical(source: str) -> str:
     """A dump of the canonical tree of a text that is one function."""
     function = ast.parse(source).body[0]
     assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
-    return ast.dump(canonical_tree(function))
+    tree = canonical_tree(function)
+    for node in ast.walk(
+        tree
+    ):  # before 3.9, a node that is made here has no optional fields, and the parser's have them
+        for field in node._fields:
+            setattr(node, field, getattr(node, field, None))
+    return ast.dump(tree)
 
 
 def canonical_tree(function: Function, owner: Optional[str] = None) -> Function:

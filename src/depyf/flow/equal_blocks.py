@@ -206,14 +206,18 @@ def _key(graph: FlowGraph, block: Block) -> Any:
 
 
 def leaves_with_value(ops: List[Instr]) -> bool:
-    """Whether ``ops`` call what ends a ``with`` and return a value from before: each ``return`` has such a block of its
-    own, which looks like the others (it has the line of the ``with``); only shorter ones are copies."""
-    if ops[-1].op is not Op.RETURN or not any(_ends_with(ops, index) for index in range(3, len(ops))):
+    """Whether ``ops`` call what ends a ``with`` and then return a value from before that call: each ``return`` has such
+    a block of its own, which looks like the others (it has the line of the ``with``); only shorter ones are copies."""
+    if ops[-1].op is not Op.RETURN:
         return False
-    depth = 0
-    for instr in ops[:-1]:
-        takes, leaves = effect(instr.op, instr.arg)
-        depth += leaves - takes
+    call = max((index for index in range(3, len(ops)) if _ends_with(ops, index)), default=None)
+    if call is None:
+        return False
+    depth = 1  # of the values from the call on
+    for instr in ops[call + 1 : -1]:
+        if instr.op is not Op.SWAP:
+            takes, leaves = effect(instr.op, instr.arg)
+            depth = max(depth - takes, 0) + leaves
     return depth < 1
 
 

@@ -177,6 +177,8 @@ def _match_class(reader: PatternReader, instr: Instr) -> None:
     names, cls, part = reader.pop(), reader.pop(), reader.part(reader.pop())
     if not isinstance(names, Known) or not names.is_constant(tuple) or not isinstance(cls, Known):
         raise NotAPattern("a class pattern without names")
+    if not all(isinstance(name, str) for name in names.constant):
+        raise NotAPattern("a class pattern with names that are none")
     if isinstance(cls.expr, ast.Constant):
         raise NotAPattern("a class pattern without class")
     attributes = [Part() for _ in range(instr.arg + len(names.constant))]
