@@ -227,12 +227,13 @@ def test_asserts_survive_an_optimising_interpreter() -> None:
     text = "def f(x):\n    assert x\n"
     code = compile_like(source_of(text), code_of(text, "f"), "<again>")
     with pytest.raises(AssertionError):
-        FunctionType(code, {})(0)
+        FunctionType(code, {"__builtins__": __builtins__})(0)
 
 
 @pytest.mark.parametrize("operand", ["a + {}", "f({})", "[{}]", "({} if a else b)"])
 def test_expressions_nested_deeper_than_the_recursion_limit(operand: str) -> None:
-    depth = 1200 if operand == "a + {}" else 150
+    deepest = 150 if sys.version_info >= (3, 9) else 80  # that the parser reads
+    depth = 1200 if operand == "a + {}" else deepest
     expression: ast.expr = ast.Name(id="x", ctx=ast.Load())
     for _ in range(depth):
         expression = _Fill(expression).visit(ast.parse(operand.format("HOLE"), mode="eval").body)
@@ -311,9 +312,9 @@ def f():
 """
     flag = __future__.annotations.compiler_flag
     code = compile_like(source_of(text), code_of(text, "f", flag), "<again>")
-    assert FunctionType(code, {})().__annotations__ == {"a": "Missing"}
-    with pytest.raises(NameError):
-        FunctionType(compile_like(source_of(text), code_of(text, "f"), "<again>"), {})()
+    assert FunctionType(code, {"__builtins__": __builtins__})().__annotations__ == {"a": "Missing"}
+    with pytest.raises(NameError, match="Missing"):
+        FunctionType(compile_like(source_of(text), code_of(text, "f"), "<again>"), {"__builtins__": __builtins__})()
 
 
 def test_annotations_that_are_strings_already_are_not_made_strings_again() -> None:
@@ -337,6 +338,9 @@ def test_a_docstring_is_there_if_the_text_has_one_whatever_the_reference_has(wri
     assert compare(original, code).proved == same
 
 
+@pytest.mark.xfail(
+    sys.version_info < (3, 9), strict=True, reason="3.8 counts no variable that only a dead branch assigns to"
+)
 def test_local_variables_that_nothing_uses_any_more_are_there_if_asked_for() -> None:
     """PyTorch 2.2 copies the variables of a frame by name into that of the transformed code."""
 

@@ -110,6 +110,7 @@ def test_a_constant_compiles_back_to_itself(value: Any) -> None:
     assert bits(constant_after_round_trip(value)) == bits(value)
 
 
+@pytest.mark.slow
 @given(
     st.recursive(
         st.none()

@@ -89,7 +89,7 @@ def test_an_expression_in_an_f_string_may_need_a_backslash() -> None:
 
 
 @pytest.mark.skipif(
-    not (3, 10) <= sys.version_info < (3, 12), reason="there, no f-string comes from such source, or any can be written"
+    not (3, 11) <= sys.version_info < (3, 12), reason="there, no f-string comes from such source, or any can be written"
 )
 def test_an_f_string_that_needs_a_backslash_was_written_with_percent_if_it_can_be() -> None:
     tree = ast.parse("f'10%: {a!s} {X.join(a)!r}'")

@@ -231,9 +231,15 @@ UNVERIFIED = pytest.mark.xfail(
     reason="`case _ if guard` as the first case: an `if` whose subject stays alive on the stack (3.12: no trace of it)",
     strict=True,
 )
+COPIED = pytest.mark.xfail(
+    sys.version_info < (3, 11),
+    reason="`if g() < h() < 3` as a guard, with the last `return` copied to each of its ways out",
+    strict=True,
+)
+KNOWN = {8: UNVERIFIED, 40: COPIED, 93: COPIED}
 
 
-@pytest.mark.parametrize("seed", [pytest.param(seed, marks=[UNVERIFIED] if seed == 8 else []) for seed in range(120)])
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=KNOWN.get(seed, ())) for seed in range(120)])
 def test_random_statements_are_proved(seed: int) -> None:
     decompiled(Matches(seed).function("f"))
 

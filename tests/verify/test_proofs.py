@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dis
+import sys
 import textwrap
 from types import CodeType
 from typing import Tuple
@@ -484,16 +486,19 @@ def test_everything_is_exactly_itself_and_provably_equivalent(source: str) -> No
 
 
 def test_a_difference_says_what_and_where() -> None:
-    comparison = compared("def f(x):\n return x.one", "def f(x):\n return x.two")
+    original = "def f(x):\n return x.one"
+    comparison = compared(original, "def f(x):\n return x.two")
     assert comparison.finding is Finding.DIFFERENT
     assert "attribute 'one'" in comparison.reason
     assert "attribute 'two'" in comparison.reason
-    assert "at offset 4 (candidate: 4)" in comparison.reason
+    offset = next(each.offset for each in dis.get_instructions(code(original)) if each.opname == "LOAD_ATTR")
+    assert f"at offset {offset} (candidate: {offset})" in comparison.reason
 
 
 def test_a_nested_difference_names_the_nested_function() -> None:
     comparison = compared("def f(x):\n return lambda: x + 1", "def f(x):\n return lambda: x - 1")
-    assert comparison.reason.startswith("in f.<locals>.<lambda>: ")
+    name = "f.<locals>.<lambda>" if sys.version_info >= (3, 11) else "<lambda>"  # no code object has more before
+    assert comparison.reason.startswith(f"in {name}: ")
     assert [child.finding for child in comparison.children] == [Finding.DIFFERENT]
 
 

@@ -96,7 +96,7 @@ def _unparse_38(node: ast.AST) -> str:
 
     text = io.StringIO()
     Printer(_completed(node), text)
-    return text.getvalue()
+    return text.getvalue().strip("\n")
 
 
 def _completed(root: ast.AST) -> ast.AST:
@@ -148,6 +148,18 @@ class _Parentheses:
             self._put(target, _TUPLE)
             self.write(" = ")
         self.dispatch(node.value)
+
+    def _ClassDef(self, node: ast.ClassDef) -> None:
+        self.write("\n")
+        for decorator in node.decorator_list:
+            self.fill("@")
+            self.dispatch(decorator)
+        self.fill("class " + node.name)
+        if node.bases or node.keywords:
+            self.write("(")
+            self._list([*node.bases, *node.keywords])
+            self.write(")")
+        self._suite(node.body)
 
     def _For(self, node: ast.For) -> None:
         self._loop("for ", node)
