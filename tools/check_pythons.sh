@@ -71,7 +71,8 @@ check() {
         "$python" -m pytest -q --tb=short -p no:cacheprovider tests/decompiler/test_corpus.py -k whole_module
     else
         "$python" -m pytest -q --tb=short -p no:cacheprovider -m "not slow" tests/decompiler/test_corpus.py \
-            tests/decompiler/test_readability.py tests/bytecode tests/source tests/structure tests/verify
+            tests/decompiler/test_readability.py tests/bytecode tests/normal tests/flow tests/source tests/structure \
+            tests/verify
         # shellcheck disable=SC2086
         "$python" -m depyf sweep -j 1 --top 5 $SWEPT
     fi

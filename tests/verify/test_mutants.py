@@ -11,6 +11,7 @@ import ast
 import copy
 import random
 import signal
+import sys
 import warnings
 from pathlib import Path
 from types import CodeType, FrameType
@@ -55,6 +56,10 @@ def compiled(module: ast.Module) -> Optional[CodeType]:
             return compile(module, "<mutant>", "exec", dont_inherit=True)
         except (SyntaxError, ValueError):
             return None
+        except TypeError:
+            if sys.version_info >= (3, 9):
+                raise
+            return None  # no mutator knows of the node that 3.8 has around a subscript
 
 
 def code_of(function: ast.FunctionDef) -> Optional[CodeType]:

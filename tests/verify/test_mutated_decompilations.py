@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import random
+import sys
 from pathlib import Path
 from types import CodeType
 
@@ -23,7 +24,14 @@ OBJECTS = 12
 MUTANTS = 26
 
 
-@pytest.mark.parametrize("module", MODULES)
+DEAD = pytest.mark.xfail(
+    sys.version_info < (3, 10), strict=True, reason="`if 0 and ...` in it: before 3.10, bytecode has the dead branch"
+)
+
+
+@pytest.mark.parametrize(
+    "module", [pytest.param(module, marks=[DEAD] if module == "textwrap" else []) for module in MODULES]
+)
 def test_no_mutant_of_a_decompiled_source_is_called_the_same(module: str) -> None:
     path = find_files([module])[0]
     small = [target for target in targets_of(read_module(path), path) if size(target.code) <= 300]
