@@ -14,7 +14,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 # The Pythons that the decompiler supports, and the one that everything else runs on. tools/check_pythons.sh reads both.
-SUPPORTED := 3.11
+SUPPORTED := 3.8 3.9 3.10 3.11 3.12 3.13 3.14 3.15
 MAIN := 3.11
 TORCH := torch==2.13.0
 VENV := .venv
@@ -24,7 +24,7 @@ WHAT ?= --stdlib
 PYTEST_ARGS ?= -n 2
 DUMP := demo_dump
 
-.PHONY: help demo test lint types pythons sweep others random peers matrix bench clean
+.PHONY: help demo test lint types pythons sweep others random peers mutants matrix bench clean
 
 help:
 	@sed -n 's/^# make /make /p' Makefile
@@ -82,7 +82,6 @@ bench: $(VENV)/.depyf-dev
 	@$(PY) benchmarks/decompile.py
 	@$(PY) benchmarks/compile_overhead.py
 
-.PHONY: mutants
 mutants: MUTANTS ?= 5000
 mutants: $(VENV)/.depyf-dev
 	@$(PY) tools/mutate_decompiled.py -n $(MUTANTS)
