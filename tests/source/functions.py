@@ -42,6 +42,10 @@ class _Mangling(Rewriter):
     def visit_Name(self, node: ast.Name) -> Any:
         return replaced(node, id=mangle(node.id, self._class))
 
+    def visit_Index(self, node: Any) -> Any:
+        """The upper layers don't make the node that the parser of 3.8 has around a subscript."""
+        return self.visit(node.value)
+
     def visit_Attribute(self, node: ast.Attribute) -> Any:
         return replaced(self.rewrite_children(node), attr=mangle(node.attr, self._class))
 
