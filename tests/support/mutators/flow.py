@@ -111,7 +111,7 @@ def move_out_of_branch(place: Place) -> Iterator[Change]:
     if not isinstance(node, ast.If):
         return
     last = node.body[-1]
-    if len(node.body) > 1 and is_loud(last) and not isinstance(last, LEAVES):
+    if len(node.body) > 1 and is_loud(last) and not isinstance(last, LEAVES) and falls_through(node.orelse):
         yield _both(node.body.pop, lambda: place.put([node, last]))
     if place.following and is_loud(place.following[0]) and falls_through(node.body):
         following = place.following[0]
