@@ -51,6 +51,9 @@ def names_of(code: Code) -> Names:
                     name = names_of(inner).own  # what is given to a class body is its plain name
                 nested[id(inner)] = name
                 around, _, last = name.rpartition(".")
-                if code.co_flags & inspect.CO_OPTIMIZED and last == inner.co_name and around.endswith(".<locals>"):
-                    own = around[: -len(".<locals>")]
+                if code.co_flags & inspect.CO_OPTIMIZED and last == inner.co_name:
+                    if around.endswith(".<locals>"):
+                        own = around[: -len(".<locals>")]
+                    elif around.rpartition(".")[2] == code.co_name:
+                        own = around  # what a comprehension makes has no "<locals>" in its name
     return Names(own, nested)
