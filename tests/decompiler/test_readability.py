@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -80,7 +81,7 @@ def test_the_measurement_names_what_differs(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "Name.id: str became str" in done.stdout
-    assert "+        while hi > lo:" in done.stdout
+    assert re.search(r"^ *\+ +while hi > lo:$", done.stdout, re.MULTILINE), done.stdout
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,9 @@ from typing import Any, FrozenSet, Iterable, List, Optional
 _SMALL = 6
 """So many members can be tried in every order."""
 
+_REPAIRS = 200
+"""So often an order is mended before it is given up."""
+
 
 def has_fixed_order(values: FrozenSet[Any]) -> bool:
     """Whether the order is the same one in every run: that of numbers, and of tuples of them."""
@@ -38,6 +41,20 @@ def display_order(values: FrozenSet[Any]) -> Optional[List[Any]]:
     for order in _candidates(texts, wanted):
         if _compiled(order) == wanted:
             return order
+    return _repaired(texts, wanted)
+
+
+def _repaired(order: List[Any], wanted: List[Any]) -> Optional[List[Any]]:
+    """``order`` with members moved until it gives the wanted one: a member that comes too late was put aside by the one
+    in its place, and has to be put in before that."""
+    order = list(order)
+    for _ in range(_REPAIRS):
+        got = _compiled(order)
+        if got == wanted:
+            return order
+        late, early = next((mine, its) for mine, its in zip(wanted, got) if mine != its or type(mine) is not type(its))
+        order.remove(late)
+        order.insert(order.index(early), late)
     return None
 
 
@@ -54,6 +71,8 @@ def _compiled(members: List[Any]) -> List[Any]:
 
 def _candidates(texts: List[Any], wanted: List[Any]) -> Iterable[List[Any]]:
     yield texts
+    if all(type(value) in (bool, int, float) for value in wanted):
+        yield sorted(wanted)
     yield wanted
     yield wanted[::-1]
     if len(wanted) <= _SMALL:

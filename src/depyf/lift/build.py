@@ -273,7 +273,7 @@ def _folded_elements(display: ast.expr, value: Any) -> List[ast.expr]:
     if isinstance(display, ast.List) and isinstance(value, tuple) and len(value) > 2:
         return [ast.Constant(element) for element in value]
     if isinstance(display, ast.Set) and isinstance(value, frozenset) and value:
-        elements = list(value)
+        elements = display_order(value) or list(value)
         return [ast.Constant(element) for element in elements + elements[-1:] * (3 - len(elements))]
     return []
 
