@@ -11,12 +11,11 @@ END_FINALLY does. Here it gets one copy for each way in, where the compilers sin
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from depyf.bytecode.instructions import ExceptionRange
-from depyf.normal.draft import Draft
+from depyf.normal.draft import Draft, IndexOf
 from depyf.normal.effects import effect
 from depyf.normal.ops import COPY_STRIDE, ENDS, Op
 from depyf.normal.undo import ANEXT, END_ASYNC_FOR
@@ -144,10 +143,7 @@ def resolve_blocks(drafts: List[Draft]) -> List[Draft]:
 class _Walk:
     def __init__(self, drafts: List[Draft]) -> None:
         self.drafts = drafts
-        self.first_at: Dict[int, int] = {}
-        for index in range(len(drafts) - 1, -1, -1):
-            self.first_at[drafts[index].offset] = index
-        self.offsets = sorted(self.first_at)
+        self.index_of = IndexOf(drafts)
         self.written: Dict[_Place, _Written] = {}
 
     def run(self) -> List[Draft]:
@@ -191,7 +187,7 @@ class _Walk:
             if target >= 0:
                 blocks = (*state.blocks[:index], _Block(level, _HANDLER, lasti))
                 kept = state.without(state.height - level)._replace(blocks=blocks)
-                at = self._index_of(target)
+                at = self.index_of(target)
                 part = _MAIN if self._is_bookkeeping(at) else _ENTRY
                 entered = kept.push(*_previous(1 + lasti), *_EXCEPTION)
                 return _Place(at, entered, part), state.values(0, level), lasti
@@ -207,14 +203,9 @@ class _Walk:
             and self.drafts[index + 1].arg == self.drafts[index + 2].arg
         )
 
-    def _index_of(self, offset: int) -> int:
-        """The first draft at or behind ``offset`` (an instruction may lower to nothing)."""
-        position = bisect_left(self.offsets, offset)
-        return self.first_at[self.offsets[position]] if position < len(self.offsets) else len(self.drafts)
-
     def _jump(self, draft: Draft, state: _State) -> _Place:
         assert draft.target is not None
-        return _Place(self._index_of(draft.target), state, _MAIN)
+        return _Place(self.index_of(draft.target), state, _MAIN)
 
     @staticmethod
     def _next(place: _Place, state: _State) -> _Place:

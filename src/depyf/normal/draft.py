@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
-from typing import Any, Callable, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.bytecode.instructions import Decoded, ExceptionRange, Instruction
 from depyf.normal.ops import Op
@@ -19,6 +20,25 @@ class Draft:
     offset: int = -1
     line: Optional[int] = None
     handler: Optional[ExceptionRange] = None
+
+
+class IndexOf:
+    """The index of the first draft at or behind a byte offset (an instruction may lower to nothing); the number of
+    drafts where there is none."""
+
+    def __init__(self, drafts: Sequence[Draft]) -> None:
+        self._first_at: Dict[int, int] = {}
+        for index in range(len(drafts) - 1, -1, -1):
+            self._first_at[drafts[index].offset] = index
+        self._offsets = sorted(self._first_at)
+        self._count = len(drafts)
+
+    def __call__(self, offset: int) -> int:
+        found = self._first_at.get(offset)
+        if found is not None:
+            return found
+        position = bisect_left(self._offsets, offset)
+        return self._first_at[self._offsets[position]] if position < len(self._offsets) else self._count
 
 
 class Lowering:

@@ -8,7 +8,6 @@ same for all versions: resolve jumps, attach handlers, drop what can't be reache
 from __future__ import annotations
 
 import importlib
-from bisect import bisect_left
 from dataclasses import replace
 from typing import Dict, List, Optional, Tuple
 
@@ -16,7 +15,7 @@ from depyf.bytecode.code import Code
 from depyf.bytecode.instructions import Decoded, ExceptionRange, decode
 from depyf.bytecode.opcode_table import Version
 from depyf.normal.conventions import check_conventions
-from depyf.normal.draft import Dialect, Draft, Lowering
+from depyf.normal.draft import Dialect, Draft, IndexOf, Lowering
 from depyf.normal.inlined import InlinedCode
 from depyf.normal.ops import ENDS, Handler, Instr, NormalCode, Op
 from depyf.normal.stack_check import stack_depths
@@ -83,11 +82,7 @@ def _draft(decoded: Decoded, dialect: Dialect) -> List[Draft]:
 
 def _resolve(code: Code, drafts: List[Draft]) -> Tuple[Instr, ...]:
     """Byte offsets to indices; only what can be reached stays."""
-    first_at: Dict[int, int] = {}
-    for index in range(len(drafts) - 1, -1, -1):
-        first_at[drafts[index].offset] = index
-    offsets = sorted(first_at)
-    index_of = _IndexOf(code, first_at, offsets, len(drafts))
+    index_of = IndexOf(drafts)
     reached = _reachable(code, drafts, index_of)
     new_index: Dict[int, int] = {}
     for index in range(len(drafts)):
@@ -110,23 +105,7 @@ def _resolve(code: Code, drafts: List[Draft]) -> Tuple[Instr, ...]:
     return tuple(ops)
 
 
-class _IndexOf:
-    """The index of the first draft at or behind a byte offset (an instruction may lower to nothing)."""
-
-    def __init__(self, code: Code, first_at: Dict[int, int], offsets: List[int], count: int) -> None:
-        self.code, self.first_at, self.offsets, self.count = code, first_at, offsets, count
-
-    def __call__(self, offset: int) -> int:
-        found = self.first_at.get(offset)
-        if found is not None:
-            return found
-        position = bisect_left(self.offsets, offset)
-        if position == len(self.offsets):
-            raise ValueError(f"{self.code.co_name}: control runs off the end of the bytecode at offset {offset}")
-        return self.first_at[self.offsets[position]]
-
-
-def _reachable(code: Code, drafts: List[Draft], index_of: _IndexOf) -> set[int]:
+def _reachable(code: Code, drafts: List[Draft], index_of: IndexOf) -> set[int]:
     seen: set[int] = set()
     todo = [0]
     while todo:

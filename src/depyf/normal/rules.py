@@ -8,6 +8,9 @@ from depyf.bytecode.instructions import Instruction
 from depyf.normal.draft import Draft, Lowering, Rule
 from depyf.normal.ops import Op
 
+CONVERSIONS = ("", "s", "r", "a")
+"""What the conversions of formatted values are counted by."""
+
 
 def nothing(lowering: Lowering, ins: Instruction) -> List[Draft]:
     return []
@@ -43,7 +46,7 @@ def load_method(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def format_value(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    return [Draft(Op.FORMAT, (("", "s", "r", "a")[ins.arg & 3], bool(ins.arg & 4)))]
+    return [Draft(Op.FORMAT, (CONVERSIONS[ins.arg & 3], bool(ins.arg & 4)))]
 
 
 def build(kind: str, count: Optional[int] = None) -> Rule:

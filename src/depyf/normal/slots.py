@@ -7,12 +7,11 @@ slot is pushed; ``forget_second_slots`` follows the stack from there, and whatev
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import replace
 from typing import Dict, List, Optional, Tuple
 
 from depyf.bytecode.instructions import ExceptionRange
-from depyf.normal.draft import Draft
+from depyf.normal.draft import Draft, IndexOf
 from depyf.normal.effects import effect
 from depyf.normal.ops import ENDS, Op
 
@@ -32,13 +31,10 @@ def forget_second_slots(drafts: List[Draft]) -> List[Draft]:
 class _Walk:
     def __init__(self, drafts: List[Draft]) -> None:
         self.drafts = drafts
-        self.first_at: Dict[int, int] = {}
-        for index in range(len(drafts) - 1, -1, -1):
-            self.first_at[drafts[index].offset] = index
-        self.offsets = sorted(self.first_at)
+        self.index_of = IndexOf(drafts)
         jumps = {draft.target for draft in drafts if draft.target is not None}
         jumps.update(draft.handler.target for draft in drafts if draft.handler is not None)
-        self.targets = {self._index_of(offset) for offset in jumps}
+        self.targets = {self.index_of(offset) for offset in jumps}
         self.before: Dict[int, Slots] = {}
         """The stack before a draft that control may come to by a jump."""
         self.after: Dict[int, List[Draft]] = {}
@@ -69,11 +65,6 @@ class _Walk:
         elif self.before[index] != stack:
             raise ValueError(f"the stack at offset {self.drafts[index].offset} depends on where control comes from")
 
-    def _index_of(self, offset: int) -> int:
-        """The first draft at or behind ``offset`` (an instruction may lower to nothing)."""
-        position = bisect_left(self.offsets, offset)
-        return self.first_at[self.offsets[position]] if position < len(self.offsets) else len(self.drafts)
-
     def _step(self, index: int, stack: List[bool]) -> Optional[List[bool]]:
         """The stack behind the draft at ``index``; None if control never goes on there."""
         draft = self.drafts[index]
@@ -85,7 +76,7 @@ class _Walk:
                 left = stack[:-1]  # without the value, and without the iterator, which the loop drops at its end
                 while left and not left.pop():
                     pass
-            self._goes_to(self._index_of(draft.target), tuple(left))
+            self._goes_to(self.index_of(draft.target), tuple(left))
         return None if draft.op in ENDS else stack
 
     def _handler(self, draft: Draft, stack: List[bool]) -> Optional[ExceptionRange]:
@@ -93,7 +84,7 @@ class _Walk:
         if entry is None:
             return None
         kept = stack[: entry.depth]
-        self._goes_to(self._index_of(entry.target), (*kept, *[True] * (1 + entry.lasti)))
+        self._goes_to(self.index_of(entry.target), (*kept, *[True] * (1 + entry.lasti)))
         return replace(entry, depth=sum(kept))
 
     def _rewritten(self, draft: Draft, stack: List[bool]) -> List[Draft]:

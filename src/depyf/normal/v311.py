@@ -61,7 +61,7 @@ def call_ex(null: str) -> Rule:
     return lambda lowering, ins: [Draft(Op.CALL_EX, (bool(ins.arg & 1), null))]
 
 
-def _binary_op(lowering: Lowering, ins: Instruction) -> List[Draft]:
+def binary_op(lowering: Lowering, ins: Instruction) -> List[Draft]:
     symbol = lowering.table.binary_operators[ins.arg]
     if symbol.endswith("="):
         return [Draft(Op.INPLACE, symbol[:-1])]
@@ -101,7 +101,7 @@ _RULES: Dict[str, Rule] = {
     "LOAD_GLOBAL": _load_global,
     "LOAD_ASSERTION_ERROR": simple(Op.SPECIAL, "AssertionError"),
     "UNARY_POSITIVE": simple(Op.UNARY, "+"),
-    "BINARY_OP": _binary_op,
+    "BINARY_OP": binary_op,
     "COMPARE_OP": _compare,
     "IS_OP": lambda lowering, ins: [Draft(Op.IS, bool(ins.arg))],
     "CONTAINS_OP": lambda lowering, ins: [Draft(Op.IN, bool(ins.arg))],

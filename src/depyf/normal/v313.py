@@ -9,14 +9,13 @@ from depyf.bytecode.instructions import Instruction
 from depyf.normal import v312
 from depyf.normal.draft import Draft, Lowering, Rule
 from depyf.normal.ops import Op
-from depyf.normal.rules import keyword_names, simple, take_constant
+from depyf.normal.rules import CONVERSIONS, keyword_names, simple, take_constant
 from depyf.normal.v311 import call_ex, fast
 from depyf.normal.v312 import load_super_attr
 
 _TRUTH_TESTS = ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "UNARY_NOT")
 _NOT_BEFORE = {8: 31, 4: 23, 16: 23, 2: 3, 1: 1}
 """The flags of SET_FUNCTION_ATTRIBUTE, each with those that are never set before it."""
-_CONVERSIONS = ("", "s", "r", "a")
 
 
 def pair(first: Op, second: Op) -> Rule:
@@ -62,7 +61,7 @@ def _compare(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def _convert(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    return [Draft(Op.CONVERT, _CONVERSIONS[ins.arg])]
+    return [Draft(Op.CONVERT, CONVERSIONS[ins.arg])]
 
 
 def _format_simple(lowering: Lowering, ins: Instruction) -> List[Draft]:

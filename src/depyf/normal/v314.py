@@ -8,7 +8,7 @@ from depyf.bytecode.instructions import Instruction
 from depyf.normal import v313
 from depyf.normal.draft import Draft, Lowering
 from depyf.normal.ops import Op
-from depyf.normal.rules import nothing, simple
+from depyf.normal.rules import CONVERSIONS, nothing, simple
 from depyf.normal.slots import forget_second_slots
 from depyf.normal.undo import (
     LOAD_SPECIAL,
@@ -19,10 +19,7 @@ from depyf.normal.undo import (
     skip_cleanup_handlers,
     skip_stop_iteration_handlers,
 )
-from depyf.normal.v311 import fast
-
-_CONVERSIONS = ("", "s", "r", "a")
-_ANNOTATE = 16
+from depyf.normal.v311 import binary_op, fast
 
 
 def _load_small_int(lowering: Lowering, ins: Instruction) -> List[Draft]:
@@ -43,12 +40,9 @@ def _pop_iter(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def _binary_op(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    symbol = lowering.table.binary_operators[ins.arg]
-    if symbol == "[]":
+    if lowering.table.binary_operators[ins.arg] == "[]":
         return [Draft(Op.SUBSCR)]
-    if symbol.endswith("="):
-        return [Draft(Op.INPLACE, symbol[:-1])]
-    return [Draft(Op.BINARY, symbol)]
+    return binary_op(lowering, ins)
 
 
 def _call_function_ex(lowering: Lowering, ins: Instruction) -> List[Draft]:
@@ -60,7 +54,7 @@ def _call_function_ex(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def _build_interpolation(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    return [Draft(Op.INTERPOLATION, (_CONVERSIONS[ins.arg >> 2], bool(ins.arg & 1)))]
+    return [Draft(Op.INTERPOLATION, (CONVERSIONS[ins.arg >> 2], bool(ins.arg & 1)))]
 
 
 DIALECT = v313.DIALECT.changed(
