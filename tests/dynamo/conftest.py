@@ -21,7 +21,14 @@ RunProgram = Callable[..., str]
 def program_environment() -> Dict[str, str]:
     cache = os.path.join(tempfile.gettempdir(), "depyf_tests_compile_cache")
     path = os.pathsep.join([str(ROOT / "src"), str(PROGRAMS)])
-    return {**os.environ, "PYTHONPATH": path, "TORCHINDUCTOR_CACHE_DIR": cache, "PYTHONHASHSEED": "0"}
+    return {
+        **os.environ,
+        "PYTHONPATH": path,
+        "TORCHINDUCTOR_CACHE_DIR": cache,
+        "PYTHONHASHSEED": "0",
+        # With more threads, Inductor's atomic adds (the backward of an embedding) round differently from run to run.
+        "OMP_NUM_THREADS": "1",
+    }
 
 
 @pytest.fixture(scope="session")
