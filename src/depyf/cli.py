@@ -87,6 +87,12 @@ def _parser() -> argparse.ArgumentParser:
     sweep.add_argument(
         "--kinds", type=_kinds, default=",".join(KINDS), help="of code objects, with commas (%(default)s)"
     )
+    sweep.add_argument(
+        "--whole",
+        action="store_true",
+        help="judge modules and classes first, and count what stands in one that is proved with it (faster; a function "
+        "is then proved where it stands, and not on its own)",
+    )
     sweep.add_argument("--name", type=_regex, metavar="REGEX", help="only code objects whose qualified name matches")
     sweep.add_argument("--sample", type=_positive, default=1.0, metavar="SHARE", help="a share of them, e.g. 0.05")
     sweep.add_argument("--retry", metavar="FILE", help="only what fell short in the run that wrote this JSON")
@@ -155,7 +161,7 @@ def _sweep(options: argparse.Namespace) -> int:
     if not names:
         print("depyf sweep: name a module, a folder, --stdlib or --retry FILE", file=sys.stderr)
         return 2
-    selection = Selection(options.kinds, options.name, options.sample, only)
+    selection = Selection(options.kinds, options.name, options.sample, only, options.whole)
     summary = _judge_files(find_files(names, tests=not options.no_tests), selection, options)
     if options.json:
         write_json(summary, options.json)

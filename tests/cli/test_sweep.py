@@ -121,6 +121,27 @@ def test_each_shortfall_is_named_with_its_reason(
     assert "KeyError" in printed
 
 
+@pytest.mark.parametrize("short", ["<module>", "first", "Second"])
+def test_what_stands_in_a_class_or_module_that_is_proved_is_counted_with_it(
+    module: Path, pretend: Any, tmp_path: Path, short: str
+) -> None:
+    asked = tmp_path / "asked"
+
+    def decompile(code: CodeType) -> Decompilation:
+        with asked.open("a") as file:
+            print(code.co_name, file=file)
+        return answer(code, verdict=Verdict.UNVERIFIED if code.co_name in ("<module>", short) else Verdict.EQUIVALENT)
+
+    pretend(decompile)
+    status, rows = sweep(str(module), "--whole", "--json", str(tmp_path / "out.json"))
+    assert status == 1
+    found = dict(outcomes(rows))
+    assert {name for name, outcome in found.items() if outcome != "equivalent"} == {"<module>", short}
+    inside = ["method"] if short == "Second" else []
+    assert asked.read_text().split() == ["<module>", "first", "Second", *inside, "third"]
+    assert len(found) == 6
+
+
 def test_a_worker_that_dies_is_reported_and_the_rest_of_its_file_is_still_judged(
     module: Path, pretend: Any, tmp_path: Path
 ) -> None:

@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, Deque, FrozenSet, Iterator, List, Mapping, Optional, Union
+from typing import Any, Deque, Dict, FrozenSet, Iterator, List, Mapping, Optional, Union
 
+from depyf.bytecode.code import Code, is_code
 from depyf.sweep.judge import Keep, Outcome, Result, TimeLimit, judge, result_for
 from depyf.sweep.targets import Target, UnreadableError, read_module, targets_of
 
@@ -40,6 +41,8 @@ class Selection:
     name: Optional[str] = None
     share: float = 1.0
     only: Optional[Mapping[str, FrozenSet[int]]] = None
+    whole: bool = False
+    """Whether what stands in a module or class that is proved counts as proved with it."""
 
     def takes(self, target: Target) -> bool:
         if target.kind not in self.kinds:
@@ -187,10 +190,25 @@ def _work(pipe: Connection, selection: Selection, limits: Limits, keep: Optional
         except (UnreadableError, OSError) as error:
             pipe.send(Skipped(task.path, str(error)))
             continue
+        proved: Dict[int, Outcome] = {}
         for target in targets_of(module, task.path):
-            if target.ordinal >= task.start and selection.takes(target):
-                pipe.send(_judge_within(target, limits.seconds, keep))
+            if target.ordinal < task.start or not selection.takes(target):
+                continue
+            if id(target.code) in proved:
+                result = result_for(target, proved[id(target.code)], "", 0.0)
+            else:
+                result = _judge_within(target, limits.seconds, keep)
+                if selection.whole and result.outcome.proved:
+                    proved.update((id(code), result.outcome) for code in _codes_in(target.code))
+            pipe.send(result)
         pipe.send(FileDone(task.path))
+
+
+def _codes_in(code: Code) -> Iterator[Code]:
+    """All code objects in this one, at any depth."""
+    for inner in filter(is_code, code.co_consts):
+        yield inner
+        yield from _codes_in(inner)
 
 
 def _judge_within(target: Target, seconds: float, keep: Optional[Keep]) -> Result:
