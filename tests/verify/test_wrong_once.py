@@ -146,3 +146,12 @@ def test_a_variable_of_the_function_around_is_no_variable_of_its_own() -> None:
                if isinstance(const, CodeType))  # fmt: skip
     own = code_of("def g():\n return lambda: x\n x = 1")
     assert not compare(free, own.replace(co_name="g")).proved
+
+
+@pytest.mark.parametrize("text", ["exec(s)", "return __builtins__.compile(s, '', 'exec')"])
+def test_what_compiles_code_hands_on_the_futures_of_its_own(text: str) -> None:
+    with_future = code_of(f"from __future__ import annotations\ndef f(s): {text}")
+    without = compile(f"def f(s): {text}", "<pair>", "exec", dont_inherit=True).co_consts[0]
+    assert isinstance(without, CodeType)
+    assert not compare(with_future, without).proved
+    assert decompile_code(with_future).verdict.proved

@@ -1,13 +1,23 @@
 """Code objects: those of the running interpreter, and those that another version compiled."""
 
 from __future__ import annotations
+import __future__
 
+import functools
 import inspect
+import operator
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Optional, Tuple, Union
 
 from depyf.bytecode.opcode_table import Version, running_version
+
+FUTURE_FLAGS = functools.reduce(
+    operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+)
+"""The flags of the running version that ``from __future__`` imports set, and that code compiled at runtime inherits."""
+# Today's CO_NESTED has the value that "from __future__ import nested_scopes" still claims.
+FUTURE_FLAGS &= ~inspect.CO_NESTED
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Mapping, Optional, Sequence
 
-from depyf.bytecode.code import Code, version_of
+from depyf.bytecode.code import FUTURE_FLAGS, Code, version_of
 from depyf.bytecode.nesting import qualified_name
 from depyf.result import DecompilationError
 from depyf.source.cell_order import respell, sorted_spellings
 from depyf.source.deep_stack import with_deep_stack
 from depyf.source.placeholders import StandIns
-from depyf.source.restoring import ANNOTATIONS, FUTURE_FLAGS, Restoration, needs_postponing, stand_in_for
+from depyf.source.restoring import ANNOTATIONS, Restoration, needs_postponing, stand_in_for
 from depyf.source.scaffold import NAME, Target, dig, scaffold, target_of
 from depyf.source.source_text import SourceText
 

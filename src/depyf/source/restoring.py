@@ -14,12 +14,6 @@ from depyf.source.placeholders import StandIns
 from depyf.source.scaffold import NAME
 from depyf.source.signature import parameter_names
 
-FUTURE_FLAGS = 0
-for _feature in __future__.all_feature_names:
-    FUTURE_FLAGS |= getattr(__future__, _feature).compiler_flag
-# CO_NESTED had the value that "from __future__ import nested_scopes" still claims.
-FUTURE_FLAGS &= ~inspect.CO_NESTED
-
 ANNOTATIONS = __future__.annotations.compiler_flag
 """Set in all code of a module with ``from __future__ import annotations``; code compiled at runtime inherits it."""
 

@@ -15,7 +15,13 @@ from depyf.verify.exact import same_operations
 from depyf.verify.product import Product
 from depyf.verify.program import Program
 from depyf.verify.settings import Settings
-from depyf.verify.signature import argument_names, nested_difference, signature_difference, visible_names
+from depyf.verify.signature import (
+    argument_names,
+    nested_difference,
+    signature_difference,
+    visible_futures,
+    visible_names,
+)
 
 Around = Optional[Tuple[Names, Names]]
 
@@ -88,7 +94,7 @@ class _Comparer:
             mine, theirs = self._programs(original, candidate, around)
         except ValueError as error:
             return answer(Finding.UNVERIFIED, f"malformed bytecode: {error}")
-        seen = visible_names(mine, theirs)
+        seen = visible_names(mine, theirs) or visible_futures(mine, theirs)
         if seen is not None:
             return answer(Finding.UNVERIFIED, seen)
         if not self._settings.always_prove:

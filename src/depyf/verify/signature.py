@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from typing import List, Mapping, Optional, Sequence, Tuple
+from typing import FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.bytecode.code import Code
+from depyf.bytecode.code import FUTURE_FLAGS, Code, version_of
 from depyf.bytecode.nesting import Names
 from depyf.normal.ops import Op
 from depyf.verify.program import Program, relative_name
@@ -81,6 +81,21 @@ def _first_difference(facts: Sequence[Fact]) -> Optional[str]:
     return None
 
 
+HANDS_ON_FUTURES = frozenset({"compile", "eval", "exec"})
+
+
+def visible_futures(original: Program, candidate: Program) -> Optional[str]:
+    """What code that is compiled in the original would take from it, and not from the candidate: a ``__future__``."""
+    asked = sorted(HANDS_ON_FUTURES & _names(original))
+    mine, theirs = original.code, candidate.code
+    # Where two versions meet the flags have other bits, and the newer one takes for granted what the older asks for.
+    if not asked or version_of(mine) != version_of(theirs):
+        return None
+    if (mine.co_flags ^ theirs.co_flags) & FUTURE_FLAGS:
+        return f"{asked[0]} is used, which hands on a from __future__ import that only one side has"
+    return None
+
+
 LOOKS_AT_LOCALS = frozenset({"locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe"})
 
 
@@ -89,10 +104,7 @@ def visible_names(original: Program, candidate: Program) -> Optional[str]:
 
     Everywhere else names that only the candidate has are nobody's concern.
     """
-    loads = {
-        instr.arg[1] if instr.op is Op.LOAD else instr.arg for instr in original.ops if instr.op in (Op.LOAD, Op.ATTR)
-    }
-    asked = sorted(LOOKS_AT_LOCALS & loads)
+    asked = sorted(LOOKS_AT_LOCALS & _names(original))
     if not asked or not original.code.co_flags & inspect.CO_OPTIMIZED:
         return None
     extra = sorted(candidate.locals - original.locals)
@@ -101,3 +113,10 @@ def visible_names(original: Program, candidate: Program) -> Optional[str]:
     if original.code.co_varnames != candidate.code.co_varnames and len(original.locals) > 1:
         return f"{asked[0]} is used, which can see that the variables have another order"
     return None
+
+
+def _names(program: Program) -> FrozenSet[str]:
+    """What is read as a variable or an attribute."""
+    return frozenset(
+        instr.arg[1] if instr.op is Op.LOAD else instr.arg for instr in program.ops if instr.op in (Op.LOAD, Op.ATTR)
+    )
