@@ -15,10 +15,9 @@ import os
 import traceback
 from dataclasses import dataclass
 from types import CodeType
-from typing import Iterator, List, Optional, Set, Tuple
+from typing import Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
-from depyf.bytecode.code import Code, check_facts, version_of
-from depyf.bytecode.nesting import qualified_name
+from depyf.bytecode.code import Code, check_facts, is_code, version_of
 from depyf.bytecode.opcode_table import running_version
 from depyf.flow.comprehensions import outline
 from depyf.flow.copies import undo_copies
@@ -29,12 +28,13 @@ from depyf.lift.nodes import LiftedGraph
 from depyf.normal.inlined import InlinedCode
 from depyf.normal.lowering import lower
 from depyf.normal.ops import NormalCode, Op
-from depyf.result import Decompilation, DecompilationError, Hints
+from depyf.result import Decompilation, DecompilationError, Hints, Verdict
 from depyf.source.compiling import compile_like
 from depyf.source.deep_stack import with_deep_stack
 from depyf.source.definitions import Definer
 from depyf.source.function_objects import FunctionFacts
 from depyf.source.line_map import line_map
+from depyf.source.missing import Missing
 from depyf.source.passes import simplify
 from depyf.source.passes.counting import is_temporary
 from depyf.source.passes.naming import name_temporaries
@@ -46,6 +46,9 @@ from depyf.source.text import to_source
 from depyf.structure.dispatch import dispatch
 from depyf.structure.structurer import Unstructured, structure
 from depyf.verify import Comparison, Finding, compare
+
+_ROUNDS = 20
+"""How often the whole is written again when functions in it fall short; each round finds one of them at least."""
 
 
 class Form(enum.Enum):
@@ -110,7 +113,9 @@ class _Decompiler:
     def __init__(self, code: Code, name: str, hints: Optional[Hints], facts: Optional[FunctionFacts]) -> None:
         self.code, self.name, self.facts = code, name, facts or FunctionFacts()
         self.written_by_tool, self.hints = hints is not None, hints or Hints()
-        self.culprits: Set[str] = set()  # qualified names of what no other form could prove
+        self.culprits: Set[int] = set()  # the ids of what no other form could prove
+        self.missing: Optional[Missing] = None
+        self.assumed: Set[int] = set()  # the ids of functions that are not proved, and count as if they were
 
     def run(self) -> Decompilation:
         best: Optional[_Attempt] = None
@@ -125,15 +130,52 @@ class _Decompiler:
                 continue
             if attempt.comparison.proved:
                 return self._answer(attempt)
-            self.culprits |= set(_culprits(attempt.comparison))
+            self.culprits |= {part.original_id for part in _culprits(attempt.comparison)}
             if best is None or best.comparison.finding is Finding.DIFFERENT:
                 best = attempt
+        if best is None or best.comparison.finding is Finding.DIFFERENT:
+            partial = self._without_what_fails() if any(map(is_code, self.code.co_consts)) else None
+            if partial is not None:
+                return partial
         if best is None:
             assert failure is not None
             raise failure
         if best.comparison.finding is Finding.DIFFERENT:
             raise DecompilationError(f"{self.code.co_name}: the source that was made differs: {best.comparison.reason}")
         return self._answer(best)
+
+    def _without_what_fails(self) -> Optional[Decompilation]:
+        """The source without those functions in this module or class that can't be had; ``None`` if more fails.
+
+        A function that falls short is written as dispatch first, and then, if that is no better, left out; one that is
+        merely not proved stays.
+        """
+        self.form, self.missing = Form.DISPATCH, Missing(self.code)
+        unproved: Dict[int, str] = {}
+        for _ in range(_ROUNDS):
+            self.missing.found.clear()
+            try:
+                attempt = self._settled()
+            except RecursionError:
+                raise
+            except Exception:  # it is not one of the functions that fails: the caller raises what it was told first
+                return None
+            if attempt.comparison.proved and not self.missing.found:
+                return self._answer(attempt, unproved)
+            short = dict(self.missing.found)
+            for name in self.culprits & set(short):
+                self.missing.known[name] = short[name]
+            for part in _culprits(attempt.comparison):
+                short.setdefault(part.original_id, part.reason)
+                if not self.missing.may_be(part.original_id):
+                    return None
+                if part.original_id in self.culprits and part.finding is Finding.DIFFERENT:
+                    self.missing.known.setdefault(part.original_id, part.reason)
+                elif part.original_id in self.culprits:
+                    unproved[part.original_id] = part.reason
+            self.culprits |= set(short)
+            self.assumed = {*self.missing.known, *unproved}
+        return None
 
     def _settled(self) -> _Attempt:
         """An attempt in which no temporary keeps a value alive for too long, if ``del`` can do that.
@@ -183,12 +225,13 @@ class _Decompiler:
             stable_globals=self.hints.stable_globals,
             tuple_results=self.hints.tuple_results,
             check_docstring=not self.written_by_tool,
+            assumed=self.assumed,
         )
 
     # --- the tree ----------------------------------------------------------------------------------------------------
 
     def _body(self) -> List[ast.stmt]:
-        definer = Definer(self._statements, postponed=needs_postponing(self.code))
+        definer = Definer(self._statements, postponed=needs_postponing(self.code), missing=self.missing)
         code, function = self.code, Function(self.code)
         function.defaults, function.kw_defaults = list(self.facts.defaults), dict(self.facts.kw_defaults)
         function.annotations = dict(self.facts.annotations)
@@ -208,7 +251,7 @@ class _Decompiler:
         undo_copies(flow)
         hints = self._hints_for(code)
         lifted = lift(flow, hints)
-        culprit = not self.culprits or qualified_name(code) in self.culprits
+        culprit = id(code) in self.culprits or not (self.culprits or self.missing)
         if self.form is Form.DISPATCH and culprit and not isinstance(code, InlinedCode):
             statements = dispatch(lifted, flow)
         else:
@@ -226,19 +269,25 @@ class _Decompiler:
 
     # --- the answer --------------------------------------------------------------------------------------------------
 
-    def _answer(self, attempt: _Attempt) -> Decompilation:
+    def _answer(self, attempt: _Attempt, unproved: Optional[Mapping[int, str]] = None) -> Decompilation:
         source, comparison = attempt.source, attempt.comparison
-        verdict = comparison.finding.verdict
+        verdict, reason = comparison.finding.verdict, comparison.reason
         assert verdict is not None
+        missing: Tuple[str, ...] = ()
+        if self.missing is not None and (self.missing.known or unproved):
+            names, known, unproved = self.missing.names(), self.missing.known, unproved or {}
+            verdict, missing = Verdict.UNVERIFIED, tuple(names[each] for each in known)
+            told = [f"{names[each]} is missing: {why}" for each, why in known.items()]
+            reason = "; ".join([*told, *(f"in {names[each]}: {why}" for each, why in unproved.items())])
         lines = line_map(attempt.candidate, comparison.pairs)
-        return Decompilation(self.code, self.name, source.text, source.tree, verdict, comparison.reason, lines, source)
+        return Decompilation(self.code, self.name, source.text, source.tree, verdict, reason, lines, source, missing)
 
 
-def _culprits(comparison: Comparison) -> Iterator[str]:
+def _culprits(comparison: Comparison) -> Iterator[Comparison]:
     """The innermost code objects that are not proved: those around them fail because of them."""
     for part in comparison.walk():
         if not part.proved and all(child.proved for child in part.children):
-            yield part.original_name
+            yield part
 
 
 def _in_text(name: str) -> str:

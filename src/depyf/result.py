@@ -62,6 +62,8 @@ class Decompilation:
 
     ``tree`` is the module that ``source`` parses to. For a function the module holds that one function definition.
     ``text`` adds what the source alone does not hold: constants without literal, names that can't be written.
+    ``missing`` are the qualified names of functions in a module or class that could not be decompiled: the source has
+    functions in their place that raise ``NotImplementedError``, and the verdict is ``UNVERIFIED``.
     """
 
     code: Code
@@ -72,6 +74,7 @@ class Decompilation:
     reason: str
     line_map: LineMap
     text: SourceText
+    missing: Tuple[str, ...] = ()
 
     def compile_like(self, reference: Optional[Code] = None, filename: Optional[str] = None) -> CodeType:
         """A code object of this source that can stand in for ``reference`` (default: the original).

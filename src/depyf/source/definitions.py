@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from typing import Any, Callable, Dict, FrozenSet, List, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple
 
 from depyf.bytecode.code import Code, docstring
 from depyf.lift.build import CellName, Special, constant
@@ -19,6 +19,7 @@ from depyf.normal.ops import NormalCode
 from depyf.source.annotations import annotated, annotations_of, take_annotate_function
 from depyf.source.comprehension import as_expression, comprehension
 from depyf.source.generics import evaluated, type_alias, type_parameter, with_parameters
+from depyf.source.missing import Missing
 from depyf.source.scopes import declarations, docstring_statement, local_names
 from depyf.source.signature import arguments
 from depyf.structure.structurer import Unstructured
@@ -35,13 +36,20 @@ class Definer(ast.NodeTransformer):
 
     ``body`` gives the normal form and the structured statements of a nested code object. ``enclosing`` are the names
     of the functions around that a plain name would mean, ``nested`` whether there is a function around at all,
-    ``postponed`` whether this is (in) a module with ``from __future__ import annotations``.
+    ``postponed`` whether this is (in) a module with ``from __future__ import annotations``. With ``missing``, functions
+    whose body can't be made are left out and named there; without, that is an error.
     """
 
     def __init__(
-        self, body: Body, enclosing: FrozenSet[str] = frozenset(), nested: bool = False, postponed: bool = False
+        self,
+        body: Body,
+        enclosing: FrozenSet[str] = frozenset(),
+        nested: bool = False,
+        postponed: bool = False,
+        missing: Optional[Missing] = None,
     ) -> None:
         self.body, self.enclosing, self.nested, self.postponed = body, enclosing, nested, postponed
+        self.missing = missing
         self.comprehensions: List[NormalCode] = []
 
     def inside(self, code: Code) -> Tuple[NormalCode, List[ast.stmt], Definer]:
@@ -56,7 +64,7 @@ class Definer(ast.NodeTransformer):
         enclosing = (self.enclosing | local_names(normal)) if is_function else self.enclosing
         postponed = self.postponed or any(map(_postpones_annotations, statements))
         nested = self.nested or is_function or normal.code.co_name != "<module>"
-        return Definer(self.body, enclosing, nested, postponed)
+        return Definer(self.body, enclosing, nested, postponed, self.missing)
 
     def function_body(self, code: Code) -> List[ast.stmt]:
         """What stands in the ``def`` or ``class`` of ``code``: docstring, declarations, statements."""
@@ -113,10 +121,11 @@ class Definer(ast.NodeTransformer):
             )
         annotations = self._annotations(function)
         kind = ast.AsyncFunctionDef if _is_async(function.code) else ast.FunctionDef
+        made = self.function_body
         return kind(
             name=name,
             args=self._arguments(function, annotations),
-            body=self.function_body(function.code),
+            body=made(function.code) if self.missing is None else self.missing.body(function.code, made),
             decorator_list=decorators,
             returns=annotations.get("return"),
         )
@@ -137,7 +146,8 @@ class Definer(ast.NodeTransformer):
         """What the code object that makes the type parameters of ``name`` returns, with these parameters."""
         normal, statements = self.body(function.code)
         inner = with_parameters(function, statements)
-        definer = Definer(self.body, self.enclosing | local_names(normal), self.nested, self.postponed)
+        enclosing = self.enclosing | local_names(normal)
+        definer = Definer(self.body, enclosing, self.nested, self.postponed, self.missing)
         result = definer.definition(inner, name)
         self.comprehensions.extend(definer.comprehensions)
         return result

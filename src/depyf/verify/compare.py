@@ -36,6 +36,7 @@ def compare(
     tuple_results: Optional[Mapping[str, int]] = None,
     check_docstring: bool = True,
     always_prove: bool = False,
+    assumed: AbstractSet[int] = frozenset(),
 ) -> Comparison:
     """Whether ``candidate`` behaves as ``original`` does; both are bytecode of the running Python.
 
@@ -48,6 +49,8 @@ def compare(
     operation that others can observe.
     ``check_docstring=False`` is for code objects that no function is made from, as those that Dynamo writes.
     ``always_prove`` leaves the short way out: what is exactly the same is proved EQUIVALENT, not EXACT.
+    ``assumed``: the ``id`` of functions nested in the original that count as the same whatever they do; how they are
+    called and what they close over is compared. What is proved that way is no proof of the whole.
 
     Same behaviour means: the same observable operations in the same order with the same operands on every path,
     exceptions included; the same values in the variables that both have, and the same values kept alive, whenever other
@@ -57,7 +60,13 @@ def compare(
     What a global name holds is taken to be held by it.
     """
     settings = Settings(
-        droppable, dict(renamed or {}), stable_globals, dict(tuple_results or {}), check_docstring, always_prove
+        droppable,
+        dict(renamed or {}),
+        stable_globals,
+        dict(tuple_results or {}),
+        check_docstring,
+        always_prove,
+        assumed,
     )
     return _Comparer(settings).compare(original, candidate, None)
 
@@ -70,11 +79,11 @@ class _Comparer:
 
     def compare(self, original: Code, candidate: Code, around: Around) -> Comparison:
         children: List[Comparison] = []
-        name = qualified_name(original)
+        name = qualified_name(original) if around is None else around[0].within(original)
 
         def answer(finding: Finding, reason: str = "", pairs: AbstractSet[Tuple[int, int]] = frozenset()) -> Comparison:
             places = {(byte_offset(mine), byte_offset(theirs)) for mine, theirs in pairs}
-            return Comparison(finding, reason, tuple(sorted(places)), tuple(children), name)
+            return Comparison(finding, reason, tuple(sorted(places)), tuple(children), name, id(original))
 
         def nested(mine: Code, theirs: Code) -> Comparison:
             key = (id(mine), id(theirs))
@@ -90,6 +99,8 @@ class _Comparer:
         difference = self._difference_of_facts(original, candidate, around)
         if difference is not None:
             return answer(Finding.DIFFERENT, difference)
+        if around is not None and id(original) in self._settings.assumed:
+            return answer(Finding.EQUIVALENT)
         try:
             mine, theirs = self._programs(original, candidate, around)
         except ValueError as error:

@@ -40,8 +40,9 @@ class Comparison:
 
     ``reason`` is empty when the finding is a proof. ``pairs`` holds bytecode offsets (original, candidate) of
     operations that correspond, sorted; for nested code objects see ``children``. ``original_name`` is the qualified
-    name of the original code object. ``overdue`` says, where lifetimes are in doubt, which local variables of the
-    candidate still hold what the original no longer keeps alive, and where: (name, offset in the candidate), sorted.
+    name of the original code object, ``original_id`` its ``id`` (several may have one name). ``overdue`` says, where
+    lifetimes are in doubt, which local variables of the candidate still hold what the original no longer keeps alive,
+    and where: (name, offset in the candidate), sorted.
     """
 
     finding: Finding
@@ -49,6 +50,7 @@ class Comparison:
     pairs: Tuple[OffsetPair, ...]
     children: Tuple[Comparison, ...]
     original_name: str
+    original_id: int = 0
     overdue: Tuple[Overdue, ...] = ()
 
     @property

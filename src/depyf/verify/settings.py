@@ -16,3 +16,4 @@ class Settings:
     tuple_results: Mapping[str, int]
     check_docstring: bool
     always_prove: bool
+    assumed: AbstractSet[int] = frozenset()

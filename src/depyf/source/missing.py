@@ -1,0 +1,81 @@
+"""Functions that can't be decompiled, in a module or class whose rest can: what stands there in their place.
+
+A file with one such function in it is worth reading; so its place holds a function with the same signature that says,
+when it is called, that it is not there. What is made this way is never called proved.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from typing import Callable, Dict, List, Set
+
+from depyf.bytecode.code import Code, docstring, is_code
+from depyf.bytecode.nesting import Names, names_of
+from depyf.source.scopes import docstring_statement
+
+_LONGEST = 300
+
+
+class Missing:
+    """Which functions are missing, by the ``id`` of their code objects, with the reason.
+
+    ``known`` are those to leave out, ``found`` those that failed on the way.
+    ``whole`` is the code object that all the others are in; it can't be missing.
+    """
+
+    def __init__(self, whole: Code) -> None:
+        self._whole = whole
+        self.known: Dict[int, str] = {}
+        self.found: Dict[int, str] = {}
+        self._functions: Set[int] = set()
+
+    def may_be(self, code_id: int) -> bool:
+        """Whether that is a function: a class that is not there would break what is around it."""
+        return code_id in self._functions
+
+    def body(self, code: Code, made: Callable[[Code], List[ast.stmt]]) -> List[ast.stmt]:
+        """What ``made`` makes of the function of ``code``, or what stands for it when that fails."""
+        if code is self._whole:
+            return made(code)
+        self._functions.add(id(code))
+        if id(code) not in self.known:
+            try:
+                return made(code)
+            except RecursionError:
+                raise  # there is more stack to be had
+            except Exception as error:  # whatever it is: it is one function's, and it is told
+                self.found[id(code)] = str(error)
+        return _stand_in(code, self.known.get(id(code)) or self.found[id(code)])
+
+    def names(self) -> Dict[int, str]:
+        """The qualified names of all code objects, by ``id``."""
+        found: Dict[int, str] = {}
+
+        def walk(code: Code) -> None:
+            try:
+                names = names_of(code)
+            except ValueError:  # malformed: what is in it is named by itself
+                names = Names(code.co_name, {})
+            for inner in filter(is_code, code.co_consts):
+                found[id(inner)] = names.within(inner)
+                walk(inner)
+
+        walk(self._whole)
+        return found
+
+
+def _stand_in(code: Code, reason: str) -> List[ast.stmt]:
+    """A body that raises; what follows the ``raise`` makes the function close over what the original does, and a
+    generator where that is one."""
+    text = docstring(code)
+    body: List[ast.stmt] = [] if text is None else [docstring_statement(text)]
+    said = reason.split("\n", 1)[0][:_LONGEST]
+    message = ast.Constant(f"depyf: {code.co_name} could not be decompiled: {said}")
+    error = ast.Call(ast.Name("NotImplementedError", ast.Load()), [message], [])
+    body.append(ast.Raise(error, None))
+    for name in code.co_freevars:
+        body.append(ast.Expr(ast.Name(name, ast.Load())))
+    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR):
+        body.append(ast.Expr(ast.Yield(None)))
+    return body
