@@ -164,7 +164,7 @@ def test_a_bug_of_ours_does_not_reach_the_user(
     ):
         monkeypatch.setattr(name, broken)
     monkeypatch.setattr("depyf.dynamo.wrappers.SourceFile", broken)
-    monkeypatch.setattr(safely, "_told", set())
+    monkeypatch.setattr(safely, "_told", {})
     with caplog.at_level(logging.WARNING, "depyf"), depyf.prepare_debug(tmp_path):
         result = compile_and_run()
     assert torch.equal(result, branching(*inputs()))

@@ -15,7 +15,7 @@ from depyf.dynamo.graphs import GraphModules, dump_graph, run_from_files
 from depyf.dynamo.kernels import watch_kernels
 from depyf.dynamo.names import compiled_fn_number
 from depyf.dynamo.patching import Undo, replace_attribute
-from depyf.dynamo.safely import report_failure, safely
+from depyf.dynamo.safely import dumping_into, report_failure, safely
 from depyf.dynamo.session import CompiledFunction, Session
 from depyf.dynamo.trace import Event, listen
 from depyf.dynamo.transformed import bytecode_hook
@@ -41,14 +41,17 @@ class Capture:
         sessions = self._sessions
         return sessions[-1] if sessions else None
 
+    @safely("starting to capture")
     def start(self, session: Session) -> None:
         """Let ``session`` receive from now on."""
         with self._lock:
-            if not self._sessions:
-                self._install()
             self._sessions = [*self._sessions, session]
             self.last_directory = session.directory.path
+            dumping_into(session.directory.path)
+            if len(self._sessions) == 1:
+                self._install()
 
+    @safely("ending the capture")
     def stop(self, session: Session) -> None:
         """End this session, wherever it stands among the open ones, and write what can be written only now."""
         with self._lock:
@@ -58,7 +61,7 @@ class Capture:
         tell(session)
 
     def _install(self) -> None:
-        compat.keep_dynamo_out("depyf")
+        self._add(lambda: compat.keep_dynamo_out("depyf"))
         self._add(lambda: listen(self._receive))
         self._add(self._modules.watch)
         self._add(self._watch_names)

@@ -45,6 +45,7 @@ class DumpDirectory:
         absolute = os.path.abspath(os.fspath(path))
         with _registry_lock:
             directory = _registry.setdefault(absolute, DumpDirectory(absolute))
+        directory._failed = False  # once for each time that somebody wants to dump here
         try:
             os.makedirs(absolute, exist_ok=True)
         except OSError as error:
@@ -113,7 +114,8 @@ class DumpDirectory:
         if not self._failed:
             self._failed = True
             logger.warning(
-                "can't write to the dump directory %s (%s); your program goes on, its dump will be incomplete",
+                "can't write to the dump directory %s (%s). Your program goes on; its dump will be incomplete. "
+                "Make that directory writable, make room there or name another one, and run again",
                 self.path,
                 describe(error),
             )
@@ -122,9 +124,14 @@ class DumpDirectory:
 def write_atomically(path: str, data: bytes) -> None:
     """Write a file that readers see whole or not at all; raises ``OSError``."""
     temporary = f"{path}.{os.getpid()}_{threading.get_ident()}"
-    with open(temporary, "wb") as file:
-        file.write(data)
-    os.replace(temporary, path)
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 def _holds(path: str, data: bytes) -> bool:

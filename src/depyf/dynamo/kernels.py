@@ -9,8 +9,8 @@ from typing import Any, Callable, Optional
 
 from depyf.dynamo import compat
 from depyf.dynamo.patching import Undo, replace_attribute
-from depyf.dynamo.safely import safely
-from depyf.dynamo.session import CurrentSession, KernelFile, Session
+from depyf.dynamo.safely import report_failure, safely
+from depyf.dynamo.session import CurrentSession, KernelFile
 
 Loader = Callable[..., Any]
 
@@ -42,18 +42,25 @@ def loading_copies(original: Loader, current: CurrentSession) -> Loader:
 
     @functools.wraps(original)
     def load_by_key_path(key: str, path: str, *args: Any, **kwargs: Any) -> Any:
-        session = current()
-        copy = None if session is None else _copied(session, path)
-        return original(key, copy or path, *args, **kwargs)
+        copy = _copied(current, path)
+        if copy is None:
+            return original(key, path, *args, **kwargs)
+        try:
+            return original(key, copy, *args, **kwargs)
+        except Exception as error:
+            failed = error
+        module = original(key, path, *args, **kwargs)  # what is wrong with the module itself comes up here as well
+        report_failure("loading an Inductor kernel from the dump", failed)
+        return module
 
     return load_by_key_path
 
 
 @safely("dumping an Inductor kernel")
-def _copied(session: Session, path: str) -> Optional[str]:
+def _copied(current: CurrentSession, path: str) -> Optional[str]:
     """The path of the copy of a wrapper module; None for other modules and when it can't be written."""
-    compile_id = compat.current_compile_id()
-    if compile_id is None:
+    session, compile_id = current(), compat.current_compile_id()
+    if session is None or compile_id is None:
         return None
     with open(path, encoding="utf-8") as file:
         generated = file.read()

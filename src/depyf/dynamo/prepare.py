@@ -23,7 +23,7 @@ class PrepareDebug:
         self, dump_src_dir: Union[str, os.PathLike[str]], clean_wild_fx_code: bool = True, log_bytecode: bool = False
     ) -> None:
         compat.require_torch("prepare_debug")
-        self.dump_src_dir = os.path.abspath(os.fspath(dump_src_dir))
+        self.dump_src_dir = _absolute(os.fspath(dump_src_dir))
         self.clean_wild_fx_code = clean_wild_fx_code
         self.log_bytecode = log_bytecode
         self.session: Optional[Session] = None
@@ -52,6 +52,15 @@ class PrepareDebug:
         capture.stop(session)
 
 
+def _absolute(path: str) -> str:
+    if not path:
+        raise ValueError("depyf.prepare_debug needs the name of a directory to dump into ('.' is the current one)")
+    try:
+        return os.path.abspath(path)
+    except OSError:  # the current directory is gone: that it can't be written is said as for any other
+        return path
+
+
 def prepare_debug(
     dump_src_dir: Union[str, os.PathLike[str]], clean_wild_fx_code: bool = True, log_bytecode: bool = False
 ) -> PrepareDebug:
@@ -61,6 +70,7 @@ def prepare_debug(
     modules that belong to no stage of a compilation are dumped too. ``log_bytecode=True`` adds, beside every
     transformed file, the code objects themselves, stored with dill. What the program computes does not change.
 
-    Raises ``ImportError`` when PyTorch is not installed.
+    Raises ``ImportError`` when PyTorch is not installed and ``ValueError`` for an empty path. A directory that can't
+    be written is a warning.
     """
     return PrepareDebug(dump_src_dir, clean_wild_fx_code, log_bytecode)

@@ -1,10 +1,15 @@
-"""The promise that no exception of depyf reaches the user's program."""
+"""The promise that no exception of depyf reaches the user's program, and that each failure is said once.
+
+A message says what failed, where, what that costs and what to do. It is said once for each place in depyf that fails
+and each dump directory: a bug in something that every file needs is one message, and not one for every file.
+"""
 
 from __future__ import annotations
 
 import functools
 import logging
-from typing import Callable, Optional, Set, TypeVar
+import os
+from typing import Callable, Dict, Optional, Tuple, TypeVar
 
 from depyf.dynamo import compat
 
@@ -12,17 +17,52 @@ logger = logging.getLogger("depyf")
 
 T = TypeVar("T")
 
-_told: Set[str] = set()
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_told: Dict[Tuple[str, str, str], object] = {}
+_directory = ""
+
+
+def dumping_into(directory: str) -> None:
+    """Messages name this dump directory from now on, and what was said of another one is said again."""
+    global _directory
+    _directory = directory
 
 
 def report_failure(doing: str, error: BaseException) -> None:
-    """Log one message for each kind of failure (what was being done, type of the exception); the rest are debug."""
-    kind = f"{doing}: {type(error).__name__}"
-    level = logging.DEBUG if kind in _told else logging.WARNING
-    _told.add(kind)
-    detail = describe(error)
-    logger.log(level, "%s failed (%s); your program goes on without it", doing, detail)
+    """Log a warning that ``doing`` something failed with ``error``, which is being handled; a second time is debug."""
+    place = _place(error)
+    mine = object()
+    first = _told.setdefault((_directory, place, type(error).__name__), mine) is mine  # atomic: threads fail together
+    logger.log(
+        logging.WARNING if first else logging.DEBUG,
+        "%s failed at %s (%s). Your program goes on; %s. %s",
+        doing,
+        place,
+        describe(error),
+        f"the dump in {_directory} will be incomplete" if _directory else "only that is missing",
+        _advice(error),
+    )
     logger.debug("%s failed", doing, exc_info=error)
+
+
+def _place(error: BaseException) -> str:
+    """The innermost line of depyf that the exception came through."""
+    found, traceback = "depyf", error.__traceback__
+    while traceback is not None:
+        path = traceback.tb_frame.f_code.co_filename
+        if path.startswith(_PACKAGE):
+            found = f"depyf/{os.path.relpath(path, _PACKAGE)}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return found
+
+
+def _advice(error: BaseException) -> str:
+    if isinstance(error, OSError):
+        return "Is there room, and may it be written? Mend that and run again"
+    return (
+        "This is a bug of depyf: please report it with the traceback, "
+        "which logging.getLogger('depyf').setLevel(logging.DEBUG) shows"
+    )
 
 
 def describe(error: BaseException) -> str:
@@ -43,14 +83,17 @@ def safely(doing: str) -> Callable[[Callable[..., T]], Callable[..., Optional[T]
     def decorate(function: Callable[..., T]) -> Callable[..., Optional[T]]:
         @functools.wraps(function)
         def wrapper(*args: object, **kwargs: object) -> Optional[T]:
-            before = compat.set_eval_frame(None)
             try:
-                return function(*args, **kwargs)
-            except Exception as error:
+                before = compat.set_eval_frame(None)
+                try:
+                    return function(*args, **kwargs)
+                except Exception as error:
+                    report_failure(doing, error)
+                finally:
+                    compat.set_eval_frame(before)
+            except Exception as error:  # of a torch that keeps Dynamo off in some other way
                 report_failure(doing, error)
-                return None
-            finally:
-                compat.set_eval_frame(before)
+            return None
 
         return wrapper
 

@@ -84,6 +84,7 @@ class WarmCaches:
             if key is not None:
                 self._notes.pop(key, None)
 
+    @safely("noting which cached graph is missing")
     def _miss(self, key: str) -> None:
         compile_id = compat.current_compile_id()
         if compile_id is not None:
@@ -107,7 +108,7 @@ class WarmCaches:
         try:
             with open(_path(key), encoding="utf-8") as file:
                 return [(str(name), str(payload)) for name, payload in json.load(file)]
-        except (OSError, ValueError):
+        except (OSError, ValueError, TypeError):
             return None
 
 

@@ -12,7 +12,7 @@ from depyf.dynamo.names import file_stem
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.relocate import SourceFile, nested_codes
 from depyf.dynamo.safely import safely
-from depyf.dynamo.session import CurrentSession, Session, WrapperFile
+from depyf.dynamo.session import CurrentSession, WrapperFile
 
 _GENERATOR = "_compile_and_exec_source"
 
@@ -34,16 +34,17 @@ def _generating_files(original: Callable[..., Any], current: CurrentSession) -> 
         source: str, globals_dict: Any, fn_name: str, artifact_name: str, *args: Any, **kwargs: Any
     ) -> Any:
         function = original(source, globals_dict, fn_name, artifact_name, *args, **kwargs)
-        session = current()
-        if session is not None and isinstance(function, FunctionType):
-            _move_to_file(session, function, source, artifact_name)
+        _move_to_file(current, function, source, artifact_name)
         return function
 
     return compile_and_exec_source
 
 
 @safely("writing an AOTAutograd wrapper")
-def _move_to_file(session: Session, function: FunctionType, source: str, artifact: str) -> None:
+def _move_to_file(current: CurrentSession, function: Any, source: str, artifact: str) -> None:
+    session = current()
+    if session is None or not isinstance(function, FunctionType):
+        return
     compile_id = compat.current_compile_id()
     name = session.function_name(compile_id)
     stem = f"{name}.AOT_{file_stem(artifact)}"
