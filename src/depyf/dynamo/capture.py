@@ -10,6 +10,8 @@ import threading
 from typing import Any, Callable, List, Optional
 
 from depyf.dynamo import compat
+from depyf.dynamo.fallbacks import Fallbacks
+from depyf.dynamo.fallbacks_text import write_fallbacks
 from depyf.dynamo.full_code import write_full_code
 from depyf.dynamo.graphs import GraphModules, dump_graph, run_from_files
 from depyf.dynamo.kernels import watch_kernels
@@ -34,6 +36,7 @@ class Capture:
         self._undo: List[Undo] = []
         self._modules = GraphModules()
         self._caches = WarmCaches(self.current, self._receive)
+        self._fallbacks = Fallbacks(self.current)
         self.last_directory: Optional[str] = None
 
     def current(self) -> Optional[Session]:
@@ -70,6 +73,7 @@ class Capture:
         self._add(self._watch_bytecode)
         self._add(lambda: watch_kernels(self.current))
         self._add(lambda: _all_of(watch_wrappers(self.current)))
+        self._add(lambda: _all_of(self._fallbacks.watch()))
 
     def _add(self, install: Callable[[], Optional[Undo]]) -> None:
         try:
@@ -146,10 +150,11 @@ class Capture:
         run_from_files(session, compile_id, self._modules.take(compile_id))
 
 
-@safely("writing full_code files")
 def tell(session: Session) -> None:
-    """Write the full_code files of what was compiled since the last time."""
-    write_full_code(session.untold())
+    """Write what can be told only at the end, of all that was compiled since the last time."""
+    untold = session.untold()
+    safely("writing full_code files")(write_full_code)(untold)
+    safely("writing eager_fallbacks files")(write_fallbacks)(untold)
 
 
 def _all_of(undo: List[Undo]) -> Undo:

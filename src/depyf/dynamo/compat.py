@@ -89,6 +89,34 @@ def frame_globals(original: CodeType) -> Optional[Mapping[str, Any]]:
     return None
 
 
+def compile_id_of(error: BaseException) -> Optional[str]:
+    """The id of the compilation that raised ``error``, which has ended by now; None where there was none.
+
+    Later versions of PyTorch attach it to most of their exceptions; else it is a local variable of a function of
+    Dynamo's that the traceback goes through.
+    """
+    compile_id = getattr(error, "compile_id", None)
+    traceback = error.__traceback__
+    while compile_id is None and traceback is not None:
+        compile_id = traceback.tb_frame.f_locals.get("compile_id")
+        traceback = traceback.tb_next
+    return None if compile_id is None else str(compile_id)
+
+
+def place_of(error: BaseException) -> Optional[Tuple[str, int]]:
+    """The file and line of the user's code at which Dynamo raised ``error``; None where it does not say so."""
+    place = getattr(error, "innermost_user_frame_summary", None)
+    stack = getattr(error, "real_stack", None)
+    if place is None and stack:
+        place = stack[-1]
+    return None if place is None else (str(place.filename), int(place.lineno))
+
+
+def dynamo_setting(name: str) -> Any:
+    """The value of a setting of ``torch._dynamo.config``; None where this torch has no such setting."""
+    return getattr(find("torch._dynamo", "config"), name, None)
+
+
 def skip_code(code: CodeType) -> bool:
     """Tell Dynamo never to trace ``code``; False where it can't be told."""
     skip = find("torch._dynamo.eval_frame", "skip_code") or find("torch._C._dynamo.eval_frame", "skip_code")

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, List, Mapping, Optional, Tuple
 
-from depyf.dynamo.session import GraphFile, KernelFile, Session, TransformedCode
+from depyf.dynamo.session import Cause, FrameSkipped, GraphFile, KernelFile, Session, TransformedCode
 from depyf.dynamo.trace import Event
 
 _PLACE = re.compile(r"^Graph break in user code at (.*):(\d+)$", re.MULTILINE)
@@ -67,13 +67,52 @@ def _compilation(session: Session, compile_id: str) -> Compilation:
         filename=metrics.get("co_filename"),
         first_line=metrics.get("co_firstlineno"),
         graph_breaks=tuple(graph_break(e) for e in session.events("dynamo_graph_break_reason", compile_id)),
-        recompile_reasons=tuple(r for e in session.events("recompile_reasons", compile_id) for r in _texts(e)),
+        recompile_reasons=tuple(recompile_reasons(session, compile_id)),
         transformed=transformed[-1] if transformed else None,
         graphs=tuple(session.graph_files(compile_id)),
         kernels=tuple(session.records(KernelFile, compile_id)),
         seconds=_seconds(session.events("compilation_metrics", compile_id)),
         backward_seconds=_seconds(session.events("bwd_compilation_metrics", compile_id)),
         metrics=metrics,
+    )
+
+
+def recompile_reasons(session: Session, compile_id: Optional[str]) -> List[str]:
+    """Which guards of which cache entries failed, so that this compilation was needed: the most recent entry first."""
+    if compile_id is None:
+        return []
+    return [reason for event in session.events("recompile_reasons", compile_id) for reason in _texts(event)]
+
+
+def fallbacks(session: Session) -> List[FrameSkipped]:
+    """The frames that were to be compiled and run as plain Python, each once for each cause, in order.
+
+    Those that Dynamo gives up without a word to anybody (``fullgraph=True``, and skips in older versions) are told from
+    the metrics of their compilation.
+    """
+    noted = session.records(FrameSkipped)
+    known = {frame.compile_id for frame in noted}
+    for event in session.events("compilation_metrics"):
+        if event.compile_id not in known and isinstance(event.meta, dict) and event.meta.get("co_name"):
+            if event.meta.get("has_guarded_code") is False:
+                noted.append(_told_by_metrics(event.compile_id, event.meta))
+    unique = {(f.filename, f.first_line, f.qualified_name, f.cause, f.reason): f for f in reversed(noted)}
+    return sorted(unique.values(), key=noted.index)
+
+
+def _told_by_metrics(compile_id: Optional[str], metrics: Mapping[str, Any]) -> FrameSkipped:
+    failure, place = metrics.get("fail_type"), metrics.get("fail_user_frame_filename")
+    return FrameSkipped(
+        compile_id=compile_id,
+        cause=Cause.SKIPPED if failure is None else Cause.RAISED,
+        reason=f"{failure}: {metrics.get('fail_reason')}" if failure else "Dynamo made no code for it, and no reason",
+        function=str(metrics["co_name"]),
+        qualified_name=str(metrics["co_name"]),
+        filename=str(metrics.get("co_filename")),
+        first_line=int(metrics.get("co_firstlineno") or 0),
+        place=None if place is None else (str(place), int(metrics.get("fail_user_frame_lineno") or 0)),
+        limit=None,
+        original_code=None,
     )
 
 

@@ -178,6 +178,7 @@ def _globals(
 def _top(stories: Sequence[Story], texts: Sequence[StoryText], guards: Sequence[EntryGuards]) -> str:
     code = stories[0].code
     entries = sum(len(story.entries) for story in stories)
+    fallbacks = sum(len(story.fallbacks) for story in stories)
     lines = [
         f'"""{_docstring_safe(code.co_name)} under torch.compile ({_docstring_safe(code.co_filename)}, '
         f"line {code.co_firstlineno}).",
@@ -186,7 +187,8 @@ def _top(stories: Sequence[Story], texts: Sequence[StoryText], guards: Sequence[
         "of the first that holds, or the function itself. Imported in the process that compiled, it works on the",
         "real objects; elsewhere it is there to be read.",
         "",
-        f"Here: {entries} transformed code object(s), {len(stories) - 1} resume function(s).",
+        f"Here: {entries} transformed code object(s), {len(stories) - 1} resume function(s)"
+        + (f", {fallbacks} fallback(s) to plain Python." if fallbacks else "."),
         '"""',
         "",
         "from __future__ import annotations",

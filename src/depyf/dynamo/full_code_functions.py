@@ -27,6 +27,7 @@ def story_text(story: Story, original: Original, guards: Mapping[str, EntryGuard
     pieces = [_transformed(entry, signature, factory, free) for entry in story.entries]
     original, original_text = _original(original, signature, factory, free, story)
     dispatcher = story.called_as if story.called_as and not story.takes_cells else f"transformed_{stem}"
+    pieces += [commented(f"A call may run as plain Python. {text}") for text in story.fallbacks]
     pieces += [original_text, _dispatcher(dispatcher, story, original, signature, guards, free)]
     text = "\n\n\n".join(pieces)
     if free or story.takes_cells:
@@ -46,6 +47,7 @@ def _transformed(entry: Entry, signature: Signature, factory: str, free: Sequenc
     """The function of one cache entry, or its listing where there is no source."""
     where = f"compile id {entry.compile_id}" if entry.compile_id else "compile id unknown"
     notes = [f"Transformed code, {where}; {entry.verdict}" + (f": {entry.reason}" if entry.reason else "")]
+    notes += entry.notes
     if entry.manager is None:
         notes.append("Its cache entry is gone (torch._dynamo.reset, or an object that it depended on died).")
     if entry.source is not None:
@@ -109,9 +111,10 @@ def _dispatcher(
 ) -> str:
     """The function that does what Dynamo does on a call."""
     arguments = signature.arguments()
+    otherwise = "as plain Python, see above" if story.fallbacks else "which Dynamo would compile"
     lines = [
         f"def {name}({signature.parameters(original.defaults)}):",
-        f'    """The first transformed code whose guards hold; else {original.name}, which Dynamo would compile."""',
+        f'    """The first transformed code whose guards hold; else {original.name}, {otherwise}."""',
         f"    ___locals = {signature.frame_locals(free)}",
         "    ___globals = ___live.global_scope() or globals()",
     ]

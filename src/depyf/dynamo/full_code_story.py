@@ -8,9 +8,11 @@ from types import CodeType
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.dynamo import compat
+from depyf.dynamo.compilations import fallbacks, graph_break
+from depyf.dynamo.fallbacks_text import explanation
 from depyf.dynamo.names import StableNames, file_stem
 from depyf.dynamo.rendering import render
-from depyf.dynamo.session import Session, TransformedCode
+from depyf.dynamo.session import FrameSkipped, Session, TransformedCode
 
 RESUME_PREFIX = "__resume_at_"
 
@@ -34,6 +36,8 @@ class Entry:
     verdict: str = ""
     reason: str = ""
     file: Optional[str] = None
+    notes: Tuple[str, ...] = ()
+    """What else is to be said about this compilation, a line each."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +45,15 @@ class Story:
     """One original code object with its entries in the order in which Dynamo tries them.
 
     ``called_as`` is the global name by which transformed code calls it, for a resume function; ``takes_cells`` says
-    that it is then called with closure cells and answers the function.
+    that it is then called with closure cells and answers the function. ``fallbacks`` says, a text each, why calls
+    of it run as plain Python.
     """
 
     code: CodeType
     entries: Tuple[Entry, ...]
     called_as: Optional[str] = None
     takes_cells: bool = False
+    fallbacks: Tuple[str, ...] = ()
 
     @property
     def stem(self) -> str:
@@ -63,27 +69,57 @@ class _Resume:
 
 def stories_of(session: Session) -> List[List[Story]]:
     """For every user function that was transformed, its story followed by those of its resume functions."""
-    return _families(session.original_codes(), session.records(TransformedCode), session.stable)
+    return _families(session.original_codes(), _Known.of(session))
 
 
 def stories_of_code(code: CodeType, stable: StableNames) -> List[Story]:
     """The same for one function that was compiled at any time, from its cache entries alone."""
-    codes = [code]
+    codes, known = [code], _Known(stable)
     for each in codes:
         # Resume functions are found on the way, and have resume functions themselves.
-        codes += [r.code for r in _resumes(_story(each, (), stable), stable) if not any(r.code is c for c in codes)]
-    return next(family for family in _families(codes, (), stable) if family[0].code is code)
+        codes += [r.code for r in _resumes(_story(each, known), stable) if not any(r.code is c for c in codes)]
+    return next(family for family in _families(codes, known) if family[0].code is code)
 
 
-def _families(codes: Sequence[CodeType], records: Sequence[TransformedCode], stable: StableNames) -> List[List[Story]]:
-    stories = {id(code): _story(code, records, stable) for code in codes}
-    resumes = {key: _resumes(story, stable) for key, story in stories.items()}
+@dataclass(frozen=True)
+class _Known:
+    """What a session knows of its functions: nothing, where they were compiled without one."""
+
+    stable: StableNames
+    records: Sequence[TransformedCode] = ()
+    fallbacks: Sequence[Tuple[FrameSkipped, str]] = ()
+    notes: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(session: Session) -> _Known:
+        found = [(frame, "\n".join(explanation(session, frame))) for frame in fallbacks(session)]
+        notes = {compile_id: tuple(_break_notes(session, compile_id)) for compile_id in session.compile_ids()}
+        return _Known(session.stable, session.records(TransformedCode), found, notes)
+
+    def fallbacks_of(self, code: CodeType) -> Tuple[str, ...]:
+        return tuple(text for frame, text in self.fallbacks if frame.original_code and frame.original_code() is code)
+
+
+def _break_notes(session: Session, compile_id: str) -> Iterator[str]:
+    for event in session.events("dynamo_graph_break_reason", compile_id):
+        found = graph_break(event)
+        # "Encountered graph break when attempting to trace ...:", an empty line, and then what it was.
+        lines = [line.strip() for line in found.reason.splitlines() if line.strip()]
+        reason = next((line for line in lines if not line.endswith(":")), found.reason)
+        yield session.stable.text(f"Graph break at {found.filename}:{found.line}: {reason}")
+
+
+def _families(codes: Sequence[CodeType], known: _Known) -> List[List[Story]]:
+    stories = {id(code): _story(code, known) for code in codes}
+    resumes = {key: _resumes(story, known.stable) for key, story in stories.items()}
     resumed = {id(resume.code) for found in resumes.values() for resume in found}
     roots = [code for code in codes if id(code) not in resumed]
-    return [list(_family(code, stories, resumes)) for code in roots]
+    return [list(_family(code, stories, resumes, known)) for code in roots]
 
 
-def _family(root: CodeType, stories: Mapping[int, Story], resumes: Mapping[int, Sequence[_Resume]]) -> Iterator[Story]:
+def _family(
+    root: CodeType, stories: Mapping[int, Story], resumes: Mapping[int, Sequence[_Resume]], known: _Known
+) -> Iterator[Story]:
     yield stories[id(root)]
     seen: Set[Tuple[int, str]] = set()
     todo = list(resumes[id(root)])
@@ -94,26 +130,27 @@ def _family(root: CodeType, stories: Mapping[int, Story], resumes: Mapping[int, 
             continue
         seen.add(key)
         entries = stories[id(resume.code)].entries if id(resume.code) in stories else ()
-        yield Story(resume.code, entries, resume.called_as, resume.takes_cells)
+        fallbacks = known.fallbacks_of(resume.code)
+        yield Story(resume.code, entries, resume.called_as, resume.takes_cells, fallbacks)
         todo = [*resumes.get(id(resume.code), ()), *todo]
 
 
-def _story(code: CodeType, records: Sequence[TransformedCode], stable: StableNames) -> Story:
-    records = [record for record in records if record.original_code() is code]
+def _story(code: CodeType, known: _Known) -> Story:
+    records = [record for record in known.records if record.original_code() is code]
     by_running_code = {id(record.running_code()): record for record in records}
     numbers = {record.index for record in records}
     entries: List[Entry] = []
     for cached in compat.cache_entries(code):
         record = by_running_code.get(id(cached.code))
         if record is not None:
-            entries.append(_entry(record, cached.code, _manager(cached)))
+            entries.append(_entry(record, cached.code, _manager(cached), known))
         else:
             number = next(number for number in itertools.count() if number not in numbers)
             numbers.add(number)
-            entries.append(_entry_without_record(code, cached, number, stable))
+            entries.append(_entry_without_record(code, cached, number, known.stable))
     present = {entry.name for entry in entries}
-    entries += [_entry(record, None, None) for record in records if _name(record) not in present]
-    return Story(code, tuple(entries))
+    entries += [_entry(record, None, None, known) for record in records if _name(record) not in present]
+    return Story(code, tuple(entries), fallbacks=known.fallbacks_of(code))
 
 
 def _entry_without_record(original: CodeType, cached: Any, number: int, stable: StableNames) -> Entry:
@@ -143,7 +180,7 @@ def _name(record: TransformedCode) -> str:
     return f"__transformed_code_{record.index}_for_{file_stem(record.function)}"
 
 
-def _entry(record: TransformedCode, code: Optional[CodeType], manager: Optional[Any]) -> Entry:
+def _entry(record: TransformedCode, code: Optional[CodeType], manager: Optional[Any], known: _Known) -> Entry:
     return Entry(
         name=_name(record),
         number=record.index,
@@ -155,6 +192,7 @@ def _entry(record: TransformedCode, code: Optional[CodeType], manager: Optional[
         verdict=record.verdict,
         reason=record.reason,
         file=record.path,
+        notes=known.notes.get(record.compile_id or "", ()),
     )
 
 

@@ -6,6 +6,7 @@ objects are held weakly, because Dynamo frees compiled graphs (and their memory)
 
 from __future__ import annotations
 
+import enum
 import threading
 import weakref
 from dataclasses import dataclass, field
@@ -95,7 +96,38 @@ class TransformedCode:
     running_code: CodeRef[CodeType] = field(repr=False)
 
 
-Record = Union[Event, CompiledFunction, GraphFile, WrapperFile, KernelFile, TransformedCode]
+class Cause(enum.Enum):
+    """Why a frame runs as plain Python; the value is the words for it."""
+
+    LIMIT = "recompile limit reached"
+    GRAPH_BREAK = "graph break that Dynamo can't go on from"
+    ERROR = "error while compiling, suppressed"
+    RAISED = "error while compiling, raised into the program"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True)
+class FrameSkipped:
+    """Dynamo gave up a frame: calls run as plain Python (after a limit: those that no cache entry is valid for).
+
+    ``reason`` is torch's. ``place`` is the file and the line of the user at which it happened, where torch says so,
+    ``limit`` the name of the setting that was reached, with its value. ``compile_id`` is None where Dynamo gave up
+    before it made one.
+    """
+
+    compile_id: Optional[str]
+    cause: Cause
+    reason: str = field(repr=False)
+    function: str
+    qualified_name: str
+    filename: str
+    first_line: int
+    place: Optional[Tuple[str, int]]
+    limit: Optional[Tuple[str, Any]]
+    original_code: Optional[CodeRef[CodeType]] = field(repr=False)
+
+
+Record = Union[Event, CompiledFunction, GraphFile, WrapperFile, KernelFile, TransformedCode, FrameSkipped]
 R = TypeVar("R", bound=Record)
 
 

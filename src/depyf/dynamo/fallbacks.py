@@ -1,0 +1,128 @@
+"""Frames that were to be compiled and run as plain Python instead: seen when Dynamo gives them up, with its reason.
+
+Dynamo says so in two of its functions, both called after the fact. Replacing these changes nothing of what Dynamo does;
+a wrapper around its entry points would, because they look at the frames that called them.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import sysconfig
+import threading
+import weakref
+from types import CodeType
+from typing import Any, Callable, List, Optional, Tuple
+
+from depyf.dynamo import compat
+from depyf.dynamo.patching import Undo, replace_attribute
+from depyf.dynamo.safely import describe, safely
+from depyf.dynamo.session import Cause, CurrentSession, FrameSkipped, Session
+
+_NEVER_TO_BE_COMPILED = ("already Dynamo-generated code", "in the Dynamo skipfiles list")
+_ADDED_BY_TORCH = re.compile(r"\n+(?:from user code:|Set TORCHDYNAMO_VERBOSE|Set TORCH_LOGS).*", re.DOTALL)
+_LIMIT = re.compile(r"\b(?:accumulated_)?(?:recompile|cache_size)_limit\b")
+
+
+class Fallbacks:
+    """Records each frame that Dynamo gives up in the session that ``current`` answers."""
+
+    def __init__(self, current: CurrentSession) -> None:
+        self._current = current
+        self._told = threading.local()
+
+    def watch(self) -> List[Undo]:
+        """See every such frame from now on; answers the functions that end it."""
+        notes: List[Tuple[str, Callable[..., object]]] = [
+            ("format_error_msg", self._error),
+            ("add_skip_reason", self._skip),  # PyTorch 2.13 and later
+        ]
+        undo: List[Undo] = []
+        for name, note in notes:
+            original = compat.find("torch._dynamo.convert_frame", name)
+            if original is not None:
+                module = compat.module("torch._dynamo.convert_frame")
+                undo.append(replace_attribute(module, name, _with_note(original, note)))
+        return undo
+
+    @safely("noting an error that makes a frame fall back to eager")
+    def _error(self, error: BaseException, code: CodeType, *args: Any, **kwargs: Any) -> None:
+        session = self._current()
+        if session is None:
+            return
+        self._told.code = id(code)
+        reason = _ADDED_BY_TORCH.sub("", describe(error)).strip()
+        cause, limit = _cause_of(error, reason)
+        if cause is not Cause.ERROR:
+            reason = reason[len(f"{type(error).__name__}: ") :]  # the type of these says nothing
+        session.add(_record(session, code, cause, reason, compat.compile_id_of(error), compat.place_of(error), limit))
+
+    @safely("noting a frame that Dynamo skips")
+    def _skip(self, reason: str, frame: Any, *args: Any, **kwargs: Any) -> None:
+        session = self._current()
+        code = frame.f_code
+        told, self._told.code = getattr(self._told, "code", None), None
+        if session is None or told == id(code):  # the error behind it has been noted, and says more
+            return
+        if _is_users(code) and not any(each in reason for each in _NEVER_TO_BE_COMPILED):
+            session.add(_record(session, code, Cause.SKIPPED, reason))
+
+
+def _with_note(original: Callable[..., Any], note: Callable[..., object]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def and_note(*args: Any, **kwargs: Any) -> Any:
+        note(*args, **kwargs)
+        return original(*args, **kwargs)
+
+    return and_note
+
+
+def _cause_of(error: BaseException, reason: str) -> Tuple[Cause, Optional[str]]:
+    """What kind of error it is; the name of the limit where one was reached."""
+    soft = tuple(filter(None, (compat.find("torch._dynamo.exc", name) for name in ("Unsupported", "UserError"))))
+    limit = _LIMIT.search(reason)
+    first_line = reason.split("\n", 1)[0]
+    if limit is not None and ("limit exceeded" in first_line or "reached" in first_line):
+        return Cause.LIMIT, limit.group()
+    return (Cause.GRAPH_BREAK if isinstance(error, soft) else Cause.ERROR), None
+
+
+def _record(
+    session: Session,
+    code: CodeType,
+    cause: Cause,
+    reason: str,
+    compile_id: Optional[str] = None,
+    place: Optional[Tuple[str, int]] = None,
+    limit: Optional[str] = None,
+) -> FrameSkipped:
+    return FrameSkipped(
+        compile_id=compile_id,
+        cause=cause,
+        reason=session.stable.text(reason),
+        function=code.co_name,
+        qualified_name=getattr(code, "co_qualname", code.co_name),
+        filename=code.co_filename,
+        first_line=code.co_firstlineno,
+        place=place,
+        limit=None if limit is None else (limit, compat.dynamo_setting(limit)),
+        original_code=weakref.ref(code),
+    )
+
+
+def _is_users(code: CodeType) -> bool:
+    """Whether it is code of the program: not of the standard library, of torch or of depyf, and in a file."""
+    path = code.co_filename
+    return not path.startswith("<frozen") and not any(path.startswith(each) for each in _others_folders())
+
+
+@functools.lru_cache(maxsize=None)
+def _others_folders() -> Tuple[str, ...]:
+    """The folders of torch and depyf, and the files and folders of the standard library."""
+    library = sysconfig.get_paths()["stdlib"]
+    packages = {"site-packages", "dist-packages"}
+    names = sorted(set(os.listdir(library)) - packages) if os.path.isdir(library) else []
+    ours = os.path.dirname(os.path.dirname(__file__))
+    folders = [os.path.dirname(str(compat.module("torch").__file__)), ours, *(os.path.join(library, n) for n in names)]
+    return tuple(folder if folder.endswith(".py") else folder + os.sep for folder in folders)
