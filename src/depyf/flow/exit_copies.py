@@ -12,7 +12,7 @@ joined in another step.
 from __future__ import annotations
 
 import inspect
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 from depyf.flow.equal_blocks import leaves_with_value
 from depyf.flow.graph import Block, End, FlowGraph, Jump, returns_constant
@@ -21,6 +21,8 @@ from depyf.normal.ops import Instr, Op
 
 _LONGEST = 4
 """How many instructions a block may have that the compiler copies."""
+
+_CLASS_ENDS = [("name", name) for name in ("__static_attributes__", "__classdictcell__", "__classcell__")]
 
 
 def split_exit_copies(graph: FlowGraph) -> bool:
@@ -49,22 +51,33 @@ def split_exit_copies(graph: FlowGraph) -> bool:
 
 
 def join_class_ends(graph: FlowGraph) -> None:
-    """The end of a class body stores ``__static_attributes__`` (3.13) and has no line of its own: where it is copied,
-    the copies have the lines of what is before them."""
+    """What the compiler adds at the end of a class body has no line of its own: where it is copied, the copies have the
+    lines of what is before them."""
     if graph.code.code.co_flags & inspect.CO_OPTIMIZED:
         return
     ends: Dict[Any, Block] = {}
     for block in list(graph.blocks.values()):
-        stores = [index for index, instr in enumerate(block.ops) if instr.arg == ("name", "__static_attributes__")]
-        if not stores or block.ops[stores[-1] - 1].op is not Op.CONST:
+        begin = _end_of_class(block.ops)
+        if begin is None:
             continue
-        begin = stores[-1] - 1
         end = block.ops[begin:]
         returns = graph.blocks[block.term.target].ops if isinstance(block.term, Jump) else []
         key = (block.region, tuple((instr.op, instr.arg) for instr in [*end, *returns]))
         if key not in ends:
             ends[key] = graph.new_block(end, block.term, block.region)
         block.ops, block.term = block.ops[:begin], Jump(ends[key].id, end[0].offset)
+
+
+def _end_of_class(ops: List[Instr]) -> Optional[int]:
+    """Where that begins in a block: its values are constants, cells, and the cell that is returned as well."""
+    begin = None
+    for index in reversed(range(len(ops))):
+        instr = ops[index]
+        if instr.op in (Op.CONST, Op.CLOSURE):
+            begin = index if ops[index + 1 :] and ops[index + 1].op is not Op.RETURN else begin
+        elif instr.op not in (Op.COPY, Op.RETURN) and not (instr.op is Op.STORE and instr.arg in _CLASS_ENDS):
+            break
+    return begin
 
 
 def _leaves(graph: FlowGraph, block: Block) -> bool:

@@ -415,3 +415,34 @@ def super_in_two_ways():
             return super().__init__(), self.made
 
     return Derived().made_by_base()
+
+
+# run: class_that_ends_in_branches(1)
+# run: class_that_ends_in_branches(0)
+def class_that_ends_in_branches(a):
+    class Base:
+        def parent(self):
+            return super().__init__()
+
+        if a:
+            times = 1
+
+            def call(self):
+                return 1
+        else:
+            times = 2
+
+            def call(self):
+                return 2
+
+    return Base().parent(), Base().times, Base().call()
+
+
+# run: class_with_two_names_for_a_function()
+def class_with_two_names_for_a_function():
+    class Target:
+        start = end = lambda *a: len(a)
+        data = [start]
+        first = data[0:] = lambda: 0
+
+    return Target().start(1), Target().end(), Target.first()

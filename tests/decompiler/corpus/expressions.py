@@ -455,3 +455,17 @@ def sets_of_constants():
 # run: calls_with_nothing_unpacked(lambda *a, **k: (a, k), [1])
 def calls_with_nothing_unpacked(f, g):
     return f(*g, **{}), f(**{}), f(1, **{}), f(*[], **{'a': 1}), f(*g, a=1, **{})
+
+
+# run: operators_that_nobody_can_compute()
+def operators_that_nobody_can_compute():
+    def wrong(kind):
+        return 4 + "" if kind else "" - 1
+
+    found = []
+    for kind in (0, 1):
+        try:
+            wrong(kind)
+        except TypeError as error:
+            found.append(str(error))
+    return found, "path==%r" % ""

@@ -23,11 +23,20 @@ def _unary(sim: Simulator, instr: Instr) -> None:
 def _binary(sim: Simulator, instr: Instr) -> None:
     operator = build.BINARY[instr.arg]()
     values = sim.pop_values(2)
-    if all(isinstance(value.expr, ast.Constant) for value in values):
-        # Constants would have been folded: an empty one was ``f""``, which is no constant before it is compiled (3.13).
+    if _folds(values, operator):
+        # This was not folded: an empty one of the two was ``f""``, which is no constant before it is compiled (3.13).
         for value in values:
             value.expr = ast.JoinedStr([]) if build.constant(value.expr) == "" else value.expr
     sim.combine(lambda left, right: ast.BinOp(left, operator, right), values)
+
+
+def _folds(values: List[Value], operator: ast.operator) -> bool:
+    """Whether the compiler computes this itself. What it leaves alone needs two places on the stack."""
+    if not all(isinstance(value.expr, ast.Constant) for value in values):
+        return False
+    expression = ast.Expression(ast.BinOp(values[0].expr, operator, values[1].expr))
+    compiled: Any = compile(ast.fix_missing_locations(expression), "<operator>", "eval")
+    return bool(compiled.co_stacksize == 1)
 
 
 def _inplace(sim: Simulator, instr: Instr) -> None:

@@ -56,6 +56,8 @@ def _special(sim: Simulator, instr: Instr) -> None:
 
 def _copy(sim: Simulator, instr: Instr) -> None:
     item = sim.stack[-instr.arg]
+    if isinstance(item, Function):
+        item = sim.stack[-instr.arg] = sim.as_value(item)
     if isinstance(item, Container):
         sim.stack.append(item)
     elif isinstance(item, Value) and not item.stable and sim.context.follows_containers and not _is_kept(sim, item):
@@ -80,10 +82,6 @@ def _copy(sim: Simulator, instr: Instr) -> None:
     else:
         sim.settle()
         value = sim.as_value(item)
-        if not value.stable:
-            name = sim.context.temporary()
-            sim.node.statements.append(ast.Assign([ast.Name(name, ast.Store())], value.expr))
-            value = Value(ast.Name(name, ast.Load()), stable=True)
         sim.stack[-instr.arg] = value
         sim.stack.append(Value(value.expr, True, value.local))
 
