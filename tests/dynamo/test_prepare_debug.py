@@ -57,7 +57,8 @@ def test_files_of_a_training_step_have_the_known_names(tmp_path: Path) -> None:
     assert {"__transformed_code_0_for_branching.py", "full_code_for_branching_0.py"} <= found
     for stage in ("Captured_Graph", "Joint_graph", "Forward_graph", "Backward_graph"):
         assert any(re.fullmatch(rf"__compiled_fn_\d+\.{stage}\.0\.py", name) for name in found), stage
-    assert any(re.match(r"__transformed_code_0_for_torch_dynamo_resume_in_branching_at_\d+\.py", n) for n in found)
+    resumed = r"__transformed_code_0_for_(torch_dynamo_)?resume_in_branching(_at_\d+)?\.py"  # shorter in PyTorch 2.2
+    assert any(re.fullmatch(resumed, name) for name in found)
 
 
 def test_every_file_parses_and_holds_no_random_names(tmp_path: Path) -> None:
@@ -363,11 +364,13 @@ def test_records_say_what_was_captured(tmp_path: Path) -> None:
     session = prepared.session
     assert session is not None
     first = session.records(TransformedCode)[0]
-    assert (first.function, first.compile_id, first.index) == ("branching", "0/0", 0)
+    compile_id = first.compile_id
+    assert (first.function, first.index) == ("branching", 0)
+    assert re.fullmatch(r"\d+/0", str(compile_id))  # PyTorch 2.2 counts on after a reset
     assert first.path == str(tmp_path / "__transformed_code_0_for_branching.py")
-    assert first.graphs == (session.function_name("0/0"),)
-    assert session.events("dynamo_graph_break_reason")[0].compile_id == "0/0"
-    assert session.metrics("0/0")["co_name"] == "branching"
+    assert first.graphs == (session.function_name(compile_id),)
+    assert session.events("dynamo_graph_break_reason")[0].compile_id == compile_id
+    assert session.metrics(str(compile_id))["co_name"] == "branching"
 
 
 def test_debug_inside_prepare_debug_is_an_error(tmp_path: Path) -> None:

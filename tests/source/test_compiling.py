@@ -338,9 +338,6 @@ def test_a_docstring_is_there_if_the_text_has_one_whatever_the_reference_has(wri
     assert compare(original, code).proved == same
 
 
-@pytest.mark.xfail(
-    sys.version_info < (3, 10), strict=True, reason="before 3.10, what only a dead branch assigns to is no variable"
-)
 def test_local_variables_that_nothing_uses_any_more_are_there_if_asked_for() -> None:
     """PyTorch 2.2 copies the variables of a frame by name into that of the transformed code."""
 

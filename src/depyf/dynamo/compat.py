@@ -66,6 +66,14 @@ def current_compile_id() -> Optional[str]:
     return None if compile_id is None else str(compile_id)
 
 
+def current_attempt() -> int:
+    """How often Dynamo has begun this compilation anew."""
+    context = find("torch._guards", "CompileContext")
+    current = getattr(context, "current_trace_id", None)
+    trace_id = current() if current is not None else None
+    return getattr(trace_id, "attempt", 0)
+
+
 def register_bytecode_hook(hook: Callable[[CodeType, CodeType], Optional[CodeType]]) -> Optional[Any]:
     """Register ``hook(original, transformed)``; answers the handle whose ``remove()`` undoes it."""
     register = find_or_report(
@@ -138,6 +146,11 @@ def set_eval_frame(callback: Any) -> Any:
     """Set what Dynamo does with this thread's new frames (None: nothing); answers what it was."""
     setter = find("torch._C._dynamo.eval_frame", "set_eval_frame")
     return None if setter is None else setter(callback)
+
+
+def has_structured_trace() -> bool:
+    """Whether torch reports what it compiles as records on a logger (since 2.3)."""
+    return find("torch._logging._internal", "trace_structured") is not None
 
 
 def interned_strings() -> Any:

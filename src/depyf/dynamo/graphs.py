@@ -98,7 +98,7 @@ def run_from_files(session: Session, compile_id: str, modules: List[Any]) -> Non
             if file.stage.may_run and file.path is not None:
                 _relocate_onto(session, file, modules)
         for module in modules:
-            if "dynamo_compile_id" in module.meta and not _runs_from(session, module):
+            if _is_captured(module) and not _runs_from(session, module):
                 _dump_module(session, compile_id, module, Stage.BACKEND)
     if not session.clean_wild_fx_code:
         for module in modules:
@@ -145,6 +145,11 @@ def _relocate(module: Any, source: SourceFile) -> bool:
     forward.__code__ = moved
     run_by_forward(module)
     return True
+
+
+def _is_captured(module: Any) -> bool:
+    """Whether Dynamo made this module to hand it to the backend; up to 2.6 it does not say in which compilation."""
+    return "dynamo_compile_id" in module.meta or hasattr(module, "compile_subgraph_reason")
 
 
 def _runs_from(session: Session, module: Any) -> bool:

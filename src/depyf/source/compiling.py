@@ -55,7 +55,15 @@ def _compile_like(source: SourceText, reference: Code, filename: str, all_locals
         code = job.compile_target(target, missing, unused)
     if _out_of_order(code, reference):
         code = job.compile_target(target, missing, unused, sorted_spellings(reference))
-    return stand_in_for(reference, code)
+    return stand_in_for(reference, _with_locals(code, unused))
+
+
+def _with_locals(code: CodeType, names: Sequence[str]) -> CodeType:
+    """``code`` with all these local variables: before 3.10 only those are made that bytecode is made for."""
+    lost = [name for name in names if name not in code.co_varnames]
+    if not lost:
+        return code
+    return code.replace(co_nlocals=code.co_nlocals + len(lost), co_varnames=(*code.co_varnames, *lost))
 
 
 def _out_of_order(code: CodeType, reference: Code) -> bool:

@@ -1,0 +1,185 @@
+"""The events of the structured trace, for a PyTorch that has none (before 2.3): taken from calls of its functions.
+
+Such a torch formats every graph for its logs, whether these are on or not, so the formatter is told of all of them.
+Graph breaks, recompilations and the end of each compilation pass through one function each. What arrives here leaves
+as the same events that ``trace`` hands on, under the same names.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import re
+import sys
+import threading
+import time
+import traceback
+from types import CodeType
+from typing import Any, Callable, List, Optional, Tuple
+
+from depyf.dynamo import compat
+from depyf.dynamo.names import compiled_fn_number
+from depyf.dynamo.patching import Undo, replace_attribute
+from depyf.dynamo.safely import safely
+from depyf.dynamo.trace import Event
+
+Receive = Callable[[Event], object]
+
+_GRAPHS = {
+    "Joint graph": "aot_joint_graph",
+    "Forward graph": "aot_forward_graph",
+    "Backward graph": "aot_backward_graph",
+    "AFTER POST GRAD": "inductor_post_grad_graph",
+}
+"""What the formatter is told a graph is, and the name of its event."""
+
+_FORMATTER = "lazy_format_graph_code"
+
+
+def listen_by_hooks(receive: Receive) -> Undo:
+    """Send every event to ``receive`` from now on; answers the function that ends it."""
+    hooks = _Hooks(receive)
+    installed = [hooks.graphs(), *hooks.passes(), hooks.graph_breaks(), hooks.recompilations(), hooks.ends()]
+
+    def stop() -> None:
+        for undo in reversed(installed):
+            if undo is not None:
+                undo()
+
+    return stop
+
+
+class _Hooks:
+    """Each method installs one hook, and answers how to undo it or None where this torch has no place for it."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._thread = threading.local()
+
+    def _send(self, name: str, meta: Any, payload: Optional[str]) -> None:
+        self._receive(Event(name, compat.current_compile_id(), compat.current_attempt(), meta, payload, time.time()))
+
+    @safely("reading a graph that torch formats for its logs")
+    def _send_graph(self, name: Optional[str], module: Any) -> None:
+        if name is not None:
+            self._send(name, {}, module.print_readable(print_output=False))
+
+    def graphs(self) -> Optional[Undo]:
+        """The graphs: captured, joint, forward, backward, and after Inductor's last passes."""
+        original = compat.find_or_report("torch._dynamo.utils", _FORMATTER, "graphs can't be dumped")
+        if original is None:
+            return None
+
+        @functools.wraps(original)
+        def lazy_format_graph_code(name: str, gm: Any, *args: Any, **kwargs: Any) -> Any:
+            self._send_graph(_event_of_graph(name), gm)
+            return original(name, gm, *args, **kwargs)
+
+        # Modules that are imported from now on take it from its own module, so all are looked at in the end, too.
+        _replace_everywhere(_FORMATTER, original, lazy_format_graph_code)
+        return lambda: _replace_everywhere(_FORMATTER, lazy_format_graph_code, original)
+
+    def passes(self) -> List[Optional[Undo]]:
+        """The graphs before and after Inductor's first passes, and before its last ones."""
+        return [
+            self._around_passes("pre_grad_passes", "before_pre_grad_graph", "after_pre_grad_graph"),
+            self._around_passes("post_grad_passes", "before_post_grad_graph", None),
+        ]
+
+    def _around_passes(self, function: str, before: str, after: Optional[str]) -> Optional[Undo]:
+        original = compat.find("torch._inductor.compile_fx", function)
+        if original is None:
+            return None
+
+        @functools.wraps(original)
+        def run_passes(gm: Any, *args: Any, **kwargs: Any) -> Any:
+            self._send_graph(before, gm)
+            result = original(gm, *args, **kwargs)
+            self._send_graph(after, result)
+            return result
+
+        return replace_attribute(compat.module("torch._inductor.compile_fx"), function, run_passes)
+
+    def graph_breaks(self) -> Optional[Undo]:
+        """Why graphs end where they do: Dynamo makes an object of it each time."""
+        cls = compat.find("torch._dynamo.output_graph", "GraphCompileReason")
+        original = getattr(cls, "__post_init__", None)
+        if cls is None or original is None:
+            return None
+
+        def __post_init__(reason: Any) -> None:  # noqa: N807 - it replaces one
+            original(reason)
+            self._send_graph_break(reason)
+
+        return replace_attribute(cls, "__post_init__", __post_init__)
+
+    @safely("noting a graph break")
+    def _send_graph_break(self, reason: Any) -> None:
+        if not reason.graph_break:
+            return
+        stack = list(reason.user_stack)
+        place = f"{stack[-1].filename}:{stack[-1].lineno}" if stack else "an unknown place:0"
+        text = (
+            f"Graph break in user code at {place}\nGraph Break Reason: {reason.reason}\n"
+            f"User code traceback:\n{''.join(traceback.format_list(stack))}"
+        )
+        self._send("dynamo_graph_break_reason", {}, text)
+
+    def recompilations(self) -> Optional[Undo]:
+        """Which guards failed. Torch asks before it gives the compilation an id, so the answer waits for its end."""
+        function = "get_and_maybe_log_recompilation_reason"
+        original = compat.find("torch._dynamo.convert_frame", function)
+        if original is None:
+            return None
+
+        @functools.wraps(original)
+        def get_reasons(cache_entry: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
+            reasons = original(cache_entry, frame, *args, **kwargs)
+            self._thread.reasons = (_place_of(frame.f_code), reasons)
+            return reasons
+
+        return replace_attribute(compat.module("torch._dynamo.convert_frame"), function, get_reasons)
+
+    def ends(self) -> Optional[Undo]:
+        """The end of each compilation, with torch's numbers about it."""
+        original = compat.find("torch._dynamo.convert_frame", "log_compilation_event")
+        if original is None:
+            return None
+
+        @functools.wraps(original)
+        def log_compilation_event(metrics: Any, *args: Any, **kwargs: Any) -> Any:
+            self._send_end(metrics)
+            return original(metrics, *args, **kwargs)
+
+        return replace_attribute(
+            compat.module("torch._dynamo.convert_frame"), "log_compilation_event", log_compilation_event
+        )
+
+    @safely("noting the end of a compilation")
+    def _send_end(self, metrics: Any) -> None:
+        numbers = {field.name: getattr(metrics, field.name) for field in dataclasses.fields(metrics)}
+        place, reasons = getattr(self._thread, "reasons", (None, []))
+        self._thread.reasons = (None, [])
+        if reasons and place == (metrics.co_name, metrics.co_filename, metrics.co_firstlineno):
+            self._send("recompile_reasons", {}, json.dumps([str(reason) for reason in reasons]))
+        seconds = numbers.get("entire_frame_compile_time_s")
+        if seconds is not None:
+            numbers["duration_us"] = round(seconds * 1e6)
+        self._send("compilation_metrics", numbers, None)
+
+
+def _event_of_graph(title: str) -> Optional[str]:
+    if re.fullmatch(r"\w+", title) and compiled_fn_number(title) is not None:
+        return "dynamo_output_graph"
+    return _GRAPHS.get(title)
+
+
+def _place_of(code: CodeType) -> Tuple[str, str, int]:
+    return code.co_name, code.co_filename, code.co_firstlineno
+
+
+def _replace_everywhere(name: str, present: Any, replacement: Any) -> None:
+    for module in list(sys.modules.values()):
+        if vars(module).get(name) is present:
+            setattr(module, name, replacement)
