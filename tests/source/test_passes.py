@@ -15,7 +15,9 @@ from depyf.source.passes.endings import tidy_returns
 from depyf.source.passes.loops import find_conditions, move_exits_out, remove_continues
 from depyf.source.passes.managers import merge_withs
 from depyf.source.passes.percent import restore_percent
+from depyf.source.passes.release import release
 from depyf.source.passes.temporaries import fold_temporaries
+from depyf.source.rewriting import replaced
 from depyf.source.unparsing import unparse
 
 
@@ -293,6 +295,29 @@ def test_returns_are_as_one_writes_them(before: str, after: str) -> None:
 )
 def test_managers_that_are_entered_together_stand_in_one_with(before: str, after: str) -> None:
     assert rewritten(merge_withs, before.replace("def", "async def")) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "t0 = a()\nreturn b() if t0 else c()",
+            "t0 = a()\nif t0:\n    del t0\n    return b()\nelse:\n    del t0\n    return c()",
+        ),
+        (
+            "t0 = a()\nreturn (g if t0 else h).b(x)",
+            "t0 = a()\nif t0:\n    del t0\n    return g.b(x)\nelse:\n    del t0\n    return h.b(x)",
+        ),
+        ("t0 = a()\nreturn x + (g if t0 else h)", "t0 = a()\nreturn x + (g if t0 else h)"),
+        ("t0 = a()\nreturn g if x else h(t0)", "t0 = a()\nreturn g if x else h(t0)"),
+    ],
+)
+def test_what_is_only_tested_is_deleted_before_anything_else_happens(before: str, after: str) -> None:
+    def released(tree: Any) -> Any:
+        (function,) = tree.body
+        return ast.Module([replaced(function, body=release(function.body, {"__temp_0"}))], [])
+
+    assert rewritten(released, before) == after
 
 
 def test_no_pass_stands_beside_other_statements() -> None:

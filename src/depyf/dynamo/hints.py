@@ -11,6 +11,9 @@ from depyf.result import Hints
 INSTALLED = ("__compiled_fn_", "__resume_at_", "__import_", "__builtins_dict__")
 """How the globals begin that Dynamo installs once for the code it writes and never changes."""
 
+RESUMED = ("torch_dynamo_resume_in_", "resume_in_")
+"""How the names of the code of resume functions begin; the second is that of PyTorch 2.2 and older."""
+
 
 def hints_for(
     transformed: CodeType,
@@ -46,7 +49,7 @@ def _parameters(function: Any) -> Tuple[str, ...]:
     if not isinstance(code, CodeType):
         return ()
     inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    if len(inner) == 1 and inner[0].co_name.startswith("torch_dynamo_resume"):
+    if len(inner) == 1 and inner[0].co_name.startswith(RESUMED):
         code = inner[0]
     return code.co_varnames[: code.co_argcount]
 

@@ -8,7 +8,17 @@ it, and at the start of a branch that does not read it.
 from __future__ import annotations
 
 import ast
-from typing import AbstractSet, Any, List, Set, Tuple
+from typing import AbstractSet, Any, Dict, List, Optional, Set, Tuple
+
+from depyf.source.rewriting import replaced
+
+_EVALUATED_FIRST: Dict[type, str] = {
+    ast.Attribute: "value",
+    ast.BinOp: "left",
+    ast.Call: "func",
+    ast.Compare: "left",
+    ast.Subscript: "value",
+}
 
 
 def release(statements: List[ast.stmt], names: AbstractSet[str]) -> List[ast.stmt]:
@@ -35,6 +45,7 @@ class _Release:
 
     def statement(self, node: Any, live: Set[str]) -> Tuple[ast.stmt, Set[str], Set[str]]:
         """The new statement, what is live before it, and what dies behind it."""
+        node = self._split(node)
         if isinstance(node, ast.If):
             return self._if(node, live)
         if isinstance(node, (ast.While, ast.For, ast.AsyncFor)):
@@ -56,6 +67,29 @@ class _Release:
             live = set()
         dead = (reads | writes) - live
         return node, (live - writes) | reads, dead
+
+    def _split(self, node: Any) -> Any:
+        """``return a if t else b`` as an ``if`` statement where ``t`` reads one of the names: that dies behind the test,
+        and an expression can't delete it."""
+        value = getattr(node, "value", None)
+        if not isinstance(node, (ast.Return, ast.Assign, ast.Expr)) or value is None:
+            return node
+        found = self._tested_first(value)
+        if found is None:
+            return node
+        test, body, orelse = found
+        return ast.If(test, [replaced(node, value=body)], [replaced(node, value=orelse)])
+
+    def _tested_first(self, expr: Any) -> Optional[Tuple[ast.expr, ast.expr, ast.expr]]:
+        """If ``expr`` tests something that reads one of the names before all else: that, and ``expr`` for each outcome."""
+        if isinstance(expr, ast.IfExp):
+            return (expr.test, expr.body, expr.orelse) if self._uses([expr.test])[0] else None
+        field = _EVALUATED_FIRST.get(type(expr))
+        found = self._tested_first(getattr(expr, field)) if field is not None else None
+        if field is None or found is None:
+            return None
+        test, body, orelse = found
+        return test, replaced(expr, **{field: body}), replaced(expr, **{field: orelse})
 
     def _if(self, node: ast.If, live: Set[str]) -> Tuple[ast.stmt, Set[str], Set[str]]:
         reads, writes = self._uses([node.test])
