@@ -69,7 +69,7 @@ class _Release:
         return node, (live - writes) | reads, dead
 
     def _split(self, node: Any) -> Any:
-        """``return a if t else b`` as an ``if`` statement where ``t`` reads one of the names: that dies behind the test,
+        """``return a if t else b`` as an ``if`` statement where ``t`` reads one of the names: it dies behind the test,
         and an expression can't delete it."""
         value = getattr(node, "value", None)
         if not isinstance(node, (ast.Return, ast.Assign, ast.Expr)) or value is None:
@@ -81,7 +81,7 @@ class _Release:
         return ast.If(test, [replaced(node, value=body)], [replaced(node, value=orelse)])
 
     def _tested_first(self, expr: Any) -> Optional[Tuple[ast.expr, ast.expr, ast.expr]]:
-        """If ``expr`` tests something that reads one of the names before all else: that, and ``expr`` for each outcome."""
+        """If ``expr`` first of all tests something that reads one of the names: that, and ``expr`` for each outcome."""
         if isinstance(expr, ast.IfExp):
             return (expr.test, expr.body, expr.orelse) if self._uses([expr.test])[0] else None
         field = _EVALUATED_FIRST.get(type(expr))
