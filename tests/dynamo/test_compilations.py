@@ -35,11 +35,11 @@ def test_a_graph_break_is_told_with_the_line_and_the_reason(tmp_path: Path) -> N
     first, resumed = compilations(captured(broken, (torch.ones(2),), directory=tmp_path))
     (found,) = first.graph_breaks
     assert (found.filename, found.line) == (__file__, broken.__code__.co_firstlineno + 2)
-    assert "Call to `torch._dynamo.graph_break()`" in found.reason
+    assert "graph_break" in found.reason
     assert "User code traceback" not in found.reason
     assert (first.function, first.filename) == ("broken", __file__)
     assert resumed.function is not None
-    assert resumed.function.startswith("torch_dynamo_resume_in_broken_at_")
+    assert resumed.function.startswith(("torch_dynamo_resume_in_broken_at_", "resume_in_broken"))
     assert resumed.graph_breaks == ()
 
 

@@ -18,6 +18,7 @@ torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 from depyf.dynamo.guards_live import NotLiveError  # noqa: E402
+from depyf.source.unparsing import unparse  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -65,10 +66,11 @@ def test_every_user_function_has_its_file(dump: Path) -> None:
         "mutating",
         "forward",
         "method",
-        "no_source",
     ]
     assert {f"full_code_for_{name}_0.py" for name in [*expected, "_lambda_"]} <= names
     assert "full_code_for_forward_1.py" in names
+    # PyTorch before 2.5 puts a function around one that has no file, and compiles that.
+    assert names & {"full_code_for_no_source_0.py", "full_code_for_inner_0.py"}
     assert any("odd" in name for name in names)
     # A resume function is part of the story of the function that it continues.
     assert not [name for name in names if "resume" in name]
@@ -110,7 +112,7 @@ def test_no_id_address_or_random_suffix_is_written(dump: Path) -> None:
     for path in full_code_files(dump):
         text = path.read_text(encoding="utf-8")
         assert re.findall(r"0x[0-9a-f]{6,}|[0-9a-f]{8}_[0-9a-f]{4}_", text) == [], path
-        assert re.findall(r"\b\d{12,}\b", text) == [], path
+        assert set(re.findall(r"\b\d{12,}\b", text)) <= {str(2**63 - 1), str(2**63)}, path
 
 
 def test_the_story_has_all_its_parts(dump: Path) -> None:
@@ -122,7 +124,8 @@ def test_the_story_has_all_its_parts(dump: Path) -> None:
     assert {"branch", "transformed_branch"} <= set(functions)
     resumes = [name for name in functions if name.startswith("__resume_at_")]
     assert len(resumes) >= 2
-    assert any(name.startswith("__guard_0_for_torch_dynamo_resume_in_branch") for name in functions)
+    resumed = re.compile(r"__guard_0_for_(torch_dynamo_)?resume_in_branch")  # shorter in PyTorch 2.2
+    assert any(map(resumed.match, functions))
     stub = next(name for name in functions if name.startswith("__compiled_fn_"))
     assert f"{stub}.Captured_Graph.0.py" in text
     assert "x = a / (torch.abs(a) + 1)" in text
@@ -150,8 +153,8 @@ def test_decorators_and_computed_defaults_are_not_run(dump: Path) -> None:
     function = functions_of(path)["decorated"]
     assert function.decorator_list == []
     assert "# @loud(" in path.read_text(encoding="utf-8")
-    assert [ast.unparse(default) for default in function.args.kw_defaults if default][1] == "3"
-    assert "___placeholder" in ast.unparse(function.args.defaults[0])
+    assert [unparse(default) for default in function.args.kw_defaults if default][1] == "3"
+    assert "___placeholder" in unparse(function.args.defaults[0])
     assert ast.get_docstring(function, clean=False) == "A docstring\n  with a line that is indented less.\n    "
     assert "\nnot indented\n" in path.read_text(encoding="utf-8")
 
@@ -241,11 +244,13 @@ def test_the_first_entry_whose_guards_hold_is_run(tmp_path: Path) -> None:
 
 
 def test_the_guards_of_a_file_see_the_users_module(tmp_path: Path) -> None:
-    module = dumped(tmp_path, Module(), (torch.ones(2, 3),))
     net = Module()
+    module = dumped(tmp_path, net, (torch.ones(2, 3),))
     guard = module.__dict__["__guard_0_for_forward"]
     assert guard({"self": net, "x": torch.ones(2, 3)}, Module.forward.__globals__)
     assert not guard({"self": net, "x": torch.ones(3)}, Module.forward.__globals__)
+    if not getattr(torch._dynamo.config, "inline_inbuilt_nn_modules", False):
+        return  # PyTorch before 2.5 guards on which module it is, and not on what is in it
     net.linear = torch.nn.Linear(3, 3, bias=False)
     assert not guard({"self": net, "x": torch.ones(2, 3)}, Module.forward.__globals__)
 

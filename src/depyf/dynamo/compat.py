@@ -212,6 +212,11 @@ def cache_entries(code: CodeType) -> List[Any]:
     return [] if lookup is None else list(lookup(code))
 
 
+def guards_of(entry: Any) -> Any:
+    """The guards of a cache entry; PyTorch up to 2.5 calls them ``check_fn``."""
+    return getattr(entry, "guard_manager", None) or getattr(entry, "check_fn", None)
+
+
 def module(name: str) -> Any:
     """The module of that name; raises ``ImportError`` where this torch has none."""
     return importlib.import_module(name)

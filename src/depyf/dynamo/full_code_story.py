@@ -143,7 +143,7 @@ def _story(code: CodeType, known: _Known) -> Story:
     for cached in compat.cache_entries(code):
         record = by_running_code.get(id(cached.code))
         if record is not None:
-            entries.append(_entry(record, cached.code, _manager(cached), known))
+            entries.append(_entry(record, cached.code, compat.guards_of(cached), known))
         else:
             number = next(number for number in itertools.count() if number not in numbers)
             numbers.add(number)
@@ -162,18 +162,13 @@ def _entry_without_record(original: CodeType, cached: Any, number: int, stable: 
         name=name,
         number=number,
         compile_id=None if compile_id is None else str(compile_id),
-        manager=_manager(cached),
+        manager=compat.guards_of(cached),
         code=cached.code,
         source=rendering.source,
         listing=rendering.text,
         verdict=rendering.verdict,
         reason=rendering.reason,
     )
-
-
-def _manager(cached: Any) -> Any:
-    """The guards of a cache entry; PyTorch up to 2.5 calls them ``check_fn``."""
-    return getattr(cached, "guard_manager", None) or getattr(cached, "check_fn", None)
 
 
 def _name(record: TransformedCode) -> str:

@@ -174,7 +174,8 @@ def live_table_of(
     for entry in entries:
         for line in entry.lines:
             if line.live and line.source != EPILOGUE:
-                paths[entry.name, naming.stable(line.source or "global state")] = line.path
+                label = naming.stable(line.source or "global state")
+                paths[entry.name, label] = line.path | paths.get((entry.name, label), frozenset())
     return LiveTable(naming.ids, naming.names, {entry.name: entry.live for entry in entries}, paths, codes, constants)
 
 

@@ -13,6 +13,8 @@ import weakref
 from types import CodeType
 from typing import Any, Callable, Dict, FrozenSet, Mapping, Optional, Tuple
 
+from depyf.dynamo import guards_function
+
 
 class NotLiveError(RuntimeError):
     """A guard was asked that means something only in the process that compiled, while its cache entry exists."""
@@ -76,15 +78,17 @@ class LiveGuard:
     def check(self, frame_locals: Mapping[str, Any]) -> bool:
         """All guards of the entry, as PyTorch checks them; ``frame_locals`` holds the arguments and free variables."""
         manager = self._living()
-        if not hasattr(manager, "root"):
-            # Before 2.4 the guards are one function.
-            return bool(manager(dict(frame_locals)))
+        if guards_function.is_function(manager):
+            return guards_function.holds(manager, frame_locals)
         # Not ``check``: it counts failures, by which PyTorch orders its checks.
         return bool(manager.root.check_verbose(dict(frame_locals)).result)
 
     def check_path(self, frame_locals: Mapping[str, Any], sources: FrozenSet[str]) -> bool:
         """Only the guards on the values with these sources and on the global state, as PyTorch checks them."""
-        root: Any = getattr(self._living(), "root", None)
+        manager = self._living()
+        if guards_function.is_function(manager):
+            return guards_function.holds(manager, frame_locals, sources)
+        root: Any = getattr(manager, "root", None)
         if not hasattr(root, "clone_manager"):
             return self.check(frame_locals)
         if sources not in self._partial:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Callable, Dict, FrozenSet, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.dynamo import guard_runtime
+from depyf.dynamo.guards_function import is_same_in_every_run
 from depyf.dynamo.guards_literals import literal_value
 from depyf.dynamo.guards_tree import ACCESS, DICT_MANAGER, TEXT, Check
 
@@ -166,7 +167,10 @@ def _as_it_stands(check: Check, code: str, naming: Naming) -> Optional[str]:
 
 
 def _text(check: Check, code: str, naming: Naming) -> Optional[str]:
-    return _id_check(check, code, naming) if _ID_CHECK.match(code) else code
+    if _ID_CHECK.match(code):
+        return _id_check(check, code, naming)
+    # The global state is compared with one that only PyTorch knows.
+    return None if code.startswith("___check_global_state()") or not is_same_in_every_run(code) else code
 
 
 def _equals(check: Check, code: str, naming: Naming) -> Optional[str]:

@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple
 
+from depyf.dynamo import guards_function
+
 DICT_MANAGER = "DICT_MANAGER"
 ACCESS = "ACCESS"
 """The two kinds of check that have no leaf guard."""
@@ -49,13 +51,13 @@ class Check:
 def checks_of(manager: Any) -> Iterator[Check]:
     """Every check of a cache entry's guards: global state, arguments in their order, globals, then the epilogue.
 
-    PyTorch before 2.4 has no tree but Python text, one part a guard.
+    PyTorch before 2.4 has no tree but a function: the path to a check is its text.
     """
-    root = getattr(manager, "root", None)
-    if not hasattr(root, "get_leaf_guards"):
-        for part in getattr(manager, "verbose_code_parts", None) or getattr(manager, "code_parts", None) or ():
-            yield Check(TEXT, EPILOGUE, (part,), None, frozenset())
+    if guards_function.is_function(manager):
+        for code, with_comment in guards_function.conditions(manager):
+            yield Check(TEXT, guards_function.label(code), (with_comment,), None, frozenset({code}))
         return
+    root = manager.root
     seen: Set[Tuple[str, Tuple[str, ...]]] = set()
     for check in [*_visit(root, root, frozenset(), None), *_epilogue(root)]:
         if check.kind in _RELATIONAL:

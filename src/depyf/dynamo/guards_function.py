@@ -1,0 +1,47 @@
+"""The guards of PyTorch before 2.4: one Python function, with the text of each of its conditions beside it."""
+
+from __future__ import annotations
+
+import re
+from typing import AbstractSet, Any, Dict, Iterator, List, Mapping, Optional, Tuple
+
+_ABOUT_THE_CALL = re.compile(r"___(?:skip_backend_check|current_backend|compile_config_hash|needs_nopython)\(")
+"""Conditions on how ``torch.compile`` was called (backend, options), which hold for calls of the same compiled function
+and mean nothing elsewhere. Later versions compare that outside of the guards."""
+
+_NUMBER_THAT_CHANGES = re.compile(r"\b(?!922337203685477580[78]\b)\d{9,}")  # an id or address; and not a limit of int64
+
+
+def is_function(manager: Any) -> bool:
+    """Whether these are guards of that kind."""
+    return not hasattr(manager, "root") and hasattr(manager, "code_parts")
+
+
+def conditions(manager: Any) -> Iterator[Tuple[str, str]]:
+    """Each condition as Python, and once more with the line of the user that caused it as a comment."""
+    verbose = getattr(manager, "verbose_code_parts", None) or manager.code_parts
+    seen = set()
+    for code, with_comment in zip(manager.code_parts, verbose):
+        if code not in seen and not _ABOUT_THE_CALL.search(code):
+            seen.add(code)
+            yield code, with_comment
+
+
+def label(code: str) -> str:
+    """A name for a condition that is the same in every run."""
+    return _NUMBER_THAT_CHANGES.sub("...", code)
+
+
+def is_same_in_every_run(code: str) -> bool:
+    return _NUMBER_THAT_CHANGES.search(code) is None
+
+
+def holds(manager: Any, frame_locals: Mapping[str, Any], wanted: Optional[AbstractSet[str]] = None) -> bool:
+    """Whether all conditions hold, or all of those ``wanted``; what can't be evaluated does not."""
+    chosen: List[str] = [code for code, _ in conditions(manager) if wanted is None or code in wanted]
+    scope: Dict[str, Any] = {**manager.closure_vars, **manager.global_scope, "L": frame_locals}
+    try:
+        return all(eval(code, scope) for code in chosen)
+    except Exception:
+        # PyTorch's guards clear the exception and fail, whatever its type.
+        return False
