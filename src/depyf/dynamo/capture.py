@@ -9,7 +9,7 @@ import functools
 import threading
 from typing import Any, Callable, List, Optional
 
-from depyf.dynamo import compat, trace
+from depyf.dynamo import compat
 from depyf.dynamo.fallbacks import Fallbacks
 from depyf.dynamo.fallbacks_text import write_fallbacks
 from depyf.dynamo.full_code import write_full_code
@@ -19,8 +19,8 @@ from depyf.dynamo.names import compiled_fn_number
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.safely import dumping_into, report_failure, safely
 from depyf.dynamo.session import CompiledFunction, Session
-from depyf.dynamo.trace import Event
-from depyf.dynamo.trace_by_hooks import listen_by_hooks
+from depyf.dynamo.trace import Event, listen
+from depyf.dynamo.trace_by_hooks import supplement
 from depyf.dynamo.transformed import bytecode_hook
 from depyf.dynamo.warm_caches import WarmCaches
 from depyf.dynamo.wrappers import watch_wrappers
@@ -66,8 +66,8 @@ class Capture:
 
     def _install(self) -> None:
         self._add(lambda: compat.keep_dynamo_out("depyf"))
-        listen = trace.listen if compat.has_structured_trace() else listen_by_hooks
         self._add(lambda: listen(self._receive))
+        self._add(lambda: _all_of(supplement(self._receive)))
         self._add(self._modules.watch)
         self._add(self._watch_names)
         self._add(self._caches.watch)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import logging
 import os
 import sys
@@ -148,9 +149,17 @@ def set_eval_frame(callback: Any) -> Any:
     return None if setter is None else setter(callback)
 
 
-def has_structured_trace() -> bool:
-    """Whether torch reports what it compiles as records on a logger (since 2.3)."""
-    return find("torch._logging._internal", "trace_structured") is not None
+@functools.lru_cache(maxsize=None)
+def reports(event: str, module_name: str) -> bool:
+    """Whether this torch has the event in its structured trace: the module that would send it names it.
+
+    The module is read and not imported, which can take seconds. What can't be read is taken to report it.
+    """
+    spec = importlib.util.find_spec(module_name)
+    if spec is None or spec.origin is None:
+        return True
+    with open(spec.origin, encoding="utf-8") as file:
+        return f'"{event}"' in file.read()
 
 
 def interned_strings() -> Any:

@@ -138,6 +138,15 @@ def _texts(event: Event) -> List[str]:
 
 
 def _seconds(events: List[Event]) -> Optional[float]:
-    durations = [event.meta.get("duration_us") for event in events if isinstance(event.meta, dict)]
-    known = [duration for duration in durations if duration is not None]
-    return sum(known) / 1e6 if known else None
+    known = [seconds for seconds in (_duration(event.meta) for event in events) if seconds is not None]
+    return sum(known) if known else None
+
+
+def _duration(metrics: Any) -> Optional[float]:
+    if not isinstance(metrics, dict):
+        return None
+    microseconds = metrics.get("duration_us")
+    if microseconds is not None:
+        return float(microseconds) / 1e6
+    seconds = metrics.get("entire_frame_compile_time_s")  # up to 2.5
+    return None if seconds is None else float(seconds)

@@ -1,8 +1,8 @@
-"""The events of the structured trace, for a PyTorch that has none (before 2.3): taken from calls of its functions.
+"""Events that the structured trace of an older PyTorch does not have, taken from calls of its functions.
 
-Such a torch formats every graph for its logs, whether these are on or not, so the formatter is told of all of them.
-Graph breaks, recompilations and the end of each compilation pass through one function each. What arrives here leaves
-as the same events that ``trace`` hands on, under the same names.
+Before 2.3 there is no trace at all, but every graph is formatted for the logs, whether these are on or not, so the
+formatter is told of all of them. Graph breaks, recompilations, the passes of Inductor and the end of each compilation
+pass through one function each. What arrives here leaves as the events of later versions, under the same names.
 """
 
 from __future__ import annotations
@@ -37,17 +37,19 @@ _GRAPHS = {
 _FORMATTER = "lazy_format_graph_code"
 
 
-def listen_by_hooks(receive: Receive) -> Undo:
-    """Send every event to ``receive`` from now on; answers the function that ends it."""
+def supplement(receive: Receive) -> List[Undo]:
+    """Send the events that this torch does not have in its trace to ``receive`` from now on; answers how to end it."""
     hooks = _Hooks(receive)
-    installed = [hooks.graphs(), *hooks.passes(), hooks.graph_breaks(), hooks.recompilations(), hooks.ends()]
-
-    def stop() -> None:
-        for undo in reversed(installed):
-            if undo is not None:
-                undo()
-
-    return stop
+    substitutes = [
+        ("dynamo_output_graph", "torch._dynamo.output_graph", hooks.graphs),
+        ("before_pre_grad_graph", "torch._inductor.compile_fx", hooks.first_passes),
+        ("before_post_grad_graph", "torch._inductor.compile_fx", hooks.last_passes),
+        ("dynamo_graph_break_reason", "torch._dynamo.symbolic_convert", hooks.graph_breaks),
+        ("recompile_reasons", "torch._dynamo.guards", hooks.recompilations),
+        ("compilation_metrics", "torch._dynamo.utils", hooks.ends),
+    ]
+    installed = [install() for event, sender, install in substitutes if not compat.reports(event, sender)]
+    return [undo for undo in installed if undo is not None]
 
 
 class _Hooks:
@@ -80,26 +82,35 @@ class _Hooks:
         _replace_everywhere(_FORMATTER, original, lazy_format_graph_code)
         return lambda: _replace_everywhere(_FORMATTER, lazy_format_graph_code, original)
 
-    def passes(self) -> List[Optional[Undo]]:
-        """The graphs before and after Inductor's first passes, and before its last ones."""
-        return [
-            self._around_passes("pre_grad_passes", "before_pre_grad_graph", "after_pre_grad_graph"),
-            self._around_passes("post_grad_passes", "before_post_grad_graph", None),
-        ]
+    def first_passes(self) -> Optional[Undo]:
+        """The graphs before and after Inductor's first passes."""
+        return self._around_passes("pre_grad_passes", "before_pre_grad_graph", "after_pre_grad_graph")
+
+    def last_passes(self) -> Optional[Undo]:
+        """The graphs before Inductor's last passes."""
+        return self._around_passes("post_grad_passes", "before_post_grad_graph", None)
 
     def _around_passes(self, function: str, before: str, after: Optional[str]) -> Optional[Undo]:
-        original = compat.find("torch._inductor.compile_fx", function)
+        name = f"_recursive_{function}"  # calls itself for the graphs in a graph; older versions have only the other
+        name = name if compat.find("torch._inductor.compile_fx", name) is not None else function
+        original = compat.find("torch._inductor.compile_fx", name)
         if original is None:
             return None
 
         @functools.wraps(original)
         def run_passes(gm: Any, *args: Any, **kwargs: Any) -> Any:
-            self._send_graph(before, gm)
-            result = original(gm, *args, **kwargs)
-            self._send_graph(after, result)
-            return result
+            if getattr(self._thread, "inside", False):
+                return original(gm, *args, **kwargs)
+            self._thread.inside = True
+            try:
+                self._send_graph(before, gm)
+                result = original(gm, *args, **kwargs)
+                self._send_graph(after, result)
+                return result
+            finally:
+                self._thread.inside = False
 
-        return replace_attribute(compat.module("torch._inductor.compile_fx"), function, run_passes)
+        return replace_attribute(compat.module("torch._inductor.compile_fx"), name, run_passes)
 
     def graph_breaks(self) -> Optional[Undo]:
         """Why graphs end where they do: Dynamo makes an object of it each time."""
@@ -139,34 +150,52 @@ class _Hooks:
             self._thread.reasons = (_place_of(frame.f_code), reasons)
             return reasons
 
-        return replace_attribute(compat.module("torch._dynamo.convert_frame"), function, get_reasons)
+        undo = replace_attribute(compat.module("torch._dynamo.convert_frame"), function, get_reasons)
+        return _both(undo, _before_metrics(self._send_reasons))
 
-    def ends(self) -> Optional[Undo]:
-        """The end of each compilation, with torch's numbers about it."""
-        original = compat.find("torch._dynamo.convert_frame", "log_compilation_event")
-        if original is None:
-            return None
-
-        @functools.wraps(original)
-        def log_compilation_event(metrics: Any, *args: Any, **kwargs: Any) -> Any:
-            self._send_end(metrics)
-            return original(metrics, *args, **kwargs)
-
-        return replace_attribute(
-            compat.module("torch._dynamo.convert_frame"), "log_compilation_event", log_compilation_event
-        )
-
-    @safely("noting the end of a compilation")
-    def _send_end(self, metrics: Any) -> None:
-        numbers = {field.name: getattr(metrics, field.name) for field in dataclasses.fields(metrics)}
+    @safely("noting why a function is compiled again")
+    def _send_reasons(self, metrics: Any) -> None:
         place, reasons = getattr(self._thread, "reasons", (None, []))
         self._thread.reasons = (None, [])
         if reasons and place == (metrics.co_name, metrics.co_filename, metrics.co_firstlineno):
             self._send("recompile_reasons", {}, json.dumps([str(reason) for reason in reasons]))
-        seconds = numbers.get("entire_frame_compile_time_s")
-        if seconds is not None:
-            numbers["duration_us"] = round(seconds * 1e6)
+
+    def ends(self) -> Optional[Undo]:
+        """The end of each compilation, with torch's numbers about it."""
+        return _before_metrics(self._send_metrics)
+
+    @safely("noting the end of a compilation")
+    def _send_metrics(self, metrics: Any) -> None:
+        numbers = {field.name: getattr(metrics, field.name) for field in dataclasses.fields(metrics)}
         self._send("compilation_metrics", numbers, None)
+
+
+def _before_metrics(note: Callable[[Any], object]) -> Optional[Undo]:
+    """Call ``note`` with torch's numbers about each compilation when that ends, however it ends."""
+    module = compat.module("torch._dynamo.convert_frame")
+    for name in ("record_compilation_metrics", "log_compilation_event"):
+        original = getattr(module, name, None)  # perhaps with another note already
+        if original is not None:
+            return replace_attribute(module, name, _with_note(original, note))
+    return None
+
+
+def _with_note(original: Any, note: Callable[[Any], object]) -> Any:
+    @functools.wraps(original)
+    def record(metrics: Any, *args: Any, **kwargs: Any) -> Any:
+        note(metrics)
+        return original(metrics, *args, **kwargs)
+
+    return record
+
+
+def _both(first: Undo, second: Optional[Undo]) -> Undo:
+    def undo() -> None:
+        if second is not None:
+            second()
+        first()
+
+    return undo
 
 
 def _event_of_graph(title: str) -> Optional[str]:
