@@ -114,6 +114,7 @@ class _Decompiler:
         self.code, self.name, self.facts = code, name, facts or FunctionFacts()
         self.written_by_tool, self.hints = hints is not None, hints or Hints()
         self.culprits: Set[int] = set()  # the ids of what no other form could prove
+        self._normal_forms: Dict[int, NormalCode] = {}  # by the id of a code object, which they hold
         self.missing: Optional[Missing] = None
         self.assumed: Set[int] = set()  # the ids of functions that are not proved, and count as if they were
 
@@ -207,7 +208,7 @@ class _Decompiler:
             function = tree.body[0]
             function.body = name_temporaries(
                 function.body,
-                _local_names(self.code),
+                _local_names(self._lowered(self.code)),
                 frozenset(self.code.co_varnames),
                 self.hints.parameters,
                 self.hints.tuple_results,
@@ -226,6 +227,7 @@ class _Decompiler:
             tuple_results=self.hints.tuple_results,
             check_docstring=not self.written_by_tool,
             assumed=self.assumed,
+            lowered=self._lowered,
         )
 
     # --- the tree ----------------------------------------------------------------------------------------------------
@@ -246,7 +248,7 @@ class _Decompiler:
         return [definer.definition(function, self.name)]
 
     def _statements(self, code: Code) -> Tuple[NormalCode, List[ast.stmt]]:
-        normal = outline(lower(code))
+        normal = outline(self._lowered(code))
         flow = build(normal)
         undo_copies(flow)
         hints = self._hints_for(code)
@@ -257,6 +259,13 @@ class _Decompiler:
         else:
             statements = self._structured(lifted, flow, hints)
         return normal, drop_plumbing(statements, hints.droppable, lifted.temporaries)
+
+    def _lowered(self, code: Code) -> NormalCode:
+        """The normal form of ``code``, made once: each form that is tried needs it, and so does the verifier."""
+        known = self._normal_forms.get(id(code))
+        if known is None:
+            known = self._normal_forms[id(code)] = lower(code)
+        return known
 
     def _structured(self, lifted: LiftedGraph, flow: FlowGraph, hints: Hints) -> List[ast.stmt]:
         try:
@@ -296,12 +305,11 @@ def _in_text(name: str) -> str:
     return name[start:] if start > 0 and is_temporary(name[start:]) else name
 
 
-def _local_names(code: Code) -> Set[str]:
-    """The local variables that the bytecode of ``code`` uses (Dynamo leaves the user's names where it does not)."""
+def _local_names(normal: NormalCode) -> Set[str]:
+    """The local variables that the bytecode uses (Dynamo leaves the user's names where it does not)."""
+    code = normal.code
     return {
-        instr.arg[1]
-        for instr in lower(code).ops
-        if instr.op in (Op.LOAD, Op.STORE, Op.DELETE) and instr.arg[0] == "fast"
+        instr.arg[1] for instr in normal.ops if instr.op in (Op.LOAD, Op.STORE, Op.DELETE) and instr.arg[0] == "fast"
     } | {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount], *code.co_cellvars, *code.co_freevars}
 
 

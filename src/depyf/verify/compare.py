@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import AbstractSet, Dict, List, Mapping, Optional, Tuple
+from typing import AbstractSet, Callable, Dict, List, Mapping, Optional, Tuple
 
 from depyf.bytecode.code import Code, docstring
 from depyf.bytecode.nesting import Names, names_of, qualified_name
 from depyf.normal.across import beyond_comparison, docstring_today, in_common_terms
 from depyf.normal.lowering import lower
-from depyf.normal.ops import byte_offset
+from depyf.normal.ops import NormalCode, byte_offset
 from depyf.verify.comparison import Comparison, Finding, MismatchError
 from depyf.verify.exact import same_operations
 from depyf.verify.product import Product
@@ -37,6 +37,7 @@ def compare(
     check_docstring: bool = True,
     always_prove: bool = False,
     assumed: AbstractSet[int] = frozenset(),
+    lowered: Callable[[Code], NormalCode] = lower,
 ) -> Comparison:
     """Whether ``candidate`` behaves as ``original`` does; both are bytecode of the running Python.
 
@@ -51,6 +52,7 @@ def compare(
     ``always_prove`` leaves the short way out: what is exactly the same is proved EQUIVALENT, not EXACT.
     ``assumed``: the ``id`` of functions nested in the original that count as the same whatever they do; how they are
     called and what they close over is compared. What is proved that way is no proof of the whole.
+    ``lowered`` gives the normal form of the original and what is nested in it, where a caller has it already.
 
     Same behaviour means: the same observable operations in the same order with the same operands on every path,
     exceptions included; the same values in the variables that both have, and the same values kept alive, whenever other
@@ -68,14 +70,15 @@ def compare(
         always_prove,
         assumed,
     )
-    return _Comparer(settings).compare(original, candidate, None)
+    return _Comparer(settings, lowered).compare(original, candidate, None)
 
 
 class _Comparer:
     """Comparisons of one pair and its nested pairs, each made once."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, lowered: Callable[[Code], NormalCode]) -> None:
         self._settings = settings
+        self._lowered = lowered
 
     def compare(self, original: Code, candidate: Code, around: Around) -> Comparison:
         children: List[Comparison] = []
@@ -138,7 +141,7 @@ class _Comparer:
 
     def _programs(self, original: Code, candidate: Code, around: Around) -> Tuple[Program, Program]:
         parents = around or (None, None)
-        mine, theirs = in_common_terms(lower(original), lower(candidate))
+        mine, theirs = in_common_terms(self._lowered(original), lower(candidate))
         return Program(mine, {}, parents[0]), Program(theirs, self._settings.renamed, parents[1])
 
 
