@@ -14,6 +14,7 @@ from depyf.normal.v311 import call_ex, fast
 from depyf.normal.v312 import load_super_attr
 
 _TRUTH_TESTS = ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "UNARY_NOT")
+_TRUTHS = ("IS_OP", "CONTAINS_OP", "CHECK_EXC_MATCH", "MATCH_MAPPING", "MATCH_SEQUENCE", "UNARY_NOT")
 _NOT_BEFORE = {8: 31, 4: 23, 16: 23, 2: 3, 1: 1}
 """The flags of SET_FUNCTION_ATTRIBUTE, each with those that are never set before it."""
 
@@ -53,6 +54,16 @@ def _to_bool(lowering: Lowering, ins: Instruction) -> List[Draft]:
         lowering.left_to_next = True
         return []
     return [Draft(Op.UNARY, "not"), Draft(Op.UNARY, "not")]
+
+
+def _truth(rule: Rule) -> Rule:
+    """What gives True or False: the test behind it can't raise, and may stand outside of the ``try`` around this."""
+
+    def truth(lowering: Lowering, ins: Instruction) -> List[Draft]:
+        lowering.left_to_next = lowering.neighbour(1) in _TRUTH_TESTS
+        return rule(lowering, ins)
+
+    return truth
 
 
 def _compare(lowering: Lowering, ins: Instruction) -> List[Draft]:
@@ -101,6 +112,7 @@ DIALECT = v312.DIALECT.changed(
         "CALL_FUNCTION_EX": call_ex("above"),
         "TO_BOOL": _to_bool,
         "COMPARE_OP": _compare,
+        **{name: _truth(v312.DIALECT.rules[name]) for name in _TRUTHS},
         "CONVERT_VALUE": _convert,
         "FORMAT_SIMPLE": _format_simple,
         "FORMAT_WITH_SPEC": simple(Op.FORMAT, ("", True)),

@@ -705,3 +705,20 @@ def finally_around_loops(items, numbers):
                 except LookupError:
                     pass
                 raise KeyError(4)
+
+
+# run: handled_behind_tests([("a", True), ("a", (1,)), ("b", True), ("a", ())], 1)
+# run: handled_behind_tests(None, 1)
+def handled_behind_tests(pairs, wanted):
+    found = []
+    try:
+        for kind, trust in pairs:
+            if kind == "a":
+                if trust is True or wanted in trust:
+                    try:
+                        found.append(1 // len(found))
+                    except ZeroDivisionError as error:
+                        found.append(str(error))
+    except TypeError:
+        found.append("no pairs")
+    return found
