@@ -132,6 +132,23 @@ def test_class_in_a_free_variable_keeps_its_place_in_any_order() -> None:
         assert code.co_freevars == order
 
 
+def test_a_class_in_a_free_variable_mangles_no_names() -> None:
+    original = code_of("class A:\n def f(self, __a):\n  return super().f(_b)", "f")
+    names = {
+        field: tuple(name.replace("_A__a", "__a") for name in getattr(original, field)) for field in ("co_varnames",)
+    }
+    original = original.replace(co_names=tuple(name.replace("_b", "__b") for name in original.co_names), **names)
+    code = compile_like(source_of("def f(self, __a):\n    return super().f(__b)\n"), original, "<again>")
+    assert (code.co_varnames, code.co_names) == (original.co_varnames, original.co_names)
+
+
+def test_a_local_variable_may_be_called_like_a_free_one_where_it_is_not_used() -> None:
+    original = code_of(CLOSURE, "f")
+    original = original.replace(co_varnames=("x", "a"), co_nlocals=2)
+    code = compile_like(source_of("def f(x):\n    nonlocal a\n    a = b\n"), original, "<again>", all_locals=True)
+    assert (code.co_varnames, code.co_freevars) == (("x",), ("a", "b"))
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -50,7 +50,9 @@ def _compile_like(source: SourceText, reference: Code, filename: str, all_locals
     if version_of(reference) != version_of(code):
         return stand_in_for(reference, code)  # to be compared, and never to run: its variables need no order
     missing = [cell for cell in reference.co_cellvars if cell not in code.co_cellvars]
-    unused = [name for name in reference.co_varnames if name not in code.co_varnames] if all_locals else []
+    # Code made by hand may have a local variable that is called like a free one; source can't, and nothing uses it.
+    known = (*code.co_varnames, *reference.co_freevars)
+    unused = [name for name in reference.co_varnames if name not in known] if all_locals else []
     if missing or unused:
         code = job.compile_target(target, missing, unused)
     if _out_of_order(code, reference):

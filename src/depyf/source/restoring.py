@@ -11,7 +11,7 @@ from depyf.bytecode.code import Code, flags_like, is_code, version_of
 from depyf.result import DecompilationError
 from depyf.source.cell_order import original_spelling
 from depyf.source.placeholders import StandIns
-from depyf.source.scaffold import NAME
+from depyf.source.scaffold import MARKS
 from depyf.source.signature import parameter_names
 
 ANNOTATIONS = __future__.annotations.compiler_flag
@@ -85,9 +85,9 @@ class Restoration:
         text = self._names.get(text, text)
         if "depyf_" in text:
             text = original_spelling(text)
-            if text.startswith(NAME) and (text + ".").startswith(self._qualname + "."):
-                rest = text[len(self._qualname) :].split(".")
-                text = self._original_qualname + ".".join(self._names.get(part, part) for part in rest)
+        if text.startswith(MARKS) and (text + ".").startswith(self._qualname + "."):
+            rest = text[len(self._qualname) :].split(".")
+            text = self._original_qualname + ".".join(self._names.get(part, part) for part in rest)
         elif "." in text and self._names:
             # import a.b
             text = ".".join(self._names.get(part, part) for part in text.split("."))

@@ -21,7 +21,13 @@ from depyf.source.rewriting import replaced
 Target = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Expr]
 
 NAME = "depyf_scaffold"
-"""Name of what is put around, and of the function while it is compiled: it marks the qualified names that we made."""
+"""Name of what is put around, and of the function while it is compiled."""
+
+_CLASS = "_" * 12
+"""Name of a class that is put around: one without letters mangles no names, and Dynamo's begin with two underscores."""
+
+MARKS = (NAME, _CLASS)
+"""What qualified names begin with that we made."""
 
 _CONDITIONAL = "__conditional_annotations__"
 _MADE_BY_CLASSES = frozenset({"__class__", _CONDITIONAL})
@@ -103,8 +109,8 @@ def scaffold(
             enclosing = ast.AsyncFunctionDef(**vars(enclosing))
         return Scaffolded(_module(_at(bare, enclosing), reference), depth + 1, f"{NAME}.<locals>.{name}")
     if free or (isinstance(bare, ast.ClassDef) and _CONDITIONAL not in reference.co_cellvars):
-        enclosing = ast.ClassDef(name=NAME, bases=[], keywords=[], body=[bare], decorator_list=[])
-        return Scaffolded(_module(_at(bare, enclosing), reference), depth + 1, f"{NAME}.{name}")
+        enclosing = ast.ClassDef(name=_CLASS, bases=[], keywords=[], body=[bare], decorator_list=[])
+        return Scaffolded(_module(_at(bare, enclosing), reference), depth + 1, f"{_CLASS}.{name}")
     return Scaffolded(_module(bare, reference), depth, name)
 
 
