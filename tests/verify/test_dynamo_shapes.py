@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Tuple
+
 import pytest
 from operations import CALL_G, Step, code, finding, listing, local
 
-from depyf.normal.ops import Op
+from depyf.normal.ops import NormalCode, Op
 from depyf.verify import Finding, compare
 
 
@@ -180,3 +182,38 @@ def test_arithmetic_of_small_constants_is_what_the_compiler_would_have_made_of_i
     assert finding(original, "def f(a, b): return 12")[0] is Finding.EQUIVALENT
     assert finding(original, "def f(a, b): return 13")[0] is Finding.DIFFERENT
     assert finding(original, "def f(a, b): return 12.0")[0] is Finding.DIFFERENT
+
+
+@pytest.mark.parametrize("members", [(1, 2, 3), ("a", None, 1), (8, 0, 16), (0, True, 2.5)])
+def test_members_put_into_a_set_one_by_one_are_a_display_of_constants(members: Tuple[object, ...]) -> None:
+    def original(*put_in: object) -> NormalCode:
+        constants = [(Op.CONST, value) for value in put_in]
+        return listing(*CALL_G, *constants, (Op.BUILD, ("set", len(put_in))), (Op.CALL, (1, (), "below")), (Op.RETURN,))
+
+    source = "def f(a, b): return g({" + ", ".join(map(repr, members)) + "})"
+    assert finding(original(*members), source) == (Finding.EQUIVALENT, "")
+    assert finding(original(*members[1:]), source)[0] is Finding.DIFFERENT
+    assert finding(original(*members[1:], 7), source)[0] is Finding.DIFFERENT
+
+
+def test_the_order_of_a_set_of_numbers_is_that_in_which_they_were_put_in() -> None:
+    original = listing(
+        *CALL_G,
+        *[(Op.CONST, number) for number in (8, 0, 16)],
+        (Op.BUILD, ("set", 3)),
+        (Op.CALL, (1, (), "below")),
+        (Op.RETURN,),
+    )
+    assert finding(original, "def f(a, b): return g({16, 8, 0})")[0] is Finding.DIFFERENT
+
+
+def test_a_dict_with_constant_keys_is_the_same_however_the_keys_come() -> None:
+    def original(*keys: object) -> NormalCode:
+        pairs = [step for key, name in zip(keys, "ab") for step in ((Op.CONST, key), local(name))]
+        return listing(*CALL_G, *pairs, (Op.BUILD, ("map", 2)), (Op.CALL, (1, (), "below")), (Op.RETURN,))
+
+    for keys in ((0, 1), ("x", "y"), (1.5, None), ((0, 1), b"c")):
+        source = f"def f(a, b): return g({{{keys[0]!r}: a, {keys[1]!r}: b}})"
+        assert finding(original(*keys), source) == (Finding.EQUIVALENT, "")
+        assert finding(original(*keys[::-1]), source)[0] is Finding.DIFFERENT
+        assert finding(original(keys[0], 7), source)[0] is Finding.DIFFERENT

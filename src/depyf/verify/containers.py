@@ -6,10 +6,12 @@ extending and popping a list that has not escaped is no event. Whatever does not
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, List, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, List, Optional, Set, Tuple, Union
 
+from depyf.bytecode.set_order import has_fixed_order
 from depyf.normal.ops import Instr, Op
 from depyf.verify.comparison import Finding, MismatchError
+from depyf.verify.constants import FOLDABLE, constant_key
 from depyf.verify.events import EVENTS
 from depyf.verify.side import Fresh, Side
 from depyf.verify.stops import Event
@@ -74,21 +76,25 @@ def build(machine: Machine, side: Side, instr: Instr) -> Answer:
     if kind in ("tuple", "list", "slice"):
         _leave(side, count, _new(machine, side, kind, _take(side, count)))
         return None
-    if kind == "set" and count == 0:
-        side.push(side.allocate(Fresh("set", ())))
-        return None
+    if kind == "set":
+        constants = _constant_set(machine, side, count)
+        if constants is not None:
+            _leave(side, count, constants)
+            return None
     if kind in _DISPLAYS_OF:
         joined = _joined(machine, side, kind, count)
         if joined is not None:
             _leave(side, count, joined)
             return None
-    pairs = None
+    pairs, pops = None, count
     if kind == "map":
-        pairs, count = _take(side, 2 * count), 2 * count
+        pairs, pops = _take(side, 2 * count), 2 * count
     elif kind == "const_key_map":
-        pairs, count = _with_keys(machine, side, count), count + 1
-    if pairs is not None and _plain_keys(pairs):
-        _leave(side, count, side.allocate(Fresh("map", pairs)))
+        pairs, pops = _with_keys(machine, side, count), count + 1
+    if pairs is not None:
+        if not _plain_keys(pairs):
+            return Event("build", ("map", count), pairs, "v", pops)
+        _leave(side, pops, side.allocate(Fresh("map", pairs)))
         return None
     return EVENTS[Op.BUILD](machine, side, instr)
 
@@ -130,6 +136,40 @@ def _plain_keys(pairs: Items) -> bool:
     return all(isinstance(key, Const) and type(key.value) is str for key in keys) and len(set(keys)) == len(keys)
 
 
+def _constant_set(machine: Machine, side: Side, count: int) -> Optional[Value]:
+    """The set that the topmost ``count`` values are put into one by one, if they are constants."""
+    members = [item.value for item in _take(side, count) if isinstance(item, Const)]
+    if len(members) != count or not all(map(_hashes_silently, members)):
+        return None
+    return side.allocate(Fresh("set", _members(machine, set(members))))
+
+
+def _fill_with_constants(machine: Machine, side: Side, container: Value, source: Value) -> bool:
+    """``{1, 2, 3}`` is compiled as an empty set that a constant is put into: the same as to put in its members."""
+    if not isinstance(container, Ref) or side.heap[container] != Fresh("set", ()) or not isinstance(source, Const):
+        return False
+    if type(source.value) is not frozenset or not all(map(_hashes_silently, source.value)):
+        return False
+    made: Set[Any] = set()
+    made.update(source.value)
+    side.extend(container, _members(machine, made))
+    return True
+
+
+def _members(machine: Machine, made: Set[Any]) -> Items:
+    """The members in the order in which the set is gone through, or in any one where that is another in every run."""
+    fixed = has_fixed_order(frozenset(made))
+    ordered = list(made) if fixed else sorted(made, key=lambda member: repr(constant_key(member)))
+    return tuple(machine.values.const(member) for member in ordered)
+
+
+def _hashes_silently(value: Any) -> bool:
+    """Whether no code of others decides if a set has ``value``, nor an address where it lies (as a NaN's does)."""
+    if type(value) is tuple:
+        return all(map(_hashes_silently, value))
+    return type(value) in (*FOLDABLE, float) and value == value
+
+
 def add(machine: Machine, side: Side, instr: Instr) -> Answer:
     kind, depth = instr.arg
     if kind == "list":
@@ -155,6 +195,9 @@ def update(machine: Machine, side: Side, instr: Instr) -> Answer:
             side.extend(container, more)
             side.pop()
             return None
+    elif kind == "set" and _fill_with_constants(machine, side, container, source):
+        side.pop()
+        return None
     return EVENTS[Op.UPDATE](machine, side, instr)
 
 
