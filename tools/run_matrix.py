@@ -1,9 +1,11 @@
 """Run the torch tests on every pair of a Python and a PyTorch, one after the other, and write docs/compatibility.md.
 
-    python tools/run_matrix.py [PAIR...] [--work DIR] [--tree DIR] [--keep] [--list]
+    python tools/run_matrix.py [PAIR...] [--work DIR] [--tree DIR] [--keep] [--jobs N] [--list]
+    python tools/run_matrix.py PAIR --venv DIR
 
 A pair is written ``3.12+2.9.1``; without any, all of ``PAIRS`` run. Each gets a virtual environment of its own below
-``--work`` (3 to 5 GB), which is removed before the next one. ``--tree`` names a Debian tree that holds CPython 3.14 and
+``--work`` (3 to 5 GB), which is removed before the next one; ``--venv`` names one that is there already (inside the
+tree, where its Python is there). ``--tree`` names a Debian tree that holds CPython 3.14 and
 later (the repository has to be visible in it under the same path); pairs whose Python is nowhere are reported so.
 The results of pairs that were not run stay in the page as they were: they are kept in docs/compatibility.json.
 """
@@ -101,38 +103,45 @@ class Interpreter:
         return done.returncode
 
 
-def run_pair(pair: str, work: Path, tree: Optional[Path], keep: bool) -> Dict[str, Any]:
+def run_pair(pair: str, arguments: argparse.Namespace) -> Dict[str, Any]:
     """Everything the page says about one pair."""
-    python, torch = pair.split("+")
-    interpreter = Interpreter(python, tree)
-    folder = work / pair
-    log = work / f"{pair}.log"
+    interpreter = Interpreter(pair.split("+")[0], arguments.tree)
+    folder: Path = arguments.venv or arguments.work / pair
+    log: Path = arguments.work / f"{pair}.log"
     outside = Path(str(interpreter.home) + str(folder))
-    shutil.rmtree(outside, ignore_errors=True)
     log.parent.mkdir(parents=True, exist_ok=True)
-    outside.parent.mkdir(parents=True, exist_ok=True)
     log.write_text("")
     started = time.monotonic()
     try:
-        binary = f"{folder}/bin/python"
-        numpy = '"numpy<2"' if tuple(map(int, torch.split(".")[:2])) < (2, 3) else "numpy"
-        old = "astunparse" if python == "3.8" else ""
-        if interpreter.run(str(interpreter.path), "-m", "venv", str(folder), log=log):
-            raise Unavailable("no virtual environment could be made")
-        install = [binary, "-m", "pip", "install", "-q", f"torch=={torch}", numpy, old, *EXTRAS]
-        if interpreter.run(*install, log=log):
-            raise Unavailable(f"pip can't install torch {torch} for CPython {python} (see {log})")
-        results = f"{folder}/results.xml"
-        interpreter.run(binary, "-m", "pytest", "-n", "2", "-q", f"--junitxml={results}", *TESTS, log=log)
+        if arguments.venv is None:
+            shutil.rmtree(outside, ignore_errors=True)
+            outside.parent.mkdir(parents=True, exist_ok=True)
+            install(pair, interpreter, folder, log)
+        binary, results = f"{folder}/bin/python", f"{folder}/results.xml"
+        Path(str(interpreter.home) + results).unlink(missing_ok=True)
+        pytest = [binary, "-m", "pytest", "-n", str(arguments.jobs), "-q", f"--junitxml={results}"]
+        interpreter.run(*pytest, *TESTS, log=log)
         found = read_results(Path(str(interpreter.home) + results))
         interpreter.run(binary, "-c", f"'{SAY_VERSIONS}'", log=log)
         found["versions"] = log.read_text().strip().splitlines()[-1]
     finally:
-        if not keep:
+        if not arguments.keep and arguments.venv is None:
             shutil.rmtree(outside, ignore_errors=True)
     found["date"] = datetime.date.today().isoformat()
     found["minutes"] = round((time.monotonic() - started) / 60)
     return found
+
+
+def install(pair: str, interpreter: Interpreter, folder: Path, log: Path) -> None:
+    """A virtual environment in ``folder``, with torch and what the tests need."""
+    python, torch = pair.split("+")
+    numpy = '"numpy<2"' if tuple(map(int, torch.split(".")[:2])) < (2, 3) else "numpy"
+    old = "astunparse" if python == "3.8" else ""
+    if interpreter.run(str(interpreter.path), "-m", "venv", str(folder), log=log):
+        raise Unavailable("no virtual environment could be made")
+    pip = [f"{folder}/bin/python", "-m", "pip", "install", "-q", f"torch=={torch}", numpy, old, *EXTRAS]
+    if interpreter.run(*pip, log=log):
+        raise Unavailable(f"pip can't install torch {torch} for CPython {python} (see {log})")
 
 
 def read_results(path: Path) -> Dict[str, Any]:
@@ -202,17 +211,21 @@ def main() -> int:
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "depyf_matrix")
     parser.add_argument("--tree", type=Path)
     parser.add_argument("--keep", action="store_true", help="leave the virtual environments")
+    parser.add_argument("--venv", type=Path, help="run the one pair in this virtual environment, and leave it there")
+    parser.add_argument("--jobs", type=int, default=2, help="tests at the same time (default: 2)")
     parser.add_argument("--list", action="store_true", help="print the pairs and stop")
     arguments = parser.parse_args()
     if arguments.list:
         print("\n".join(PAIRS))
         return 0
+    if arguments.venv is not None and len(arguments.pairs) != 1:
+        parser.error("--venv goes with one pair")
     failed = 0
     for pair in arguments.pairs or PAIRS:
         print(f"{pair} ...", flush=True)
         data = json.loads(DATA.read_text()) if DATA.exists() else {}
         try:
-            data[pair] = run_pair(pair, arguments.work, arguments.tree, arguments.keep)
+            data[pair] = run_pair(pair, arguments)
         except Unavailable as error:
             data[pair] = {"unavailable": str(error), "date": datetime.date.today().isoformat()}
             print(f"{pair}: {error}")
