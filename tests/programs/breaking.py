@@ -571,3 +571,43 @@ def sequential_module_with_hook() -> Case:
     seen: List[int] = []
     model[1].register_forward_hook(lambda module, inputs, output: seen.append(len(inputs)))
     return Case(model, unary(model).calls, lambda: (seen, [parameter.grad for parameter in model.parameters()]))
+
+
+class Extended(Block):
+    def forward(self, x: Tensor) -> Tensor:
+        below = super().forward(x * 2)
+        print("between", below.shape)
+        return below - super().forward(x)
+
+
+@program
+def module_that_calls_super() -> Case:
+    block = Extended()
+    return Case(block, unary(block).calls, lambda: [parameter.grad for parameter in block.parameters()])
+
+
+@program
+def argument_in_a_closure() -> Case:
+    def f(x: Tensor) -> Tensor:
+        def shifted(y: Tensor) -> Tensor:
+            return x + y
+
+        x = x + 1
+        print("first", x.shape)
+        x = x + 2
+        print("second", x.shape)
+        return shifted(x)
+
+    return unary(f)
+
+
+@program
+def displays_of_constants() -> Case:
+    def f(x: Tensor) -> Any:
+        sizes, parts = {8, 0, 16}, {0: x, 1: x + 1}
+        print(len(sizes), len(parts))
+        sizes.add(x.shape[0])
+        print(sizes)
+        return parts[1] * len(sizes), parts, sizes
+
+    return unary(f)

@@ -1,4 +1,5 @@
-"""Run programs with and without ``prepare_debug`` and print, as JSON, where they differ.
+"""Run programs with and without ``prepare_debug`` and print, as JSON, where they differ, and which frames depyf left to
+Dynamo's own bytecode.
 
 Arguments: a dump directory, a JSON list of [program, backend, training, dynamic].
 """
@@ -14,6 +15,7 @@ from breaking import PROGRAMS
 from case import run
 
 import depyf
+from depyf.dynamo.session import TransformedCode
 
 
 def compiled_run(name: str, backend: str, training: bool, dynamic: bool) -> Any:
@@ -27,11 +29,14 @@ def main(directory: str, wanted: List[Tuple[str, str, bool, bool]]) -> None:
     for name, backend, training, dynamic in wanted:
         label = f"{name}-{backend}-{'training' if training else 'inference'}-{'dynamic' if dynamic else 'static'}"
         plain = compiled_run(name, backend, training, dynamic)
-        with depyf.prepare_debug(f"{directory}/{label}"):
+        with depyf.prepare_debug(f"{directory}/{label}") as prepared:
             dumped = compiled_run(name, backend, training, dynamic)
         differing = [part for part in plain if plain[part] != dumped[part]]
         shown = {part: (str(plain[part])[:2000], str(dumped[part])[:2000]) for part in differing}
-        report.append({"label": label, "different": shown})
+        assert prepared.session is not None
+        frames = prepared.session.records(TransformedCode)
+        unproved = [(frame.function, frame.verdict, frame.reason) for frame in frames if not frame.replaced]
+        report.append({"label": label, "different": shown, "unproved": unproved})
     print("REPORT" + json.dumps(report))
 
 
