@@ -42,6 +42,7 @@ def test_the_signature_of_a_lambda_or_a_comprehension_is_python() -> None:
 
 def test_all_nested_code_objects_are_collected() -> None:
     names = [code.co_name for code in utils.collect_all_code_objects(several.__code__)]
+    names = [name for name in names if name != "__annotate__"]  # since 3.14 a function makes the annotations
     assert names[:2] == ["several", "nested"]
     assert "<lambda>" in names
 

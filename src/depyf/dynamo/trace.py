@@ -88,9 +88,11 @@ class TraceHandler(logging.Handler):
         except Exception as error:
             report_failure("reading torch's structured trace", error)
 
-    def createLock(self) -> None:  # noqa: N802 - the name is logging's
-        """No lock: receiving may take long (files), is thread-safe itself, and compiling threads shall not wait."""
-        self.lock = None
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Without the handler's lock: receiving may take long (files), is thread-safe itself, and compiling threads
+        shall not wait."""
+        self.emit(record)
+        return True
 
 
 def listen(receive: Callable[[Event], object]) -> Undo:
