@@ -6,7 +6,7 @@ Each listing has a twist that the interpreter minds and that lowering once did n
 from __future__ import annotations
 
 import inspect
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any, List
 
 import pytest
@@ -26,6 +26,7 @@ STOPS = [("start", "stop", "stop", 0, True)] if VERSION >= (3, 12) else []
 
 since_311 = pytest.mark.skipif(VERSION < (3, 11), reason="cells and generators make themselves since 3.11")
 since_312 = pytest.mark.skipif(VERSION < (3, 12), reason="the instruction is new in 3.12")
+since_314 = pytest.mark.skipif(VERSION < (3, 14), reason="the instruction takes another NULL since 3.14")
 since_313 = pytest.mark.skipif(VERSION < (3, 13), reason="the instruction is new in 3.13")
 
 
@@ -157,3 +158,15 @@ def test_a_lambda_with_a_docstring() -> None:
     resume: List[Line] = [("RESUME", 0)] if VERSION >= (3, 11) else []
     code = hand_made([*resume, ("LOAD_CONST", 1), "RETURN_VALUE"], consts=("what it does", 1), name="<lambda>")
     assert not proved(code)
+
+
+@since_314
+def test_the_nulls_of_a_call_with_unpacked_arguments_are_swapped_to_their_places() -> None:
+    rotated: List[Line] = [("SWAP", 3), ("SWAP", 2), "CALL_FUNCTION_EX", "RETURN_VALUE"]
+    without = hand_made([("LOAD_FAST", 0), ("LOAD_FAST", 1), "PUSH_NULL", "PUSH_NULL", *rotated], ("g", "a"))
+    assert "return g(*a)" in decompile_code(without).source
+    assert FunctionType(without, {})(max, (1, 2)) == 2
+    loads: List[Line] = [("LOAD_FAST", 0), ("LOAD_FAST", 1), ("BUILD_MAP", 0), ("LOAD_FAST", 2), ("DICT_MERGE", 1)]
+    keywords = hand_made([*loads, "PUSH_NULL", *rotated], ("g", "a", "k"))
+    assert "return g(*a, **k)" in decompile_code(keywords).source
+    assert FunctionType(keywords, {})(dict, (), {"b": 1}) == {"b": 1}
