@@ -170,3 +170,9 @@ def test_the_nulls_of_a_call_with_unpacked_arguments_are_swapped_to_their_places
     keywords = hand_made([*loads, "PUSH_NULL", *rotated], ("g", "a", "k"))
     assert "return g(*a, **k)" in decompile_code(keywords).source
     assert FunctionType(keywords, {})(dict, (), {"b": 1}) == {"b": 1}
+
+
+def test_a_constant_that_has_no_hash() -> None:
+    held = {"a": 1}
+    answer = decompile_code(hand_made([("LOAD_CONST", 0), "RETURN_VALUE"], consts=(held,)))
+    assert [*answer.text.constants.values()] == [held]

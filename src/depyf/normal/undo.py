@@ -36,7 +36,9 @@ def join_with_entries(drafts: List[Draft]) -> List[Draft]:
     index = 0
     while index < len(drafts):
         entry = drafts[index : index + 6]
-        op = _WITH_ENTRIES.get(tuple((draft.op, draft.arg) for draft in entry))
+        op = None
+        if tuple(draft.op for draft in entry) == _WITH_ENTRY:
+            op = _WITH_ENTRIES.get(tuple(draft.arg for draft in entry))
         if op is None or not _is_joined(entry[0], entry[-1], targets) or len({draft.handler for draft in entry}) > 1:
             result.append(drafts[index])
             index += 1
@@ -49,18 +51,11 @@ def join_with_entries(drafts: List[Draft]) -> List[Draft]:
     return result
 
 
-def _with_entry(leave: str, enter: str) -> Tuple[Tuple[Any, Any], ...]:
-    return (
-        (Op.COPY, 1),
-        (LOAD_SPECIAL, leave),
-        (Op.SWAP, 2),
-        (Op.SWAP, 3),
-        (LOAD_SPECIAL, enter),
-        (Op.CALL, (0, (), "above")),
-    )
-
-
-_WITH_ENTRIES = {_with_entry("__exit__", "__enter__"): Op.WITH, _with_entry("__aexit__", "__aenter__"): Op.ASYNC_WITH}
+_WITH_ENTRY: Tuple[Any, ...] = (Op.COPY, LOAD_SPECIAL, Op.SWAP, Op.SWAP, LOAD_SPECIAL, Op.CALL)
+_WITH_ENTRIES: Dict[Tuple[Any, ...], Op] = {
+    (1, leave, 2, 3, enter, (0, (), "above")): op
+    for leave, enter, op in (("__exit__", "__enter__", Op.WITH), ("__aexit__", "__aenter__", Op.ASYNC_WITH))
+}
 
 
 def join_send_loops(drafts: List[Draft]) -> List[Draft]:
