@@ -176,3 +176,19 @@ def test_a_constant_that_has_no_hash() -> None:
     held = {"a": 1}
     answer = decompile_code(hand_made([("LOAD_CONST", 0), "RETURN_VALUE"], consts=(held,)))
     assert [*answer.text.constants.values()] == [held]
+
+
+@pytest.mark.skipif((3, 11) <= VERSION < (3, 13), reason="3.11 and 3.12 name the keywords in an instruction of its own")
+@pytest.mark.parametrize("jumps", [False, True])
+def test_the_names_of_keywords_may_be_pushed_before_other_values(jumps: bool) -> None:
+    new = VERSION >= (3, 13)
+    swap: Line = ("SWAP", 2) if new else "ROT_TWO"
+    call: Line = ("CALL_KW" if new else "CALL_FUNCTION_KW", 1)
+    code = hand_made(
+        [("LOAD_FAST", 0), *(["PUSH_NULL"] if new else []), ("LOAD_CONST", 1), ("LOAD_FAST", 1), swap]
+        + [*([("JUMP_FORWARD", "here"), "here"] if jumps else []), call, "RETURN_VALUE"],
+        ("g", "x"),
+        consts=(None, ("key",)),
+    )
+    assert jumps or "g(key=x)" in decompile_code(code).source
+    assert proved(code) is not jumps

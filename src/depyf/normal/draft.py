@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.bytecode.instructions import Decoded, ExceptionRange, Instruction
-from depyf.normal.ops import Op
+from depyf.normal.effects import effect
+from depyf.normal.ops import ENDS, Op
 
 
 @dataclass
@@ -83,6 +84,29 @@ class Lowering:
         if not self.drafts or self.drafts[-1].op is not op or ins.offset in self.targets:
             raise ValueError(f"{self.code.co_name}: {ins.name} at offset {ins.offset} has no {op.value} before it")
         return self.drafts.pop()
+
+    def pushed(self, ins: Instruction) -> Optional[Draft]:
+        """The draft that pushed what lies on top of the stack at ``ins``; None if more than one path leads there from
+        it, or none that goes straight. Dynamo puts other values between the two and swaps them away."""
+        depth, index = 1, self.index
+        for draft in reversed(self.drafts):
+            while index >= 0 and self.instructions[index].offset > draft.offset:
+                if self.instructions[index].offset in self.targets:
+                    return None
+                index -= 1
+            if not isinstance(draft.op, Op) or draft.op in ENDS:
+                return None
+            if draft.op is Op.SWAP:
+                depth = {1: draft.arg, draft.arg: 1}.get(depth, depth)
+                continue
+            if draft.op is Op.COPY:
+                depth = draft.arg if depth == 1 else depth - 1
+                continue
+            taken, left = effect(draft.op, draft.arg)
+            if depth <= left and draft.op not in (Op.ADD, Op.UPDATE):  # those leave what they look at
+                return draft
+            depth += taken - left
+        return None
 
 
 Rule = Callable[[Lowering, Instruction], List[Draft]]

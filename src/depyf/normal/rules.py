@@ -80,6 +80,18 @@ def take_constant(lowering: Lowering, ins: Instruction) -> Any:
     return lowering.take_previous(Op.CONST, ins).arg
 
 
+def call_with_names(lowering: Lowering, ins: Instruction, null: str) -> List[Draft]:
+    """A call whose names of keywords are a constant on top of the stack, ``null`` as CALL has it."""
+    constant = lowering.pushed(ins)
+    if constant is None or constant.op is not Op.CONST:
+        raise ValueError(f"{lowering.code.co_name}: {ins.name} at offset {ins.offset} has no constant names")
+    call = Draft(Op.CALL, (ins.arg, keyword_names(constant.arg, ins), null))
+    if constant is lowering.drafts[-1]:
+        lowering.drafts.pop()
+        return [call]
+    return [Draft(Op.POP), call]
+
+
 def keyword_names(names: Any, ins: Instruction) -> Tuple[str, ...]:
     """``names`` as those of the last arguments of a call. Raises ``ValueError`` when they can't be."""
     if type(names) is tuple and len(names) <= ins.arg and all(type(name) is str for name in names):

@@ -9,7 +9,7 @@ from depyf.bytecode.instructions import Instruction
 from depyf.normal import v312
 from depyf.normal.draft import Draft, Lowering, Rule
 from depyf.normal.ops import Op
-from depyf.normal.rules import CONVERSIONS, keyword_names, simple, take_constant
+from depyf.normal.rules import CONVERSIONS, call_with_names, simple
 from depyf.normal.v311 import call_ex, fast
 from depyf.normal.v312 import load_super_attr
 
@@ -45,7 +45,7 @@ def _call(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def _call_kw(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    return [Draft(Op.CALL, (ins.arg, keyword_names(take_constant(lowering, ins), ins), "above"))]
+    return call_with_names(lowering, ins, "above")
 
 
 def _to_bool(lowering: Lowering, ins: Instruction) -> List[Draft]:

@@ -50,28 +50,10 @@ def _call_function_ex(lowering: Lowering, ins: Instruction) -> List[Draft]:
     if lowering.neighbour(-1) == "PUSH_NULL":
         lowering.take_previous(Op.NULL, ins)
         return [Draft(Op.CALL_EX, (False, "above"))]
-    if _null_on_top(lowering, ins):
+    pushed = lowering.pushed(ins)
+    if pushed is not None and pushed.op is Op.NULL:  # Dynamo pushes both NULLs of a call at the end, and swaps them
         return [Draft(Op.POP), Draft(Op.CALL_EX, (False, "above"))]
     return [Draft(Op.CALL_EX, (True, "above"))]
-
-
-def _null_on_top(lowering: Lowering, ins: Instruction) -> bool:
-    """Dynamo pushes the two NULLs of a call together, behind the arguments, and swaps them to their places."""
-    depth = 1
-    if ins.offset in lowering.targets:
-        return False
-    for draft in reversed(lowering.drafts):
-        if draft.op is Op.NULL:
-            if depth == 1:
-                return True
-            depth -= 1
-        elif draft.op is Op.SWAP:
-            depth = {1: draft.arg, draft.arg: 1}.get(depth, depth)
-        else:
-            return False
-        if draft.offset in lowering.targets:
-            return False
-    return False
 
 
 def _build_interpolation(lowering: Lowering, ins: Instruction) -> List[Draft]:

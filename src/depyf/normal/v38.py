@@ -25,9 +25,9 @@ from depyf.normal.rules import (
     branch,
     branch_or_pop,
     build,
+    call_with_names,
     format_value,
     jump,
-    keyword_names,
     load_method,
     named,
     scoped,
@@ -124,7 +124,7 @@ def _call(null: str) -> Rule:
 
 
 def _call_function_kw(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    return [Draft(Op.CALL, (ins.arg, keyword_names(take_constant(lowering, ins), ins), ""))]
+    return call_with_names(lowering, ins, "")
 
 
 def _call_function_ex(lowering: Lowering, ins: Instruction) -> List[Draft]:
