@@ -144,7 +144,7 @@ def test_a_bug_in_the_hooks_costs_one_message_and_nothing_else(
         return x + 1
 
     monkeypatch.setattr("depyf.dynamo.fallbacks._record", broken)
-    monkeypatch.setattr(safely, "_told", set())
+    monkeypatch.setattr(safely, "_told", {})
     with caplog.at_level(logging.WARNING, "depyf"):
         run(loops, [(torch.ones(2),)], tmp_path)
     (message,) = [record.message for record in caplog.records if record.name == "depyf"]

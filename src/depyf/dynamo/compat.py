@@ -172,6 +172,23 @@ def pycode_cache() -> Optional[Any]:
     return find_or_report("torch._inductor.codecache", "PyCodeCache", "Inductor's kernels can't be dumped")
 
 
+def loads_backward() -> Optional[bool]:
+    """Whether the module of Inductor's that is being loaded computes gradients; None where that can't be told.
+
+    The loader does not say. Who calls it knows: what lowers a graph, or a compiled graph out of a cache.
+    """
+    caller: Optional[FrameType] = sys._getframe(1)
+    while caller is not None:
+        owner = caller.f_locals.get("self")
+        if type(owner).__module__.startswith("torch._inductor"):
+            arguments = getattr(owner, "fx_kwargs", None) or {}
+            told = arguments.get("is_backward", getattr(owner, "is_backward", None))
+            if isinstance(told, bool):
+                return told
+        caller = caller.f_back
+    return None
+
+
 def maker_of_names() -> Optional[Tuple[ModuleType, str]]:
     """The module and the name of the function that makes up ``__compiled_fn_<id>`` for Dynamo's output graph."""
     for attribute in ("make_compiled_fn_name", "unique_id"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from dataclasses import replace
 from types import FunctionType
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -20,6 +21,7 @@ from depyf.dynamo.safely import safely
 from depyf.dynamo.session import GraphFile, KernelFile, Session
 from depyf.dynamo.stages import Outline, Stage, graph_file, outlines, stage_of, with_input_types, without_imports
 from depyf.dynamo.trace import Event
+from depyf.dynamo.what_runs import note_what_runs
 
 _PRINT_OPTIONS: Tuple[Dict[str, bool], ...] = (
     {"print_output": False, "include_stride": True, "include_device": True},
@@ -91,6 +93,11 @@ def run_from_files(session: Session, compile_id: str, modules: List[Any]) -> Non
     Where Inductor made a kernel module none of them runs. A captured graph that a backend of the user's own has
     changed gets a file of its own, and so do all others when the session shall keep them.
     """
+    _run_from_files(session, compile_id, modules)
+    note_what_runs(session, compile_id)
+
+
+def _run_from_files(session: Session, compile_id: str, modules: List[Any]) -> None:
     if not modules:
         return
     if not session.records(KernelFile, compile_id):
@@ -109,14 +116,14 @@ def run_from_files(session: Session, compile_id: str, modules: List[Any]) -> Non
 def _relocate_onto(session: Session, file: GraphFile, modules: List[Any]) -> None:
     printed = outlines(file.text)
     candidates = [module for module in modules if any(_is_outline_of(module, each) for each in printed)]
-    left = _not_relocated(candidates, file)
+    left = _not_relocated(session, candidates, file)
     whole = [module for module in left if _is_outline_of(module, printed[0])]
     if not whole or file.stage is Stage.CAPTURED:
         return
     # Same graph, other bytecode: AOTAutograd's backends box the arguments. What runs becomes the file.
     readable = with_input_types(_readable(whole[0]), file.text)
     file = write_graph(session, file.compile_id, file.function, file.stage, file.index, readable)
-    _not_relocated(left, file)
+    _not_relocated(session, left, file)
 
 
 def _is_outline_of(module: Any, printed: Outline) -> bool:
@@ -127,12 +134,15 @@ def _is_outline_of(module: Any, printed: Outline) -> bool:
     return inputs == printed.inputs and printed.results[len(printed.results) - len(results) :] == results
 
 
-def _not_relocated(modules: List[Any], file: GraphFile) -> List[Any]:
+def _not_relocated(session: Session, modules: List[Any], file: GraphFile) -> List[Any]:
     """Let each module whose bytecode ``file`` holds run from there; answers the others."""
     if file.path is None or not modules:
         return modules
     source = SourceFile(without_imports(file.text), file.path)
-    return [module for module in modules if not _relocate(module, source)]
+    left = [module for module in modules if not _relocate(module, source)]
+    if len(left) < len(modules):
+        session.add(replace(file, runs=True))
+    return left
 
 
 def _relocate(module: Any, source: SourceFile) -> bool:
@@ -160,7 +170,7 @@ def _runs_from(session: Session, module: Any) -> bool:
 def _dump_module(session: Session, compile_id: str, module: Any, stage: Stage) -> None:
     function = session.function_name(compile_id)
     index = session.directory.take_number(f"{function}.{stage.value}")
-    _not_relocated([module], write_graph(session, compile_id, function, stage, index, _readable(module)))
+    _not_relocated(session, [module], write_graph(session, compile_id, function, stage, index, _readable(module)))
 
 
 def _readable(module: Any) -> str:

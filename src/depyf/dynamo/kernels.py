@@ -11,6 +11,7 @@ from depyf.dynamo import compat
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.safely import report_failure, safely
 from depyf.dynamo.session import CurrentSession, KernelFile
+from depyf.dynamo.what_runs import RUNS
 
 Loader = Callable[..., Any]
 
@@ -66,10 +67,18 @@ def _copied(current: CurrentSession, path: str) -> Optional[str]:
         generated = file.read()
     if not _CALL.search(generated):
         return None
-    text = _CACHE_PATH_COMMENT.sub(r"\1 in Inductor's cache", generated)
+    text = _with_status(_CACHE_PATH_COMMENT.sub(r"\1 in Inductor's cache", generated))
     function = session.function_name(compile_id)
     index = session.directory.take_number(f"{function}.kernel")
     copy = session.directory.write(f"{function}.kernel_{index}.py", text)
     if copy is not None:
-        session.add(KernelFile(compile_id, function, index, copy, path, text))
+        session.add(KernelFile(compile_id, function, index, copy, path, text, compat.loads_backward()))
     return copy
+
+
+def _with_status(text: str) -> str:
+    """``text`` with a comment that it runs, and with all lines where they were: torch keeps notes about them."""
+    first, newline, rest = text.partition("\n")
+    if first.startswith("#"):
+        return f"{first}; {RUNS}{newline}{rest}"
+    return f"{text.rstrip()}\n\n# {RUNS}\n"

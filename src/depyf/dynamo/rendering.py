@@ -62,7 +62,10 @@ def render(
             code, reason = None, "the compiled source has other arguments or closure variables"
         if code is not None:
             verdict = decompilation.verdict.value
-            notes = [_origin(original, stable), f"# {verdict}: proved to be the same as Dynamo's bytecode"]
+            notes = [
+                _origin(original, stable),
+                f"# {verdict}: proved to be the same as Dynamo's bytecode, in whose place it runs",
+            ]
             notes += [
                 f"# {name} is {stable.text(_shown(value))}" for name, value in decompilation.text.constants.items()
             ]

@@ -36,7 +36,10 @@ class CompiledFunction:
 
 @dataclass(frozen=True)
 class GraphFile:
-    """The graph of one stage, dumped (``path`` is None when it could not be written)."""
+    """The graph of one stage, dumped (``path`` is None when it could not be written).
+
+    ``runs`` says whether it is the file that the graph runs from.
+    """
 
     compile_id: Optional[str]
     function: str
@@ -44,6 +47,7 @@ class GraphFile:
     index: int
     path: Optional[str]
     text: str = field(repr=False)
+    runs: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,10 @@ class WrapperFile:
 
 @dataclass(frozen=True)
 class KernelFile:
-    """A module that Inductor generated: ``call`` with its kernels. ``generated`` is its path in Inductor's cache."""
+    """A module that Inductor generated: ``call`` with its kernels. ``generated`` is its path in Inductor's cache.
+
+    ``backward`` says whether it computes gradients; None where torch does not tell.
+    """
 
     compile_id: Optional[str]
     function: str
@@ -66,6 +73,7 @@ class KernelFile:
     path: str
     generated: str
     text: str = field(repr=False)
+    backward: Optional[bool] = None
 
 
 @dataclass(frozen=True)
@@ -141,20 +149,25 @@ class Session:
         self.stable = StableNames()
         self._lock = threading.Lock()
         self._records: List[Record] = []
+        self._by_compile_id: Dict[Optional[str], List[Record]] = {}
         self._names: Dict[Optional[str], CompiledFunction] = {}
         self._told = 0
 
     def add(self, record: Record) -> None:
         with self._lock:
-            self._records.append(record)
+            self._append(record)
             if isinstance(record, CompiledFunction):
                 self._names[record.compile_id] = record
+
+    def _append(self, record: Record) -> None:
+        self._records.append(record)
+        self._by_compile_id.setdefault(record.compile_id, []).append(record)
 
     def records(self, kind: Type[R], compile_id: Optional[str] = None) -> List[R]:
         """The records of one kind in the order of their arrival, optionally those of one compile id."""
         with self._lock:
-            records: List[Any] = list(self._records)
-        return [r for r in records if isinstance(r, kind) and (compile_id is None or r.compile_id == compile_id)]
+            records = self._records if compile_id is None else self._by_compile_id.get(compile_id, [])
+            return [record for record in records if isinstance(record, kind)]
 
     def compiled_function(self, compile_id: Optional[str]) -> Optional[CompiledFunction]:
         """The compiled function whose graph this compilation is making or made last."""
@@ -178,7 +191,9 @@ class Session:
         rest = Session(self.directory, clean_wild_fx_code=self.clean_wild_fx_code, log_bytecode=self.log_bytecode)
         rest.stable = self.stable
         with self._lock:
-            rest._records, rest._names = self._records[self._told :], dict(self._names)
+            rest._names = dict(self._names)
+            for record in self._records[self._told :]:
+                rest._append(record)
             self._told = len(self._records)
         return rest
 

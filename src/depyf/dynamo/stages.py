@@ -50,6 +50,8 @@ _IMPORT_LINE = re.compile(r"^(?:import|from) .*$", re.MULTILINE)
 
 _UNBOXED_INPUT = re.compile(r"^([ ]+)(\w+) = next\(", re.MULTILINE)
 
+_BOXED_INPUT = re.compile(r"^[ ]+\w+(?:: \"[^\"]*\")? = next\(", re.MULTILINE)
+
 _IMPORTS = {
     "torch": "import torch",
     "device": "from torch import device",
@@ -67,19 +69,30 @@ def stage_of(trace_name: str) -> Optional[Stage]:
     return _BY_TRACE_NAME.get(trace_name)
 
 
+_NOT_KNOWN_YET = "Written before it was compiled: what runs was not known yet."
+
+
 def graph_file(readable: str, title: str) -> str:
     """The file for a graph as ``GraphModule.print_readable`` shows it: ``title`` as a comment, imports, the class.
 
-    The result always parses. A text that can't be made to is kept as comments, which say so.
+    Its second line says whether it runs, and can be replaced by ``with_status``. The result always parses. A text that
+    can't be made to is kept as comments, which say so.
     """
     body = _CLASS_LINE.sub(_with_identifier, readable).strip("\n") + "\n"
     try:
         compile(body, "<graph>", "exec", dont_inherit=True)  # half the time of making a tree that nobody reads
     except (SyntaxError, ValueError, RecursionError) as error:
         lines = "".join(f"# {line}\n" for line in body.splitlines())
-        return f"# {title}\n# This graph's text is not valid Python ({error}), so here it is as comments.\n{lines}"
+        why = f"# This graph's text is not valid Python ({error}), so here it is as comments."
+        return f"# {title}\n# {_NOT_KNOWN_YET}\n{why}\n{lines}"
     imports = "".join(f"{line}\n" for name, line in _IMPORTS.items() if re.search(rf"\b{name}\b[.(,)\]\s]", body))
-    return f"# {title}\n{imports}\n\n{body}"
+    return f"# {title}\n# {_NOT_KNOWN_YET}\n{imports}\n\n{body}"
+
+
+def with_status(text: str, status: str) -> str:
+    """The text of a graph file with another second line; all other lines stay where they are."""
+    title, _, rest = text.split("\n", 2)
+    return f"{title}\n# {status}\n{rest}"
 
 
 def without_imports(text: str) -> str:
@@ -88,6 +101,11 @@ def without_imports(text: str) -> str:
     ``torch.sin(x)`` compiles differently (3.11: LOAD_ATTR, not LOAD_METHOD) where the module says ``import torch``.
     """
     return _IMPORT_LINE.sub("", text)
+
+
+def is_boxed(text: str) -> bool:
+    """Whether the graph takes its inputs out of one list, as what AOTAutograd calls does."""
+    return _BOXED_INPUT.search(text) is not None
 
 
 def with_input_types(readable: str, typed: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from types import CodeType, FunctionType
 from typing import Any, Callable, List
@@ -13,6 +14,7 @@ from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.relocate import SourceFile, nested_codes
 from depyf.dynamo.safely import safely
 from depyf.dynamo.session import CurrentSession, WrapperFile
+from depyf.dynamo.what_runs import DOES_NOT_RUN, RUNS
 
 _GENERATOR = "_compile_and_exec_source"
 
@@ -48,15 +50,17 @@ def _move_to_file(current: CurrentSession, function: Any, source: str, artifact:
     compile_id = compat.current_compile_id()
     name = session.function_name(compile_id)
     stem = f"{name}.AOT_{file_stem(artifact)}"
-    text = session.stable.text(source) + "\n"
+    text = f"# {RUNS}\n{session.stable.text(source)}\n"
     path = session.directory.write(f"{stem}.{session.directory.take_number(stem)}.py", text)
     if path is None:
         return
     session.add(WrapperFile(compile_id, name, artifact, path))
     moved = SourceFile(text, path).relocated(function.__code__)
-    if moved is not None:
-        _skip_all(moved)
-        function.__code__ = moved
+    if moved is None:
+        session.directory.write(os.path.basename(path), text.replace(RUNS, DOES_NOT_RUN, 1))
+        return
+    _skip_all(moved)
+    function.__code__ = moved
 
 
 def _skip_all(code: CodeType) -> None:
