@@ -15,6 +15,7 @@ from depyf.dynamo.fallbacks_text import write_fallbacks
 from depyf.dynamo.full_code import write_full_code
 from depyf.dynamo.graphs import GraphModules, dump_graph, run_from_files
 from depyf.dynamo.kernels import watch_kernels
+from depyf.dynamo.missing import write_missing
 from depyf.dynamo.names import compiled_fn_number
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.safely import dumping_into, report_failure, safely
@@ -54,15 +55,18 @@ class Capture:
             dumping_into(session.directory.path)
             if len(self._sessions) == 1:
                 self._install()
+            self._caches.follow(self._sessions)
 
     @safely("ending the capture")
     def stop(self, session: Session) -> None:
         """End this session, wherever it stands among the open ones, and write what can be written only now."""
         with self._lock:
             self._sessions = [each for each in self._sessions if each is not session]
+            self._caches.follow(self._sessions)
             if not self._sessions:
                 self._uninstall()
         tell(session)
+        safely("writing missing_stages files")(write_missing)(session)
 
     def _install(self) -> None:
         self._add(lambda: compat.keep_dynamo_out("depyf"))

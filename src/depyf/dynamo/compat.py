@@ -243,6 +243,29 @@ def guards_of(entry: Any) -> Any:
     return getattr(entry, "guard_manager", None) or getattr(entry, "check_fn", None)
 
 
+_CACHE_SWITCHES = (
+    ("torch._inductor.config", "fx_graph_cache"),
+    ("torch._inductor.config", "fx_graph_remote_cache"),
+    ("torch._functorch.config", "enable_autograd_cache"),
+)
+
+
+def switch_caches_off() -> Callable[[], None]:
+    """Keep torch from using its caches of compiled graphs; answers the function that puts the settings back."""
+    changed: List[Tuple[Any, str, Any]] = []
+    for name, switch in _CACHE_SWITCHES:
+        config = find(*name.rsplit(".", 1))
+        if config is not None and hasattr(config, switch):
+            changed.append((config, switch, getattr(config, switch)))
+            setattr(config, switch, False)
+
+    def undo() -> None:
+        for config, switch, value in changed:
+            setattr(config, switch, value)
+
+    return undo
+
+
 def module(name: str) -> Any:
     """The module of that name; raises ``ImportError`` where this torch has none."""
     return importlib.import_module(name)

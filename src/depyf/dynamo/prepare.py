@@ -20,12 +20,18 @@ class PrepareDebug:
     """
 
     def __init__(
-        self, dump_src_dir: Union[str, os.PathLike[str]], clean_wild_fx_code: bool = True, log_bytecode: bool = False
+        self,
+        dump_src_dir: Union[str, os.PathLike[str]],
+        clean_wild_fx_code: bool = True,
+        log_bytecode: bool = False,
+        *,
+        force_recompile: bool = False,
     ) -> None:
         compat.require_torch("prepare_debug")
         self.dump_src_dir = _absolute(os.fspath(dump_src_dir))
         self.clean_wild_fx_code = clean_wild_fx_code
         self.log_bytecode = log_bytecode
+        self.force_recompile = force_recompile
         self.session: Optional[Session] = None
         self._open: List[Session] = []
 
@@ -34,6 +40,7 @@ class PrepareDebug:
             DumpDirectory.at(self.dump_src_dir),
             clean_wild_fx_code=self.clean_wild_fx_code,
             log_bytecode=self.log_bytecode,
+            force_recompile=self.force_recompile,
         )
         self._open.append(session)
         self.session = session
@@ -62,7 +69,11 @@ def _absolute(path: str) -> str:
 
 
 def prepare_debug(
-    dump_src_dir: Union[str, os.PathLike[str]], clean_wild_fx_code: bool = True, log_bytecode: bool = False
+    dump_src_dir: Union[str, os.PathLike[str]],
+    clean_wild_fx_code: bool = True,
+    log_bytecode: bool = False,
+    *,
+    force_recompile: bool = False,
 ) -> PrepareDebug:
     """A context manager that dumps everything ``torch.compile`` compiles inside it into ``dump_src_dir``.
 
@@ -70,7 +81,10 @@ def prepare_debug(
     modules that belong to no stage of a compilation are dumped too. ``log_bytecode=True`` adds, beside every
     transformed file, the code objects themselves, stored with dill. What the program computes does not change.
 
+    ``force_recompile=True`` keeps PyTorch from taking compiled graphs out of its caches (on disk, remote) inside: each
+    is compiled anew. What this process has compiled before stays compiled; ``torch._dynamo.reset()`` forgets it.
+
     Raises ``ImportError`` when PyTorch is not installed and ``ValueError`` for an empty path. A directory that can't
     be written is a warning.
     """
-    return PrepareDebug(dump_src_dir, clean_wild_fx_code, log_bytecode)
+    return PrepareDebug(dump_src_dir, clean_wild_fx_code, log_bytecode, force_recompile=force_recompile)

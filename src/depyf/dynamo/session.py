@@ -142,10 +142,13 @@ R = TypeVar("R", bound=Record)
 class Session:
     """All records of one ``prepare_debug``. Threads may add and read at the same time."""
 
-    def __init__(self, directory: DumpDirectory, *, clean_wild_fx_code: bool, log_bytecode: bool) -> None:
+    def __init__(
+        self, directory: DumpDirectory, *, clean_wild_fx_code: bool, log_bytecode: bool, force_recompile: bool = False
+    ) -> None:
         self.directory = directory
         self.clean_wild_fx_code = clean_wild_fx_code
         self.log_bytecode = log_bytecode
+        self.force_recompile = force_recompile
         self.stable = StableNames()
         self._lock = threading.Lock()
         self._records: List[Record] = []
@@ -188,7 +191,12 @@ class Session:
 
     def untold(self) -> Session:
         """A session of the records that came since the last call: those whose whole story has not been told yet."""
-        rest = Session(self.directory, clean_wild_fx_code=self.clean_wild_fx_code, log_bytecode=self.log_bytecode)
+        rest = Session(
+            self.directory,
+            clean_wild_fx_code=self.clean_wild_fx_code,
+            log_bytecode=self.log_bytecode,
+            force_recompile=self.force_recompile,
+        )
         rest.stable = self.stable
         with self._lock:
             rest._names = dict(self._names)

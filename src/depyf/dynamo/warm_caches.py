@@ -2,7 +2,8 @@
 
 A compiled graph that comes out of a cache has skipped the passes before it, so the trace lacks their graphs. What a
 miss reported is noted under the key that missed, and a later hit on that key reports it again. A hit without notes (the
-cache was filled when nobody looked) is turned into a miss: that compiles once more, and the dump is complete.
+cache was filled when nobody looked) is turned into a miss: that compiles once more, and the dump is complete. With
+``force_recompile`` every look-up is a miss. What torch caches besides (autotuning, shared libraries) loses no stage.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 import json
 import os
 import threading
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.dump import write_atomically
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.safely import safely
+from depyf.dynamo.session import CurrentSession, Session
 from depyf.dynamo.trace import Event
 
 LOST_WHEN_WARM = frozenset({"before_pre_grad_graph", "after_pre_grad_graph", "before_post_grad_graph"})
@@ -25,30 +27,45 @@ Note = Tuple[str, str]
 
 
 class WarmCaches:
-    """Notes by cache key. ``active`` says whether anybody captures, ``repeat`` receives what a hit has skipped."""
+    """Notes by cache key. ``current`` answers who captures, ``repeat`` receives what a hit has skipped."""
 
-    def __init__(self, active: Callable[[], object], repeat: Callable[[Event], object]) -> None:
-        self._active = active
+    def __init__(self, current: CurrentSession, repeat: Callable[[Event], object]) -> None:
+        self._current = current
         self._repeat = repeat
         self._lock = threading.Lock()
         self._missed: Dict[str, str] = {}
         self._notes: Dict[str, List[Note]] = {}
+        self._sees_look_ups = False
+        self._switch_on: Optional[Undo] = None
+
+    def follow(self, sessions: Sequence[Session]) -> None:
+        """Where look-ups can't be seen, switch the caches off as long as one of the open ``sessions`` wants that."""
+        wanted = not self._sees_look_ups and any(session.force_recompile for session in sessions)
+        if wanted and self._switch_on is None:
+            self._switch_on = compat.switch_caches_off()
+        elif not wanted and self._switch_on is not None:
+            self._switch_on()
+            self._switch_on = None
 
     def watch(self) -> Optional[Undo]:
         """See every cache look-up from now on; answers the function that ends it."""
         cache = compat.find("torch._inductor.codecache", "GuardedCache")
         lookup = vars(cache).get("iterate_over_candidates") if cache is not None else None
         if not isinstance(lookup, classmethod):
-            return None  # an older torch, whose caches are off unless asked for
+            return None  # an older torch, whose caches are off unless asked for: see compat.switch_caches_off
         original = lookup.__func__
+        self._sees_look_ups = True
 
         def iterate_over_candidates(cls: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
             candidates = original(cls, *args, **kwargs)
             key = kwargs.get("key", args[-1] if args else None)
-            if not self._active() or not isinstance(key, str):
+            session = self._current()
+            if session is None or not isinstance(key, str):
                 yield from candidates
-                return
-            yield from self._candidates_with_notes(key, candidates)
+            elif session.force_recompile:
+                self._miss(key)
+            else:
+                yield from self._candidates_with_notes(key, candidates)
 
         return replace_attribute(cache, "iterate_over_candidates", classmethod(iterate_over_candidates))
 

@@ -49,9 +49,12 @@ def note_what_runs(session: Session, compile_id: str) -> None:
 
 def backward_is_pending(session: Session, file: GraphFile) -> bool:
     """Whether this is a backward graph that has not been compiled yet: that happens when it is first called."""
-    if file.stage is not Stage.BACKWARD or session.events("bwd_compilation_metrics", file.compile_id):
+    if file.stage is not Stage.BACKWARD:
         return False
-    if any(kernel.backward is not False for kernel in session.records(KernelFile, file.compile_id)):
+    kernels = [each for each in session.records(KernelFile, file.compile_id) if each.function == file.function]
+    if kernels:
+        return all(kernel.backward is False for kernel in kernels)
+    if session.events("bwd_compilation_metrics", file.compile_id):
         return False
     # A backend that runs graphs boxes their arguments when it compiles them; older ones interpret them.
     return not file.runs or not (compat.interprets_graphs() or is_boxed(file.text))
@@ -70,13 +73,14 @@ def _status(file: GraphFile, files: Sequence[GraphFile], kernels: Sequence[Kerne
 
 def _kernels_of(file: GraphFile, kernels: Sequence[KernelFile]) -> List[KernelFile]:
     """The modules that Inductor made of this graph; more than those where it is not known which."""
+    kernels = [kernel for kernel in kernels if kernel.function == file.function]  # a reset gives ids out anew
     if file.stage in _BEFORE_LOWERING:
         # One of each is made for a graph, in this order; where one is lost, which kernel is whose is not known.
-        return [kernel for kernel in kernels if kernel.index == file.index] or list(kernels)
+        return [kernel for kernel in kernels if kernel.index == file.index] or kernels
     if file.stage is Stage.BACKWARD:
         return [kernel for kernel in kernels if kernel.backward is not False]
     if file.stage is Stage.JOINT:
-        return list(kernels)
+        return kernels
     return [kernel for kernel in kernels if kernel.backward is not True]
 
 

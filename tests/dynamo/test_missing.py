@@ -1,0 +1,137 @@
+"""What a dump lacks is told, and ``force_recompile`` brings back what compiler caches take away."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Iterator, List
+
+import pytest
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch")
+
+import depyf  # noqa: E402
+from depyf.dynamo import compat  # noqa: E402
+from depyf.dynamo.dump import DumpDirectory  # noqa: E402
+from depyf.dynamo.graphs import write_graph  # noqa: E402
+from depyf.dynamo.missing import missing, write_missing  # noqa: E402
+from depyf.dynamo.session import KernelFile, Session  # noqa: E402
+from depyf.dynamo.stages import Stage  # noqa: E402
+from depyf.dynamo.trace import Event  # noqa: E402
+from depyf.dynamo.warm_caches import WarmCaches  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _fresh_dynamo() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def candidates() -> List[Any]:
+    """What torch finds in a cache with two entries for a key."""
+    cache = compat.find("torch._inductor.codecache", "GuardedCache")
+    if cache is None or not hasattr(cache, "iterate_over_candidates"):
+        pytest.skip("this PyTorch has no such cache")
+
+    class Remote:
+        def get(self, key: str) -> Any:
+            import base64
+            import pickle
+
+            return {"data": base64.b64encode(pickle.dumps(key)).decode()}
+
+    return [found[0] for found in cache.iterate_over_candidates(False, Remote(), "depyf_test_key")]
+
+
+def test_force_recompile_finds_nothing_in_caches_until_it_is_left(tmp_path: Path) -> None:
+    assert candidates() == ["depyf_test_key"]
+    with depyf.prepare_debug(tmp_path / "a", force_recompile=True):
+        assert candidates() == []
+        with depyf.prepare_debug(tmp_path / "b", force_recompile=True):
+            assert candidates() == []
+    assert candidates() == ["depyf_test_key"]
+
+
+def test_force_recompile_is_undone_after_an_exception(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), depyf.prepare_debug(tmp_path, force_recompile=True):
+        raise ZeroDivisionError
+    assert candidates() == ["depyf_test_key"]
+
+
+def test_where_look_ups_are_not_seen_settings_are_changed_and_put_back(tmp_path: Path) -> None:
+    from torch._inductor import config
+
+    def session(force: bool) -> Session:
+        return Session(DumpDirectory.at(tmp_path), clean_wild_fx_code=True, log_bytecode=False, force_recompile=force)
+
+    caches, first, second = WarmCaches(lambda: None, lambda event: None), session(True), session(True)
+    with config.patch(fx_graph_cache=True):
+        for sessions, expected in [
+            ([session(False)], True),
+            ([first], False),
+            ([first, second], False),
+            ([second], False),
+            ([], True),
+        ]:
+            caches.follow(sessions)
+            assert config.fx_graph_cache is expected
+
+
+def test_force_recompile_is_a_keyword_only() -> None:
+    with pytest.raises(TypeError):
+        depyf.prepare_debug("folder", True, False, True)  # type: ignore[misc]
+
+
+def test_a_backward_that_was_not_called_is_told(tmp_path: Path) -> None:
+    compiled = torch.compile(lambda x: x.sin().sum(), backend="aot_eager")
+    with depyf.prepare_debug(tmp_path / "forward"):
+        loss = compiled(torch.ones(3, requires_grad=True))
+    loss.backward()
+    text = (tmp_path / "forward" / "missing_stages_0.txt").read_text()
+    assert re.search(r"^   __compiled_fn_\d+: the compiled backward, compile id 0/0$", text, re.MULTILINE)
+    assert "Call backward() before prepare_debug is left." in text
+    torch._dynamo.reset()
+    with depyf.prepare_debug(tmp_path / "both"):
+        compiled(torch.ones(3, requires_grad=True)).backward()
+    assert not list((tmp_path / "both").glob("missing_stages*"))
+
+
+READABLE = "class GraphModule(torch.nn.Module):\n    def forward(self, x):\n        return (x,)\n"
+
+
+@pytest.mark.parametrize("hit", [False, True])
+def test_a_stage_that_torch_does_not_report_is_told_with_the_reason(tmp_path: Path, hit: bool) -> None:
+    session = Session(DumpDirectory.at(tmp_path), clean_wild_fx_code=True, log_bytecode=False)
+    for stage in (Stage.CAPTURED, Stage.FORWARD, Stage.AFTER_POST_GRAD):
+        write_graph(session, "0/0", "__compiled_fn_1", stage, 0, READABLE)
+    session.add(KernelFile("0/0", "__compiled_fn_1", 0, str(tmp_path / "kernel"), "", "", False))
+    if hit:
+        session.add(Event("fx_graph_cache_hit", "0/0", 0, {}, None, 0.0))
+    assert {each.what for each in missing(session)} == {"BEFORE_PRE_GRAD", "AFTER_PRE_GRAD", "BEFORE_POST_GRAD"}
+    path = write_missing(session)
+    assert path is not None
+    text = Path(path).read_text()
+    assert ("force_recompile=True" in text) == hit
+    assert ("did not report" in text) != hit
+
+
+@pytest.mark.inductor
+@pytest.mark.slow
+def test_nothing_vanishes_when_caches_are_warm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    import compare_cold_and_warm as tool
+
+    dumps = tool.dump_three_times(ROOT / "examples" / "training.py", tmp_path)
+    counts = {run: tool.kinds(dump) for run, dump in dumps.items()}
+    assert {"BEFORE_PRE_GRAD", "BEFORE_POST_GRAD", "AFTER_POST_GRAD", "Joint_graph", "kernel"} <= set(counts["cold"])
+    for run in ("warm", "filled unseen"):
+        for kind in counts["cold"] - counts[run]:
+            assert any(kind in line for line in tool.told(dumps[run])), (run, kind)
+    cold, warm = ({p.name: p.read_bytes() for p in dumps[run].iterdir()} for run in ("cold", "warm"))
+    assert cold == warm
