@@ -44,13 +44,3 @@ def test_cold_and_warm_compiler_caches_give_equal_directories(run_program: Any, 
     for kind in ("BEFORE_PRE_GRAD.0.py", "BEFORE_POST_GRAD.1.py", "kernel_1.py"):
         assert list((tmp_path / "cold").glob(f"__compiled_fn_*.{kind}")), kind
     assert different(tmp_path / "cold", tmp_path / "warm") == []
-
-
-@pytest.mark.inductor
-@pytest.mark.slow
-def test_a_cache_that_was_filled_unseen_loses_no_stage(run_program: Any, tmp_path: Path) -> None:
-    caches = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
-    run_program("fill_cache.py", "branch_on_data", environment=caches)
-    run_program("dump_all.py", "inductor", tmp_path / "dump", "branch_on_data", environment=caches)
-    stages = {path.name.split(".")[1] for path in (tmp_path / "dump").glob("__compiled_fn_1.*")}
-    assert {"BEFORE_PRE_GRAD", "AFTER_PRE_GRAD", "BEFORE_POST_GRAD", "AFTER_POST_GRAD", "Joint_graph"} <= stages

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import functools
 import threading
+import weakref
+from types import CodeType
 from typing import Any, Callable, List, Optional
 
 from depyf.dynamo import compat
+from depyf.dynamo.earlier import dump_earlier
 from depyf.dynamo.fallbacks import Fallbacks
 from depyf.dynamo.fallbacks_text import write_fallbacks
 from depyf.dynamo.full_code import write_full_code
@@ -80,6 +83,7 @@ class Capture:
         self._add(lambda: watch_kernels(self.current))
         self._add(lambda: _all_of(watch_wrappers(self.current)))
         self._add(lambda: _all_of(self._fallbacks.watch()))
+        self._add(lambda: compat.watch_runs(self._note_run))
 
     def _add(self, install: Callable[[], Optional[Undo]]) -> None:
         try:
@@ -111,6 +115,15 @@ class Capture:
     def _watch_bytecode(self) -> Optional[Undo]:
         handle = compat.register_bytecode_hook(bytecode_hook(self.current, self._graphs_are_complete))
         return None if handle is None else handle.remove
+
+    def _note_run(self, code: CodeType) -> None:
+        """Transformed code is about to run: this is called each time, so it is short."""
+        sessions = self._sessions
+        if sessions:
+            ran = sessions[-1].ran
+            known = ran.get(id(code))
+            if known is None or known() is not code:
+                ran[id(code)] = weakref.ref(code)
 
     def _watch_names(self) -> Optional[Undo]:
         """Note the name of every compiled function when Dynamo makes it up: the stages come before it is used."""
@@ -158,6 +171,7 @@ class Capture:
 
 def tell(session: Session) -> None:
     """Write what can be told only at the end, of all that was compiled since the last time."""
+    safely("dumping what was compiled earlier")(dump_earlier)(session)
     untold = session.untold()
     safely("writing full_code files")(write_full_code)(untold)
     safely("writing eager_fallbacks files")(write_fallbacks)(untold)

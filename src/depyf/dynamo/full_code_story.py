@@ -15,6 +15,7 @@ from depyf.dynamo.rendering import render
 from depyf.dynamo.session import FrameSkipped, Session, TransformedCode
 
 RESUME_PREFIX = "__resume_at_"
+EARLIER = "Compiled before prepare_debug was entered, or after it was left."
 
 
 @dataclass(frozen=True)
@@ -168,6 +169,7 @@ def _entry_without_record(original: CodeType, cached: Any, number: int, stable: 
         listing=rendering.text,
         verdict=rendering.verdict,
         reason=rendering.reason,
+        notes=(EARLIER,),
     )
 
 
@@ -187,7 +189,7 @@ def _entry(record: TransformedCode, code: Optional[CodeType], manager: Optional[
         verdict=record.verdict,
         reason=record.reason,
         file=record.path,
-        notes=known.notes.get(record.compile_id or "", ()),
+        notes=(EARLIER,) if record.earlier else known.notes.get(record.compile_id or "", ()),
     )
 
 

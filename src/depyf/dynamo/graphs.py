@@ -121,7 +121,7 @@ def _relocate_onto(session: Session, file: GraphFile, modules: List[Any]) -> Non
     if not whole or file.stage is Stage.CAPTURED:
         return
     # Same graph, other bytecode: AOTAutograd's backends box the arguments. What runs becomes the file.
-    readable = with_input_types(_readable(whole[0]), file.text)
+    readable = with_input_types(readable_text(whole[0]), file.text)
     file = write_graph(session, file.compile_id, file.function, file.stage, file.index, readable)
     _not_relocated(session, left, file)
 
@@ -170,10 +170,11 @@ def _runs_from(session: Session, module: Any) -> bool:
 def _dump_module(session: Session, compile_id: str, module: Any, stage: Stage) -> None:
     function = session.function_name(compile_id)
     index = session.directory.take_number(f"{function}.{stage.value}")
-    _not_relocated(session, [module], write_graph(session, compile_id, function, stage, index, _readable(module)))
+    _not_relocated(session, [module], write_graph(session, compile_id, function, stage, index, readable_text(module)))
 
 
-def _readable(module: Any) -> str:
+def readable_text(module: Any) -> str:
+    """The graph of a graph module, as torch shows it."""
     for options in _PRINT_OPTIONS:
         try:
             return str(module.print_readable(**options))

@@ -67,7 +67,7 @@ def _copied(current: CurrentSession, path: str) -> Optional[str]:
         generated = file.read()
     if not _CALL.search(generated):
         return None
-    text = _with_status(_CACHE_PATH_COMMENT.sub(r"\1 in Inductor's cache", generated))
+    text = text_of_copy(generated, RUNS)
     function = session.function_name(compile_id)
     index = session.directory.take_number(f"{function}.kernel")
     copy = session.directory.write(f"{function}.kernel_{index}.py", text)
@@ -76,9 +76,13 @@ def _copied(current: CurrentSession, path: str) -> Optional[str]:
     return copy
 
 
-def _with_status(text: str) -> str:
-    """``text`` with a comment that it runs, and with all lines where they were: torch keeps notes about them."""
+def text_of_copy(generated: str, status: str) -> str:
+    """The text of the copy of a wrapper module, with ``status`` as a comment.
+
+    All lines stay where they were: torch keeps notes about them.
+    """
+    text = _CACHE_PATH_COMMENT.sub(r"\1 in Inductor's cache", generated)
     first, newline, rest = text.partition("\n")
     if first.startswith("#"):
-        return f"{first}; {RUNS}{newline}{rest}"
-    return f"{text.rstrip()}\n\n# {RUNS}\n"
+        return f"{first}; {status}{newline}{rest}"
+    return f"{text.rstrip()}\n\n# {status}\n"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.dynamo.session import GraphFile, KernelFile, Session
+from depyf.dynamo.session import EarlierFunction, GraphFile, KernelFile, Session
 from depyf.dynamo.stages import Stage
 from depyf.dynamo.what_runs import backward_is_pending
 
@@ -20,6 +20,9 @@ _FROM_CACHE = "PyTorch took the compiled graph from its caches, which do not kee
 _NOT_REPORTED = "This PyTorch did not report it."
 _LATE = "Its backward was not called under prepare_debug, and PyTorch compiles it when it is first called."
 
+_EARLIER = "Compiled before prepare_debug was entered: here is what the compiled function still held."
+
+_RESET = "Enter prepare_debug earlier, or call torch._dynamo.reset() inside: all is compiled anew then."
 _RECOMPILE = "prepare_debug(..., force_recompile=True) compiles everything anew."
 _CALL_IT = "Call backward() before prepare_debug is left."
 _NOT_AT_ALL = "Not from this PyTorch, as far as is known."
@@ -43,8 +46,11 @@ def missing(session: Session) -> List[Missing]:
         compiled.setdefault((file.function, file.compile_id), ([], []))[0].append(file)
     for kernel in session.records(KernelFile):
         compiled.setdefault((kernel.function, kernel.compile_id), ([], []))[1].append(kernel)
-    found: List[Missing] = []
+    earlier = {record.function for record in session.records(EarlierFunction)}
+    found = [each for record in session.records(EarlierFunction) for each in _of_earlier(record, compiled)]
     for (function, compile_id), (files, kernels) in compiled.items():
+        if function in earlier:
+            continue
         if kernels:
             why, how = (_FROM_CACHE, _RECOMPILE) if _from_cache(session, compile_id) else (_NOT_REPORTED, _NOT_AT_ALL)
             for stage, number in _lacking(files, kernels):
@@ -53,6 +59,24 @@ def missing(session: Session) -> List[Missing]:
         if any(backward_is_pending(session, file) for file in files):
             found.append(Missing(compile_id, function, "the compiled backward", _LATE, _CALL_IT))
     return found
+
+
+def _of_earlier(
+    record: EarlierFunction, compiled: Mapping[Tuple[str, Optional[str]], Tuple[List[GraphFile], List[KernelFile]]]
+) -> Iterator[Missing]:
+    files, kernels = compiled.get((record.function, record.compile_id), ([], []))
+    present = {file.stage for file in files}
+    lacking = [stage.value for stage, _ in _lacking(files, kernels)] if kernels else []
+    if not kernels and Stage.BACKWARD in present:
+        lacking = [stage.value for stage in (Stage.JOINT, Stage.FORWARD) if stage not in present]
+    if kernels or present & {Stage.FORWARD, Stage.BACKWARD}:
+        lacking.append("AOTAutograd's wrappers")
+    if not kernels and not files:
+        lacking = ["all graphs"]
+    for what in lacking:
+        yield Missing(record.compile_id, record.function, what, _EARLIER, _RESET)
+    if record.pending:
+        yield Missing(record.compile_id, record.function, "the compiled backward", _LATE, _CALL_IT)
 
 
 def _from_cache(session: Session, compile_id: Optional[str]) -> bool:

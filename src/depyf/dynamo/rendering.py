@@ -46,11 +46,15 @@ def render(
     path: str,
     stable: StableNames,
     graph_outputs: Optional[Mapping[str, int]] = None,
+    *,
+    earlier: Optional[str] = None,
 ) -> Rendering:
     """Render Dynamo's ``transformed`` code of ``original`` for the file ``path``, as a function called ``name``.
 
-    ``graph_outputs`` says how many outputs the compiled graphs have, by their stable names.
+    ``graph_outputs`` says how many outputs the compiled graphs have, by their stable names. ``earlier`` is the compile
+    id of code that was compiled before anybody captured: what runs stays as it is.
     """
+    compile_id = earlier or str(compat.current_compile_id())
     readable, real_names = stable.code(transformed)
     readable = readable.replace(co_name=name)  # transformed code of a lambda is no lambda: it holds statements
     hints = hints_for(readable, original, real_names, compat.frame_globals(original), graph_outputs or {})
@@ -62,10 +66,8 @@ def render(
             code, reason = None, "the compiled source has other arguments or closure variables"
         if code is not None:
             verdict = decompilation.verdict.value
-            notes = [
-                _origin(original, stable),
-                f"# {verdict}: proved to be the same as Dynamo's bytecode, in whose place it runs",
-            ]
+            proof = f"# {verdict}: proved to be the same as Dynamo's bytecode"
+            notes = [_origin(original, stable, compile_id), proof if earlier else f"{proof}, in whose place it runs"]
             notes += [
                 f"# {name} is {stable.text(_shown(value))}" for name, value in decompilation.text.constants.items()
             ]
@@ -73,7 +75,7 @@ def render(
             return Rendering(text, code, decompilation.source, verdict, decompilation.reason)
     source = None if decompilation is None else decompilation.source
     header = [f"{name}: Dynamo's own bytecode runs, instruction by instruction below.", f"Why: {reason}"]
-    header.append(_origin(original, stable).lstrip("# "))
+    header.append(_origin(original, stable, compile_id).lstrip("# "))
     if source is not None:
         header += ["", "Source that is probably right, but not proved:", *source.splitlines()]
     listing = listing_of(transformed, "\n".join(header).splitlines(), stable)
@@ -81,11 +83,11 @@ def render(
     return Rendering(listing.text, running_from(transformed, listing, path), source, verdict, reason)
 
 
-def _origin(original: CodeType, stable: StableNames) -> str:
+def _origin(original: CodeType, stable: StableNames, compile_id: str) -> str:
     """Whose code it is, as a comment."""
     qualified_name = getattr(original, "co_qualname", original.co_name)
     place = stable.text(f"{qualified_name} ({original.co_filename}:{original.co_firstlineno})")
-    return f"# from {' '.join(place.split())}, compile id {compat.current_compile_id()}"
+    return f"# from {' '.join(place.split())}, compile id {compile_id}"
 
 
 def _shown(value: object) -> str:

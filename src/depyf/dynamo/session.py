@@ -84,7 +84,8 @@ class TransformedCode:
     the transformed codes of functions of that name. ``text`` is what the file at ``path`` holds. ``source`` is the
     decompiled source (None when there is none) and ``replaced`` says whether code compiled from it runs in place of
     Dynamo's. ``verdict`` is ``exact``, ``equivalent``, ``unverified`` or ``failed``, with the ``reason`` where that
-    needs one. ``graphs`` are the stable names of the compiled functions that it calls.
+    needs one. ``graphs`` are the stable names of the compiled functions that it calls. ``earlier`` says that it was
+    compiled before the session began, and called in it.
     """
 
     compile_id: Optional[str]
@@ -102,6 +103,19 @@ class TransformedCode:
     graphs: Tuple[str, ...]
     original_code: CodeRef[CodeType] = field(repr=False)
     running_code: CodeRef[CodeType] = field(repr=False)
+    earlier: bool = False
+
+
+@dataclass(frozen=True)
+class EarlierFunction:
+    """A compiled function that was made before the session began: its graphs and kernels are those that it still held.
+
+    ``pending`` says that its backward has not been compiled.
+    """
+
+    compile_id: Optional[str]
+    function: str
+    pending: bool
 
 
 class Cause(enum.Enum):
@@ -135,7 +149,9 @@ class FrameSkipped:
     original_code: Optional[CodeRef[CodeType]] = field(repr=False)
 
 
-Record = Union[Event, CompiledFunction, GraphFile, WrapperFile, KernelFile, TransformedCode, FrameSkipped]
+Record = Union[
+    Event, CompiledFunction, GraphFile, WrapperFile, KernelFile, TransformedCode, EarlierFunction, FrameSkipped
+]
 R = TypeVar("R", bound=Record)
 
 
@@ -155,6 +171,8 @@ class Session:
         self._by_compile_id: Dict[Optional[str], List[Record]] = {}
         self._names: Dict[Optional[str], CompiledFunction] = {}
         self._told = 0
+        self.ran: Dict[int, CodeRef[CodeType]] = {}
+        """The transformed code that has run, by its id."""
 
     def add(self, record: Record) -> None:
         with self._lock:
@@ -183,6 +201,10 @@ class Session:
         if named is not None:
             return named.stable_name
         return "no_compile_id" if compile_id is None else "compile_" + compile_id.replace("/", "_").replace("!", "a")
+
+    def codes_that_ran(self) -> List[CodeType]:
+        """The transformed code that has run and is alive, in the order of the first runs."""
+        return [code for code in (ref() for ref in list(self.ran.values())) if code is not None]
 
     def compile_ids(self) -> List[str]:
         """The ids of all compilations seen, in the order in which they appeared."""

@@ -1,0 +1,118 @@
+"""Functions that were compiled before ``prepare_debug`` was entered and called inside, dumped as far as can be.
+
+What they run is left as it is: their files are copies, and say so.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from dataclasses import replace
+from types import CodeType
+from typing import Iterator, List, Optional, Tuple
+
+from depyf.dynamo import compat
+from depyf.dynamo.full_code_story import global_scope
+from depyf.dynamo.graphs import readable_text, write_graph
+from depyf.dynamo.kernels import text_of_copy
+from depyf.dynamo.names import compiled_fn_number, file_stem
+from depyf.dynamo.recovered import Kernel, Recovered, recover
+from depyf.dynamo.rendering import render
+from depyf.dynamo.safely import safely
+from depyf.dynamo.session import EarlierFunction, KernelFile, Session, TransformedCode
+from depyf.dynamo.stages import Stage, with_status
+from depyf.dynamo.what_runs import DOES_NOT_RUN
+
+_EARLIER = "Compiled before prepare_debug was entered."
+
+
+def dump_earlier(session: Session) -> None:
+    """Dump what ran in this session and was not compiled in it."""
+    ours = {id(record.running_code()) for record in session.records(TransformedCode)}
+    for code in session.codes_that_ran():
+        if id(code) not in ours and os.path.dirname(code.co_filename) != session.directory.path:
+            safely("dumping a function that was compiled earlier")(_dump)(session, code)
+
+
+def _dump(session: Session, code: CodeType) -> None:
+    original = compat.original_of(code)
+    entry = next((e for e in compat.cache_entries(original) if e.code is code), None) if original is not None else None
+    if original is None or entry is None:
+        return  # it has left the cache, or never was in it: torch has forgotten whose code it is
+    compile_id = str(entry.compile_id) if hasattr(entry, "compile_id") else None
+    scope = global_scope(compat.guards_of(entry))
+    names = [name for name in code.co_names if compiled_fn_number(name) is not None]
+    _write_transformed(session, original, code, compile_id, names)
+    for name in names:
+        if name in scope:
+            _write_compiled(session, f"__compiled_fn_{compiled_fn_number(name)}", compile_id, recover(scope[name]))
+
+
+def _write_transformed(
+    session: Session, original: CodeType, code: CodeType, compile_id: Optional[str], names: List[str]
+) -> None:
+    function = file_stem(original.co_name)
+    index = session.directory.take_number(f"transformed code of {function}")
+    stem = f"__transformed_code_{index}_for_{function}"
+    rendering = render(code, original, stem, f"{stem}.py", session.stable, earlier=compile_id or "unknown")
+    text = f"# {_EARLIER} {DOES_NOT_RUN}\n{rendering.text}"
+    session.add(
+        TransformedCode(
+            compile_id=compile_id,
+            function=original.co_name,
+            qualified_name=getattr(original, "co_qualname", original.co_name),
+            filename=original.co_filename,
+            first_line=original.co_firstlineno,
+            index=index,
+            path=session.directory.write(f"{stem}.py", text),
+            text=text,
+            source=rendering.source,
+            verdict=rendering.verdict,
+            reason=rendering.reason,
+            replaced=False,
+            graphs=tuple(f"__compiled_fn_{compiled_fn_number(name)}" for name in names),
+            original_code=weakref.ref(original),
+            running_code=weakref.ref(code),
+            earlier=True,
+        )
+    )
+
+
+def _write_compiled(session: Session, function: str, compile_id: Optional[str], found: Recovered) -> None:
+    if any(record.function == function for record in session.records(EarlierFunction)):
+        return
+    session.add(EarlierFunction(compile_id, function, found.pending))
+    for stage, text in _graph_texts(found):
+        index = session.directory.take_number(f"{function}.{stage.value}")
+        file = write_graph(session, compile_id, function, stage, index, text)
+        if file.path is not None:
+            text = with_status(file.text, f"{_EARLIER} {DOES_NOT_RUN}")
+            session.directory.write(os.path.basename(file.path), text)
+            session.add(replace(file, text=text))
+    for kernel in found.kernels:
+        _write_kernel(session, function, compile_id, kernel)
+
+
+def _graph_texts(found: Recovered) -> Iterator[Tuple[Stage, str]]:
+    for stage, module in found.graphs:
+        yield stage, readable_text(module)
+    for kernel in found.kernels:
+        if kernel.post_grad:
+            yield Stage.AFTER_POST_GRAD, kernel.post_grad
+
+
+def _write_kernel(session: Session, function: str, compile_id: Optional[str], kernel: Kernel) -> None:
+    source = kernel.source or (_content(kernel.path) if kernel.path else "")
+    if not source:
+        return
+    index = session.directory.take_number(f"{function}.kernel")
+    runs = f" What runs: {os.path.basename(kernel.path)}, where it was dumped first" if kernel.path else ""
+    text = text_of_copy(source, f"{_EARLIER} {DOES_NOT_RUN}{runs}")
+    path = session.directory.write(f"{function}.kernel_{index}.py", text)
+    if path is not None:
+        session.add(KernelFile(compile_id, function, index, path, kernel.path or "", text, kernel.backward))
+
+
+def _content(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
