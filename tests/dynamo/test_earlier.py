@@ -84,8 +84,11 @@ def test_what_is_not_called_is_not_dumped(tmp_path: Path) -> None:
     assert [record.function for record in prepared.session.records(TransformedCode)] == ["<lambda>"]
 
 
-def test_what_this_directory_holds_already_is_not_dumped_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("before", [False, True])
+def test_what_this_directory_holds_already_is_not_dumped_again(tmp_path: Path, before: bool) -> None:
     compiled = torch.compile(branching, backend="eager")
+    if before:
+        compiled(*inputs())
     for _ in range(2):
         with depyf.prepare_debug(tmp_path):
             compiled(*inputs())

@@ -9,7 +9,7 @@ import os
 import weakref
 from dataclasses import replace
 from types import CodeType
-from typing import Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.full_code_story import global_scope
@@ -25,13 +25,23 @@ from depyf.dynamo.what_runs import DOES_NOT_RUN
 
 _EARLIER = "Compiled before prepare_debug was entered."
 
+_copied: Dict[Tuple[str, int], weakref.ref[CodeType]] = {}
+"""The code objects that have a copy in a directory, by its path and their ids."""
+
 
 def dump_earlier(session: Session) -> None:
     """Dump what ran in this session and was not compiled in it."""
     ours = {id(record.running_code()) for record in session.records(TransformedCode)}
     for code in session.codes_that_ran():
-        if id(code) not in ours and os.path.dirname(code.co_filename) != session.directory.path:
+        if id(code) not in ours and not _is_in(session.directory.path, code):
             safely("dumping a function that was compiled earlier")(_dump)(session, code)
+
+
+def _is_in(directory: str, code: CodeType) -> bool:
+    """Whether the directory has it already: as the file that it runs from, or as a copy. It has a copy from now on."""
+    copied = _copied.get((directory, id(code)))
+    _copied[directory, id(code)] = weakref.ref(code)
+    return os.path.dirname(code.co_filename) == directory or (copied is not None and copied() is code)
 
 
 def _dump(session: Session, code: CodeType) -> None:
