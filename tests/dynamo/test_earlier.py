@@ -47,7 +47,7 @@ def stages(directory: Path) -> set[str]:
         ("aot_eager", {"Captured_Graph", "Forward_graph", "Backward_graph"}),
         pytest.param(
             "inductor",
-            {"Captured_Graph", "Backward_graph", "AFTER_POST_GRAD", "kernel_0", "kernel_1"},
+            {"Captured_Graph", "AFTER_POST_GRAD", "kernel_0", "kernel_1"},
             marks=[pytest.mark.inductor, pytest.mark.slow],
         ),
     ],
@@ -58,7 +58,8 @@ def test_what_was_compiled_before_is_dumped_and_marked(tmp_path: Path, backend: 
     first.sum().backward()
     with depyf.prepare_debug(tmp_path):
         assert torch.equal(compiled(*inputs()), first)
-    assert stages(tmp_path) == expected
+    # What Inductor takes out of its caches comes without the backward graph.
+    assert expected <= stages(tmp_path) <= expected | ({"Backward_graph"} if backend == "inductor" else set())
     for path in tmp_path.glob("__*.py"):
         text = path.read_text()
         ast.parse(text)
@@ -68,6 +69,7 @@ def test_what_was_compiled_before_is_dumped_and_marked(tmp_path: Path, backend: 
     story = (tmp_path / "full_code_for_branching_0.py").read_text()
     ast.parse(story)
     assert "# Compiled before prepare_debug was entered, or after it was left." in story
+    assert ", which runs" not in story
     assert "def __guard_0_for_branching" in story
     assert "def __resume_at_" in story
     told = "\n".join(path.read_text() for path in tmp_path.glob("missing_stages_0.txt"))

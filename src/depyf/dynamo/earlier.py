@@ -116,11 +116,17 @@ def _write_kernel(session: Session, function: str, compile_id: Optional[str], ke
     if not source:
         return
     index = session.directory.take_number(f"{function}.kernel")
-    runs = f" What runs: {os.path.basename(kernel.path)}, where it was dumped first" if kernel.path else ""
-    text = text_of_copy(source, f"{_EARLIER} {DOES_NOT_RUN}{runs}")
+    text = text_of_copy(source, f"{_EARLIER} {DOES_NOT_RUN}{_what_runs(kernel.path)}")
     path = session.directory.write(f"{function}.kernel_{index}.py", text)
     if path is not None:
-        session.add(KernelFile(compile_id, function, index, path, kernel.path or "", text, kernel.backward))
+        session.add(KernelFile(compile_id, function, index, path, kernel.path or "", text, kernel.backward, runs=False))
+
+
+def _what_runs(path: Optional[str]) -> str:
+    if path is None:
+        return ""
+    cached = path.startswith(compat.cache_directory() + os.sep)  # a directory that may be another one in every run
+    return f" What runs: {os.path.basename(path)} in Inductor's cache" if cached else f" What runs: {path}"
 
 
 def _content(path: str) -> str:

@@ -55,7 +55,7 @@ def _write_one(session: Session, stories: Sequence[Story], written: List[str]) -
 def _files_of(name: str, session: Session) -> List[str]:
     """The names of the files that hold the graph of that compiled function."""
     files = [(record.path, record.runs) for record in session.graph_files() if record.function == name]
-    files += [(record.path, True) for record in session.records(KernelFile) if record.function == name]
+    files += [(record.path, record.runs) for record in session.records(KernelFile) if record.function == name]
     shown = (os.path.basename(path) + (", which runs" if runs else "") for path, runs in files if path is not None)
     return list(dict.fromkeys(shown))
 

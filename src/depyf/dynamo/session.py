@@ -64,7 +64,7 @@ class WrapperFile:
 class KernelFile:
     """A module that Inductor generated: ``call`` with its kernels. ``generated`` is its path in Inductor's cache.
 
-    ``backward`` says whether it computes gradients; None where torch does not tell.
+    ``backward`` says whether it computes gradients; None where torch does not tell. ``runs`` is False for a mere copy.
     """
 
     compile_id: Optional[str]
@@ -74,6 +74,7 @@ class KernelFile:
     generated: str
     text: str = field(repr=False)
     backward: Optional[bool] = None
+    runs: bool = True
 
 
 @dataclass(frozen=True)
