@@ -39,7 +39,7 @@ PAIRS = (
     "3.13+2.15.0",
     "3.14+2.15.0",
 )
-EXTRAS = ("dill", "pytest", "pytest-xdist", "hypothesis", "transformers")
+EXTRAS = ("dill", "pytest", "pytest-xdist", "hypothesis")
 TESTS = ("tests/dynamo", "tests/dropin")
 SAY_VERSIONS = 'import platform, torch; print("CPython", platform.python_version(), "with torch", torch.__version__)'
 TIMEOUT = 3 * 3600
@@ -135,11 +135,13 @@ def run_pair(pair: str, arguments: argparse.Namespace) -> Dict[str, Any]:
 def install(pair: str, interpreter: Interpreter, folder: Path, log: Path) -> None:
     """A virtual environment in ``folder``, with torch and what the tests need."""
     python, torch = pair.split("+")
-    numpy = '"numpy<2"' if tuple(map(int, torch.split(".")[:2])) < (2, 3) else "numpy"
+    before_2_3 = tuple(map(int, torch.split(".")[:2])) < (2, 3)
+    # Later versions of these two can't be used with, or not be compiled by, such a torch.
+    fitting = ['"numpy<2"', '"transformers<4.40"'] if before_2_3 else ["numpy", "transformers"]
     old = "astunparse" if python == "3.8" else ""
     if interpreter.run(str(interpreter.path), "-m", "venv", str(folder), log=log):
         raise Unavailable("no virtual environment could be made")
-    pip = [f"{folder}/bin/python", "-m", "pip", "install", "-q", f"torch=={torch}", numpy, old, *EXTRAS]
+    pip = [f"{folder}/bin/python", "-m", "pip", "install", "-q", f"torch=={torch}", *fitting, old, *EXTRAS]
     if interpreter.run(*pip, log=log):
         raise Unavailable(f"pip can't install torch {torch} for CPython {python} (see {log})")
 

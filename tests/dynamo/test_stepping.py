@@ -17,7 +17,7 @@ SHAPE = "torch.Size([3])"
 class Stop(NamedTuple):
     """A breakpoint at the first line that matches ``pattern``, and what ``expression`` has to show there.
 
-    ``graph`` in the first two stands for the name of the first compiled function.
+    ``<graph>`` in the first two stands for the name of the first compiled function.
     """
 
     file: str
@@ -26,18 +26,18 @@ class Stop(NamedTuple):
     shown: str
 
 
-TRANSFORMED = Stop("__transformed_code_0_for_toy.py", "^[^#]*graph", "(a.shape, b.shape)", f"({SHAPE}, {SHAPE})")
-CAPTURED = Stop("graph.Captured_Graph.0.py", "return", "x.shape", SHAPE)
-FORWARD = Stop("graph.Forward_graph.0.py", "return", "primals_1.shape", SHAPE)
-BACKWARD = Stop("graph.Backward_graph.0.py", "^ +div.* = ", "tangents_1.shape", SHAPE)
-KERNEL = Stop("graph.kernel_0.py", "^ +buf0 = ", "primals_1.shape", SHAPE)
-BACKWARD_KERNEL = Stop("graph.kernel_1.py", "^ +buf0 = ", "tangents_1.shape", SHAPE)
+TRANSFORMED = Stop("__transformed_code_0_for_toy.py", "^[^#]*<graph>", "(a.shape, b.shape)", f"({SHAPE}, {SHAPE})")
+CAPTURED = Stop("<graph>.Captured_Graph.0.py", "return", "x.shape", SHAPE)
+FORWARD = Stop("<graph>.Forward_graph.0.py", "return", "primals_1.shape", SHAPE)
+BACKWARD = Stop("<graph>.Backward_graph.0.py", "^ +div.* = ", "tangents_1.shape", SHAPE)
+KERNEL = Stop("<graph>.kernel_0.py", "^ +buf0 = ", "primals_1.shape", SHAPE)
+BACKWARD_KERNEL = Stop("<graph>.kernel_1.py", "^ +buf0 = ", "tangents_1.shape", SHAPE)
 
 
 def place_of(stop: Stop, dump: Path) -> Tuple[Path, int]:
     """The path, and the number of the first line that matches."""
     graph = min(path.name.partition(".")[0] for path in dump.glob("__compiled_fn_*"))  # 2.2 counts from 0
-    path, pattern = dump / stop.file.replace("graph.", f"{graph}."), stop.pattern.replace("graph", graph)
+    path, pattern = dump / stop.file.replace("<graph>.", f"{graph}."), stop.pattern.replace("<graph>", graph)
     lines = [n for n, line in enumerate(path.read_text().splitlines(), 1) if re.search(pattern, line)]
     return path, lines[0]
 

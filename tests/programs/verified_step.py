@@ -47,8 +47,6 @@ def bert(backend: str) -> Step:
 
     def step() -> Any:
         torch.manual_seed(0)
-        # The other kind of attention asks ``torch.compiler.is_compiling``, which PyTorch 2.2 can't compile.
-        attention = {} if hasattr(torch.compiler, "is_compiling") else {"attn_implementation": "eager"}
         config = BertConfig(
             vocab_size=128,
             hidden_size=32,
@@ -57,7 +55,6 @@ def bert(backend: str) -> Step:
             intermediate_size=64,
             hidden_dropout_prob=0.0,
             attention_probs_dropout_prob=0.0,
-            **attention,
         )
         model = BertForSequenceClassification(config).train()
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)

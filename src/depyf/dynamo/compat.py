@@ -13,6 +13,7 @@ import logging
 import os
 import sys
 import tempfile
+import weakref
 from types import CodeType, FrameType, ModuleType
 from typing import Any, Callable, Iterator, List, Mapping, Optional, Set, Tuple
 
@@ -20,6 +21,7 @@ logger = logging.getLogger("depyf")
 
 _reported: Set[str] = set()
 _kept_out: Set[str] = set()
+_ids_of_contexts: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 NO_TORCH = "depyf.{name} looks into torch.compile and needs PyTorch: install it with `pip install 'depyf[torch]'`"
 
@@ -59,12 +61,18 @@ def find_or_report(module_name: str, attribute: str, lost: str) -> Optional[Any]
 def current_compile_id() -> Optional[str]:
     """The id of the compilation that this thread is in, as ``"frame/compile"``; ``None`` outside of one.
 
-    It is also set while autograd compiles a backward graph lazily.
+    It is also set while autograd compiles a backward graph lazily. Up to 2.3 torch goes back to the tracing context of
+    the forward graph then, but not to its id; so the id is remembered by that context.
     """
     context = find("torch._guards", "CompileContext")
     current = getattr(context, "current_compile_id", None)
     compile_id = current() if current is not None else None
-    return None if compile_id is None else str(compile_id)
+    tracing = getattr(find("torch._guards", "TracingContext"), "try_get", lambda: None)()
+    if compile_id is None:
+        return None if tracing is None else _ids_of_contexts.get(tracing)
+    if tracing is not None:
+        _ids_of_contexts[tracing] = str(compile_id)
+    return str(compile_id)
 
 
 def current_attempt() -> int:
