@@ -1,0 +1,73 @@
+"""Events that an older PyTorch does not have in its trace; its functions that tell them are still there today."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, List
+
+import pytest
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch")
+
+from depyf.dynamo import compat  # noqa: E402
+from depyf.dynamo.compilations import graph_break  # noqa: E402
+from depyf.dynamo.trace import Event  # noqa: E402
+from depyf.dynamo.trace_by_hooks import _Hooks  # noqa: E402
+
+
+def broken(x: Any) -> Any:
+    y = x + 1
+    torch._dynamo.graph_break()
+    return y * 2
+
+
+def test_graphs_and_breaks_are_told_and_the_hooks_are_gone_afterwards() -> None:
+    events: List[Event] = []
+    hooks = _Hooks(events.append)
+    formatter = torch._dynamo.output_graph.lazy_format_graph_code
+    undo = [hooks.graphs(), hooks.graph_breaks()]
+    try:
+        torch._dynamo.reset()
+        torch.compile(broken, backend="aot_eager")(torch.ones(2, requires_grad=True)).sum().backward()
+    finally:
+        for each in reversed(undo):
+            assert each is not None
+            each()
+    told = {event.name: event for event in events}
+    assert {"dynamo_output_graph", "aot_joint_graph", "aot_forward_graph", "aot_backward_graph"} <= set(told)
+    assert "aten.mul" in str(told["aot_forward_graph"].payload)
+    assert all(event.compile_id is not None for event in events)
+    found = graph_break(told["dynamo_graph_break_reason"])
+    assert (found.filename, found.line) == (__file__, broken.__code__.co_firstlineno + 2)
+    assert "graph_break" in found.reason
+    assert torch._dynamo.output_graph.lazy_format_graph_code is formatter
+    count = len(events)
+    torch._dynamo.reset()
+    torch.compile(broken, backend="eager")(torch.ones(2))
+    assert len(events) == count
+
+
+def test_reasons_of_a_recompilation_wait_for_the_id_of_the_compilation() -> None:
+    events: List[Event] = []
+    hooks = _Hooks(events.append)
+    code = broken.__code__
+    hooks._thread.reasons = ((code.co_name, code.co_filename, code.co_firstlineno), ["L['x'] is smaller"])
+    hooks._send_reasons(SimpleNamespace(co_name="other", co_filename="", co_firstlineno=1))
+    hooks._send_reasons(
+        SimpleNamespace(co_name=code.co_name, co_filename=code.co_filename, co_firstlineno=code.co_firstlineno)
+    )
+    assert events == []  # another frame was compiled first: the one they are about was given up
+    hooks._thread.reasons = (("broken", code.co_filename, code.co_firstlineno), ["L['x'] is smaller"])
+    hooks._send_reasons(
+        SimpleNamespace(co_name="broken", co_filename=code.co_filename, co_firstlineno=code.co_firstlineno)
+    )
+    assert [(event.name, event.payload) for event in events] == [("recompile_reasons", "[\"L['x'] is smaller\"]")]
+
+
+def test_what_the_trace_has_is_not_told_twice() -> None:
+    assert compat.reports("dynamo_output_graph", "torch._dynamo.output_graph") == hasattr(
+        torch._logging._internal, "trace_structured"
+    )
+    assert not compat.reports("no_such_event", "torch._dynamo.output_graph")
+    assert compat.reports("no_such_event", "torch._dynamo.no_such_module")
