@@ -308,6 +308,8 @@ def test_managers_that_are_entered_together_stand_in_one_with(before: str, after
             "t0 = a()\nreturn (g if t0 else h).b(x)",
             "t0 = a()\nif t0:\n    del t0\n    return g.b(x)\nelse:\n    del t0\n    return h.b(x)",
         ),
+        ("t0 = a()\nreturn g(t0(x), y)", "t0 = a()\n__temp_result_0 = t0(x)\ndel t0\nreturn g(__temp_result_0, y)"),
+        ("t0 = a()\nreturn g(t0(x), t0)", "t0 = a()\nreturn g(t0(x), t0)"),
         ("t0 = a()\nreturn x + (g if t0 else h)", "t0 = a()\nreturn x + (g if t0 else h)"),
         ("t0 = a()\nreturn g if x else h(t0)", "t0 = a()\nreturn g if x else h(t0)"),
     ],

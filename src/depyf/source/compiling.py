@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import threading
 import warnings
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any, Dict, Mapping, Optional, Sequence
 
-from depyf.bytecode.code import FUTURE_FLAGS, Code, version_of
-from depyf.bytecode.nesting import qualified_name
+from depyf.bytecode.code import FUTURE_FLAGS, Code, is_code, version_of
+from depyf.bytecode.nesting import names_of
 from depyf.result import DecompilationError
 from depyf.source.cell_order import respell, sorted_spellings
 from depyf.source.deep_stack import with_deep_stack
@@ -76,6 +77,18 @@ def _out_of_order(code: CodeType, reference: Code) -> bool:
     )
 
 
+def _given_names(reference: Code, qualname: str) -> Dict[str, str]:
+    """The qualified names that functions in ``reference`` have, by those that the compiler would give them where they
+    differ: Dynamo gives functions names of its own."""
+    if not reference.co_flags & inspect.CO_OPTIMIZED:
+        return {}
+    names, given = names_of(reference), {}
+    for inner in reference.co_consts:
+        if is_code(inner):
+            given[f"{qualname}.<locals>.{inner.co_name}"] = names.within(inner)
+    return {usual: name for usual, name in given.items() if usual != name}
+
+
 @dataclass(frozen=True)
 class _Job:
     source: SourceText
@@ -104,9 +117,10 @@ class _Job:
             unused = [by_text.get(name, name) for name in unused]
         scaffolded = scaffold(target, self.reference, free, cells, unused)
         code = dig(self.compile(scaffolded.tree), scaffolded)
-        qualname = qualified_name(self.reference)
+        qualname = names_of(self.reference).own
         flags = self.reference.co_flags & ANNOTATIONS
-        return Restoration(self.source.names, self.stand_ins, scaffolded.qualname, qualname, flags).restore(code)
+        given = _given_names(self.reference, qualname)
+        return Restoration(self.source.names, self.stand_ins, scaffolded.qualname, qualname, flags, given).restore(code)
 
     def compile(self, tree: ast.Module) -> CodeType:
         # With asserts and docstrings, whatever the interpreter was started with: what is in the source was there. The

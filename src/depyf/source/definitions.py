@@ -51,12 +51,29 @@ class Definer(ast.NodeTransformer):
         self.body, self.enclosing, self.nested, self.postponed = body, enclosing, nested, postponed
         self.missing = missing
         self.comprehensions: List[NormalCode] = []
+        self._before: List[ast.stmt] = []  # definitions that the statement needs which is being visited
 
     def inside(self, code: Code) -> Tuple[NormalCode, List[ast.stmt], Definer]:
         """The statements of ``code``, complete, and the definer that completed them."""
         normal, statements = self.body(code)
         definer = self._within(normal, statements)
-        return normal, [definer.visit(statement) for statement in statements], definer
+        return normal, definer.visit_all(statements), definer
+
+    def visit_all(self, statements: List[ast.stmt]) -> List[ast.stmt]:
+        """The statements, with definitions in front of those that need some."""
+        result: List[ast.stmt] = []
+        for statement in statements:
+            visited = self.visit(statement)
+            result.extend(visited if isinstance(visited, list) else [visited])
+        return result
+
+    def visit(self, node: ast.AST) -> Any:
+        if not isinstance(node, ast.stmt):
+            return super().visit(node)
+        around, self._before = self._before, []
+        visited = super().visit(node)
+        before, self._before = self._before, around
+        return [*before, visited] if before else visited
 
     def _within(self, normal: NormalCode, statements: List[ast.stmt]) -> Definer:
         """The definer for what is nested in the code object of ``normal``, which has these statements."""
@@ -90,7 +107,7 @@ class Definer(ast.NodeTransformer):
         is_module = code.co_name == "<module>"
         statements, annotate = take_annotate_function(statements, "__annotate__" if is_module else "__annotate_func__")
         definer = self._within(normal, statements)
-        statements = [definer.visit(statement) for statement in statements]
+        statements = definer.visit_all(statements)
         statements = module_body(statements) if is_module else class_body(statements)
         if annotate is not None:
             made = annotations_of(definer.inside(annotate.code)[1])
@@ -185,9 +202,14 @@ class Definer(ast.NodeTransformer):
     # --- placeholders ------------------------------------------------------------------------------------------------
 
     def visit_FunctionExpression(self, node: FunctionExpression) -> ast.expr:
-        if node.function.code.co_name != "<lambda>":
-            raise Unstructured(f"the function {node.function.code.co_name} is used without a name")
-        return self.lambda_(node.function)
+        name = node.function.code.co_name
+        if name == "<lambda>":
+            return self.lambda_(node.function)
+        if not name.isidentifier() or node.function.defaults or node.function.kw_defaults:
+            raise Unstructured(f"the function {name} is used without a name")
+        # No compiler does that, but Dynamo: it calls a function that it has just made. Making it is not to be seen.
+        self._before.append(self.definition(node.function, name))
+        return ast.Name(name, ast.Load())
 
     def visit_ComprehensionExpression(self, node: ComprehensionExpression) -> ast.expr:
         return self.comprehension(node.function.code, self.visit(node.iterable))

@@ -5,7 +5,7 @@ import __future__
 
 import inspect
 from types import CodeType
-from typing import Any, Dict, Mapping, Tuple
+from typing import Any, Dict, Mapping, Optional, Tuple
 
 from depyf.bytecode.code import Code, flags_like, is_code, version_of
 from depyf.result import DecompilationError
@@ -44,16 +44,23 @@ _KIND_FLAGS = {
 
 class Restoration:
     """Undoes in code objects what had to be done to the tree so that it could be written and compiled; ``flags`` are
-    those that it could not be compiled with."""
+    those that it could not be compiled with, ``given`` qualified names by what the compiler makes of them."""
 
     def __init__(
-        self, names: Mapping[str, str], stand_ins: StandIns, qualname: str, original_qualname: str, flags: int
+        self,
+        names: Mapping[str, str],
+        stand_ins: StandIns,
+        qualname: str,
+        original_qualname: str,
+        flags: int,
+        given: Optional[Mapping[str, str]] = None,
     ) -> None:
         self._names = names
         self._stand_ins = stand_ins
         self._qualname = qualname
         self._original_qualname = original_qualname
         self._flags = flags
+        self._given = given or {}
 
     def restore(self, code: CodeType) -> CodeType:
         """``code``, and what is nested in it, with the original names and constants."""
@@ -88,6 +95,7 @@ class Restoration:
         if text.startswith(MARKS) and (text + ".").startswith(self._qualname + "."):
             rest = text[len(self._qualname) :].split(".")
             text = self._original_qualname + ".".join(self._names.get(part, part) for part in rest)
+            text = self._given.get(text, text)
         elif "." in text and self._names:
             # import a.b
             text = ".".join(self._names.get(part, part) for part in text.split("."))

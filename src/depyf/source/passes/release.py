@@ -29,12 +29,13 @@ def release(statements: List[ast.stmt], names: AbstractSet[str]) -> List[ast.stm
 class _Release:
     def __init__(self, names: AbstractSet[str]) -> None:
         self.names = names
+        self.made: List[str] = []  # names for results of calls that are arguments of others
 
     def block(self, statements: List[ast.stmt], live: Set[str]) -> Tuple[List[ast.stmt], Set[str]]:
         """The statements with deletions, and what is live before them; ``live`` is what is live behind them."""
         result: List[ast.stmt] = []
         live = set(live)
-        for statement in reversed(statements):
+        for statement in reversed([part for whole in statements for part in self._unnested(whole)]):
             new, before, dead = self.statement(statement, live)
             if dead and not isinstance(statement, (ast.Return, ast.Raise, ast.Break, ast.Continue)):
                 result.append(_delete(dead))
@@ -67,6 +68,22 @@ class _Release:
             live = set()
         dead = (reads | writes) - live
         return node, (live - writes) | reads, dead
+
+    def _unnested(self, node: Any) -> List[ast.stmt]:
+        """``return g(t())`` as two statements where ``t`` is one of the names: it dies before ``g`` is called."""
+        value = getattr(node, "value", None)
+        if not isinstance(node, (ast.Return, ast.Assign, ast.Expr)) or not isinstance(value, ast.Call):
+            return [node]
+        if not isinstance(value.func, ast.Name) or not value.args or not isinstance(value.args[0], ast.Call):
+            return [node]
+        reads = self._uses([value.args[0]])[0]
+        if not reads or reads & self._uses([value.func, *value.args[1:], *value.keywords])[0]:
+            return [node]
+        name = f"__temp_result_{len(self.made)}"
+        self.made.append(name)
+        first = ast.Assign([ast.Name(name, ast.Store())], value.args[0])
+        call = replaced(value, args=[ast.Name(name, ast.Load()), *value.args[1:]])
+        return [*self._unnested(first), replaced(node, value=call)]
 
     def _split(self, node: Any) -> Any:
         """``return a if t else b`` as an ``if`` statement where ``t`` reads one of the names: it dies behind the test,
