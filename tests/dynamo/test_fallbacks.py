@@ -36,6 +36,12 @@ def run(function: Any, calls: List[Any], directory: Path, **options: Any) -> Lis
     return fallbacks(prepared.session)
 
 
+tells_reasons = pytest.mark.skipif(
+    not hasattr(torch._dynamo.convert_frame, "add_skip_reason"),
+    reason="this PyTorch says that it skips a frame, and not why",
+)
+
+
 def text_of(directory: Path) -> str:
     return (directory / "eager_fallbacks_0.txt").read_text()
 
@@ -64,6 +70,7 @@ def test_a_recompile_limit_is_told_with_the_guards_that_failed(tmp_path: Path, l
     assert f"# torch._dynamo.config.{limit} is 2." in story
 
 
+@tells_reasons
 def test_a_graph_break_in_a_loop_is_told_with_its_line(tmp_path: Path) -> None:
     def loops(x: Any) -> Any:
         for _ in range(3):
@@ -80,6 +87,7 @@ def test_a_graph_break_in_a_loop_is_told_with_its_line(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("__transformed_code*"))
 
 
+@tells_reasons
 def test_a_resume_function_that_is_skipped_is_told_in_the_story_too(tmp_path: Path) -> None:
     def resumes(x: Any) -> Any:
         y = x + 1
@@ -121,6 +129,7 @@ def test_an_error_that_reaches_the_program_is_told_from_the_metrics(tmp_path: Pa
     assert "Error while compiling, raised into the program" in text_of(tmp_path)
 
 
+@tells_reasons
 def test_frames_without_anything_to_compile_are_listed(tmp_path: Path) -> None:
     if compat.find("torch._dynamo.convert_frame", "add_skip_reason") is None:
         pytest.skip("this PyTorch skips frames without a word")
@@ -134,6 +143,7 @@ def test_a_program_that_compiles_has_no_such_file(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("eager_fallbacks*"))
 
 
+@tells_reasons
 def test_a_bug_in_the_hooks_costs_one_message_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

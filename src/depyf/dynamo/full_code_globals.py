@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import builtins
 import math
+import os
 import symtable
 import sys
+import sysconfig
 import warnings
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Any, List, Mapping, Optional, Set, Tuple
+from typing import Any, FrozenSet, List, Mapping, Optional, Set, Tuple
 
 from depyf.dynamo.full_code_text import is_name
 
-_SAFE_TO_IMPORT = frozenset({"torch", "numpy", *getattr(sys, "stdlib_module_names", ("math", "os", "sys"))})
 _LONGEST_CONSTANT = 200
+
+
+def _standard_library() -> FrozenSet[str]:
+    """The names of the modules that come with Python; before 3.10 it has no list of them, but a folder."""
+    known: Optional[FrozenSet[str]] = getattr(sys, "stdlib_module_names", None)
+    if known is not None:
+        return known
+    library = sysconfig.get_paths()["stdlib"]
+    folders = [each for each in (library, os.path.join(library, "lib-dynload")) if os.path.isdir(each)]
+    names = {entry.partition(".")[0] for folder in folders for entry in os.listdir(folder)}
+    return frozenset(sys.builtin_module_names) | {name for name in names if name.isidentifier()}
+
+
+_SAFE_TO_IMPORT = frozenset({"torch", "numpy", *_standard_library()})
 
 
 def missing_names(source: str) -> List[str]:

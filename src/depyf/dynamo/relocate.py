@@ -7,7 +7,9 @@ change what runs.
 from __future__ import annotations
 
 from types import CodeType
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Dict, Iterable, Iterator, List, Optional
+
+from depyf.bytecode.nesting import names_of
 
 _LINE_FIELDS = ("co_filename", "co_firstlineno", "co_linetable")
 _OLD_LINE_FIELDS = ("co_filename", "co_firstlineno", "co_lnotab")
@@ -55,6 +57,7 @@ def _moved_onto(code: CodeType, place: CodeType) -> Optional[CodeType]:
     """``code`` with the lines of ``place``, or ``None`` when the two differ in more than lines and names of places."""
     if len(code.co_consts) != len(place.co_consts):
         return None
+    names, place_names = names_of(code).nested.values(), names_of(place).nested.values()
     moved_consts: List[Any] = []
     compared_consts: List[Any] = []
     for ours, theirs in zip(code.co_consts, place.co_consts):
@@ -63,7 +66,9 @@ def _moved_onto(code: CodeType, place: CodeType) -> Optional[CodeType]:
         if nested and moved is None:
             return None
         moved_consts.append(moved)
-        compared_consts.append(theirs if nested else ours)  # nested code has just been compared
+        # Nested code has just been compared; before 3.11 its qualified name is a constant of the code around it.
+        same = nested or (_is_one_of(ours, names) and _is_one_of(theirs, place_names))
+        compared_consts.append(theirs if same else ours)
     compared = code.replace(
         co_consts=tuple(compared_consts),
         co_flags=_flags_towards(code, place),
@@ -71,6 +76,10 @@ def _moved_onto(code: CodeType, place: CodeType) -> Optional[CodeType]:
         **_names_of(place),
     )
     return code.replace(co_consts=tuple(moved_consts), **_lines_of(place)) if compared == place else None
+
+
+def _is_one_of(constant: Any, names: Iterable[str]) -> bool:
+    return type(constant) is str and constant in names
 
 
 def _lines_of(code: CodeType) -> Dict[str, Any]:

@@ -167,6 +167,8 @@ class _Hooks:
     @safely("noting the end of a compilation")
     def _send_metrics(self, metrics: Any) -> None:
         numbers = {field.name: getattr(metrics, field.name) for field in dataclasses.fields(metrics)}
+        numbers.setdefault("has_guarded_code", numbers.get("guard_count") is not None)
+        numbers.setdefault("fail_type", "an error" if numbers.get("fail_reason") else None)
         self._send("compilation_metrics", numbers, None)
 
 
