@@ -6,6 +6,7 @@ change what runs.
 
 from __future__ import annotations
 
+import inspect
 from types import CodeType
 from typing import Any, Dict, Iterable, Iterator, List, Optional
 
@@ -92,6 +93,7 @@ def _names_of(code: CodeType) -> Dict[str, Any]:
 
 
 def _flags_towards(code: CodeType, place: CodeType) -> int:
-    """The flags of ``code``; on future annotations those of ``place`` (what they change shows in the bytecode)."""
-    future = annotations.compiler_flag
-    return code.co_flags & ~future | place.co_flags & future
+    """The flags of ``code``; those that change nothing that runs as ``place`` has them: future annotations (what they
+    change shows in the bytecode), and that it stands in a class (3.14)."""
+    free = annotations.compiler_flag | getattr(inspect, "CO_METHOD", 0)
+    return code.co_flags & ~free | place.co_flags & free
