@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import io
 import logging
 import multiprocessing
 import os
+import shutil
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 
 import pytest
 
 from depyf.dynamo.dump import DumpDirectory
-from depyf.dynamo.writers import Place
+from depyf.dynamo.writers import FOLDER
 
 
 def visible(path: Path) -> set[str]:
@@ -32,7 +36,7 @@ def test_files_are_replaced_whole_and_nothing_temporary_stays(tmp_path: Path) ->
         assert directory.write("a.py", text) == str(tmp_path / "a.py")
     assert (tmp_path / "a.py").read_bytes() == "second ö ".encode() + b"\\udcff"
     assert visible(tmp_path) == {"a.py"}
-    assert not list(tmp_path.glob(".depyf_writing*"))
+    assert os.listdir(tmp_path / FOLDER) == ["0"]
 
 
 def test_files_get_the_permissions_that_the_user_asked_for(tmp_path: Path) -> None:
@@ -56,58 +60,177 @@ def test_failing_to_write_is_said_once_and_answered_with_none(tmp_path: Path, ca
 def test_writing_works_again_when_the_directory_was_deleted_and_made_again(tmp_path: Path) -> None:
     directory = DumpDirectory.at(tmp_path / "d")
     directory.write("a.py", "1")
-    for path in (tmp_path / "d").iterdir():
-        path.unlink()
-    (tmp_path / "d").rmdir()
+    shutil.rmtree(tmp_path / "d")
     assert DumpDirectory.at(tmp_path / "d").write("a.py", "2") is not None
 
 
 OTHER = """
-import sys, time
+import sys
 from depyf.dynamo.dump import DumpDirectory
 directory = DumpDirectory.at(sys.argv[1])
-print(directory.write("same.py", "same"), directory.write("f.py", sys.argv[2]), flush=True)
-sys.stdin.read()
+for line in sys.stdin:
+    print(directory.write(*line.split()), flush=True)
 """
 
 
+class Other:
+    """Another process that writes the files it is told to."""
+
+    def __init__(self, path: Path, **environment: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", OTHER, str(path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2] / "src"), **environment},
+        )
+
+    def write(self, name: str, text: str) -> str:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{name} {text}\n")
+        self.process.stdin.flush()
+        return os.path.basename(self.process.stdout.readline().strip())
+
+    def end(self) -> None:
+        self.process.communicate("")
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+def contents(path: Path) -> dict[str, str]:
+    return {name: (path / name).read_text() for name in visible(path)}
+
+
 def test_a_file_of_another_living_process_is_not_replaced_by_a_different_one(tmp_path: Path) -> None:
-    other = subprocess.Popen(
-        [sys.executable, "-c", OTHER, str(tmp_path), "theirs"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2] / "src")},
-    )
-    assert other.stdout is not None
-    assert other.stdout.readline().split() == [str(tmp_path / "same.py"), str(tmp_path / "f.py")]
+    other = Other(tmp_path)
+    assert [other.write("same.py", "same"), other.write("f.py", "theirs")] == ["same.py", "f.py"]
     directory = DumpDirectory.at(tmp_path)
     assert directory.write("same.py", "same") == str(tmp_path / "same.py")
-    ours = directory.write("f.py", "ours")
-    other.communicate("")
-    assert ours == str(tmp_path / "f.process_1.py")
-    assert ((tmp_path / "f.py").read_text(), Path(ours).read_text()) == ("theirs", "ours")
+    assert directory.write("f.py", "ours") == str(tmp_path / "f.process_1.py")
+    assert directory.write("f.py.bytecode", "ours") == str(tmp_path / "f.py.bytecode")
+    assert contents(tmp_path) == {
+        "same.py": "same",
+        "f.py": "theirs",
+        "f.process_1.py": "ours",
+        "f.py.bytecode": "ours",
+    }
+    other.end()
     assert directory.write("f.py", "ours now") == str(tmp_path / "f.py")
 
 
-def _write_in_fork(path: str) -> None:
+def test_a_file_of_an_earlier_run_is_replaced_also_when_others_write_here(tmp_path: Path) -> None:
+    (tmp_path / "f.py").write_text("of yesterday")
+    other = Other(tmp_path)
+    other.write("g.py", "theirs")
+    assert DumpDirectory.at(tmp_path).write("f.py", "ours") == str(tmp_path / "f.py")
+    other.end()
+
+
+def test_every_rank_has_its_names_whoever_comes_first(tmp_path: Path) -> None:
+    ranks = [Other(tmp_path, RANK=str(rank), WORLD_SIZE="3") for rank in range(3)]
+    for rank in (2, 1, 0):
+        ranks[rank].write("started.py", "here")  # all are here from now on
+    for rank in (1, 0, 2):
+        assert ranks[rank].write("f.py", f"text{rank % 2}") == ("f.py" if rank == 0 else f"f.rank_{rank}.py")
+    for rank in ranks:
+        rank.end()
+    assert {name: text for name, text in contents(tmp_path).items() if name.startswith("f")} == {
+        "f.py": "text0",
+        "f.rank_1.py": "text1",
+        "f.rank_2.py": "text0",
+    }
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_a_rank_that_is_alone_has_the_plain_names(tmp_path: Path) -> None:
+    rank = Other(tmp_path, RANK="1", WORLD_SIZE="2")
+    assert rank.write("f.py", "text") == "f.py"
+    rank.end()
+
+
+def test_what_a_killed_process_was_writing_is_cleared_away_and_its_names_are_free(tmp_path: Path) -> None:
+    killed = Other(tmp_path)
+    killed.write("f.py", "old")
+    (tmp_path / FOLDER / "0.writing").write_text("ha")  # as if it had been killed in the middle of a file
+    killed.kill()
+    directory = DumpDirectory.at(tmp_path)
+    assert directory.write("f.py", "new") == str(tmp_path / "f.py")
+    assert contents(tmp_path) == {"f.py": "new"}
+    assert sorted(os.listdir(tmp_path / FOLDER)) == ["0"]
+
+
+def test_where_files_can_not_be_locked_nothing_of_others_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_locks(*arguments: object) -> None:
+        raise OSError(errno.ENOLCK, "no locks")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    other = Other(tmp_path)
+    other.write("f.py", "theirs")
+    assert DumpDirectory.at(tmp_path).write("f.py", "ours") == str(tmp_path / "f.process_1.py")
+    other.end()
+
+
+def _in_child(path: str) -> None:
     DumpDirectory.at(path).write("f.py", "child")
-    time.sleep(0.1)
+    os._exit(0)
 
 
 def test_a_forked_child_does_not_replace_what_its_parent_runs_from(tmp_path: Path) -> None:
-    DumpDirectory.at(tmp_path).write("f.py", "parent")
-    child = multiprocessing.get_context("fork").Process(target=_write_in_fork, args=(str(tmp_path),))
+    directory = DumpDirectory.at(tmp_path)
+    directory.write("f.py", "parent")
+    holding, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with directory._lock:  # a thread that writes while another one forks: the child must not wait for it
+            holding.set()
+            release.wait(20)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    holding.wait(20)
+    child = multiprocessing.get_context("fork").Process(target=_in_child, args=(str(tmp_path),))
     child.start()
-    child.join()
-    assert (tmp_path / "f.py").read_text() == "parent"
-    assert "child" in {path.read_text() for path in tmp_path.glob("f.*.py")}
+    child.join(20)
+    release.set()
+    thread.join()
+    assert child.exitcode == 0
+    assert contents(tmp_path) == {"f.py": "parent", "f.process_1.py": "child"}
 
 
-def test_the_place_of_a_dead_process_is_free(tmp_path: Path) -> None:
-    finished = subprocess.Popen([sys.executable, "-c", ""])
-    finished.wait()
-    (tmp_path / ".depyf_writer_0.pid").write_text(str(finished.pid))
-    place = Place(str(tmp_path))
-    assert place.number == 0
-    assert place.alone()
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
+def test_a_full_disk_is_said_once_and_leaves_no_half_file(
+    error: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory = DumpDirectory.at(tmp_path)
+    directory.write("f.py", "before")
+
+    class Full(io.BytesIO):
+        def write(self, data: object) -> int:
+            raise OSError(error, os.strerror(error))
+
+    def full(handle: int, mode: str) -> io.BytesIO:
+        os.close(handle)
+        return Full()
+
+    with caplog.at_level(logging.WARNING, "depyf"):
+        monkeypatch.setattr(os, "fdopen", full)
+        assert [directory.write(name, "x") for name in ("f.py", "g.py")] == [None, None]
+        monkeypatch.undo()
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert str(tmp_path) in message
+    assert os.strerror(error) in message
+    assert "make room" in message
+    assert contents(tmp_path) == {"f.py": "before"}
+    assert os.listdir(tmp_path / FOLDER) == ["0"]
+
+
+def test_a_directory_under_two_names_is_one(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    first, second = DumpDirectory.at(tmp_path / "real"), DumpDirectory.at(tmp_path / "link")
+    assert first is second

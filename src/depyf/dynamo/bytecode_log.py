@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import logging
-import threading
 from types import CodeType
 from typing import Any, Optional
 
 from depyf.decompiler import decompile_code
 from depyf.dynamo import compat
 from depyf.dynamo.hints import hints_for
+from depyf.dynamo.locks import Lock
 from depyf.dynamo.names import file_stem
 from depyf.dynamo.safely import safely
 from depyf.result import DecompilationError
 
-_lock = threading.Lock()
+_lock = Lock()
 _handle: Optional[Any] = None
 
 

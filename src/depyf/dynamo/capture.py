@@ -6,7 +6,6 @@ The innermost session receives. Hooks are installed when the first session start
 from __future__ import annotations
 
 import functools
-import threading
 import weakref
 from types import CodeType
 from typing import Any, Callable, List, Optional
@@ -19,6 +18,7 @@ from depyf.dynamo.full_code import write_full_code
 from depyf.dynamo.graphs import GraphModules, dump_graph, run_from_files
 from depyf.dynamo.kernels import watch_kernels
 from depyf.dynamo.missing import write_missing
+from depyf.dynamo.locks import Lock
 from depyf.dynamo.names import compiled_fn_number
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.safely import dumping_into, report_failure, safely
@@ -36,7 +36,7 @@ class Capture:
     """The sessions that are open, innermost last, and the hooks that feed them."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self._sessions: List[Session] = []
         self._undo: List[Undo] = []
         self._modules = GraphModules()

@@ -314,6 +314,15 @@ def module(name: str) -> Any:
     return importlib.import_module(name)
 
 
+def distributed_rank() -> Optional[int]:
+    """The rank of this process among those of a distributed program; ``None`` where there is only one."""
+    distributed: Any = sys.modules.get("torch.distributed")  # if it is not imported, nobody has initialized it
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return int(distributed.get_rank()) if distributed.get_world_size() > 1 else None
+    rank, size = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")  # as torchrun sets them
+    return int(rank) if rank.isdigit() and size.isdigit() and int(size) > 1 else None
+
+
 def cache_directory() -> str:
     """The directory where torch keeps its compile caches."""
     where = find("torch._inductor.runtime.cache_dir_utils", "cache_dir") or find(

@@ -1,8 +1,9 @@
 """The dump directory: flat, files whole or absent, stable names, never in the user's way.
 
 A file is written under a temporary name and then appears under its own. Several processes may write into one directory
-at once: a file that another living process may be running from is never replaced by one that says something else. A
-failure is reported once and the program goes on.
+at once: a file that another living process runs from is never replaced by one that says something else. Then rank 0 of
+a distributed program has the plain names, rank 1 has ``<name>.rank_1.py``, and other processes (a forked child) have
+``<name>.process_<n>.py`` where a name is taken. A failure is reported once and the program goes on.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ from collections import Counter
 from typing import Counter as CounterType
 from typing import Dict, Optional, Set, Union
 
+from depyf.dynamo import compat
+from depyf.dynamo.locks import Lock
 from depyf.dynamo.safely import describe
-from depyf.dynamo.writers import Place
+from depyf.dynamo.writers import Place, exclusive
 
 logger = logging.getLogger("depyf")
 
 _registry: Dict[str, DumpDirectory] = {}
-_registry_lock = threading.Lock()
+_registry_lock = Lock()
 
 
 class DumpDirectory:
@@ -29,11 +32,12 @@ class DumpDirectory:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self._next: CounterType[str] = Counter()
         self._failed = False
         self._place: Optional[Place] = None
         self._own: Set[str] = set()
+        self._shared = False
 
     @staticmethod
     def at(path: Union[str, os.PathLike[str]]) -> DumpDirectory:
@@ -42,12 +46,14 @@ class DumpDirectory:
         Numbers go on counting when a process dumps into one directory repeatedly: the earlier files are those that
         earlier functions still run.
         """
-        absolute = os.path.abspath(os.fspath(path))
+        path = absolute(path)
         with _registry_lock:
-            directory = _registry.setdefault(absolute, DumpDirectory(absolute))
+            directory = _registry.setdefault(_real(path), DumpDirectory(path))
         directory._failed = False  # once for each time that somebody wants to dump here
         try:
-            os.makedirs(absolute, exist_ok=True)
+            os.makedirs(directory.path, exist_ok=True)
+            with directory._lock:
+                directory._my_place()
         except OSError as error:
             directory._report(error)
         return directory
@@ -66,8 +72,8 @@ class DumpDirectory:
     def write(self, name: str, content: Union[str, bytes]) -> Optional[str]:
         """Write ``content`` as the file ``name``; the path, or ``None`` when it can't be written.
 
-        A file of an earlier run is replaced. Where another living process has written something else under this name,
-        the file gets another name, which the path says. A lone surrogate in a text is written escaped.
+        A file of an earlier run is replaced. The path has another name where other processes write here as well. A
+        lone surrogate in a text is written escaped.
         """
         data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
         try:
@@ -79,36 +85,44 @@ class DumpDirectory:
 
     def _write_whole(self, name: str, data: bytes) -> str:
         place = self._my_place()
-        temporary = self.file(f".depyf_writing_{place.process}")
         try:
-            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+            handle = os.open(place.temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
-            if name not in self._own and not place.alone():
-                name = self._name_not_taken(name, temporary, data, place)
-            os.replace(temporary, self.file(name))
+            with exclusive(self.path):
+                name = self._name_for(name, data, place)
+                if name not in self._own:
+                    place.claim(name)
+                os.replace(place.temporary, self.file(name))
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(temporary)
+                os.unlink(place.temporary)
             raise
         self._own.add(name)
         return self.file(name)
 
     def _my_place(self) -> Place:
-        if self._place is None or self._place.process != os.getpid():  # a fork is another process
-            self._own = set()
+        if self._place is None or not self._place.holds():
+            self._own, self._shared = set(), False
             self._place = Place(self.path)
+        self._shared = self._shared or bool(self._place.others())
         return self._place
 
-    def _name_not_taken(self, name: str, temporary: str, data: bytes, place: Place) -> str:
-        """``name``, or another one when a file of this name is there and says something else."""
-        try:
-            os.link(temporary, self.file(name))  # unlike a rename, it fails when the name is taken in this moment
-        except FileExistsError:
-            if not _holds(self.file(name), data):
-                stem, suffix = os.path.splitext(name)
-                return f"{stem}.process_{place.number}{suffix}"
-        return name
+    def _name_for(self, name: str, data: bytes, place: Place) -> str:
+        """``name``, or another one when a living process runs from a file of this name that says something else.
+
+        Among the ranks of a distributed program the first has the plain names, whoever comes first.
+        """
+        if name in self._own or not self._shared:
+            return name
+        rank = compat.distributed_rank()
+        claimed = place.claimed_by_others()
+        by_rank = [] if rank is None else [_marked(name, f"rank_{rank}")]
+        candidates = [*by_rank, name] if rank else [name, *by_rank]
+        for candidate in candidates:
+            if candidate in self._own or candidate not in claimed or _holds(self.file(candidate), data):
+                return candidate
+        return _marked(name, f"process_{place.number}")
 
     def _report(self, error: OSError) -> None:
         if not self._failed:
@@ -119,6 +133,28 @@ class DumpDirectory:
                 self.path,
                 describe(error),
             )
+
+
+def absolute(path: Union[str, os.PathLike[str]]) -> str:
+    """``os.path.abspath``, which fails when the current directory is gone; that is then found out by writing."""
+    path = os.fspath(path)
+    try:
+        return os.path.abspath(path)
+    except OSError:
+        return path
+
+
+def _real(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except OSError:
+        return path
+
+
+def _marked(name: str, mark: str) -> str:
+    """``name`` with ``mark`` before its ``.py``, where there is one: what belongs together sorts together."""
+    stem, python, rest = name.rpartition(".py")
+    return f"{stem}.{mark}{python}{rest}" if python else f"{name}.{mark}"
 
 
 def write_atomically(path: str, data: bytes) -> None:

@@ -7,7 +7,6 @@ file; so is one that differs only in how it takes its arguments (aot_eager boxes
 from __future__ import annotations
 
 import os
-import threading
 import weakref
 from dataclasses import replace
 from types import FunctionType
@@ -15,6 +14,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.interpreted import run_by_forward
+from depyf.dynamo.locks import Lock
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.relocate import SourceFile
 from depyf.dynamo.safely import safely
@@ -33,7 +33,7 @@ class GraphModules:
     """The graph modules that are made during each compilation, held weakly until it ends."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._made: Dict[str, List[weakref.ref[Any]]] = {}
 
     def watch(self) -> Optional[Undo]:

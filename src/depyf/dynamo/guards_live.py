@@ -8,12 +8,12 @@ gets an empty table: types are then compared by name, and what can't be known ra
 from __future__ import annotations
 
 import os
-import threading
 import weakref
 from types import CodeType
 from typing import Any, Callable, Dict, FrozenSet, Mapping, Optional, Tuple
 
 from depyf.dynamo import guards_function
+from depyf.dynamo.locks import Lock
 
 
 class NotLiveError(RuntimeError):
@@ -184,7 +184,7 @@ class LiveNames(Mapping[str, str]):
 
 
 _tables: Dict[str, LiveTable] = {}
-_tables_lock = threading.Lock()
+_tables_lock = Lock()
 
 
 def register(path: str, table: LiveTable) -> None:

@@ -7,14 +7,14 @@ that depyf has moved to a file run by their ``forward`` instead; all others are 
 from __future__ import annotations
 
 import functools
-import threading
 import weakref
 from typing import Any, List
 
 from depyf.dynamo import compat
+from depyf.dynamo.locks import Lock
 
 _runs_by_forward: weakref.WeakSet[Any] = weakref.WeakSet()
-_lock = threading.Lock()
+_lock = Lock()
 _installed = False
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-import threading
 from types import CodeType
 from typing import Dict, Mapping, Optional, Tuple
+
+from depyf.dynamo.locks import Lock
 
 LONGEST_FUNCTION_NAME = 80
 
@@ -42,7 +43,7 @@ class StableNames:
     """Replaces what differs from run to run, by numbers in the order of first appearance. Safe to share by threads."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._numbers: Dict[str, int] = {}
 
     def text(self, text: str) -> str:

@@ -8,7 +8,7 @@ from typing import List, Optional, Type, Union
 
 from depyf.dynamo import compat
 from depyf.dynamo.capture import capture
-from depyf.dynamo.dump import DumpDirectory
+from depyf.dynamo.dump import DumpDirectory, absolute
 from depyf.dynamo.session import Session
 
 
@@ -28,7 +28,9 @@ class PrepareDebug:
         force_recompile: bool = False,
     ) -> None:
         compat.require_torch("prepare_debug")
-        self.dump_src_dir = _absolute(os.fspath(dump_src_dir))
+        if not os.fspath(dump_src_dir):
+            raise ValueError("depyf.prepare_debug needs the name of a directory to dump into ('.' is the current one)")
+        self.dump_src_dir = absolute(dump_src_dir)
         self.clean_wild_fx_code = clean_wild_fx_code
         self.log_bytecode = log_bytecode
         self.force_recompile = force_recompile
@@ -57,15 +59,6 @@ class PrepareDebug:
             return
         session = self._open.pop()
         capture.stop(session)
-
-
-def _absolute(path: str) -> str:
-    if not path:
-        raise ValueError("depyf.prepare_debug needs the name of a directory to dump into ('.' is the current one)")
-    try:
-        return os.path.abspath(path)
-    except OSError:  # the current directory is gone: that it can't be written is said as for any other
-        return path
 
 
 def prepare_debug(

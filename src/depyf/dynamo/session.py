@@ -7,13 +7,13 @@ objects are held weakly, because Dynamo frees compiled graphs (and their memory)
 from __future__ import annotations
 
 import enum
-import threading
 import weakref
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, Callable, Dict, List, Optional, Tuple, Type, TypeVar, Union
 
 from depyf.dynamo.dump import DumpDirectory
+from depyf.dynamo.locks import Lock
 from depyf.dynamo.names import StableNames
 from depyf.dynamo.stages import Stage
 from depyf.dynamo.trace import Event
@@ -167,7 +167,7 @@ class Session:
         self.log_bytecode = log_bytecode
         self.force_recompile = force_recompile
         self.stable = StableNames()
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._records: List[Record] = []
         self._by_compile_id: Dict[Optional[str], List[Record]] = {}
         self._names: Dict[Optional[str], CompiledFunction] = {}

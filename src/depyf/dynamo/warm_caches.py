@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.dump import write_atomically
+from depyf.dynamo.locks import Lock
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.safely import safely
 from depyf.dynamo.session import CurrentSession, Session
@@ -32,7 +32,7 @@ class WarmCaches:
     def __init__(self, current: CurrentSession, repeat: Callable[[Event], object]) -> None:
         self._current = current
         self._repeat = repeat
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._missed: Dict[str, str] = {}
         self._notes: Dict[str, List[Note]] = {}
         self._sees_look_ups = False

@@ -1,7 +1,9 @@
-"""Which processes write into one directory at the same time.
+"""Which processes write into one directory at the same time, and which files each of them runs from.
 
-Each takes the lowest free place, a small file that names its process id, and gives it back when it ends. A place whose
-process has died is free.
+Every process has a place: a file in a hidden folder that it keeps locked while it lives and that lists what it has
+written. The kernel gives the lock back when the process ends, however it ends, so nothing stays locked. Where files
+can't be locked (some network file systems, Windows), a place that was not given back counts as living: that costs
+names, and never a file.
 """
 
 from __future__ import annotations
@@ -9,73 +11,165 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-from typing import Iterator, Optional, Tuple
+from typing import Iterator, List, Optional, Set
 
-_PREFIX, _SUFFIX = ".depyf_writer_", ".pid"
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
+FOLDER = ".depyf_writers"
+
+_places: List[Place] = []
 
 
 class Place:
     """The place of this process among those that write into ``directory``."""
 
     def __init__(self, directory: str) -> None:
-        """Take a place; raises ``OSError`` when the directory can't be written."""
+        """Take the lowest free place; raises ``OSError`` when the directory can't be written."""
         self.process = os.getpid()
         self._directory = directory
-        self.number = self._take()
-        atexit.register(self._give_back)
+        self._folder = os.path.join(directory, FOLDER)
+        with exclusive(directory):
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(self._folder)
+            self.number, self._handle = self._take()
+        _places.append(self)
 
-    def alone(self) -> bool:
-        """Whether no other living process has a place here."""
-        return all(process == self.process for _, process in self._taken())
+    @property
+    def temporary(self) -> str:
+        """Where this process writes a file before it gets its name."""
+        return self._path(self.number) + ".writing"
 
-    def _take(self) -> int:
-        taken = {number for number, _ in self._taken()}
+    def holds(self) -> bool:
+        """Whether this is the running process's, and still there: a forked child has its parent's in its memory."""
+        return self.process == os.getpid() and _is_at(self._handle, self._path(self.number))
+
+    def claim(self, name: str) -> None:
+        """Note that this process runs from the file ``name``."""
+        os.write(self._handle, os.fsencode(name) + b"\n")
+
+    def others(self) -> List[int]:
+        """The places of other processes that live; what dead ones left is cleared away."""
+        living = []
+        for entry in os.listdir(self._folder):
+            if not entry.isdigit() or int(entry) == self.number:
+                continue
+            handle = _locked(self._path(int(entry)), create=False)
+            if handle is None:
+                living.append(int(entry))
+            else:
+                self._clear(int(entry))
+                os.close(handle)
+        return living
+
+    def claimed_by_others(self) -> Set[str]:
+        """The names of the files that other living processes run from."""
+        names: Set[str] = set()
+        for number in self.others():
+            with contextlib.suppress(FileNotFoundError), open(self._path(number), "rb") as file:
+                names.update(os.fsdecode(line) for line in file.read().split(b"\n"))
+        return names
+
+    def give_back(self) -> None:
+        """Leave the directory; nobody keeps the files of this process any more."""
+        with exclusive(self._directory):
+            if self.holds():
+                self._clear(self.number)
+                with contextlib.suppress(OSError):  # others are there
+                    os.rmdir(self._folder)
+        os.close(self._handle)
+
+    def close_inherited(self) -> None:
+        """In a forked child: do not keep the parent's place locked when the parent is gone."""
+        with contextlib.suppress(OSError):
+            os.close(self._handle)
+
+    def _take(self) -> tuple[int, int]:
         number = 0
         while True:
-            if number not in taken:
-                with contextlib.suppress(FileExistsError):
-                    handle = os.open(self._path(number), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-                    with os.fdopen(handle, "w") as file:
-                        file.write(str(self.process))
-                    return number
+            handle = _locked(self._path(number), create=True)
+            if handle is not None:
+                os.ftruncate(handle, 0)
+                return number, handle
             number += 1
 
-    def _taken(self) -> Iterator[Tuple[int, int]]:
-        """Number and process id of every place whose process lives; those of dead ones are cleared away."""
-        for name in os.listdir(self._directory):
-            number = name[len(_PREFIX) : -len(_SUFFIX)]
-            if not (name.startswith(_PREFIX) and name.endswith(_SUFFIX) and number.isdigit()):
-                continue
-            process = _process_in(self._path(int(number)))
-            if process is None or _lives(process):
-                yield int(number), process or 0
-            else:
-                with contextlib.suppress(OSError):
-                    os.unlink(self._path(int(number)))
+    def _clear(self, number: int) -> None:
+        for path in (self._path(number) + ".writing", self._path(number)):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
 
     def _path(self, number: int) -> str:
-        return os.path.join(self._directory, f"{_PREFIX}{number}{_SUFFIX}")
-
-    def _give_back(self) -> None:
-        if os.getpid() == self.process:  # a forked child has inherited this object, but not the place
-            with contextlib.suppress(OSError):
-                os.unlink(self._path(self.number))
+        return os.path.join(self._folder, str(number))
 
 
-def _process_in(path: str) -> Optional[int]:
-    """The process id in the file; None while it is being written."""
+def _locked(path: str, create: bool) -> Optional[int]:
+    """A handle of the file, locked; None when somebody else has it, or it can't be known that nobody has.
+
+    With ``create`` the file is made if need be.
+    """
+    flags = os.O_RDWR | os.O_APPEND
+    new = None
+    if create:
+        with contextlib.suppress(FileExistsError):
+            new = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o666)
     try:
-        with open(path) as file:
-            return int(file.read())
-    except (OSError, ValueError):
+        handle = os.open(path, flags) if new is None else new
+    except FileNotFoundError:
         return None
-
-
-def _lives(process: int) -> bool:
     try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it lives and belongs to somebody else
-        return True
-    return True
+        _flock(handle, wait=False)
+        same = _is_at(handle, path)  # not cleared away meanwhile
+    except BlockingIOError:
+        same = False
+    except OSError:  # locks do not work here: a file that we have just made is ours
+        same = new is not None
+    if same:
+        return handle
+    os.close(handle)
+    return None
+
+
+def _is_at(handle: int, path: str) -> bool:
+    """Whether the open file is the one at ``path``."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    return False
+
+
+@contextlib.contextmanager
+def exclusive(directory: str) -> Iterator[None]:
+    """No other process is inside of this for the same directory; where that can't be had, go on without."""
+    handle = None
+    with contextlib.suppress(OSError):
+        handle = os.open(directory, os.O_RDONLY)
+        _flock(handle, wait=True)
+    try:
+        yield
+    finally:
+        if handle is not None:
+            with contextlib.suppress(OSError):  # not only closed: a child forked meanwhile has the handle as well
+                _flock(handle, wait=False, release=True)
+            os.close(handle)
+
+
+def _flock(handle: int, wait: bool, release: bool = False) -> None:
+    if fcntl is None:
+        raise OSError("no file locks on this system")
+    fcntl.flock(handle, fcntl.LOCK_UN if release else fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+
+
+def _give_all_back() -> None:
+    while _places:
+        _places.pop().give_back()
+
+
+def _after_fork_in_child() -> None:
+    while _places:
+        _places.pop().close_inherited()
+
+
+atexit.register(_give_all_back)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
