@@ -106,16 +106,45 @@ def test_foreign_files_stay_and_dumping_again_works(tmp_path: Path) -> None:
     assert {"__transformed_code_0_for_branching.py", "__transformed_code_1_for_branching.py"} <= names(tmp_path)
 
 
-def test_nested_use_dumps_into_the_inner_directory_and_then_the_outer(tmp_path: Path) -> None:
+def test_nested_ones_are_all_complete_and_code_runs_from_the_innermost(tmp_path: Path) -> None:
     outer, inner = tmp_path / "outer", tmp_path / "inner"
+
+    def only_outer(x: Any, y: Any) -> Any:
+        return x * y
+
     with depyf.prepare_debug(outer):
-        with depyf.prepare_debug(inner):
-            compile_and_run()
-        torch._dynamo.reset()
-        compile_and_run(lambda x, y: x * y)
-    assert any("branching" in name for name in names(inner))
-    assert any("_lambda_" in name for name in names(outer))
-    assert not any("branching" in name for name in names(outer))
+        compile_and_run(only_outer)
+        with depyf.prepare_debug(inner) as prepared:
+            compile_and_run().sum().backward()
+    assert {"full_code_for_only_outer_0.py", "__transformed_code_0_for_only_outer.py"} <= names(outer) - names(inner)
+    assert {"full_code_for_branching_0.py", "__transformed_code_0_for_branching.py"} <= names(inner)
+    assert any("Backward_graph" in name for name in names(inner))
+    for name in names(inner):
+        assert (outer / name).read_text() == (inner / name).read_text(), name
+    session = prepared.session
+    assert session is not None
+    (entry,) = compat.cache_entries(branching.__code__)
+    assert os.path.dirname(entry.code.co_filename) == str(inner)
+    assert session.transformed_of(entry.code) is not None
+
+
+def test_nested_ones_into_one_directory_dump_once(tmp_path: Path) -> None:
+    with depyf.prepare_debug(tmp_path), depyf.prepare_debug(tmp_path):
+        compile_and_run(backend="eager")
+    assert "full_code_for_branching_0.py" in names(tmp_path)
+    assert not [name for name in names(tmp_path) if "_1_for_branching" in name or "branching_1.py" in name]
+
+
+def test_an_exception_thrown_through_it_is_the_users_and_the_dump_is_complete(tmp_path: Path) -> None:
+    def failing() -> None:
+        with depyf.prepare_debug(tmp_path):
+            compile_and_run(backend="eager")
+            raise KeyError("the user's")
+
+    with pytest.raises(KeyError, match="the user's"):
+        failing()
+    assert "full_code_for_branching_0.py" in names(tmp_path)
+    assert capture.current() is None
 
 
 def test_torch_is_as_before_afterwards(tmp_path: Path) -> None:

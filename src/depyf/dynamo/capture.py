@@ -1,14 +1,17 @@
 """The one place that installs hooks: while at least one session captures, torch tells it everything.
 
-The innermost session receives. Hooks are installed when the first session starts and removed when the last one ends.
+All open sessions receive. Hooks are installed when the first one starts and removed when the last one ends.
 """
 
 from __future__ import annotations
 
+import atexit
 import functools
+import os
 import weakref
+from multiprocessing import util
 from types import CodeType
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.earlier import dump_earlier
@@ -21,7 +24,7 @@ from depyf.dynamo.missing import write_missing
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.names import compiled_fn_number
 from depyf.dynamo.patching import Undo, replace_attribute
-from depyf.dynamo.safely import dumping_into, report_failure, safely
+from depyf.dynamo.safely import report_failure, safely
 from depyf.dynamo.session import CompiledFunction, Session
 from depyf.dynamo.trace import Event, listen
 from depyf.dynamo.trace_by_hooks import supplement
@@ -33,29 +36,35 @@ _END_OF_COMPILATION = frozenset({"compilation_metrics", "bwd_compilation_metrics
 
 
 class Capture:
-    """The sessions that are open, innermost last, and the hooks that feed them."""
+    """The sessions that are open, and the hooks that feed them."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._sessions: List[Session] = []
+        self._sessions: Tuple[Session, ...] = ()
         self._undo: List[Undo] = []
         self._modules = GraphModules()
-        self._caches = WarmCaches(self.current, self._receive)
-        self._fallbacks = Fallbacks(self.current)
+        self._caches = WarmCaches(self.receivers, self._receive)
+        self._fallbacks = Fallbacks(self.receivers)
+        self._sees_to_the_end = False
         self.last_directory: Optional[str] = None
 
     def current(self) -> Optional[Session]:
-        """The session that receives now, or None."""
+        """The innermost session, or None."""
         sessions = self._sessions
         return sessions[-1] if sessions else None
+
+    def receivers(self) -> Sequence[Session]:
+        """The sessions that receive now, the innermost last. One directory gets everything once."""
+        by_directory = {id(session.directory): session for session in self._sessions}
+        return [session for session in self._sessions if by_directory[id(session.directory)] is session]
 
     @safely("starting to capture")
     def start(self, session: Session) -> None:
         """Let ``session`` receive from now on."""
         with self._lock:
-            self._sessions = [*self._sessions, session]
+            self._sessions = (*self._sessions, session)
             self.last_directory = session.directory.path
-            dumping_into(session.directory.path)
+            self._see_to_the_end()
             if len(self._sessions) == 1:
                 self._install()
             self._caches.follow(self._sessions)
@@ -64,12 +73,31 @@ class Capture:
     def stop(self, session: Session) -> None:
         """End this session, wherever it stands among the open ones, and write what can be written only now."""
         with self._lock:
-            self._sessions = [each for each in self._sessions if each is not session]
+            self._sessions = tuple(each for each in self._sessions if each is not session)
             self._caches.follow(self._sessions)
             if not self._sessions:
                 self._uninstall()
         tell(session)
         safely("writing missing_stages files")(write_missing)(session)
+
+    def _see_to_the_end(self) -> None:
+        """Tell what is untold when the process ends with sessions open. Forked children tell what they compiled."""
+        if self._sees_to_the_end:
+            return
+        self._sees_to_the_end = True
+        atexit.register(self._tell_all)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forget_the_parents)
+        # A child of multiprocessing ends by os._exit, behind the finalizers, which it first forgets.
+        util.register_after_fork(self, lambda capture: util.Finalize(None, capture._tell_all, exitpriority=0))
+
+    def _tell_all(self) -> None:
+        for session in self._sessions:
+            tell(session)
+
+    def _forget_the_parents(self) -> None:
+        for session in self._sessions:
+            session.untold()
 
     def _install(self) -> None:
         self._add(lambda: compat.keep_dynamo_out("depyf"))
@@ -80,8 +108,8 @@ class Capture:
         self._add(self._caches.watch)
         self._add(self._watch_reset)
         self._add(self._watch_bytecode)
-        self._add(lambda: watch_kernels(self.current))
-        self._add(lambda: _all_of(watch_wrappers(self.current)))
+        self._add(lambda: watch_kernels(self.receivers))
+        self._add(lambda: _all_of(watch_wrappers(self.receivers)))
         self._add(lambda: _all_of(self._fallbacks.watch()))
         self._add(lambda: compat.watch_runs(self._note_run))
 
@@ -113,14 +141,13 @@ class Capture:
         return replace_attribute(compat.module("torch._dynamo"), "reset", reset)
 
     def _watch_bytecode(self) -> Optional[Undo]:
-        handle = compat.register_bytecode_hook(bytecode_hook(self.current, self._graphs_are_complete))
+        handle = compat.register_bytecode_hook(bytecode_hook(self.receivers, self._graphs_are_complete))
         return None if handle is None else handle.remove
 
     def _note_run(self, code: CodeType) -> None:
         """Transformed code is about to run: this is called each time, so it is short."""
-        sessions = self._sessions
-        if sessions:
-            ran = sessions[-1].ran
+        for session in self._sessions:
+            ran = session.ran
             known = ran.get(id(code))
             if known is None or known() is not code:
                 ran[id(code)] = weakref.ref(code)
@@ -143,30 +170,32 @@ class Capture:
 
     @safely("noting the name of a compiled function")
     def _note_name(self, name: str) -> None:
-        session, number = self.current(), compiled_fn_number(name)
-        if session is not None and number is not None:
+        number = compiled_fn_number(name)
+        if number is None:
+            return
+        for session in self.receivers():
             session.add(CompiledFunction(compat.current_compile_id(), name, number))
 
     @safely("reading a graph from torch's trace")
     def _receive(self, event: Event) -> None:
-        session = self.current()
-        if session is None:
-            return
-        session.add(event)
-        dump_graph(session, event)
+        for session in self.receivers():
+            session.add(event)
+            dump_graph(session, event)
         self._caches.event(event)
         if event.name in _END_OF_COMPILATION and event.compile_id is not None:
-            self._run_from_files(session, event.compile_id)
+            self._run_from_files(event.compile_id)
             self._caches.forget(event.compile_id)
 
-    def _graphs_are_complete(self, session: Session) -> None:
+    def _graphs_are_complete(self) -> None:
         compile_id = compat.current_compile_id()
         if compile_id is not None:
-            self._run_from_files(session, compile_id)
+            self._run_from_files(compile_id)
 
     @safely("making graphs run from their files")
-    def _run_from_files(self, session: Session, compile_id: str) -> None:
-        run_from_files(session, compile_id, self._modules.take(compile_id))
+    def _run_from_files(self, compile_id: str) -> None:
+        modules = self._modules.take(compile_id)
+        for session in self.receivers():
+            run_from_files(session, compile_id, modules)
 
 
 def tell(session: Session) -> None:

@@ -18,7 +18,7 @@ from typing import Dict, Optional, Set, Union
 
 from depyf.dynamo import compat
 from depyf.dynamo.locks import Lock
-from depyf.dynamo.safely import describe
+from depyf.dynamo.safely import describe, dumping_into, report_failure
 from depyf.dynamo.writers import Place, exclusive
 
 logger = logging.getLogger("depyf")
@@ -50,12 +50,15 @@ class DumpDirectory:
         with _registry_lock:
             directory = _registry.setdefault(_real(path), DumpDirectory(path))
         directory._failed = False  # once for each time that somebody wants to dump here
+        dumping_into(directory.path)
         try:
             os.makedirs(directory.path, exist_ok=True)
             with directory._lock:
                 directory._my_place()
         except OSError as error:
             directory._report(error)
+        except Exception as error:  # a bug must not keep the program from entering prepare_debug
+            report_failure("preparing the dump directory", error)
         return directory
 
     def take_number(self, kind: str) -> int:

@@ -18,7 +18,7 @@ from typing import Any, Callable, List, Optional, Tuple
 from depyf.dynamo import compat
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.safely import describe, safely
-from depyf.dynamo.session import Cause, CurrentSession, FrameSkipped, Session
+from depyf.dynamo.session import Cause, FrameSkipped, Receivers, Session
 
 _NEVER_TO_BE_COMPILED = ("already Dynamo-generated code", "in the Dynamo skipfiles list")
 _ADDED_BY_TORCH = re.compile(r"\n+(?:from user code:|Set TORCHDYNAMO_VERBOSE|Set TORCH_LOGS).*", re.DOTALL)
@@ -26,10 +26,10 @@ _LIMIT = re.compile(r"\b(?:accumulated_)?(?:recompile|cache_size)_limit\b")
 
 
 class Fallbacks:
-    """Records each frame that Dynamo gives up in the session that ``current`` answers."""
+    """Records each frame that Dynamo gives up in the sessions that ``receivers`` answers."""
 
-    def __init__(self, current: CurrentSession) -> None:
-        self._current = current
+    def __init__(self, receivers: Receivers) -> None:
+        self._receivers = receivers
         self._told = threading.local()
 
     def watch(self) -> List[Undo]:
@@ -48,25 +48,24 @@ class Fallbacks:
 
     @safely("noting an error that makes a frame fall back to eager")
     def _error(self, error: BaseException, code: CodeType, *args: Any, **kwargs: Any) -> None:
-        session = self._current()
-        if session is None:
-            return
         self._told.code = id(code)
         reason = _ADDED_BY_TORCH.sub("", describe(error)).strip()
         cause, limit = _cause_of(error, reason)
         if cause is not Cause.ERROR:
             reason = reason[len(f"{type(error).__name__}: ") :]  # the type of these says nothing
-        session.add(_record(session, code, cause, reason, compat.compile_id_of(error), compat.place_of(error), limit))
+        for session in self._receivers():
+            place = compat.place_of(error)
+            session.add(_record(session, code, cause, reason, compat.compile_id_of(error), place, limit))
 
     @safely("noting a frame that Dynamo skips")
     def _skip(self, reason: str, frame: Any, *args: Any, **kwargs: Any) -> None:
-        session = self._current()
         code = frame.f_code
         told, self._told.code = getattr(self._told, "code", None), None
-        if session is None or told == id(code):  # the error behind it has been noted, and says more
+        if told == id(code):  # the error behind it has been noted, and says more
             return
         if _is_users(code) and not any(each in reason for each in _NEVER_TO_BE_COMPILED):
-            session.add(_record(session, code, Cause.SKIPPED, reason))
+            for session in self._receivers():
+                session.add(_record(session, code, Cause.SKIPPED, reason))
 
 
 def _with_note(original: Callable[..., Any], note: Callable[..., object]) -> Callable[..., Any]:

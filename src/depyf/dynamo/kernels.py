@@ -10,7 +10,7 @@ from typing import Any, Callable, Optional
 from depyf.dynamo import compat
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.safely import report_failure, safely
-from depyf.dynamo.session import CurrentSession, KernelFile
+from depyf.dynamo.session import KernelFile, Receivers
 from depyf.dynamo.what_runs import RUNS
 
 Loader = Callable[..., Any]
@@ -21,7 +21,7 @@ _CALL = re.compile(r"^(?:def call\(|call = |class Runner\b)", re.MULTILINE)
 _CACHE_PATH_COMMENT = re.compile(r"^(\s*# kernel path:) .*$", re.MULTILINE)
 
 
-def watch_kernels(current: CurrentSession) -> Optional[Undo]:
+def watch_kernels(receivers: Receivers) -> Optional[Undo]:
     """From now on load wrapper modules from copies in the dump directory; answers the function that ends it."""
     cache = compat.pycode_cache()
     if cache is None or not hasattr(cache, "load_by_key_path"):
@@ -29,7 +29,7 @@ def watch_kernels(current: CurrentSession) -> Optional[Undo]:
     original = cache.load_by_key_path
     # Nobody can have chosen another loader who has not imported the module to choose it in.
     chooser = sys.modules.get("depyf.explain.enable_debugging")
-    chosen = getattr(chooser, "patched_load_by_key_path", None) or loading_copies(original, current)
+    chosen = getattr(chooser, "patched_load_by_key_path", None) or loading_copies(original, receivers)
 
     @functools.wraps(original)
     def load_by_key_path(*args: Any, **kwargs: Any) -> Any:
@@ -38,12 +38,12 @@ def watch_kernels(current: CurrentSession) -> Optional[Undo]:
     return replace_attribute(cache, "load_by_key_path", staticmethod(load_by_key_path))
 
 
-def loading_copies(original: Loader, current: CurrentSession) -> Loader:
-    """``original(key, path, ...)`` with ``path`` replaced by that of a copy in the current session's directory."""
+def loading_copies(original: Loader, receivers: Receivers) -> Loader:
+    """``original(key, path, ...)`` with ``path`` replaced by that of a copy in the dump directory."""
 
     @functools.wraps(original)
     def load_by_key_path(key: str, path: str, *args: Any, **kwargs: Any) -> Any:
-        copy = _copied(current, path)
+        copy = _copied(receivers, path)
         if copy is None:
             return original(key, path, *args, **kwargs)
         try:
@@ -58,22 +58,25 @@ def loading_copies(original: Loader, current: CurrentSession) -> Loader:
 
 
 @safely("dumping an Inductor kernel")
-def _copied(current: CurrentSession, path: str) -> Optional[str]:
+def _copied(receivers: Receivers, path: str) -> Optional[str]:
     """The path of the copy of a wrapper module; None for other modules and when it can't be written."""
-    session, compile_id = current(), compat.current_compile_id()
-    if session is None or compile_id is None:
+    compile_id = compat.current_compile_id()
+    if compile_id is None:
         return None
     with open(path, encoding="utf-8") as file:
         generated = file.read()
     if not _CALL.search(generated):
         return None
     text = text_of_copy(generated, RUNS)
-    function = session.function_name(compile_id)
-    index = session.directory.take_number(f"{function}.kernel")
-    copy = session.directory.write(f"{function}.kernel_{index}.py", text)
-    if copy is not None:
-        session.add(KernelFile(compile_id, function, index, copy, path, text, compat.loads_backward()))
-    return copy
+    running: Optional[str] = None
+    for session in receivers():
+        function = session.function_name(compile_id)
+        index = session.directory.take_number(f"{function}.kernel")
+        copy = session.directory.write(f"{function}.kernel_{index}.py", text)
+        if copy is not None:
+            session.add(KernelFile(compile_id, function, index, copy, path, text, compat.loads_backward()))
+            running = copy
+    return running
 
 
 def text_of_copy(generated: str, status: str) -> str:

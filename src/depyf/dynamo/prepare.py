@@ -77,6 +77,11 @@ def prepare_debug(
     ``force_recompile=True`` keeps PyTorch from taking compiled graphs out of its caches (on disk, remote) inside: each
     is compiled anew. What this process has compiled before stays compiled; ``torch._dynamo.reset()`` forgets it.
 
+    It captures in all threads of the process. Nested ones are all complete; code runs from the files of the innermost.
+    A forked child goes on dumping into the directory and tells its own story when it ends; a spawned one starts anew
+    and needs its own ``prepare_debug``. Several processes may dump into one directory: rank 0 then has the plain names
+    and rank 1 has ``<name>.rank_1.py``, other processes ``<name>.process_<n>.py`` where a name is taken.
+
     Raises ``ImportError`` when PyTorch is not installed and ``ValueError`` for an empty path. A directory that can't
     be written is a warning.
     """

@@ -10,7 +10,7 @@ import enum
 import weakref
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import Any, Callable, Dict, List, Optional, Tuple, Type, TypeVar, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 from depyf.dynamo.dump import DumpDirectory
 from depyf.dynamo.locks import Lock
@@ -256,5 +256,6 @@ class Session:
         return dict(events[-1].meta) if events else {}
 
 
-CurrentSession = Callable[[], Optional[Session]]
-"""How a hook asks which session to add to; None while nobody captures."""
+Receivers = Callable[[], Sequence[Session]]
+"""How a hook asks which sessions to add to: of nested ones, which dump into directories of their own, all, the
+innermost last. Code runs from the files of the innermost; the others get the same files to read."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import weakref
+from dataclasses import dataclass
 from types import CodeType
-from typing import Callable, Dict, Optional, Tuple
+from typing import Callable, Dict, Optional, Sequence, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.hints import count_outputs
@@ -12,31 +13,52 @@ from depyf.dynamo.names import compiled_fn_number, file_stem
 from depyf.dynamo.relocate import in_file
 from depyf.dynamo.rendering import Rendering, render
 from depyf.dynamo.safely import safely
-from depyf.dynamo.session import CurrentSession, Session, TransformedCode
+from depyf.dynamo.session import Receivers, Session, TransformedCode
 from depyf.dynamo.stages import Stage
 
 BytecodeHook = Callable[[CodeType, CodeType], Optional[CodeType]]
 
 
-def bytecode_hook(current: CurrentSession, before: Callable[[Session], object]) -> BytecodeHook:
+def bytecode_hook(receivers: Receivers, before: Callable[[], object]) -> BytecodeHook:
     """The hook for Dynamo: it answers the code object that runs from a file, or None to let Dynamo's run.
 
-    ``before(session)`` is called first, when the graphs of the compilation are complete.
+    ``before()`` is called first, when the graphs of the compilation are complete.
     """
 
     @safely("dumping a transformed code object")
     def hook(original: CodeType, transformed: CodeType) -> Optional[CodeType]:
-        session = current()
-        if session is None:
+        sessions = receivers()
+        if not sessions:
             return None
-        before(session)
-        return capture_transformed(session, original, transformed)
+        before()
+        return capture_transformed(sessions, original, transformed)
 
     return hook
 
 
-def capture_transformed(session: Session, original: CodeType, transformed: CodeType) -> Optional[CodeType]:
+@dataclass(frozen=True)
+class _Dumped:
+    """What one session has made of a transformed code object; ``path`` is None when it could not be written."""
+
+    session: Session
+    index: int
+    path: Optional[str]
+    rendering: Rendering
+
+
+def capture_transformed(sessions: Sequence[Session], original: CodeType, transformed: CodeType) -> Optional[CodeType]:
     """Dump the ``transformed`` code of ``original``; answers the code object to run, or None for Dynamo's as it is."""
+    running = None
+    dumped = [_dump(session, original, transformed) for session in sessions]
+    for each in dumped:
+        if each.path is not None:
+            running = in_file(each.rendering.code, each.path)  # the innermost session's
+    for each in dumped:
+        each.session.add(_record(each, original, transformed, running or transformed))
+    return running
+
+
+def _dump(session: Session, original: CodeType, transformed: CodeType) -> _Dumped:
     function = file_stem(original.co_name)
     index = session.directory.take_number(f"transformed code of {function}")
     stem = f"__transformed_code_{index}_for_{function}"
@@ -45,32 +67,24 @@ def capture_transformed(session: Session, original: CodeType, transformed: CodeT
     written = session.directory.write(f"{stem}.py", rendering.text)
     if session.log_bytecode:
         _log_bytecode(session, stem, original, transformed, rendering)
-    running = transformed if written is None else in_file(rendering.code, written)
-    session.add(_record(original, transformed, index, written, rendering, running))
-    return None if written is None else running
+    return _Dumped(session, index, written, rendering)
 
 
-def _record(
-    original: CodeType,
-    transformed: CodeType,
-    index: int,
-    path: Optional[str],
-    rendering: Rendering,
-    running: CodeType,
-) -> TransformedCode:
+def _record(dumped: _Dumped, original: CodeType, transformed: CodeType, running: CodeType) -> TransformedCode:
+    rendering = dumped.rendering
     return TransformedCode(
         compile_id=compat.current_compile_id(),
         function=original.co_name,
         qualified_name=getattr(original, "co_qualname", original.co_name),
         filename=original.co_filename,
         first_line=original.co_firstlineno,
-        index=index,
-        path=path,
+        index=dumped.index,
+        path=dumped.path,
         text=rendering.text,
         source=rendering.source,
         verdict=rendering.verdict,
         reason=rendering.reason,
-        replaced=path is not None and rendering.proved,
+        replaced=dumped.path is not None and rendering.proved,
         graphs=_graphs_called(transformed),
         original_code=weakref.ref(original),
         running_code=weakref.ref(running),

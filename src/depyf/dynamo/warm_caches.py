@@ -17,7 +17,7 @@ from depyf.dynamo.dump import write_atomically
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.safely import safely
-from depyf.dynamo.session import CurrentSession, Session
+from depyf.dynamo.session import Receivers, Session
 from depyf.dynamo.trace import Event
 
 LOST_WHEN_WARM = frozenset({"before_pre_grad_graph", "after_pre_grad_graph", "before_post_grad_graph"})
@@ -27,10 +27,10 @@ Note = Tuple[str, str]
 
 
 class WarmCaches:
-    """Notes by cache key. ``current`` answers who captures, ``repeat`` receives what a hit has skipped."""
+    """Notes by cache key. ``receivers`` answers who captures, ``repeat`` receives what a hit has skipped."""
 
-    def __init__(self, current: CurrentSession, repeat: Callable[[Event], object]) -> None:
-        self._current = current
+    def __init__(self, receivers: Receivers, repeat: Callable[[Event], object]) -> None:
+        self._receivers = receivers
         self._repeat = repeat
         self._lock = Lock()
         self._missed: Dict[str, str] = {}
@@ -59,10 +59,10 @@ class WarmCaches:
         def iterate_over_candidates(cls: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
             candidates = original(cls, *args, **kwargs)
             key = kwargs.get("key", args[-1] if args else None)
-            session = self._current()
-            if session is None or not isinstance(key, str):
+            sessions = self._receivers()
+            if not sessions or not isinstance(key, str):
                 yield from candidates
-            elif session.force_recompile:
+            elif any(session.force_recompile for session in sessions):
                 self._miss(key)
             else:
                 yield from self._candidates_with_notes(key, candidates)

@@ -13,54 +13,54 @@ from depyf.dynamo.names import file_stem
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.relocate import SourceFile, nested_codes
 from depyf.dynamo.safely import safely
-from depyf.dynamo.session import CurrentSession, WrapperFile
+from depyf.dynamo.session import Receivers, WrapperFile
 from depyf.dynamo.what_runs import DOES_NOT_RUN, RUNS
 
 _GENERATOR = "_compile_and_exec_source"
 
 
-def watch_wrappers(current: CurrentSession) -> List[Undo]:
+def watch_wrappers(receivers: Receivers) -> List[Undo]:
     """From now on write each generated wrapper to a file and run it from there; answers the functions that end it."""
     undo: List[Undo] = []
     for generator_module in compat.aot_codegen_modules():
         original = getattr(generator_module, _GENERATOR)
-        replacement = _generating_files(original, current)
+        replacement = _generating_files(original, receivers)
         holders = [module for module in list(sys.modules.values()) if vars(module).get(_GENERATOR) is original]
         undo.extend(replace_attribute(module, _GENERATOR, replacement) for module in holders)
     return undo
 
 
-def _generating_files(original: Callable[..., Any], current: CurrentSession) -> Callable[..., Any]:
+def _generating_files(original: Callable[..., Any], receivers: Receivers) -> Callable[..., Any]:
     @functools.wraps(original)
     def compile_and_exec_source(
         source: str, globals_dict: Any, fn_name: str, artifact_name: str, *args: Any, **kwargs: Any
     ) -> Any:
         function = original(source, globals_dict, fn_name, artifact_name, *args, **kwargs)
-        _move_to_file(current, function, source, artifact_name)
+        _move_to_file(receivers, function, source, artifact_name)
         return function
 
     return compile_and_exec_source
 
 
 @safely("writing an AOTAutograd wrapper")
-def _move_to_file(current: CurrentSession, function: Any, source: str, artifact: str) -> None:
-    session = current()
-    if session is None or not isinstance(function, FunctionType):
+def _move_to_file(receivers: Receivers, function: Any, source: str, artifact: str) -> None:
+    if not isinstance(function, FunctionType):
         return
     compile_id = compat.current_compile_id()
-    name = session.function_name(compile_id)
-    stem = f"{name}.AOT_{file_stem(artifact)}"
-    text = f"# {RUNS}\n{session.stable.text(source)}\n"
-    path = session.directory.write(f"{stem}.{session.directory.take_number(stem)}.py", text)
-    if path is None:
-        return
-    session.add(WrapperFile(compile_id, name, artifact, path))
-    moved = SourceFile(text, path).relocated(function.__code__)
-    if moved is None:
-        session.directory.write(os.path.basename(path), text.replace(RUNS, DOES_NOT_RUN, 1))
-        return
-    _skip_all(moved)
-    function.__code__ = moved
+    for session in receivers():
+        name = session.function_name(compile_id)
+        stem = f"{name}.AOT_{file_stem(artifact)}"
+        text = f"# {RUNS}\n{session.stable.text(source)}\n"
+        path = session.directory.write(f"{stem}.{session.directory.take_number(stem)}.py", text)
+        if path is None:
+            continue
+        session.add(WrapperFile(compile_id, name, artifact, path))
+        moved = SourceFile(text, path).relocated(function.__code__)
+        if moved is None:
+            session.directory.write(os.path.basename(path), text.replace(RUNS, DOES_NOT_RUN, 1))
+            continue
+        _skip_all(moved)
+        function.__code__ = moved
 
 
 def _skip_all(code: CodeType) -> None:

@@ -23,7 +23,7 @@ def patched_load_by_key_path(
     **kwargs: Any,
 ) -> Any:
     """Load a module that Inductor generated from a copy in the dump directory."""
-    loader = loading_copies(data["unpatched_load_by_key_path"], capture.current)
+    loader = loading_copies(data["unpatched_load_by_key_path"], capture.receivers)
     return loader(key, path, linemap, attrs, **kwargs)
 
 

@@ -1,0 +1,294 @@
+"""Whatever fails in depyf: the program's results stay the same, and one message says what, where and what to do."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import logging
+import os
+import resource
+import shutil
+import signal
+from pathlib import Path
+from types import FunctionType
+from typing import Any, Callable, ClassVar, Iterator, List
+
+import pytest
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch")
+
+import depyf  # noqa: E402
+from depyf.dynamo import safely  # noqa: E402
+from depyf.dynamo.capture import capture  # noqa: E402
+from depyf.dynamo.dump import DumpDirectory  # noqa: E402
+from depyf.dynamo.trace import TraceHandler  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(safely, "_told", {})
+    torch._dynamo.reset()
+    yield
+    assert capture.current() is None
+    torch._dynamo.reset()
+
+
+@pytest.fixture
+def messages(caplog: pytest.LogCaptureFixture) -> Callable[[], List[str]]:
+    caplog.set_level(logging.WARNING, "depyf")
+    return lambda: [record.getMessage() for record in caplog.records if record.name == "depyf"]
+
+
+def user_function(x: Any, y: Any) -> Any:
+    return (x.sin() + y) * 2
+
+
+def train(function: Any = user_function, backend: Any = "aot_eager") -> List[Any]:
+    """Results and gradients of a compiled function, which is compiled twice."""
+    observed = []
+    compiled = torch.compile(function, backend=backend, dynamic=False)
+    for shape in ((3,), (2, 3)):
+        x = torch.ones(shape, requires_grad=True)
+        result = compiled(x, torch.arange(3.0))
+        result.sum().backward()
+        observed += [result.tolist(), x.grad.tolist()]
+    return observed
+
+
+def plain(function: Any = user_function) -> List[Any]:
+    with torch.compiler.set_stance("force_eager"):
+        return train(function)
+
+
+def _raising(*args: Any, **kwargs: Any) -> Any:
+    raise ZeroDivisionError("injected")
+
+
+@contextlib.contextmanager
+def broken(target: str) -> Iterator[None]:
+    """Inside, the function at ``module:name`` of depyf.dynamo has a bug in its first line."""
+    module, _, name = target.partition(":")
+    found: Any = importlib.import_module(f"depyf.dynamo.{module}")
+    for part in name.split("."):
+        found = inspect.getattr_static(found, part)
+    found = inspect.unwrap(getattr(found, "__func__", getattr(found, "fget", None) or found))
+    assert isinstance(found, FunctionType)
+    code = found.__code__
+    found.__code__ = _raising.__code__.replace(co_filename=code.co_filename, co_freevars=code.co_freevars)
+    try:
+        yield
+    finally:
+        found.__code__ = code
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        # putting hooks into torch, and taking them out
+        "capture:Capture.start",
+        "capture:Capture.stop",
+        "compat:keep_dynamo_out",
+        "compat:set_eval_frame",
+        "trace:listen",
+        "graphs:GraphModules.watch",
+        "capture:Capture._watch_names",
+        "warm_caches:WarmCaches.watch",
+        "capture:Capture._watch_reset",
+        "capture:Capture._watch_bytecode",
+        "kernels:watch_kernels",
+        "wrappers:watch_wrappers",
+        # what the hooks call
+        "trace:event_of",
+        "capture:Capture._receive",
+        "capture:Capture._note_name",
+        "graphs:GraphModules._note",
+        "wrappers:_move_to_file",
+        "graphs:dump_graph",
+        "fallbacks:_record",
+        "graphs:run_from_files",
+        "relocate:SourceFile.__init__",
+        "transformed:capture_transformed",
+        "hints:hints_for",
+        "rendering:render",
+        "rendering:_decompile",
+        "listing:running_from",
+        "session:Session.add",
+        "names:StableNames.text",
+        "dump:DumpDirectory.write",
+        "writers:Place.others",
+        "compat:current_compile_id",
+        # the end
+        "capture:tell",
+        "session:Session.untold",
+        "full_code:full_code",
+        "full_code_story:stories_of",
+        "guards:EntryGuards.of",
+    ],
+)
+def test_a_bug_anywhere_costs_one_message(target: str, tmp_path: Path, messages: Callable[[], List[str]]) -> None:
+    expected = plain()
+    before = hooks()
+    with broken(target), depyf.prepare_debug(tmp_path):
+        observed = train()
+    left = hooks() != before
+    capture._uninstall()  # what a broken ``stop`` left must not reach the next test
+    capture._sessions = ()
+    assert observed == expected
+    if target not in ("listing:running_from", "fallbacks:_record"):  # not needed here: all is proved and compiled
+        (message,) = messages()
+        assert "ZeroDivisionError: injected" in message
+        assert f"depyf/dynamo/{target.partition(':')[0]}.py:" in message
+        assert "Your program goes on" in message
+        assert "please report" in message
+    assert left == (target == "capture:Capture.stop")
+
+
+def hooks() -> Any:
+    from torch._dynamo import convert_frame
+    from torch._inductor.codecache import PyCodeCache
+
+    return (
+        len(convert_frame._bytecode_hooks),
+        vars(PyCodeCache)["load_by_key_path"],
+        vars(torch.fx.GraphModule)["__init__"],
+        torch._dynamo.reset,
+        [handler for handler in logging.getLogger("torch.__trace").handlers if type(handler) is TraceHandler],
+    )
+
+
+def test_a_directory_that_is_removed_during_the_run(tmp_path: Path, messages: Callable[[], List[str]]) -> None:
+    expected = plain()
+    with depyf.prepare_debug(tmp_path / "dump"):
+        train(lambda x, y: x * y)
+        shutil.rmtree(tmp_path / "dump")
+        assert train() == expected
+    (message,) = messages()
+    assert f"can't write to the dump directory {tmp_path / 'dump'}" in message
+
+
+@pytest.mark.parametrize("kind", ["file", "read only", "a file above", "no current directory"])
+def test_a_directory_that_can_not_be_used(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, messages: Callable[[], List[str]]
+) -> None:
+    expected = plain()
+    (tmp_path / "file").write_text("the user's")
+    (tmp_path / "read only").mkdir(mode=0o500)
+    (tmp_path / "gone").mkdir()
+    target = {"a file above": "file/below", "no current directory": "relative"}.get(kind, kind)
+    if kind == "no current directory":
+        monkeypatch.chdir(tmp_path / "gone")
+        (tmp_path / "gone").rmdir()
+    elif kind == "read only" and os.geteuid() == 0:
+        pytest.skip("root may write anywhere")
+    named = target if kind == "no current directory" else tmp_path / target
+    with depyf.prepare_debug(named):
+        assert train() == expected
+    (message,) = messages()
+    assert (
+        f"can't write to the dump directory {tmp_path / target if kind != 'no current directory' else target}"
+        in message
+    )
+    assert (tmp_path / "file").read_text() == "the user's"
+
+
+def test_a_full_disk(tmp_path: Path, messages: Callable[[], List[str]]) -> None:
+    """No file may grow beyond some size: those that are smaller are whole, the others are not there."""
+    expected = plain()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        with depyf.prepare_debug(tmp_path):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (700, before[0][1]))
+            assert train() == expected
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before[0])
+        signal.signal(signal.SIGXFSZ, before[1])
+    (message,) = messages()
+    assert "make room" in message
+    files = [path for path in tmp_path.iterdir() if path.is_file()]
+    assert files
+    for path in files:
+        compile(path.read_text(), str(path), "exec")
+    assert not list(tmp_path.glob("*/*.writing"))
+
+
+class Hostile:
+    """An object of the user's that answers no question, and counts them."""
+
+    asked: ClassVar[List[str]] = []
+
+    def __init__(self) -> None:
+        self.scale = 2.0
+
+    def _refuse(self, name: str) -> Any:
+        Hostile.asked.append(name)
+        raise ValueError(f"no {name}")
+
+    def __repr__(self) -> str:
+        return str(self._refuse("repr"))
+
+    def __str__(self) -> str:
+        return str(self._refuse("str"))
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._refuse("eq"))
+
+    def __hash__(self) -> int:
+        return int(self._refuse("hash"))
+
+    def __bool__(self) -> bool:
+        return bool(self._refuse("bool"))
+
+    def __len__(self) -> int:
+        return int(self._refuse("len"))
+
+    def __format__(self, spec: str) -> str:
+        return str(self._refuse("format"))
+
+
+HOSTILE = Hostile()
+
+
+def test_hostile_objects_of_the_user_are_not_asked(tmp_path: Path, messages: Callable[[], List[str]]) -> None:
+    hostile, class_of_it = Hostile(), Hostile
+
+    def function(x: Any, y: Any, default: Any = hostile) -> Any:
+        table = [hostile, HOSTILE]
+        z = x * default.scale + y * HOSTILE.scale
+        torch._dynamo.graph_break()
+        return z * len(table) if isinstance(table[0], class_of_it) else z
+
+    Hostile.asked.clear()
+    expected = train(function)
+    without_us = list(Hostile.asked)
+    torch._dynamo.reset()
+    Hostile.asked.clear()
+    with depyf.prepare_debug(tmp_path):
+        assert train(function) == expected
+    assert Hostile.asked == without_us
+    assert messages() == []
+    assert "def __guard_" in next(tmp_path.glob("full_code_for_function_*.py")).read_text()
+
+
+def test_a_copy_of_a_kernel_that_can_not_be_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, messages: Callable[[], List[str]]
+) -> None:
+    from torch._inductor.codecache import PyCodeCache
+
+    (tmp_path / "kernel.py").write_text("def call(args):\n    return args\n")
+    loaded = []
+
+    def backend(module: Any, example: Any) -> Any:
+        write = DumpDirectory.write
+        with monkeypatch.context() as patched:
+            patched.setattr(DumpDirectory, "write", lambda *args: (write(*args) or "") + ".gone")
+            loaded.append(PyCodeCache.load_by_key_path("depyf_test_failures", str(tmp_path / "kernel.py")))
+        return module.forward
+
+    with depyf.prepare_debug(tmp_path / "dump"):
+        train(backend=backend)
+    assert {module.__file__ for module in loaded} == {str(tmp_path / "kernel.py")}
+    (message,) = messages()
+    assert "FileNotFoundError" in message
+    assert "loading an Inductor kernel from the dump" in message
