@@ -67,15 +67,19 @@ def _holder_of(target: Any) -> Any:
     """The code object behind ``target``, or what has it as ``__code__``."""
     seen: Set[int] = set()
     step: Any = target
+    wrapper: Any = None
     while id(step) not in seen and not isinstance(step, type):
         seen.add(id(step))
-        if is_code(step) or is_code(inspect.getattr_static(step, "__code__", None)) or isinstance(step, FunctionType):
-            return step
-        attribute = _step(step)
+        attribute = None if is_code(step) else _step(step)
         if attribute is not None:
+            wrapper = step if wrapper is None and isinstance(step, FunctionType) else wrapper
             step = getattr(step, attribute)
+        elif is_code(step) or is_code(inspect.getattr_static(step, "__code__", None)) or isinstance(step, FunctionType):
+            return step
         elif callable(step):
             step = type(step).__call__
+    if wrapper is not None:  # what it wraps is built in
+        return wrapper
     raise TypeError(_why_not(target))
 
 
@@ -98,14 +102,14 @@ _BUILTIN = (
 
 
 def _step(target: Any) -> Optional[str]:
-    """The attribute of ``target`` that leads on to its code."""
+    """The attribute of ``target`` that leads on to its code; a wrapper leads to what it wraps, as for ``inspect``."""
     if isinstance(target, functools.partial):
         return "func"
     for kind in type(target).__mro__:
         if (kind.__module__, kind.__name__) == ("torch.nn.modules.module", "Module"):
             # What torch.compile returns holds the module that was compiled; all are called by a function of torch.
             return "forward" if getattr(target, "_orig_mod", None) is None else "_orig_mod"
-    for name in ("__wrapped__", "__func__", "__code__"):
+    for name in ("__wrapped__", "__func__"):
         if inspect.getattr_static(target, name, None) is not None:
             return name
     return None
