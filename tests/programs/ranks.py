@@ -57,7 +57,8 @@ def main(kinds: Sequence[str], directories: Sequence[str]) -> None:
         with depyf.prepare_debug(directory.format(rank=rank)):
             torch.distributed.barrier()
             dumped = losses(kind, rank, "aot_eager")
-        print(f"rank {rank}, {kind}: {'same' if plain == dumped else (plain, dumped)}", flush=True)
+        outcome = "same" if plain == dumped else (plain, dumped)
+        sys.stdout.write(f"rank {rank}, {kind}: {outcome}\n")  # at once: torchrun's processes are unbuffered
     torch.distributed.destroy_process_group()
 
 

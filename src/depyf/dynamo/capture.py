@@ -20,8 +20,8 @@ from depyf.dynamo.fallbacks_text import write_fallbacks
 from depyf.dynamo.full_code import write_full_code
 from depyf.dynamo.graphs import GraphModules, dump_graph, run_from_files
 from depyf.dynamo.kernels import watch_kernels
-from depyf.dynamo.missing import write_missing
 from depyf.dynamo.locks import Lock
+from depyf.dynamo.missing import write_missing
 from depyf.dynamo.names import compiled_fn_number
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.safely import report_failure, safely
