@@ -39,3 +39,16 @@ def test_zero_and_negative_zero_are_not_the_same() -> None:
 def test_a_file_that_was_given_another_name_is_named_in_nested_code_too() -> None:
     code = in_file(compiled(SOURCE), "given.py")
     assert {code.co_filename, *(c.co_filename for c in code.co_consts if isinstance(c, CodeType))} == {"given.py"}
+
+
+def test_equal_code_of_two_files_differs_wherever_it_moves() -> None:
+    # debugpy remembers by code object where no breakpoint is, and file names do not count when those are compared.
+    first, second = SourceFile(SOURCE, "first.py"), SourceFile(SOURCE, "second.py")
+    one, two = first.relocated(compiled(SOURCE)), second.relocated(compiled(SOURCE))
+    assert one is not None
+    assert two is not None
+    nested = [const for code in (one, two) for const in code.co_consts if isinstance(const, CodeType)]
+    assert one != two
+    assert len(set(nested)) == len(nested)
+    assert second.relocated(one) == two
+    assert FunctionType(one, {})(2) == FunctionType(two, {})(2) == [3, 6]

@@ -123,7 +123,8 @@ def _relocate_onto(session: Session, file: GraphFile, modules: List[Any]) -> Non
     # Same graph, other bytecode: AOTAutograd's backends box the arguments. What runs becomes the file.
     readable = with_input_types(readable_text(whole[0]), file.text)
     file = write_graph(session, file.compile_id, file.function, file.stage, file.index, readable)
-    _not_relocated(session, left, file)
+    # Those moved before, too: their lines are others now, and printing a graph recompiles the graphs in it.
+    _not_relocated(session, candidates, file)
 
 
 def _is_outline_of(module: Any, printed: Outline) -> bool:

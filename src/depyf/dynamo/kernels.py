@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import re
 import sys
+from types import FunctionType
 from typing import Any, Callable, Optional
 
 from depyf.dynamo import compat
 from depyf.dynamo.patching import Undo, replace_attribute
+from depyf.dynamo.relocate import told_apart
 from depyf.dynamo.safely import report_failure, safely
 from depyf.dynamo.session import KernelFile, Receivers
 from depyf.dynamo.what_runs import RUNS
@@ -47,7 +49,9 @@ def loading_copies(original: Loader, receivers: Receivers) -> Loader:
         if copy is None:
             return original(key, path, *args, **kwargs)
         try:
-            return original(key, copy, *args, **kwargs)
+            module = original(key, copy, *args, **kwargs)
+            _tell_apart(module, copy)
+            return module
         except Exception as error:
             failed = error
         module = original(key, path, *args, **kwargs)  # what is wrong with the module itself comes up here as well
@@ -55,6 +59,15 @@ def loading_copies(original: Loader, receivers: Receivers) -> Loader:
         return module
 
     return load_by_key_path
+
+
+def _tell_apart(module: Any, path: str) -> None:
+    """Let debuggers tell the functions of equal modules apart: graphs that are alike have the same kernels."""
+    namespaces = [vars(module), *(vars(value) for value in vars(module).values() if isinstance(value, type))]
+    for namespace in namespaces:
+        for function in namespace.values():
+            if isinstance(function, FunctionType) and function.__code__.co_filename == path:
+                function.__code__ = told_apart(function.__code__)
 
 
 @safely("dumping an Inductor kernel")

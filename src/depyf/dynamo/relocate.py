@@ -15,6 +15,8 @@ from depyf.bytecode.nesting import names_of
 _LINE_FIELDS = ("co_filename", "co_firstlineno", "co_linetable")
 _OLD_LINE_FIELDS = ("co_filename", "co_firstlineno", "co_lnotab")
 
+_MARK = "depyf: runs from "
+
 
 class SourceFile:
     """The code objects that the text of one file compiles to."""
@@ -28,10 +30,11 @@ class SourceFile:
 
     def relocated(self, code: CodeType) -> Optional[CodeType]:
         """``code`` as it is, but located in this file; ``None`` when the file holds no such code."""
+        code = _unmarked(code)
         for candidate in self._codes.get(code.co_code, ()):
             moved = _moved_onto(code, candidate)
             if moved is not None:
-                return moved
+                return told_apart(moved)
         return None
 
 
@@ -52,6 +55,24 @@ def in_file(code: CodeType, path: str) -> CodeType:
         for const in code.co_consts
     )
     return code.replace(co_filename=path, co_consts=consts)
+
+
+def told_apart(code: CodeType) -> CodeType:
+    """``code`` with the name of its file as one more constant, which nothing reads; nested code likewise.
+
+    Code objects that differ in nothing but their file are equal, and debugpy remembers by code object where it need not
+    look for breakpoints: in the second of two graphs that look alike it would not stop.
+    """
+    consts = tuple(told_apart(const) if isinstance(const, CodeType) else const for const in _unmarked(code).co_consts)
+    return code.replace(co_consts=(*consts, _MARK + code.co_filename))
+
+
+def _unmarked(code: CodeType) -> CodeType:
+    """``code`` as it was before ``told_apart``."""
+    consts = code.co_consts
+    if consts and consts[-1] == _MARK + code.co_filename:
+        consts = consts[:-1]
+    return code.replace(co_consts=tuple(_unmarked(const) if isinstance(const, CodeType) else const for const in consts))
 
 
 def _moved_onto(code: CodeType, place: CodeType) -> Optional[CodeType]:
