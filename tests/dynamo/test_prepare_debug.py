@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import bdb
 import gc
 import logging
 import os
 import re
+import sys
 import threading
 import weakref
 from pathlib import Path
@@ -427,6 +429,29 @@ def test_debug_pauses_once_and_compiles_nothing(
     assert str(tmp_path) in capsys.readouterr().out
     compiled(torch.ones(3, 3))
     assert calls == [1, 1]
+
+
+def test_quitting_the_debugger_leaves_nothing_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    def quits(frame: Any, event: str, argument: Any) -> Any:
+        raise bdb.BdbQuit  # as pdb does, at the next line after breakpoint()
+
+    def hook() -> None:
+        frame = sys._getframe(1)
+        assert frame.f_code.co_filename == __file__
+        assert frame.f_locals["wanted"] == 5
+        frame.f_trace = quits
+        sys.settrace(lambda *_: None)
+
+    monkeypatch.setattr("sys.breakpointhook", hook)
+    wanted, calls = 5, []
+    previous = sys.gettrace()
+    try:
+        with pytest.raises(bdb.BdbQuit), depyf.debug():
+            raise AssertionError("the debugger was quit before")
+    finally:
+        sys.settrace(previous)
+    torch.compile(lambda x: x + wanted, backend=lambda module, _: calls.append(1) or module)(torch.ones(3))
+    assert calls == [1]
 
 
 @pytest.mark.parametrize("context", [without_compilation, _run_only])

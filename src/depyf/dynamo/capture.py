@@ -14,6 +14,7 @@ from types import CodeType
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from depyf.dynamo import compat
+from depyf.dynamo.autograd_threads import watch_autograd_threads
 from depyf.dynamo.earlier import dump_earlier
 from depyf.dynamo.fallbacks import Fallbacks
 from depyf.dynamo.fallbacks_text import write_fallbacks
@@ -110,6 +111,7 @@ class Capture:
         self._add(self._watch_bytecode)
         self._add(lambda: watch_kernels(self.receivers))
         self._add(lambda: _all_of(watch_wrappers(self.receivers)))
+        self._add(watch_autograd_threads)
         self._add(lambda: _all_of(self._fallbacks.watch()))
         self._add(lambda: compat.watch_runs(self._note_run))
 

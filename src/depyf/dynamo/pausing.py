@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
-from types import TracebackType
+import sys
+from types import CodeType, FrameType, TracebackType
 from typing import Any, ContextManager, Iterator, Optional, Type
 
 from depyf.dynamo import compat
+from depyf.dynamo.autograd_threads import watch_autograd_threads
 from depyf.dynamo.capture import capture
-from depyf.dynamo.patching import replace_attribute
+from depyf.dynamo.patching import Undo, replace_attribute
 
 
 class Debug:
@@ -17,19 +20,23 @@ class Debug:
     def __init__(self) -> None:
         compat.require_torch("debug")
         self._no_compilation: Optional[ContextManager[Any]] = None
+        self._out_of_threads: Optional[Undo] = None
 
     def __enter__(self) -> Debug:
         if capture.current() is not None:
             raise RuntimeError("depyf.debug() can't be used inside depyf.prepare_debug(): leave that first")
         self._no_compilation = without_compilation()
         self._no_compilation.__enter__()
+        self._out_of_threads = watch_autograd_threads()
         dumped = capture.last_directory
         where = f"the dump is in {dumped}" if dumped else "nothing was dumped: use depyf.prepare_debug first"
         print(f"depyf pauses the program here; {where}. Set breakpoints in its files, then continue.")
         try:
-            breakpoint()
-        except BaseException:  # the debugger was quit: the ``with`` statement will not call __exit__
+            _pause_in(_user_frame(sys._getframe(1)))
+        except BaseException as error:  # the debugger was quit: the ``with`` statement will not call __exit__
             self.__exit__(None, None, None)
+            if type(error).__name__ == "StdinNotImplementedError":
+                raise RuntimeError(_NO_INPUT) from error
             raise
         return self
 
@@ -42,6 +49,61 @@ class Debug:
         if self._no_compilation is not None:
             self._no_compilation.__exit__(exc_type, exc_value, traceback)
             self._no_compilation = None
+        if self._out_of_threads is not None:
+            self._out_of_threads()
+            self._out_of_threads = None
+
+
+_NO_INPUT = (
+    "depyf.debug() pauses in a debugger that reads commands, and this notebook has nobody to type them: it is run "
+    "without input (as nbconvert and papermill do). Run the cell in a notebook that somebody sits at, switch its "
+    "visual debugger on, or set PYTHONBREAKPOINT=0 to run through"
+)
+
+_PAUSE = "__import__('builtins').breakpoint()\n__builtins__\n"
+"""The debugger stops at what comes after the call: the second line does nothing, and is there to be stopped at."""
+
+
+def _user_frame(frame: FrameType) -> FrameType:
+    """The frame whose ``with`` statement this is: the first that is not ``contextlib``'s (an ``ExitStack`` enters)."""
+    caller: Optional[FrameType] = frame
+    while caller is not None and caller.f_code.co_filename == contextlib.__file__:
+        caller = caller.f_back
+    return caller or frame
+
+
+def _pause_in(frame: FrameType) -> None:
+    """Call ``breakpoint()`` so that the debugger stops at the line where ``frame`` stands, with its variables in sight.
+
+    Called from here it would stop in a file of depyf's, where nobody has anything to look at, and where editors do not
+    stop at all: debugpy skips the files of installed packages.
+    """
+    undo = replace_attribute(sys, "breakpointhook", sys.__breakpointhook__) if _nobody_would_stop() else None
+    try:
+        exec(_pause_at(frame.f_code.co_filename, frame.f_lineno), frame.f_globals, frame.f_locals)
+    finally:
+        if undo is not None:
+            undo()
+
+
+def _nobody_would_stop() -> bool:
+    """Whether this is a Jupyter kernel whose visual debugger is off: it holds ``breakpoint()``, and does nothing then.
+
+    Python's own hook opens pdb, which IPython has taught to ask for its commands in the notebook.
+    """
+    debugpy = sys.modules.get("debugpy")
+    if debugpy is None or "ipykernel" not in sys.modules:
+        return False
+    of_debugpy = str(getattr(sys.breakpointhook, "__module__", "")).startswith(("debugpy", "pydevd"))
+    return of_debugpy and not debugpy.is_client_connected()
+
+
+def _pause_at(filename: str, line: int) -> CodeType:
+    tree = ast.parse(_PAUSE)
+    for statement, number in zip(tree.body, (2 if line == 1 else 1, line)):
+        ast.increment_lineno(statement, number - statement.lineno)
+    code = compile(tree, filename, "exec", dont_inherit=True)
+    return code.replace(co_name="depyf.debug()")
 
 
 def debug() -> Debug:
