@@ -1,70 +1,84 @@
-"""A debugger stops at breakpoints set in the dumped files, with the tensors in sight."""
+"""pdb stops at breakpoints set in the dumped files, with the tensors in sight. (test_editors.py: other debuggers.)"""
 
 from __future__ import annotations
 
-import re
+import linecache
+import sys
 from pathlib import Path
-from typing import Any, List, NamedTuple, Tuple
+from typing import Any, List
 
 import pytest
 
 pytestmark = pytest.mark.torch
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
-SHAPE = "torch.Size([3])"
+from stops import STOPS  # noqa: E402
 
+import depyf  # noqa: E402
 
-class Stop(NamedTuple):
-    """A breakpoint at the first line that matches ``pattern``, and what ``expression`` has to show there.
-
-    ``<graph>`` in the first two stands for the name of the first compiled function.
-    """
-
-    file: str
-    pattern: str
-    expression: str
-    shown: str
+BACKENDS = ["eager", "aot_eager", pytest.param("inductor", marks=[pytest.mark.inductor, pytest.mark.slow])]
 
 
-TRANSFORMED = Stop("__transformed_code_0_for_toy.py", "^[^#]*<graph>", "(a.shape, b.shape)", f"({SHAPE}, {SHAPE})")
-CAPTURED = Stop("<graph>.Captured_Graph.0.py", "return", "x.shape", SHAPE)
-FORWARD = Stop("<graph>.Forward_graph.0.py", "return", "primals_1.shape", SHAPE)
-BACKWARD = Stop("<graph>.Backward_graph.0.py", "^ +div.* = ", "tangents_1.shape", SHAPE)
-KERNEL = Stop("<graph>.kernel_0.py", "^ +buf0 = ", "primals_1.shape", SHAPE)
-BACKWARD_KERNEL = Stop("<graph>.kernel_1.py", "^ +buf0 = ", "tangents_1.shape", SHAPE)
-
-
-def place_of(stop: Stop, dump: Path) -> Tuple[Path, int]:
-    """The path, and the number of the first line that matches."""
-    graph = min(path.name.partition(".")[0] for path in dump.glob("__compiled_fn_*"))  # 2.2 counts from 0
-    path, pattern = dump / stop.file.replace("<graph>.", f"{graph}."), stop.pattern.replace("<graph>", graph)
-    lines = [n for n, line in enumerate(path.read_text().splitlines(), 1) if re.search(pattern, line)]
-    return path, lines[0]
-
-
-@pytest.mark.parametrize(
-    ("backend", "stops"),
-    [
-        ("eager", [TRANSFORMED, CAPTURED]),
-        ("aot_eager", [TRANSFORMED, FORWARD, BACKWARD]),
-        pytest.param(
-            *("inductor", [TRANSFORMED, KERNEL, BACKWARD_KERNEL]), marks=[pytest.mark.inductor, pytest.mark.slow]
-        ),
-    ],
-    ids=["eager", "aot_eager", "inductor"],
-)
-def test_debugger_stops_in_every_file_that_runs(
-    run_program: Any, tmp_path: Path, backend: str, stops: List[Stop]
-) -> None:
-    # An undisturbed run first: the files and lines of its dump are those of the next run.
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_pdb_stops_in_every_file_that_runs(run_program: Any, tmp_path: Path, backend: str) -> None:
+    # An undisturbed run first: the files and lines of its dump are those of the next run, where the breakpoints are
+    # set before anything has run. They stop when the code is compiled, and again under ``depyf.debug()``.
     undisturbed = run_program("stepped.py", backend, tmp_path, stdin="c\n")
-    places = [place_of(stop, tmp_path) for stop in stops]
-    commands = [f"tbreak {path}:{line}" for path, line in places]
-    for stop in stops:
-        commands += ["c", f"p 'seen', {stop.expression}"]
-    printed = run_program("stepped.py", backend, tmp_path, stdin="\n".join([*commands, "c", ""]))
+    stops = STOPS[backend]
+    places = [stop.place(tmp_path) for stop in stops]
+    visit = [command for stop in stops for command in ("c", f"p 'seen', {stop.variable}")]
+    commands = [*(f"b {path}:{line}" for path, line in places), *visit, "c", *visit, "c", "q"]
+    printed = run_program("stepped.py", backend, tmp_path, stdin="\n".join([*commands, ""]), flags="-m pdb")
     for (path, line), stop in zip(places, stops):
-        assert f"> {path}({line})" in printed
-        assert f"('seen', {stop.shown})" in printed
-    assert undisturbed.splitlines()[-1].endswith("GRADIENT [0.5, 0.5, 0.5]")
-    assert printed.splitlines()[-1].endswith("GRADIENT [0.5, 0.5, 0.5]")
+        assert printed.count(f"> {path}({line})") == 2, printed
+        assert stop.value in printed.partition(f"> {path}({line})")[2].partition("seen")[2].splitlines()[0], printed
+    assert "in depyf.debug()" not in undisturbed
+    assert "GRADIENT [0.5, 0.5, 0.5]" in undisturbed
+    assert "GRADIENT [0.5, 0.5, 0.5]" in printed
+
+
+def test_pdb_stops_in_a_thread_of_autograds(run_program: Any, tmp_path: Path) -> None:
+    undisturbed = run_program("stepped.py", "aot_eager", tmp_path, "--autograds-thread", stdin="c\n")
+    stop = STOPS["aot_eager"][-1]
+    path, line = stop.place(tmp_path)
+    commands = [f"b {path}:{line}", "c", "import threading", "p threading.current_thread()", "n", "c", ""]
+    printed = run_program("stepped.py", "aot_eager", tmp_path, "--autograds-thread", stdin="\n".join(commands))
+    assert "_DummyThread" in printed.partition(f"> {path}({line})")[2]
+    assert f"> {path}({line + 1})" in printed
+    assert printed.splitlines()[-1] == undisturbed.splitlines()[-1] == "(Pdb) GRADIENT [0.5, 0.5, 0.5]"
+
+
+def test_graphs_inside_graphs_run_from_their_lines(tmp_path: Path) -> None:
+    def choose(x: Any, w: Any) -> Any:
+        return torch.cond(x.sum() > 0, lambda a, b: a.sin() * b, lambda a, b: a.cos() + b, (x, w))
+
+    torch._dynamo.reset()
+    compiled = torch.compile(choose, backend="aot_eager")
+
+    def step() -> None:
+        compiled(torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)).sum().backward()
+
+    with depyf.prepare_debug(tmp_path):
+        step()
+    lines: List[str] = []
+    elsewhere: List[str] = []
+
+    def trace(frame: Any, event: str, arg: Any) -> Any:
+        path = frame.f_code.co_filename
+        if "eval_with_key" in path:
+            elsewhere.append(path)
+        if event == "line":
+            lines.append(linecache.getline(path, frame.f_lineno).strip())
+        return trace if path.startswith(str(tmp_path)) else None
+
+    previous = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        step()
+    finally:
+        sys.settrace(previous)
+    assert elsewhere == []
+    assert "" not in lines
+    # The taken branch, forward and backward: no other graph has these operations.
+    assert any("aten.sin.default" in line for line in lines)
+    assert any("aten.cos.default" in line for line in lines)
