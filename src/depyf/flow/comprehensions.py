@@ -29,14 +29,20 @@ def outline(normal: NormalCode) -> NormalCode:
     found = list(_Search(normal).run())
     if not found:
         return normal
-    gone: Set[int] = set()
-    made: Dict[int, Instr] = {}
-    for loop in found:
-        gone |= loop.members | loop.ends | set(range(loop.start, loop.header + 1))
-        made[loop.start] = _operation(normal, loop)
     ops = normal.ops
-    kept = [(at, made.get(at) or ops[at]) for at in range(len(ops)) if at in made or at not in gone]
-    return replace(normal, ops=_renumbered(kept))
+    kept = dict(enumerate(ops))
+    for loop in found:
+        for at in (*loop.members, *loop.ends, *range(loop.start, loop.header + 1)):
+            del kept[at]
+        kept[loop.start] = _operation(normal, loop)
+    order = sorted(kept)
+    going_on = {loop.start: loop.behind for loop in found}
+    listed: List[Tuple[int, Instr]] = []
+    for at, following in zip(order, [*order[1:], len(ops)]):
+        listed.append((at, kept[at]))
+        if going_on.get(at, following) != following:
+            listed.append((len(ops) + at, replace(kept[at], op=Op.JUMP, arg=None, target=going_on[at])))
+    return replace(normal, ops=_renumbered(listed))
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,8 @@ class _Loop:
     """What puts the variables back, after the loop and when it raises."""
     below: int
     """How many values lie below its result and its iterator."""
+    behind: int
+    """Where control goes on with the result: since the end of ``async for`` is moved away, anywhere."""
 
 
 class _Search:
@@ -98,9 +106,7 @@ class _Search:
         ends = restores | cleanup | ({exhausted} if behind != exhausted else set())
         while behind in ends:
             behind += 1
-        if not (members | ends).issuperset(range(header + 1, behind)):
-            return None
-        return _Loop(start, build, header, kind, tuple(taken), frozenset(members), frozenset(ends), below)
+        return _Loop(start, build, header, kind, tuple(taken), frozenset(members), frozenset(ends), below, behind)
 
     def _takes(self, build: int) -> Tuple[int, List[Tuple[str, str]]]:
         """Where the comprehension begins and the variables that it puts aside."""

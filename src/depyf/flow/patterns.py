@@ -112,7 +112,7 @@ class _Recovery:
 
     def _case(self, start: Position, first: bool) -> Optional[Case]:
         reading = self._read(start, False)
-        if reading is not None and (reading.fail is not None or not first):
+        if reading is not None and (reading.fail is not None or reading.tests or not first):
             return Case(start, reading, False)
         ops = self.graph.blocks[start[0]].ops
         if start[1] >= len(ops) or (ops[start[1]].op, ops[start[1]].arg) != (Op.COPY, 1):

@@ -22,12 +22,14 @@ Position = Tuple[int, int]
 
 @dataclass
 class Reading:
-    """A pattern, the position behind it, where control goes when it fails (None: it can't), and its last line."""
+    """A pattern, the position behind it, where control goes when it fails (None: it can't), and its last line.
+    ``tests``: the pattern looks at the subject; ``[x] | x`` does, although it can't fail."""
 
     pattern: Any
     end: Position
     fail: Optional[Position]
     last_line: int
+    tests: bool
 
 
 @dataclass
@@ -62,7 +64,8 @@ class PatternReader:
             target = self._step()
             if target is not None:
                 self._enter(target, len(self.stack) == self.base)
-        return Reading(self.subject.pattern(), (self.block.id, self.index), self.fail, self.last_line)
+        end, tests = (self.block.id, self.index), self.subject.fact is not None
+        return Reading(self.subject.pattern(), end, self.fail, self.last_line, tests)
 
     # --- control -----------------------------------------------------------------------------------------------
 

@@ -200,7 +200,8 @@ class _Lifter:
         if isinstance(term, End):
             if node.terminator is None or isinstance(node.terminator, Goto):
                 if not block.ops:  # a finally body that never ends normally
-                    node.terminator = Overridden()
+                    returns = bool(block.leaves) and len(simulator.stack) > block.leaves[-1].depth
+                    node.terminator = Return(simulator.pop_value().expr) if returns else Overridden()
             return
         spill = node.id in self.context.decisions.spill_end or block.id in self.context.decisions.spill_end
         if not isinstance(term, Jump) and (spill or holds_containers(simulator.stack)):

@@ -32,16 +32,20 @@ def declarations(
     stored, loaded, closures = _uses(normal)
     for comprehension in comprehensions:
         bound, read, _ = _uses(comprehension)
-        own = comprehension.code.co_varnames
-        stored |= {use for use in bound if use[0] != "fast" or use[1] not in own}
-        loaded |= {use for use in read if use[0] == "deref"}
+        own = {*comprehension.code.co_varnames, *comprehension.code.co_cellvars}
+        stored |= {use for use in bound if use[0] not in ("fast", "deref") or use[1] not in own}
+        loaded |= {use for use in read if use[0] == "deref" and use[1] not in own}
     result: List[ast.stmt] = []
     global_names = _global_names(normal, stored, loaded, enclosing)
     if global_names:
         result.append(ast.Global(names=sorted(global_names)))
-    nonlocal_names = _nonlocal_names(normal, stored, loaded, closures, nested)
+    free = set(normal.code.co_freevars) - {"__classdict__"}
+    nonlocal_names = {name for scope, name in stored if scope == "deref" and name in free}
     if nonlocal_names:
         result.append(ast.Nonlocal(names=sorted(nonlocal_names)))
+    if nested:
+        unused = free - nonlocal_names - _used(loaded, closures)
+        result.extend(_unreached(ast.Expr(ast.Name(id=name, ctx=ast.Load()))) for name in sorted(unused))
     if any(instr.op is Op.SETUP_ANNOTATIONS for instr in normal.ops) and not annotated:
         result.append(_unreached(_annotation("_")))
     if _is_function(normal):
@@ -107,16 +111,15 @@ def _global_names(normal: NormalCode, stored: _Names, loaded: _Names, enclosing:
     return names | read
 
 
-def _nonlocal_names(normal: NormalCode, stored: _Names, loaded: _Names, closures: Set[str], nested: bool) -> Set[str]:
-    free = set(normal.code.co_freevars)
-    names = {name for scope, name in stored if scope == "deref" and name in free}
-    if nested and _is_function(normal):
-        # def g():            the compiler drops the dead branch, but g keeps x as a free variable
-        #     if 0: x
-        used = closures | {name for scope, name in loaded if scope in ("deref", "classderef", "bodyderef")}
-        implied = {"__class__"} if ("global", "super") in loaded else set()
-        names |= free - used - implied
-    return names - {"__classdict__"}
+def _used(loaded: _Names, closures: Set[str]) -> Set[str]:
+    """The names that the compiler finds a use of in the statements. A free variable that is none of them has a use that
+    is never reached (``nonlocal`` would not do for all: type parameters must not be).
+
+    def g():            the compiler drops the dead branch, but g keeps x as a free variable
+        if 0: x
+    """
+    implied = {"__class__"} if ("global", "super") in loaded else set()
+    return closures | implied | {name for scope, name in loaded if scope in ("deref", "classderef", "bodyderef")}
 
 
 def _unbound_locals(normal: NormalCode, stored: _Names, loaded: _Names, closures: Set[str]) -> List[ast.stmt]:

@@ -27,7 +27,7 @@ class Program:
     theirs is a fast local called ``cell_name``.
     A class body stores its own qualified name: only the part behind that of the code object ``around`` it counts. The
     line on which it begins, which it stores too (3.13), does not count, nor does the order of its static attributes,
-    which changes from run to run.
+    which changes from run to run. Where these go, as a declaration in the body may say, does.
     """
 
     def __init__(self, normal: NormalCode, renamed: Mapping[str, str], around: Optional[Names]) -> None:
@@ -41,11 +41,11 @@ class Program:
             before = ops[index]
             if before.op is not Op.CONST or instr.op is not Op.STORE or self.code.co_flags & inspect.CO_OPTIMIZED:
                 continue
-            if instr.arg == ("name", "__qualname__") and isinstance(before.arg, str):
+            if instr.arg[1] == "__qualname__" and isinstance(before.arg, str):
                 if before.arg in (self.code.co_name, qualified_name(self.code)):
                     ops[index] = replace(before, arg=relative_name(before.arg, self.code, around))
-            elif instr.arg == ("name", "__firstlineno__") and before.arg == self.code.co_firstlineno:
-                if index and ops[index - 1].op is Op.STORE and ops[index - 1].arg == ("name", "__qualname__"):
+            elif instr.arg[1] == "__firstlineno__" and before.arg == self.code.co_firstlineno:
+                if index and ops[index - 1].op is Op.STORE and ops[index - 1].arg[1] == "__qualname__":
                     ops[index] = replace(before, arg=_ITS_LINE)
                     last_attributes = _last_store(ops, "__static_attributes__")
             elif index + 1 == last_attributes and _are_names(before.arg):
@@ -61,7 +61,7 @@ class Program:
 
 
 def _last_store(ops: Sequence[Instr], name: str) -> Optional[int]:
-    found = [index for index, instr in enumerate(ops) if instr.op is Op.STORE and instr.arg == ("name", name)]
+    found = [index for index, instr in enumerate(ops) if instr.op is Op.STORE and instr.arg[1] == name]
     return found[-1] if found else None
 
 

@@ -224,3 +224,13 @@ async def async_while(n):
             if n == 1:
                 break
     return n
+
+
+# run: comprehension_before_the_end(4)
+# run: comprehension_before_the_end(0)
+async def comprehension_before_the_end(n):
+    if n > 2:
+        {i: n async for i in ticks(n) if i}
+    elif n:
+        print(n)
+    [[]]

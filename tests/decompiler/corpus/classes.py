@@ -446,3 +446,25 @@ def class_with_two_names_for_a_function():
         first = data[0:] = lambda: 0
 
     return Target().start(1), Target().end(), Target.first()
+
+
+# run: class_that_stores_outside()
+def class_that_stores_outside():
+    __firstlineno__ = __static_attributes__ = 1
+
+    class Target:
+        nonlocal __firstlineno__, __static_attributes__
+
+        def method(self):
+            self.x = self.y = 3
+
+    return type(__firstlineno__), sorted(map(str, getattr(Target, '__static_attributes__', ())))
+
+
+# run: class_that_stores_in_globals()
+def class_that_stores_in_globals():
+    class Target:
+        global __qualname__, __module__, __firstlineno__
+        x = 1
+
+    return Target.x, globals().pop('__qualname__'), globals().pop('__module__')

@@ -722,3 +722,46 @@ def handled_behind_tests(pairs, wanted):
     except TypeError:
         found.append("no pairs")
     return found
+
+
+# run: returned_value_lost(lambda: 1, 5)
+# run: returned_value_lost(lambda: 1 / 0, 5)
+def returned_value_lost(f, x):
+    try:
+        return f()
+    finally:
+        return x
+
+
+# run: list(returned_value_lost_to_an_exception([0, 1], KeyError(3), lambda: print('made')))
+# run: list(returned_value_lost_to_an_exception([2], KeyError(4), lambda: 1 / 0))
+def returned_value_lost_to_an_exception(items, raised, f):
+    for x in items:
+        try:
+            yield x
+            if x == 1:
+                return returned
+            if x == 2:
+                return f()
+            if x == 3:
+                break
+            continue
+        finally:
+            raise raised
+
+
+# run: free_variable_never_reached(1)
+def free_variable_never_reached(x):
+    y = 2
+
+    def inner():
+        if False:
+            print(x)
+        return y
+
+    class Inner:
+        if False:
+            print(x)
+        z = y
+
+    return inner(), Inner.z, inner.__code__.co_freevars

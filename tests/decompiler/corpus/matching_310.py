@@ -370,3 +370,24 @@ def list_of_points(a):
     match a:
         case [Point(x=0) as first, Point(x=x, y=y)] if x == y:
             return first.y, x
+
+
+# run: name_or_its_only_element([4])
+# run: name_or_its_only_element(5)
+def name_or_its_only_element(a):
+    match a:
+        case [x] | x:
+            return x
+
+
+# run: alternatives_that_take_all({'x': 1})
+# run: alternatives_that_take_all({'x': 0, 'y': [7]})
+# run: alternatives_that_take_all([0])
+# run: alternatives_that_take_all([])
+def alternatives_that_take_all(a):
+    match a:
+        case {'x': x, 'y': ([_] | {'z': _}) as y} | [x, y] | ((x as y)) if x:
+            return x, y
+        case {'x': x} | [x] | x:
+            print('other', x)
+    return a

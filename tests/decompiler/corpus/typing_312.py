@@ -151,3 +151,26 @@ def comprehensions_and_lambdas(xs):
         return [(T, y) for y in ys], (lambda: T)()
 
     return Holder.made, Holder.later(), function()
+
+
+# run: comprehension_over_the_parameter_itself()
+def comprehension_over_the_parameter_itself():
+    def function[T: [lambda: T for T in (T, [1])[1]]]():
+        return [lambda: T for T in T.__name__]
+
+    type Alias[T: [lambda: T for T in (T, [1])[1]]] = [lambda: T for T in T.__name__]
+    bounds = [function.__type_params__[0].__bound__, Alias.__type_params__[0].__bound__]
+    return [inner() for made in [function(), Alias.__value__, *bounds] for inner in made]
+
+
+# run: parameter_never_reached()
+def parameter_never_reached():
+    def function[T]():
+        def inner():
+            if False:
+                print(T)
+            return 5
+
+        return inner
+
+    return function()(), function().__code__.co_freevars
