@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, Dict, List, Tuple
 
+from depyf.flow.arms import Arms, comparable, leaves_operand, stands_alone
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, returns_constant
 from depyf.normal.effects import effect
 from depyf.normal.ops import Instr, Op, is_silent
@@ -120,24 +121,13 @@ def _cut_common_test(graph: FlowGraph, block: Block, other: Block) -> None:
         if (not same_operation(one, two) and one.arg is not two.arg) or one.op is not two.op or one.line != two.line:
             break
         common += 1
-    while common and not _stands_alone(block.ops[-common:]):
+    while common and not stands_alone(block.ops[-common:]):
         common -= 1
     if not common or common == len(block.ops):
         return
     cut = len(block.ops) - common
     rest = graph.new_block(block.ops[cut:], block.term, block.region)
     block.ops, block.term = block.ops[:cut], Jump(rest.id)
-
-
-def _stands_alone(ops: List[Instr]) -> bool:
-    """Whether ``ops`` make one value and need none from before."""
-    depth = 0
-    for instr in ops:
-        takes, leaves = effect(instr.op, instr.arg)
-        if takes > depth:
-            return False
-        depth += leaves - takes
-    return depth >= 1
 
 
 def _ways(term: Branch) -> Tuple[str, int, int]:
@@ -151,20 +141,34 @@ def join_equal_blocks(graph: FlowGraph) -> bool:
 
     That closes ``while`` loops whose test stands at the top and again at the bottom, and takes back copied exits.
     Returns whether any were joined.
+
+    In ``x if a else y if b else x`` both ``x`` are there as written: what computes a part of an expression is copied
+    with what uses it, so that copies of it go to different blocks at first, and with the test that leads to it.
     """
     count = len(graph.blocks)
+    users = {
+        block.id: {block.term.target}
+        for block in graph.blocks.values()
+        if isinstance(block.term, Jump) and leaves_operand(block)
+    }
+    arms = Arms(graph)
     changed = True
     while changed:
         changed = False
-        known: Dict[Any, int] = {}
+        known: Dict[Any, List[int]] = {}
         merged: Dict[int, int] = {}
         for block in graph.blocks.values():
             key = _key(graph, block)
             if key is None:
                 continue
-            keep = known.setdefault(key, block.id)
-            if keep != block.id and block.id != graph.entry:
+            key = (key, arms.tests_of(block.id))
+            mine = users.get(block.id, set())
+            keep = next((id for id in known.get(key, ()) if not mine & users.get(id, set())), None)
+            if keep is None or block.id == graph.entry:
+                known.setdefault(key, []).append(block.id)
+            else:
                 merged[block.id] = keep
+                users.setdefault(keep, set()).update(mine)
                 if isinstance(block.term, Branch):
                     graph.copied_tests.add(keep)
         if merged:
@@ -201,7 +205,7 @@ def _key(graph: FlowGraph, block: Block) -> Any:
         end = ("end",)
     if isinstance(term, Jump) and all(is_silent(instr) for instr in ops) and ops[0].line is None:
         return None
-    body = tuple((instr.op, id(instr.arg) if instr.op is Op.CONST else instr.arg, instr.line) for instr in ops)
+    body = tuple((instr.op, comparable(instr), instr.line) for instr in ops)
     return (body, end, block.region, block.leaves)
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, Dict, List, Optional
 
+from depyf.flow.arms import Arms
 from depyf.flow.equal_blocks import leaves_with_value
 from depyf.flow.graph import Block, End, FlowGraph, Jump, returns_constant
 from depyf.normal.effects import effect
@@ -34,10 +35,11 @@ def split_exit_copies(graph: FlowGraph) -> bool:
             where = block.term.target if isinstance(block.term, Jump) else None
             groups.setdefault((where, block.region, block.leaves, last.op, last.line), []).append(block)
     cuts: Dict[int, int] = {}
+    arms = Arms(graph)
     for blocks in groups.values():
         for place, one in enumerate(blocks):
             for two in blocks[:place]:
-                common = _common_exit(graph, one, two)
+                common = _common_exit(graph, one, two, _are_arms(arms.tests_of(one.id), arms.tests_of(two.id)))
                 for block in (one, two):
                     cuts[block.id] = max(common, cuts.get(block.id, 0))
     changed = False
@@ -97,15 +99,22 @@ def _is_exit(block: Block) -> bool:
     return isinstance(block.term, End) and bool(block.ops) and block.ops[-1].op in (Op.RETURN, Op.RAISE)
 
 
-def _common_exit(graph: FlowGraph, one: Block, two: Block) -> int:
+def _are_arms(one: Optional[int], two: Optional[int]) -> bool:
+    """Whether two blocks with these tests are different arms of an expression."""
+    return one is not None and two is not None and one != two
+
+
+def _common_exit(graph: FlowGraph, one: Block, two: Block, arms: bool) -> int:
     """How many operations the longest exit has that both blocks may end in: what is before it in them is a whole number
-    of statements, or computes one value."""
+    of statements, or computes one value; ``arms``: it does, for they are two arms of an expression."""
     longest = 0
     offsets = {instr.offset for instr in (graph.blocks[one.term.target].ops if isinstance(one.term, Jump) else ())}
     for count, (mine, theirs) in enumerate(zip(reversed(one.ops), reversed(two.ops)), 1):
         offsets.add(mine.offset)
         if not _same(mine, theirs) or len(offsets) > _LONGEST:
             break
+        if arms and (_new_values(one.ops[:-count]), _new_values(two.ops[:-count])) != (1, 1):
+            continue
         if _new_values(one.ops[:-count]) <= 1 and _new_values(two.ops[:-count]) <= 1:
             longest = count
     return longest

@@ -468,3 +468,16 @@ def class_that_stores_in_globals():
         x = 1
 
     return Target.x, globals().pop('__qualname__'), globals().pop('__module__')
+
+
+# run: conditions_in_class((9, 1), 0, 1), conditions_in_class((8, 9), 1, 0), conditions_in_class((1,), 0, 0)
+def conditions_in_class(a, b, c):
+    class First:
+        y = '' if a >= (9, 0) else -1 if a >= (8, 7) else ''
+        print(y if b else c if c else y)
+
+    class Second(First):
+        if a:
+            z = (a and b) if c else c if b else (a and b)
+
+    return First.y, Second.z

@@ -578,3 +578,13 @@ class Origin:
 # run: tested_once_on_a_long_line(Origin(**dict(zip(NAMES, ([1], [1, 0], [], [1])))))
 def tested_once_on_a_long_line(origin):
     return origin.protocol_is_enabled and (origin.scheme_is_secure or origin.older_protocol_is_off) and origin.connection_failed
+
+
+# run: same_arm_twice((9, 1), 0, 0), same_arm_twice((8, 9), 1, 0), same_arm_twice((8,), 0, 1)
+def same_arm_twice(a, b, c):
+    y = '' if a >= (9, 0) else -1 if a >= (8, 7) else ''
+    z = [b and c if a[0] > 8 else c if b else b and c]
+    while abs(b if a else c) > len(z):
+        b -= 1
+    print(y, a and b or c if b else a and b if c else a and b or c)
+    return y if b else z if c else y

@@ -1,0 +1,84 @@
+"""Which blocks are arms of an expression: equal ones are no copies, but stand there as they were written.
+
+x if a else y if b else x           both ``x`` are one block each, and the compiler may copy what uses them to both
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, FrozenSet, List, Optional
+
+from depyf.flow.graph import Block, Branch, FlowGraph, Jump, returns_constant
+from depyf.normal.effects import effect
+from depyf.normal.ops import Instr, Op
+
+
+class Arms:
+    """The arms in ``graph`` as it is now, and what leads to them."""
+
+    def __init__(self, graph: FlowGraph) -> None:
+        self._blocks, self._predecessors = graph.blocks, graph.predecessors()
+        self._numbers: Dict[int, Optional[int]] = {}
+        self._known: Dict[FrozenSet[Any], int] = {}
+
+    def tests_of(self, id: int) -> Optional[int]:
+        """A number for the tests that lead to block ``id``, if only tests on its own line do, else None.
+
+        The compiler copies an arm with its tests (those of ``while``): equal arms with different tests are no copies.
+        """
+        if id not in self._numbers:
+            self._numbers[id] = None  # while it is looked for: a loop is no expression
+            tests = self._tests_of(self._blocks[id])
+            self._numbers[id] = None if tests is None else self._known.setdefault(tests, len(self._known))
+        return self._numbers[id]
+
+    def _tests_of(self, block: Block) -> Optional[FrozenSet[Any]]:
+        if not block.ops or block.ops[0].line is None or returns_constant(block):
+            return None
+        tests = set()
+        for id in self._predecessors[block.id]:
+            before = self._blocks[id]
+            if isinstance(before.term, Branch) and before.term.instr.line == block.ops[0].line:
+                how: Any = before.term.test, (before.term.target == block.id) == before.term.jump_when
+            elif _goes_on(before, block):
+                how = None
+            else:
+                return None
+            count = 1
+            while count < len(before.ops) and not stands_alone(before.ops[-count:]):
+                count += 1
+            value = tuple((instr.op, comparable(instr)) for instr in before.ops[-count:])
+            tests.add((how, value, self.tests_of(id)))
+        return frozenset(tests) or None
+
+
+def _goes_on(before: Block, block: Block) -> bool:
+    """Whether ``block`` goes on with the expression: with a test of what ``before`` computes, or with another operand
+    instead of what ``before`` drops."""
+    if not isinstance(before.term, Jump) or not before.ops or before.ops[-1].line != block.ops[0].line:
+        return False
+    tested = isinstance(block.term, Branch) and leaves_operand(before)
+    return tested or all(instr.op is Op.POP for instr in before.ops)
+
+
+def leaves_operand(block: Block) -> bool:
+    """Whether the last thing that ``block`` does is to push a value, which the block that it jumps to takes."""
+    if not isinstance(block.term, Jump) or not block.ops:
+        return False
+    last = block.ops[-1]
+    return effect(last.op, last.arg)[1] > 0
+
+
+def stands_alone(ops: List[Instr]) -> bool:
+    """Whether ``ops`` make one value and need none from before."""
+    depth = 0
+    for instr in ops:
+        takes, leaves = effect(instr.op, instr.arg)
+        if takes > depth:
+            return False
+        depth += leaves - takes
+    return depth >= 1
+
+
+def comparable(instr: Instr) -> Any:
+    """The argument of ``instr``: 1 and True are two constants."""
+    return id(instr.arg) if instr.op is Op.CONST else instr.arg
