@@ -103,16 +103,21 @@ def _unpacking_dict(element: ast.expr, generators: List[ast.comprehension]) -> a
     return ast.DictComp(element, without_value, generators)
 
 
-def as_expression(body: List[ast.stmt]) -> ast.expr:
-    """The value of a lambda whose body is ``body``: returns in branches become a conditional expression."""
+def as_expression(body: List[ast.stmt], at_end: bool = True) -> ast.expr:
+    """The value of a lambda whose body is ``body``: returns in branches become a conditional expression. ``at_end``:
+    behind ``body`` nothing follows, so that None is returned there."""
+    if not body and at_end:
+        return ast.Constant(None)
     if len(body) == 1:
         statement = body[0]
         if isinstance(statement, ast.Return):
             return statement.value if statement.value is not None else ast.Constant(None)
         if isinstance(statement, ast.If) and statement.orelse:
-            return ast.IfExp(statement.test, as_expression(statement.body), as_expression(statement.orelse))
+            yes, no = as_expression(statement.body, at_end), as_expression(statement.orelse, at_end)
+            return ast.IfExp(statement.test, yes, no)
     if body and isinstance(body[0], ast.If) and not body[0].orelse:
-        return ast.IfExp(body[0].test, as_expression(body[0].body), as_expression(body[1:]))
+        yes, no = as_expression(body[0].body, at_end and len(body) == 1), as_expression(body[1:], at_end)
+        return ast.IfExp(body[0].test, yes, no)
     if len(body) == 2 and isinstance(body[0], ast.Expr) and _is_none(body[1]):
         return body[0].value
     raise Unstructured("a lambda holds statements")
