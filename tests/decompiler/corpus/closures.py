@@ -362,3 +362,12 @@ def lambda_or_other(key):
 def lambdas_in_a_tuple():
     first, second = lambda: 1, lambda value=2: value
     return first(), second()
+
+
+# run: lambda_with_a_condition(print)
+def lambda_with_a_condition(stop):
+    calls = [
+        lambda: stop(1) if stop else None,
+        lambda: None if stop else stop(2),
+    ]
+    return [call() for call in calls]

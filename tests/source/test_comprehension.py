@@ -1,0 +1,36 @@
+"""Statements that stand for an expression become that expression."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, List
+
+import pytest
+
+from depyf.source.comprehension import as_expression
+from depyf.source.text import unparse
+from depyf.structure.structurer import Unstructured
+
+
+def statements(source: str) -> List[ast.stmt]:
+    function: Any = ast.parse(f"def f():\n{source}").body[0]
+    return list(function.body)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (" return a", "a"),
+        (" if a:\n  return b", "b if a else None"),
+        (" if a:\n  return b\n return c", "b if a else c"),
+        (" if a:\n  if b:\n   return c\n else:\n  return d", "(c if b else None) if a else d"),
+    ],
+)
+def test_returns_in_branches_are_a_conditional_expression(source: str, expected: str) -> None:
+    assert unparse(as_expression(statements(source))) == expected
+
+
+@pytest.mark.parametrize("source", [" if a:\n  if b:\n   return c\n return d", " x = 1\n return x", " f()"])
+def test_what_is_no_expression_is_said_to_be_none(source: str) -> None:
+    with pytest.raises(Unstructured):
+        as_expression(statements(source))
