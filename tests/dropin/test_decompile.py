@@ -79,7 +79,9 @@ def test_anything_callable_leads_to_its_code(target: Any, name: str, body: str) 
 
 
 @pytest.mark.parametrize(
-    "target", [len, [].append, int, Example, 3, "text", None, property(add), object().__str__], ids=repr
+    "target",
+    [len, [].append, int, Example, 3, "text", None, property(add), object().__str__],
+    ids=lambda target: type(target).__name__,
 )
 def test_what_holds_no_python_code_is_a_type_error_in_words(target: Any) -> None:
     for call in (decompile, Decompiler):
