@@ -41,7 +41,8 @@ def names_of(code: Code) -> Names:
         if ins.name != "LOAD_CONST":
             continue
         name = code.co_consts[ins.arg]
-        if behind.name == "STORE_NAME" and code.co_names[behind.arg] == "__qualname__" and isinstance(name, str):
+        stores = behind.name in ("STORE_NAME", "STORE_GLOBAL") and code.co_names[behind.arg] == "__qualname__"
+        if stores and isinstance(name, str):
             if not (code.co_flags & inspect.CO_OPTIMIZED or stated) and name.rpartition(".")[2] == code.co_name:
                 own, stated = name, True  # a class says its own name, before anything else
         elif behind.name == "MAKE_FUNCTION" and before.name == "LOAD_CONST" and isinstance(name, str):
