@@ -5,7 +5,7 @@ x if a else y if b else x           both ``x`` are one block each, and the compi
 
 from __future__ import annotations
 
-from typing import Any, Dict, FrozenSet, List, Optional
+from typing import Any, Dict, FrozenSet, List, Optional, Set
 
 from depyf.flow.graph import Block, Branch, FlowGraph, Jump, returns_constant
 from depyf.normal.effects import effect
@@ -19,6 +19,7 @@ class Arms:
         self._blocks, self._predecessors = graph.blocks, graph.predecessors()
         self._numbers: Dict[int, Optional[int]] = {}
         self._known: Dict[FrozenSet[Any], int] = {}
+        self._open: Set[int] = set()  # the blocks whose tests are looked for
 
     def tests_of(self, id: int) -> Optional[int]:
         """A number for the tests that lead to block ``id``, if only tests on its own line do, else None.
@@ -26,8 +27,10 @@ class Arms:
         The compiler copies an arm with its tests (those of ``while``): equal arms with different tests are no copies.
         """
         if id not in self._numbers:
-            self._numbers[id] = None  # while it is looked for: a loop is no expression
+            self._numbers[id] = None
+            self._open.add(id)
             tests = self._tests_of(self._blocks[id])
+            self._open.discard(id)
             self._numbers[id] = None if tests is None else self._known.setdefault(tests, len(self._known))
         return self._numbers[id]
 
@@ -37,6 +40,8 @@ class Arms:
         tests = set()
         for id in self._predecessors[block.id]:
             before = self._blocks[id]
+            if id in self._open:
+                return None  # a loop is no expression
             if isinstance(before.term, Branch) and before.term.instr.line == block.ops[0].line:
                 how: Any = before.term.test, (before.term.target == block.id) == before.term.jump_when
             elif _goes_on(before, block):
