@@ -38,7 +38,7 @@ class Arms:
         if not block.ops or block.ops[0].line is None or returns_constant(block):
             return None
         line = block.ops[0].line
-        if new_values([instr for instr in block.ops if instr.line == line]) == 0:
+        if all(instr.op is Op.POP for instr in block.ops if instr.line == line):
             return None  # it only drops what is below, as behind the guard of a case
         tests = set()
         for id in self._predecessors[block.id]:
@@ -74,16 +74,6 @@ def leaves_operand(block: Block) -> bool:
         return False
     last = block.ops[-1]
     return effect(last.op, last.arg)[1] > 0
-
-
-def new_values(ops: List[Instr]) -> int:
-    """How many values ``ops`` leave on the stack that were not there before."""
-    depth = lowest = 0
-    for instr in ops:
-        takes, leaves = effect(instr.op, instr.arg)
-        lowest = min(lowest, depth - takes)
-        depth += leaves - takes
-    return depth - lowest
 
 
 def stands_alone(ops: List[Instr]) -> bool:

@@ -14,9 +14,10 @@ from __future__ import annotations
 import inspect
 from typing import Any, Dict, List, Optional
 
-from depyf.flow.arms import Arms, new_values
+from depyf.flow.arms import Arms
 from depyf.flow.equal_blocks import leaves_with_value
 from depyf.flow.graph import Block, End, FlowGraph, Jump, returns_constant
+from depyf.normal.effects import effect
 from depyf.normal.ops import Instr, Op
 
 _LONGEST = 4
@@ -112,9 +113,9 @@ def _common_exit(graph: FlowGraph, one: Block, two: Block, arms: bool) -> int:
         offsets.add(mine.offset)
         if not _same(mine, theirs) or len(offsets) > _LONGEST:
             break
-        if arms and (new_values(one.ops[:-count]), new_values(two.ops[:-count])) != (1, 1):
+        if arms and (_new_values(one.ops[:-count]), _new_values(two.ops[:-count])) != (1, 1):
             continue
-        if new_values(one.ops[:-count]) <= 1 and new_values(two.ops[:-count]) <= 1:
+        if _new_values(one.ops[:-count]) <= 1 and _new_values(two.ops[:-count]) <= 1:
             longest = count
     return longest
 
@@ -123,3 +124,13 @@ def _same(one: Instr, two: Instr) -> bool:
     if one.op is not two.op or one.line != two.line:
         return False
     return one.arg is two.arg or (one.op is not Op.CONST and type(one.arg) is type(two.arg) and one.arg == two.arg)
+
+
+def _new_values(ops: List[Instr]) -> int:
+    """How many values ``ops`` leave on the stack that were not there before."""
+    depth = lowest = 0
+    for instr in ops:
+        takes, leaves = effect(instr.op, instr.arg)
+        lowest = min(lowest, depth - takes)
+        depth += leaves - takes
+    return depth - lowest
