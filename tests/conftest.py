@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import List
+from typing import Iterator, List
 
 import pytest
 
@@ -13,3 +13,13 @@ def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("torch"):
                 item.add_marker(pytest.mark.skip(reason="PyTorch is not installed"))
+
+
+@pytest.fixture
+def fresh_dynamo() -> Iterator[None]:
+    """Nothing that was compiled before the test, and nothing of it behind it."""
+    import torch
+
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()

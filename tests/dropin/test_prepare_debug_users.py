@@ -7,24 +7,17 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 import pytest
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 from depyf.explain import dump_src, enable_debugging  # noqa: E402
 from depyf.explain.global_variables import data  # noqa: E402
 from depyf.explain.utils import get_current_compiled_fn_name, write_code_to_file_template  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def _fresh_dynamo() -> Iterator[None]:
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 class Monitor:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
@@ -17,12 +17,9 @@ from depyf.dynamo.session import TransformedCode  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
-def _fresh_dynamo() -> Iterator[None]:
+def _needs_the_callback() -> None:
     if compat.find("torch._C._dynamo.eval_frame", "set_bytecode_debugger_callback") is None:
         pytest.skip("this PyTorch does not tell which code runs")
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 def branching(x: Any, y: Any) -> Any:

@@ -5,24 +5,17 @@ from __future__ import annotations
 import ast
 import logging
 from pathlib import Path
-from typing import Any, Iterator, List
+from typing import Any, List
 
 import pytest
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 from depyf.dynamo import compat, safely  # noqa: E402
 from depyf.dynamo.compilations import fallbacks  # noqa: E402
 from depyf.dynamo.session import Cause, FrameSkipped  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def _fresh_dynamo() -> Iterator[None]:
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 def run(function: Any, calls: List[Any], directory: Path, **options: Any) -> List[FrameSkipped]:

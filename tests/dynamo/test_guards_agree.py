@@ -24,14 +24,7 @@ from depyf.dynamo.names import StableNames  # noqa: E402
 sys.path.insert(0, str(Path(__file__).parent))
 from guarded_inputs import CASES, GuardCase  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
-
-@pytest.fixture(autouse=True)
-def _fresh_dynamo() -> Iterator[None]:
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 
 
 def compiled_case(case: GuardCase) -> Tuple[Any, Any, EntryGuards]:

@@ -12,11 +12,11 @@ import sys
 import threading
 import weakref
 from pathlib import Path
-from typing import Any, Iterator, List
+from typing import Any, List
 
 import pytest
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
@@ -24,13 +24,6 @@ from depyf.dynamo import compat, safely  # noqa: E402
 from depyf.dynamo.capture import capture  # noqa: E402
 from depyf.dynamo.pausing import _run_only, without_compilation  # noqa: E402
 from depyf.dynamo.session import GraphFile, Session, TransformedCode  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def _fresh_dynamo() -> Iterator[None]:
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 def branching(x: Any, y: Any) -> Any:

@@ -9,11 +9,11 @@ import re
 import signal
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, Set
+from typing import Any, Callable, Dict, Set
 
 import pytest
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
@@ -21,13 +21,6 @@ from depyf.dynamo import compat  # noqa: E402
 from depyf.dynamo.capture import capture  # noqa: E402
 
 FORK = multiprocessing.get_context("fork")
-
-
-@pytest.fixture(autouse=True)
-def _fresh_dynamo() -> Iterator[None]:
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 def names(directory: Path) -> Set[str]:

@@ -7,11 +7,11 @@ import os
 import sys
 import threading
 from pathlib import Path
-from typing import Any, Iterator, Set
+from typing import Any, Set
 
 import pytest
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
@@ -20,13 +20,6 @@ from depyf.dynamo.graphs import write_graph  # noqa: E402
 from depyf.dynamo.session import KernelFile, Session  # noqa: E402
 from depyf.dynamo.stages import Stage  # noqa: E402
 from depyf.dynamo.what_runs import DOES_NOT_RUN, RUNS, note_what_runs  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def _fresh_dynamo() -> Iterator[None]:
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 def branching(x: Any, y: Any) -> Any:
