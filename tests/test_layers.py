@@ -16,8 +16,9 @@ LAYERS: List[Tuple[str, ...]] = [
     ("cli",),
     ("sweep",),
     ("__init__", "explain", "optimization", "utils"),  # the drop-in surface: names that users already import
-    ("report",),
     ("dynamo",),
+    ("report",),
+    ("trace",),
     ("decompiler",),
     ("pipeline",),
     ("verify",),

@@ -1,0 +1,89 @@
+"""``manifest.json``: the model as JSON, and back."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing
+from typing import Any, Dict, Mapping, Type, Union
+
+from depyf.report.model import SCHEMA, Run
+
+
+class ManifestError(ValueError):
+    """A file that is no manifest, or one of a newer depyf; says which and what to do."""
+
+
+def to_json(run: Run) -> str:
+    """The text of ``manifest.json``. What has its default value is left out."""
+    return json.dumps(_plain(run), ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def from_json(text: str, name: str = "manifest.json") -> Run:
+    """The run that such a text describes; ``name`` is for messages. Fields that this version does not know are ignored.
+
+    Raises ``ManifestError``.
+    """
+    try:
+        data = json.loads(text)
+        if not isinstance(data, dict):
+            raise ManifestError(f"{name}: not a manifest of depyf (no JSON object)")
+        schema = data.get("schema", SCHEMA)
+        if schema > SCHEMA:
+            raise ManifestError(
+                f"{name}: written by a newer depyf (schema {schema}, this one reads up to {SCHEMA}); update depyf"
+            )
+        run: Run = _build(Run, data)
+    except ManifestError:
+        raise
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise ManifestError(f"{name}: not a manifest of depyf ({type(error).__name__}: {error})") from error
+    return run
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {
+            field.name: _plain(item)
+            for field in dataclasses.fields(value)
+            for item in [getattr(value, field.name)]
+            if field.name == "schema" or not _is_default(field, item)
+        }
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return value
+
+
+def _is_default(field: dataclasses.Field[Any], value: Any) -> bool:
+    if field.default is not dataclasses.MISSING:
+        return bool(value == field.default) and type(value) is type(field.default)
+    return field.default_factory is not dataclasses.MISSING and bool(value == field.default_factory())
+
+
+def _build(kind: Any, value: Any) -> Any:
+    """``value``, parsed from JSON, as an object of the type ``kind``, which is one that the model uses."""
+    origin = typing.get_origin(kind)
+    if origin is Union:
+        if value is None:
+            return None
+        return _build(next(each for each in typing.get_args(kind) if each is not type(None)), value)
+    if origin is tuple:
+        arguments = typing.get_args(kind)
+        if arguments[-1:] == (Ellipsis,):
+            return tuple(_build(arguments[0], item) for item in value)
+        return tuple(_build(each, item) for each, item in zip(arguments, value))
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        types = _types_of(kind)
+        return kind(**{name: _build(types[name], item) for name, item in value.items() if name in types})
+    return value
+
+
+_known: Dict[Type[Any], Dict[str, Any]] = {}
+
+
+def _types_of(kind: Type[Any]) -> Dict[str, Any]:
+    if kind not in _known:
+        _known[kind] = typing.get_type_hints(kind)
+    return _known[kind]

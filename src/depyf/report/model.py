@@ -1,0 +1,263 @@
+"""What is known about one run, as plain data: the page, ``index.md``, ``manifest.json`` and ``depyf diff`` read this.
+
+``manifest.json`` is this model, field by field (``docs/manifest.md`` documents it); ``SCHEMA`` counts its versions.
+Places in the user's source are pairs ``(source, line)``: an index into ``Run.sources``, and a line from 1. What belongs
+to a compilation carries its compile id (``"frame/compile"``, as torch prints it). Times are in seconds; ``start``
+counts from ``Run.started``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+SCHEMA = 1
+
+Place = Tuple[int, int]
+"""An index into ``Run.sources`` and a line in that file, from 1."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file of the user's program (or of a library that is compiled with it).
+
+    ``text`` is None where it could not be read. ``library`` says that it is installed and not the user's own.
+    """
+
+    path: str
+    text: Optional[str] = field(default=None, repr=False)
+    library: bool = False
+
+
+@dataclass(frozen=True)
+class Link:
+    """Lines ``first`` to ``last`` (from 1, inclusive) of an artifact come from ``places``, the innermost call last.
+
+    ``names`` are what these lines compute (graph nodes, kernels): stages of one compilation are tied by them too.
+    """
+
+    first: int
+    last: int
+    places: Tuple[Place, ...]
+    names: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """One file of the dump, or one text of a trace log.
+
+    ``kind`` is ``transformed``, ``full_code``, ``graph``, ``wrapper``, ``kernels`` (a module that Inductor generated),
+    ``guards`` or ``note``. ``stage`` is what stands in file names (``Forward_graph``), empty where there is none;
+    ``order`` sorts the stages of one compilation from Dynamo down. ``path`` is relative to the dump directory, None
+    when there is no such file and ``text`` holds what it would say; with a path, ``text`` is None in the manifest.
+    ``backward`` says whether it computes gradients, None where that is not known or makes no sense.
+    """
+
+    id: str
+    kind: str
+    title: str
+    compile_id: Optional[str] = None
+    stage: str = ""
+    order: int = 0
+    path: Optional[str] = None
+    text: Optional[str] = field(default=None, repr=False)
+    language: str = "python"
+    backward: Optional[bool] = None
+    runs: Optional[bool] = None
+    links: Tuple[Link, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel that Inductor generated or calls (``extern``), in the artifact ``artifact``.
+
+    ``first`` and ``last`` are the lines of its code (0 where there is none, as for extern kernels), ``calls`` the lines
+    that launch it. ``places`` are the lines of the user that it computes; empty where torch does not tell. ``nodes``
+    are the graph nodes that it computes.
+    """
+
+    artifact: str
+    name: str
+    compile_id: Optional[str]
+    backward: Optional[bool]
+    extern: bool = False
+    first: int = 0
+    last: int = 0
+    calls: Tuple[int, ...] = ()
+    places: Tuple[Place, ...] = ()
+    nodes: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Guard:
+    """One guard of a cache entry: torch's kind and text, what it reads, and the place that caused it, where known."""
+
+    kind: str
+    text: str
+    source: str = ""
+    place: Optional[Place] = None
+
+
+@dataclass(frozen=True)
+class GraphBreak:
+    """A graph break: where, torch's reason, explanation and hints, a page about it, and the user's stack (outermost
+    first). ``advice`` is what to do, in our words."""
+
+    compile_id: Optional[str]
+    place: Optional[Place]
+    reason: str
+    explanation: str = ""
+    hints: Tuple[str, ...] = ()
+    url: str = ""
+    stack: Tuple[Place, ...] = ()
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class FailedGuard:
+    """A guard of the cache entry ``entry`` (a compile id) that failed when another compilation was needed.
+
+    ``text`` is torch's own, ``words`` say the same for a person. ``before`` is the value that the entry was compiled
+    for, ``now`` the one of the call, both as texts, None where they are not known. ``place`` is the line that made
+    Dynamo guard this.
+    """
+
+    entry: Optional[str]
+    text: str
+    words: str
+    before: Optional[str] = None
+    now: Optional[str] = None
+    place: Optional[Place] = None
+
+
+@dataclass(frozen=True)
+class Recompile:
+    """A compilation that was needed although the function had been compiled: the guards that failed, what avoids it."""
+
+    compile_id: str
+    function: int
+    failed: Tuple[FailedGuard, ...]
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """A frame that was to be compiled and runs as plain Python; ``cause`` in words, ``reason`` torch's own."""
+
+    function: Optional[int]
+    compile_id: Optional[str]
+    cause: str
+    reason: str
+    place: Optional[Place] = None
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One span of a compilation. ``name`` is torch's; ``parent`` the index of the span around it in ``Run.phases``."""
+
+    compile_id: Optional[str]
+    name: str
+    start: float
+    seconds: float
+    backward: bool = False
+    parent: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Call:
+    """Transformed code calls something: a compiled graph (``graph``: its ``__compiled_fn_<id>``) or a resume function
+    (``function``: an index into ``Run.functions``), on line ``line`` of the transformed code's artifact."""
+
+    graph: Optional[str] = None
+    function: Optional[int] = None
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """Everything about one compile id.
+
+    ``status`` is ``compiled``, ``empty`` (no graph in it), ``skipped`` or ``failed``; ``failure`` says why. ``graph``
+    is the ``__compiled_fn_<id>`` it made. ``verdict`` is that of the decompilation of its transformed code. ``dynamic``
+    are the symbols of dynamic shapes with what they stand for (``s0: L['x'].size()[0]``). ``cache`` says of each of
+    torch's caches whether it was hit. ``runs`` counts the calls of its transformed code, None where nobody counted.
+    ``guard_failures`` counts how often its guards did not hold. ``metrics`` are torch's own, under torch's names.
+    """
+
+    compile_id: str
+    function: Optional[int]
+    status: str = "compiled"
+    failure: str = ""
+    graph: Optional[str] = None
+    attempts: int = 1
+    restarts: Tuple[str, ...] = ()
+    verdict: str = ""
+    verdict_reason: str = ""
+    transformed: Optional[str] = None
+    calls: Tuple[Call, ...] = ()
+    guards: Tuple[Guard, ...] = field(default=(), repr=False)
+    guard_latency: Optional[float] = None
+    guard_failures: Optional[int] = None
+    dynamic: Tuple[str, ...] = ()
+    cache: Mapping[str, str] = field(default_factory=dict)
+    start: Optional[float] = None
+    seconds: Optional[float] = None
+    backward_seconds: Optional[float] = None
+    runs: Optional[int] = None
+    earlier: bool = False
+    metrics: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function that Dynamo saw: the user's, or a resume function (``resumes`` is the index of the one it goes on
+    with, ``resumes_at`` the line at which).."""
+
+    name: str
+    qualified_name: str
+    source: int
+    first_line: int
+    last_line: int
+    resumes: Optional[int] = None
+    resumes_at: Optional[int] = None
+    full_code: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something worth acting on. ``weight`` orders them: seconds that it costs, as far as known or estimated."""
+
+    title: str
+    text: str
+    weight: float = 0.0
+    place: Optional[Place] = None
+    compile_id: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """All of it. ``origin`` is ``prepare_debug``, ``torch_trace`` or ``files`` (a dump without a manifest). ``rank`` is
+    None for a program that is not distributed. ``started`` is in seconds since the epoch. ``notes`` tell what is
+    missing and why."""
+
+    schema: int = SCHEMA
+    depyf: str = ""
+    torch: str = ""
+    python: str = ""
+    origin: str = "prepare_debug"
+    rank: Optional[int] = None
+    command: Tuple[str, ...] = ()
+    started: Optional[float] = None
+    sources: Tuple[Source, ...] = ()
+    functions: Tuple[Function, ...] = ()
+    compilations: Tuple[Compilation, ...] = ()
+    artifacts: Tuple[Artifact, ...] = ()
+    kernels: Tuple[Kernel, ...] = ()
+    breaks: Tuple[GraphBreak, ...] = ()
+    recompiles: Tuple[Recompile, ...] = ()
+    fallbacks: Tuple[Fallback, ...] = ()
+    phases: Tuple[Phase, ...] = ()
+    findings: Tuple[Finding, ...] = ()
+    notes: Tuple[str, ...] = ()
+    totals: Dict[str, float] = field(default_factory=dict)

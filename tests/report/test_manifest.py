@@ -1,0 +1,77 @@
+"""The manifest holds the whole model, and says clearly what it can't read."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from depyf.report.manifest import ManifestError, from_json, to_json
+from depyf.report.model import (
+    SCHEMA,
+    Artifact,
+    Call,
+    Compilation,
+    FailedGuard,
+    Function,
+    Guard,
+    Kernel,
+    Link,
+    Phase,
+    Recompile,
+    Run,
+    Source,
+)
+
+
+def a_run() -> Run:
+    return Run(
+        depyf="1",
+        rank=0,
+        started=1.5,
+        command=("a.py", "é"),
+        sources=(Source("a.py", "x = 1\n"), Source("lib.py", None, library=True)),
+        functions=(Function("f", "M.f", 0, 1, 9), Function("r", "r", 0, 1, 9, resumes=0, resumes_at=4)),
+        compilations=(
+            Compilation(
+                "0/0",
+                0,
+                calls=(Call(graph="__compiled_fn_1", line=3), Call(function=1, line=4)),
+                guards=(Guard("TENSOR_MATCH", "check_tensor(x)", "L['x']", (0, 3)),),
+                cache={"fx": "hit"},
+                metrics={"co_name": "f", "guard_latency_us": 3},
+            ),
+        ),
+        artifacts=(Artifact("g", "graph", "t", "0/0", links=(Link(3, 4, ((0, 1), (0, 2)), ("sin",)),), runs=False),),
+        kernels=(Kernel("k", "cpp_fused_0", "0/0", True, places=((0, 1),)),),
+        recompiles=(Recompile("0/1", 0, (FailedGuard("0/0", "L['n'] == 3", "n was 3", "3", "4", (0, 2)),)),),
+        phases=(Phase("0/0", "dynamo", 0.0, 1.0), Phase("0/0", "inner", 0.1, 0.5, parent=0)),
+        totals={"compile": 1.0},
+    )
+
+
+def test_nothing_is_lost_on_the_way() -> None:
+    assert from_json(to_json(a_run())) == a_run()
+    assert from_json(to_json(Run())) == Run()
+
+
+def test_the_schema_stands_in_the_file() -> None:
+    assert json.loads(to_json(Run())) == {"schema": SCHEMA}
+
+
+def test_what_this_version_does_not_know_is_ignored() -> None:
+    data = json.loads(to_json(a_run()))
+    data["new"] = 1
+    data["functions"][0]["new"] = {"a": 1}
+    assert from_json(json.dumps(data)) == a_run()
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"schema": "x"}', '{"functions": 3}', '{"functions": [{"name": 1}]}'])
+def test_what_is_no_manifest_is_said(text: str) -> None:
+    with pytest.raises(ManifestError, match=r"^there\.json: not a manifest of depyf"):
+        from_json(text, "there.json")
+
+
+def test_a_newer_schema_is_said() -> None:
+    with pytest.raises(ManifestError, match="newer depyf"):
+        from_json(json.dumps({"schema": SCHEMA + 1}))
