@@ -27,11 +27,12 @@ from depyf.dynamo.names import compiled_fn_number
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.safely import report_failure, safely
 from depyf.dynamo.session import CompiledFunction, Session
-from depyf.dynamo.trace import Event, listen
+from depyf.dynamo.trace import listen
 from depyf.dynamo.trace_by_hooks import supplement
 from depyf.dynamo.transformed import bytecode_hook
 from depyf.dynamo.warm_caches import WarmCaches
 from depyf.dynamo.wrappers import watch_wrappers
+from depyf.trace.events import Event
 
 _END_OF_COMPILATION = frozenset({"compilation_metrics", "bwd_compilation_metrics"})
 

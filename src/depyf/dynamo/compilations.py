@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, List, Mapping, Optional, Tuple
 
 from depyf.dynamo.session import Cause, FrameSkipped, GraphFile, KernelFile, Session, TransformedCode
-from depyf.dynamo.trace import Event
+from depyf.trace.events import Event
 
 _PLACE = re.compile(r"^Graph break in user code at (.*):(\d+)$", re.MULTILINE)
 _REASON = re.compile(r"^Graph Break Reason: (.*?)(?=^User code traceback:|\Z)", re.MULTILINE | re.DOTALL)

@@ -20,8 +20,8 @@ from depyf.dynamo.recovered import Kernel, Recovered, recover
 from depyf.dynamo.rendering import render
 from depyf.dynamo.safely import safely
 from depyf.dynamo.session import EarlierFunction, KernelFile, Session, TransformedCode
-from depyf.dynamo.stages import Stage, with_status
 from depyf.dynamo.what_runs import DOES_NOT_RUN
+from depyf.trace.stages import Stage, with_status
 
 _EARLIER = "Compiled before prepare_debug was entered."
 

@@ -15,8 +15,8 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, T
 from depyf.dynamo.dump import DumpDirectory
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.names import StableNames
-from depyf.dynamo.stages import Stage
-from depyf.dynamo.trace import Event
+from depyf.trace.events import Event
+from depyf.trace.stages import Stage
 
 CodeRef = weakref.ref  # of a code object
 

@@ -18,7 +18,7 @@ from depyf.dynamo.locks import Lock
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.safely import safely
 from depyf.dynamo.session import Receivers, Session
-from depyf.dynamo.trace import Event
+from depyf.trace.events import Event
 
 LOST_WHEN_WARM = frozenset({"before_pre_grad_graph", "after_pre_grad_graph", "before_post_grad_graph"})
 

@@ -1,0 +1,71 @@
+"""Records of torch's structured trace as events: received in process, or read from a log (``TORCH_TRACE``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, Optional
+
+_CONTEXT = frozenset(
+    {
+        "rank",
+        "compiled_autograd_id",
+        "frame_id",
+        "frame_compile_id",
+        "attempt",
+        "subgraph_name",
+        "has_payload",
+        "stack",
+    }
+)
+"""Keys of a record that say where it comes from; the one key that is left over is the kind of the record."""
+
+_BULKY = frozenset({"str", "describe_tensor", "describe_storage", "describe_source", "chromium_event", "dump_file"})
+"""Kinds that are many, large and of no use here."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One record of the trace.
+
+    ``name`` is the artifact's own name for the kind ``artifact`` and the kind otherwise: torch sends the same thing
+    under either, depending on whether its caches are warm. ``compile_id`` is ``"frame/compile"`` without the attempt.
+    ``meta`` is what torch attached, usually a dict. ``created`` is in seconds since the epoch.
+    """
+
+    name: str
+    compile_id: Optional[str]
+    attempt: int
+    meta: Any = field(repr=False)
+    payload: Optional[str] = field(repr=False)
+    created: float
+    stack: Any = field(repr=False, default=None)
+
+
+def event_of(record: Mapping[str, Any], payload: Optional[str], created: float) -> Optional[Event]:
+    """The event of one trace record; ``None`` for the kinds that nobody reads."""
+    kind = next((key for key in record if key not in _CONTEXT), None)
+    if kind is None or kind in _BULKY:
+        return None
+    meta = record[kind]
+    name = meta.get("name", kind) if kind == "artifact" and isinstance(meta, dict) else kind
+    attempt = int(record.get("attempt") or 0)
+    return Event(str(name), _compile_id(record), attempt, meta, payload, created, record.get("stack"))
+
+
+def _compile_id(record: Mapping[str, Any]) -> Optional[str]:
+    """The compile id of a record, spelled as ``str(CompileId)`` does."""
+    autograd = record.get("compiled_autograd_id")
+    prefix = "" if autograd is None else f"!{autograd}"
+    if "frame_id" not in record:
+        return prefix or None
+    frame = f"{record['frame_id']}/{record.get('frame_compile_id', 0)}"
+    return f"{prefix}/{frame}" if prefix else frame
+
+
+def resolve_frames(frames: Any, names: Mapping[Any, str]) -> List[Dict[str, Any]]:
+    """A stack as the trace sends it, with the numbers of file names replaced by the ``names``."""
+    resolved = []
+    for frame in frames or []:
+        filename = frame.get("filename")
+        resolved.append({**frame, "filename": names.get(filename, filename)})
+    return resolved
