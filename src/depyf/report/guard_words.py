@@ -1,0 +1,446 @@
+"""A guard that failed, in words: what it looks at, the value it was compiled for, the value now, and what avoids it.
+
+The input is torch's own text: what its recompile reasons say, or a guard as it prints it. Text that is not known here
+comes back as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from dataclasses import dataclass, replace
+from typing import Callable, List, Match, NamedTuple, Optional, Pattern, Tuple
+
+from depyf.source.unparsing import unparse
+
+
+@dataclass(frozen=True)
+class GuardWords:
+    """``subject`` is what the guard looks at, as users write it (``self.layers[0].training``), empty for global state.
+
+    ``words`` is one sentence without a full stop. ``before`` and ``now`` are values as texts, None where the text does
+    not tell. ``advice`` says what avoids it, empty where nothing does.
+    """
+
+    subject: str
+    words: str
+    before: Optional[str] = None
+    now: Optional[str] = None
+    advice: str = ""
+
+
+class GuardText(NamedTuple):
+    """The parts of a guard as torch prints it: ``entry`` is the compile id before it, ``place`` file and line after."""
+
+    entry: Optional[str]
+    code: str
+    user_code: str
+    place: Optional[Tuple[str, int]]
+
+
+_ENTRY = re.compile(r"\A(!?[\d/]+/\d+(?:_\d+)?): ")
+_PLACE = re.compile(r"#\s*((?:[^#])*?)\s*#\s*(\S[^#]*?):(\d+) in ")
+_STACK = "\nUser stack trace:"
+
+
+def split(text: str) -> GuardText:
+    """The guard, the line of the user that torch names after it, and the cache entry that it names before it."""
+    entry = _ENTRY.match(text)
+    rest = text[entry.end() :] if entry else text
+    rest = rest.partition(_STACK)[0].strip()
+    code = _without_comment(rest)
+    place = _PLACE.search(rest, len(code))
+    return GuardText(
+        entry.group(1) if entry else None,
+        code,
+        place.group(1) if place else "",
+        (place.group(2), int(place.group(3))) if place else None,
+    )
+
+
+def _without_comment(text: str) -> str:
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                lines = text.splitlines(keepends=True)
+                return ("".join(lines[: token.start[0] - 1]) + token.line[: token.start[1]]).strip()
+    except (tokenize.TokenError, SyntaxError):  # words, not Python
+        return text.partition("  #")[0].strip()
+    return text.strip()
+
+
+def explain(text: str, now: Optional[str] = None) -> GuardWords:
+    """The words for a guard that failed; ``now`` is the value that it looked at, where the caller knows it."""
+    code = split(text).code
+    for pattern, tell in _RULES:
+        match = pattern.search(code)
+        if match is not None:
+            words = tell(match)
+            return words if now is None or words.now is not None else _with_value(words, now)
+    return _of_expression(code, now)
+
+
+def _with_value(words: GuardWords, now: str) -> GuardWords:
+    return replace(words, words=f"{words.words}; now: {now}", now=now)
+
+
+_LOCAL = re.compile(r"\b[LG]\['([^'\\]+)'\]")
+_MEMBER = re.compile(r"\.(?:_modules|_parameters|_buffers)\['([^'\\]+)'\]")
+_CLASS = re.compile(r"<(?:class|enum) '([^']*)'>")
+_IDENTIFIER = re.compile(r"[^\W\d]\w*\Z")
+
+
+def as_written(source: str) -> str:
+    """A source of torch's as a user writes it: ``L['self']._modules['layers']._modules['0']`` is ``self.layers[0]``."""
+    text = _LOCAL.sub(lambda match: match.group(1), source.strip())
+    text = _MEMBER.sub(_member, text)
+    text = re.sub(r"___from_numpy\(([^()]*)\)", r"\1", text)
+    return re.sub(r"\.__closure__\[(\d+)\]\.cell_contents", r" (closure variable \1)", text)
+
+
+def _member(match: Match[str]) -> str:
+    name = match.group(1)
+    if name.isdigit():
+        return f"[{name}]"
+    return f".{name}" if _IDENTIFIER.match(name) else f".{match.group(1)!r}"
+
+
+def _class_name(text: str) -> str:
+    match = _CLASS.search(text)
+    name = match.group(1) if match else text.strip()
+    return name[len("builtins.") :] if name.startswith("builtins.") else name
+
+
+_SIZES = (
+    "mark that dimension before the first call, torch._dynamo.mark_dynamic({0}, {1}), or compile with dynamic=True; if "
+    "it takes few values, pad to one of them"
+)
+_EACH_KIND = "each {0} is compiled for on its own; convert before the call if one {0} is enough"
+_IDENTITY = (
+    "make that object once and use it again: a new function, lambda, class or module for each call compiles anew"
+)
+_MODE = "it is compiled once for each such state; set it at one place around the calls"
+
+
+def _size(match: Match[str]) -> GuardWords:
+    name, index, before, now = as_written(match[1]), match[2], match[3], match[4]
+    words = f"{name} has size {now} in dimension {index}, and was compiled for {before}"
+    return GuardWords(name, words, before, now, _SIZES.format(name, index))
+
+
+def _stride(match: Match[str]) -> GuardWords:
+    name, index, before, now = as_written(match[1]), match[2], match[3], match[4]
+    words = f"{name} has stride {now} in dimension {index}, and was compiled for {before}"
+    return GuardWords(
+        name, words, before, now, f"call {name}.contiguous() before, so that the memory layout is always the same"
+    )
+
+
+def _rank(match: Match[str]) -> GuardWords:
+    name, before, now = as_written(match[1]), match[2], match[3]
+    words = f"{name} has {now} dimension(s), and was compiled for {before}"
+    return GuardWords(
+        name, words, before, now, "each number of dimensions is compiled for on its own; reshape before the call"
+    )
+
+
+def _dtype(match: Match[str]) -> GuardWords:
+    name, before, now = as_written(match[1]), match[2].strip(), match[3].strip()
+    words = f"{name} has dtype {now}, and was compiled for {before}"
+    return GuardWords(name, words, before, now, _EACH_KIND.format("dtype"))
+
+
+def _requires_grad(match: Match[str]) -> GuardWords:
+    name, before = as_written(match[1]), match[2] == "1"
+    is_now, was = ("does not require grad", "requires grad") if before else ("requires grad", "does not")
+    words = f"{name} {is_now}, and was compiled for one that {was}"
+    return GuardWords(
+        name, words, str(before), str(not before), "detach it before the call, or let it always require grad"
+    )
+
+
+def _tensor_class(match: Match[str]) -> GuardWords:
+    name, now = as_written(match[1]), _class_name(match[2])
+    return GuardWords(
+        name, f"{name} is of class {now}, and was a tensor of another class", None, now, "pass the same class each time"
+    )
+
+
+def _dispatch_keys(match: Match[str]) -> GuardWords:
+    name, before, now = as_written(match[1]), match[2].split(", "), match[3].split(", ")
+    new = [key for key in now if key not in before]
+    gone = [key for key in before if key not in now]
+    change = " and ".join(
+        [*(["has " + ", ".join(new)] if new else []), *(["lacks " + ", ".join(gone)] if gone else [])]
+    )
+    words = (
+        f"{name} is another kind of tensor (device, layout, view or mode): its dispatch key set {change or 'differs'}"
+    )
+    return GuardWords(name, words, match[2], match[3], "pass tensors of the same device and layout each time")
+
+
+def _duplicate(_: Match[str]) -> GuardWords:
+    words = "two arguments are the same tensor, and were compiled as different ones"
+    return GuardWords("", words, None, None, "pass a clone, or always pass the same tensor twice")
+
+
+_STATES = {
+    "grad_mode": ("grad mode", "call under the same torch.no_grad() or inference mode each time; " + _MODE),
+    "autocast": ("autocast", _MODE),
+    "deterministic_algorithms": ("torch.use_deterministic_algorithms", _MODE),
+    "default_dtype": ("the default dtype", _MODE),
+    "num_threads": ("the number of threads", "call torch.set_num_threads once, before the first compilation"),
+    "torch_function": ("torch function overrides", _MODE),
+    "allow_": ("a setting of reduced precision", _MODE),
+}
+
+
+def _global_state(match: Match[str]) -> GuardWords:
+    changed = match[1].strip()
+    name, advice = next((told for key, told in _STATES.items() if key in changed), (changed, _MODE))
+    return GuardWords("", f"{name} is not what it was when this was compiled ({changed})", None, None, advice)
+
+
+def _modes(_: Match[str]) -> GuardWords:
+    words = "other torch function modes are active (torch.set_default_device is one) than when this was compiled"
+    return GuardWords("", words, None, None, _MODE)
+
+
+def _hooks(_: Match[str]) -> GuardWords:
+    words = "other saved-tensors hooks are active than when this was compiled"
+    return GuardWords("", words, None, None, _MODE)
+
+
+def _key_error(match: Match[str]) -> GuardWords:
+    name = as_written(match[2])
+    return GuardWords(
+        name, f"{name} is not there any more", None, "missing", "keep the same keys and attributes each time"
+    )
+
+
+def _number_of_keys(match: Match[str]) -> GuardWords:
+    name, before = as_written(match[1]), match[2]
+    words = f"{name} has another number of keys than {before}, which it was compiled for"
+    return GuardWords(name, words, before, None, "keep the same keys each time; pass what varies as a tensor")
+
+
+def _type_mismatch(match: Match[str]) -> GuardWords:
+    name = as_written(match[1])
+    return GuardWords(
+        name, f"{name} is of another class than it was compiled for", None, None, "pass the same class each time"
+    )
+
+
+def _marks(match: Match[str]) -> GuardWords:
+    now, before = match[2], match[3]
+    words = f"dimensions {now} of a tensor are marked ({match[1]}), and it was compiled for marks on {before}"
+    return GuardWords("", words, before, now, "mark the same dimensions on each tensor, before the first call")
+
+
+def _marked(_: Match[str]) -> GuardWords:
+    words = "a dimension of a tensor is marked (mark_dynamic or the like), and none was when this was compiled"
+    return GuardWords("", words, None, None, "mark the same dimensions on each tensor, before the first call")
+
+
+def _class_id(match: Match[str]) -> GuardWords:
+    name, before = as_written(match[1]), _class_name(match[2]) if match[2] else None
+    words = f"{name} is not a {before}, which it was compiled for" if before else f"{name} is of another class"
+    return GuardWords(name, words, before, None, "pass the same class each time; each class is compiled for on its own")
+
+
+def _object_id(match: Match[str]) -> GuardWords:
+    name, kind = as_written(match[1]), _class_name(match[2]) if match[2] else "object"
+    if name.endswith(".__code__"):
+        name, kind = name[: -len(".__code__")], "function"
+    words = f"{name} is another object than the {kind} that it was compiled for"
+    return GuardWords(name, words, None, None, _IDENTITY)
+
+
+def _backend(_: Match[str]) -> GuardWords:
+    words = "it was compiled with another backend callable"
+    return GuardWords("", words, None, None, "make the backend once and pass the same object to each torch.compile")
+
+
+def _invalidated(_: Match[str]) -> GuardWords:
+    words = "an object that this code was compiled for is gone, so torch has thrown the code away"
+    return GuardWords("", words, None, None, "keep modules and functions alive as long as their compiled code is used")
+
+
+Rule = Tuple[Pattern[str], Callable[[Match[str]], GuardWords]]
+
+_RULES: List[Rule] = [
+    (re.compile(r"\Atensor '(.*)' size mismatch at index (\d+)\. expected (\S+), actual (\S+)"), _size),
+    (re.compile(r"\Atensor '(.*)' stride mismatch at index (\d+)\. expected (\S+), actual (\S+)"), _stride),
+    (re.compile(r"\Atensor '(.*)' rank mismatch\. expected (\S+), actual (\S+)"), _rank),
+    (re.compile(r"\Atensor '(.*)' dtype mismatch\. expected (.*), actual (.*)"), _dtype),
+    (re.compile(r"\Atensor '(.*)' requires_grad mismatch\. expected requires_grad=(\d)"), _requires_grad),
+    (
+        re.compile(r"\Atensor '(.*)' dispatch key set mismatch\. expected DispatchKeySet\((.*)\), actual \w+\((.*)\)"),
+        _dispatch_keys,
+    ),
+    (re.compile(r"\Aexpected type of '(.*)' to be a tensor type, ' but found (.*)"), _tensor_class),
+    (re.compile(r"\ADuplicate tensor found"), _duplicate),
+    (re.compile(r"\AGLOBAL_STATE changed: (.*)"), _global_state),
+    (re.compile(r"___check_global_state\(\)()"), _global_state),
+    (re.compile(r"___check_torch_function_mode_stack"), _modes),
+    (re.compile(r"top_saved_tensors_hooks"), _hooks),
+    (re.compile(r"\A(KeyError|AttributeError|IndexError) on (.*)"), _key_error),
+    (re.compile(r"\Alen\((.*)\) != (\d+)\Z"), _number_of_keys),
+    (re.compile(r"\ATYPE_MISMATCH\((.*)\)\Z"), _type_mismatch),
+    (re.compile(r"\A_dynamo_(\w+) not a subset: runtime (.*) is not a subset of compiled (.*)"), _marks),
+    (re.compile(r"\A_has_dynamo_dim_marking is present"), _marked),
+    (re.compile(r"\A___check_type_id\((.*), \d+\)(?:, type=(.*))?\Z", re.S), _class_id),
+    (re.compile(r"\A___check_obj_id\((.*), \d+\)(?:, type=(.*))?\Z", re.S), _object_id),
+    (re.compile(r"\ABACKEND_MATCH failure"), _backend),
+    (re.compile(r"\ACache line invalidated"), _invalidated),
+]
+
+
+def _of_expression(code: str, now: Optional[str]) -> GuardWords:
+    """Words for a guard that is a Python expression, by its form."""
+    try:
+        tree: Optional[ast.expr] = ast.parse(_readable(code), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError):
+        tree = None
+    told = None if tree is None else _of_tree(tree, now)
+    return told or GuardWords("", f"this does not hold: {as_written(code)}", None, now)
+
+
+def _readable(code: str) -> str:
+    """``code`` with classes, which torch prints as ``<class 'int'>``, as names."""
+    return _CLASS.sub(lambda match: match.group(1).rpartition(".")[2], code)
+
+
+def _of_tree(tree: ast.expr, now: Optional[str]) -> Optional[GuardWords]:
+    if isinstance(tree, ast.Compare):
+        return _comparison(tree, now)
+    if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not):
+        return _negation(tree.operand, now)
+    if isinstance(tree, ast.Call):
+        return _call(tree, now, holds=True)
+    if isinstance(tree, ast.BoolOp) and "isnan" in unparse(tree):
+        name = _subject(tree)
+        return GuardWords(name, f"{name} is not nan{_is(now)}, and was compiled for nan", "nan", now, _CONSTANT)
+    return None
+
+
+_CONSTANT = "its value is a constant of the compiled code: pass what varies as a tensor"
+_NUMBER = (
+    "its value is a constant of the compiled code: pass it as a tensor if it varies, or compile with dynamic=True "
+    "(for numbers that are attributes of modules: torch._dynamo.config.allow_unspec_int_on_nn_module)"
+)
+_CHOICE = "each value is compiled for on its own, which is fine for a few; pass what varies more as a tensor"
+_TRAINING = "train() and eval() are compiled for on their own: two compilations are to be expected, and no more"
+_LENGTH = "the length is a constant of the compiled code: pad to one length, or pass one tensor (torch.stack)"
+_SHAPE = (
+    "the code branches on, or is specialized to, a size: mark it before the first call "
+    "(torch._dynamo.mark_dynamic), or take the branch on sizes out of the compiled function"
+)
+
+
+def _comparison(tree: ast.Compare, now: Optional[str]) -> GuardWords:
+    left, right = tree.left, tree.comparators[-1]
+    subject, name, value = _subject(tree), as_written(unparse(left)), as_written(unparse(right))
+    operator = tree.ops[0]
+    if ".size()" in unparse(tree) or ".stride()" in unparse(tree) or ".storage_offset()" in unparse(tree):
+        what = ", which does not hold" if now is None else f"; now: {now}"
+        words = f"it was compiled for {as_written(unparse(tree))}{what}"
+        return GuardWords(subject, words, None, now, _SHAPE)
+    if isinstance(operator, (ast.Is, ast.IsNot)) and isinstance(right, ast.Constant) and right.value is None:
+        was = "not None" if isinstance(operator, ast.IsNot) else "None"
+        is_now = "None" if was == "not None" else "not None"
+        return GuardWords(subject, f"{name} is {is_now}, and was compiled for {was}", was, now or is_now, _CHOICE)
+    if isinstance(operator, (ast.Is, ast.IsNot)):
+        relation = "different objects" if isinstance(operator, ast.IsNot) else "the same object"
+        words = f"{name} and {value} are not {relation}, which they were compiled for"
+        return GuardWords(subject, words, None, None, "pass the same object twice each time, or never")
+    if isinstance(left, ast.Call) and unparse(left.func) == "len":
+        inner = as_written(unparse(left.args[0]))
+        words = f"{inner} has {now or 'another number of'} items, and was compiled for {value}"
+        return GuardWords(inner, words, value, now, _LENGTH)
+    if "dict.keys(" in name or ".keys()" in name:
+        words = f"the keys of {subject} (or their order) are others: {name} was {value}{_is(now)}"
+        return GuardWords(subject, words, value, now, "build the dict with the same keys in the same order each time")
+    shown = _plain_call(name)
+    words = (
+        f"{shown} is {now}, and was compiled for {value}"
+        if now is not None
+        else f"{shown} is not {value}, which it was compiled for"
+    )
+    return GuardWords(subject, words, value, now, _advice_for(subject, right))
+
+
+def _plain_call(name: str) -> str:
+    """What torch's helpers ask, in words: ``___tuple_iterator_len(it)`` is what is left of ``it``."""
+    match = re.match(r"___(\w+?)_(len|getitem)\((.*?)(?:, (\d+))?\)\Z|___normalize_(\w+)_iter\((.*)\)\Z", name)
+    if match is None:
+        return name
+    if match.group(5):
+        return f"the state of the iterator {match.group(6)}"
+    return (
+        f"the number of items left in {match.group(3)}"
+        if match.group(2) == "len"
+        else f"item {match.group(4)} of {match.group(3)}"
+    )
+
+
+def _advice_for(subject: str, value: ast.expr) -> str:
+    if subject.endswith(".training"):
+        return _TRAINING
+    constant = value.operand if isinstance(value, ast.UnaryOp) else value
+    if isinstance(constant, ast.Constant) and isinstance(constant.value, (bool, str, type(None))):
+        return _CHOICE
+    is_number = isinstance(constant, ast.Constant) and isinstance(constant.value, (int, float, complex))
+    return _NUMBER if is_number or unparse(value) in ("inf", "-inf") else _CONSTANT
+
+
+def _negation(operand: ast.expr, now: Optional[str]) -> Optional[GuardWords]:
+    if isinstance(operand, ast.Call):
+        return _call(operand, now, holds=False)
+    name = as_written(unparse(operand))
+    return GuardWords(name, f"{name} is not empty{_is(now)}, and was compiled for an empty one", "empty", now, _LENGTH)
+
+
+def _call(tree: ast.Call, now: Optional[str], *, holds: bool) -> Optional[GuardWords]:
+    called, arguments = unparse(tree.func), [as_written(unparse(each)) for each in tree.args]
+    is_now, was = ("lacks", "had") if holds else ("has", "lacked")
+    if called == "hasattr" and len(arguments) == 2:
+        attribute = arguments[1].strip("'\"")
+        words = f"{arguments[0]} {is_now} the attribute {attribute}, which it {was} when this was compiled"
+        return GuardWords(f"{arguments[0]}.{attribute}", words, was, is_now, "keep the same attributes each time")
+    if called in ("___dict_contains", "set.__contains__", "___set_contains") and len(arguments) == 2:
+        key, container = arguments if called == "___dict_contains" else reversed(arguments)
+        container = container[: -len(".__dict__")] if container.endswith(".__dict__") else container
+        words = f"{container} {is_now} {key}, which it {was} when this was compiled"
+        return GuardWords(container, words, was, is_now, "keep the same keys and attributes each time")
+    if called.endswith("isnan"):
+        name = _subject(tree) or called
+        words = (
+            f"{name} is {'not nan' if holds else 'nan'}, which it was{'' if holds else ' not'} when this was compiled"
+        )
+        return GuardWords(name, words, None, now, _CONSTANT)
+    return None
+
+
+def _is(now: Optional[str]) -> str:
+    return "" if now is None else f" ({now})"
+
+
+_NOT_OF_THE_FRAME = frozenset(
+    ("bool", "complex", "device", "dict", "float", "hasattr", "inf", "int", "isinstance", "len", "list", "math", "nan")
+    + ("set", "str", "torch", "tuple", "type")
+)
+
+
+def _subject(tree: ast.AST) -> str:
+    """The first value of the frame that an expression reads, as far as its attributes and items go."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Attribute, ast.Subscript, ast.Name)):
+            root: ast.AST = node
+            while isinstance(root, (ast.Attribute, ast.Subscript)):
+                root = root.value
+            if isinstance(root, ast.Name) and root.id not in _NOT_OF_THE_FRAME and not root.id.startswith("__"):
+                return re.sub(r"\.(?:size|stride|keys|item)(?:\(\))?(?:\[\d+\])?\Z", "", as_written(unparse(node)))
+    return ""

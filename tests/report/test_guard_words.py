@@ -1,0 +1,121 @@
+"""Guards in words. The texts are PyTorch 2.13's own, printed by ``check_verbose`` and in its recompile reasons."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import pytest
+
+from depyf.report.guard_words import as_written, explain, split
+
+LINE = "                         # lambda x, n: x + n,  # tests/a.py:242 in <lambda>"
+
+KNOWN = [
+    ("tensor 'L['x']' size mismatch at index 1. expected 4, actual 5", "x", "4", "5", "x has size 5 in dimension 1"),
+    ("tensor 'L['x']' rank mismatch. expected 2, actual 1", "x", "2", "1", "x has 1 dimension(s), and was"),
+    (
+        "tensor 'pair[1]' dtype mismatch. expected Float, actual Double",
+        "pair[1]",
+        "Float",
+        "Double",
+        "has dtype Double",
+    ),
+    ("tensor 'x' requires_grad mismatch. expected requires_grad=0", "x", "False", "True", "x requires grad, and was"),
+    ("tensor 'x' stride mismatch at index 0. expected 4, actual 1", "x", "4", "1", "x has stride 1 in dimension 0"),
+    (
+        "expected type of 'L['m']._modules['0']._parameters['bias']' to be a tensor type, "
+        "' but found <class 'NoneType'>",
+        "m[0].bias",
+        None,
+        "NoneType",
+        "m[0].bias is of class NoneType",
+    ),
+    (
+        "tensor 'L['x']' dispatch key set mismatch. expected DispatchKeySet(CPU, AutogradCPU), actual "
+        "DispatchKeySet(CPU, Conjugate, AutogradCPU)",
+        "x",
+        "CPU, AutogradCPU",
+        "CPU, Conjugate, AutogradCPU",
+        "its dispatch key set has Conjugate",
+    ),
+    ("Duplicate tensor found where not expected! ", "", None, None, "two arguments are the same tensor"),
+    ("GLOBAL_STATE changed: grad_mode ", "", None, None, "grad mode is not what it was"),
+    ("GLOBAL_STATE changed: autocast(cpu)_dtype ", "", None, None, "autocast is not what it was"),
+    ("___check_torch_function_mode_stack()", "", None, None, "other torch function modes are active"),
+    ("KeyError on L['d']['a']", "d['a']", None, "missing", "d['a'] is not there any more"),
+    ("len(L['d']) != 2", "d", "2", None, "d has another number of keys than 2"),
+    ("TYPE_MISMATCH(L['d'])", "d", None, None, "d is of another class"),
+    (
+        "_dynamo_dynamic_indices not a subset: runtime {0, 1} is not a subset of compiled {0}",
+        "",
+        "{0}",
+        "{0, 1}",
+        "dimensions {0, 1} of a tensor are marked",
+    ),
+    ("___check_type_id(L['n'], 14036), type=<class 'int'>" + LINE, "n", "int", None, "n is not a int"),
+    (
+        "___check_obj_id(G['helper'].__code__, 14), type=<class 'code'>" + LINE,
+        "helper",
+        None,
+        None,
+        "helper is another",
+    ),
+    ("L['n'] == 2" + LINE, "n", "2", None, "n is not 2, which it was compiled for"),
+    ("L['mode'] == 'a  # b'" + LINE, "mode", "'a  # b'", None, "mode is not 'a  # b'"),
+    ("L['bias'] is None", "bias", "None", "not None", "bias is not None, and was compiled for None"),
+    ("L['x'] is L['y']", "x", None, None, "x and y are not the same object"),
+    ("len(L['items']) == 2" + LINE, "items", "2", None, "items has another number of items, and was compiled for 2"),
+    ("not L['items']", "items", "empty", None, "items is not empty"),
+    ("not ___dict_contains('z', L['d'])", "d", "lacked", "has", "d has 'z', which it lacked"),
+    ("set.__contains__(L['s'], 1)", "s", "had", "lacks", "s lacks 1, which it had"),
+    ("not hasattr(L['o'], 'absent')", "o.absent", "lacked", "has", "o has the attribute absent"),
+    ("list(dict.keys(L['d']))[3] == <class 'int'>", "d", "int", None, "the keys of d (or their order) are others"),
+    ("(type(L['n']) is float and __math_isnan(L['n']))", "n", "nan", None, "n is not nan"),
+    ("not math.isnan(___from_numpy(L['n']).item())", "n", None, None, "n is nan"),
+    ("int(L['n']) == 2", "n", "2", None, "int(n) is not 2"),
+    ("___tuple_iterator_len(L['it']) == 3", "it", "3", None, "the number of items left in it is not 3"),
+    ("___normalize_range_iter(L['it']) == (0, 4, 1)", "it", "(0, 4, 1)", None, "the state of the iterator it"),
+    ("2 <= L['x'].size()[0] <= 19  # if x.shape[0] % 3:  # a.py:2 in f", "x", None, None, "2 <= x.size()[0] <= 19"),
+    ("L['module'].training == True", "module.training", "True", None, "module.training is not True"),
+    ("BACKEND_MATCH failure: torch.compile detected", "", None, None, "another backend callable"),
+]
+
+
+@pytest.mark.parametrize(("text", "subject", "before", "now", "words"), KNOWN)
+def test_what_torch_says_in_words(
+    text: str, subject: str, before: Optional[str], now: Optional[str], words: str
+) -> None:
+    told = explain(text)
+    assert (told.subject, told.before, told.now) == (subject, before, now)
+    assert words in told.words
+    assert told.advice
+
+
+def test_a_value_that_is_known_is_told() -> None:
+    told = explain("L['n'] == 2", now="3")
+    assert told.words == "n is 3, and was compiled for 2"
+    assert told.now == "3"
+
+
+@pytest.mark.parametrize("text", ["something new", "a b c == ", "f(L['x'])", "", "lambda: 3"])
+def test_what_is_not_known_comes_back_as_it_is(text: str) -> None:
+    assert explain(text).words == f"this does not hold: {as_written(text)}"
+
+
+def test_the_parts_of_a_reason() -> None:
+    parts = split("0/1: n == 2" + LINE + "\nUser stack trace:\n  File ...")
+    assert parts == ("0/1", "n == 2", "lambda x, n: x + n,", ("tests/a.py", 242))
+    assert split("!0/1/2: x").entry == "!0/1/2"
+    assert split("L['n'] == 'no # comment'").place is None
+
+
+@pytest.mark.parametrize(
+    ("source", "written"),
+    [
+        ("L['self']._modules['layers']._modules['0']._parameters['weight']", "self.layers[0].weight"),
+        ("G['SETTINGS']['a']", "SETTINGS['a']"),
+        ("L['self']._modules['odd name']", "self.'odd name'"),
+    ],
+)
+def test_sources_as_users_write_them(source: str, written: str) -> None:
+    assert as_written(source) == written
