@@ -5,16 +5,14 @@ Only reads; the facts are torch's own, from the structured trace.
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import dataclass, field
 from typing import Any, List, Mapping, Optional, Tuple
 
 from depyf.dynamo.session import Cause, FrameSkipped, GraphFile, KernelFile, Session, TransformedCode
+from depyf.trace.breaks import break_report
 from depyf.trace.events import Event
-
-_PLACE = re.compile(r"^Graph break in user code at (.*):(\d+)$", re.MULTILINE)
-_REASON = re.compile(r"^Graph Break Reason: (.*?)(?=^User code traceback:|\Z)", re.MULTILINE | re.DOTALL)
+from depyf.trace.metrics import seconds_of
+from depyf.trace.recompiles import reasons_of
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ def recompile_reasons(session: Session, compile_id: Optional[str]) -> List[str]:
     """Which guards of which cache entries failed, so that this compilation was needed: the most recent entry first."""
     if compile_id is None:
         return []
-    return [reason for event in session.events("recompile_reasons", compile_id) for reason in _texts(event)]
+    return [reason for event in session.events("recompile_reasons", compile_id) for reason in reasons_of(event)]
 
 
 def fallbacks(session: Session) -> List[FrameSkipped]:
@@ -118,35 +116,10 @@ def _told_by_metrics(compile_id: Optional[str], metrics: Mapping[str, Any]) -> F
 
 def graph_break(event: Event) -> GraphBreak:
     """The graph break that an event named ``dynamo_graph_break_reason`` reports."""
-    text = event.payload or ""
-    place, reason = _PLACE.search(text), _REASON.search(text)
-    return GraphBreak(
-        filename=place.group(1) if place else None,
-        line=int(place.group(2)) if place else None,
-        reason=(reason.group(1) if reason else text).strip(),
-        text=text,
-    )
-
-
-def _texts(event: Event) -> List[str]:
-    """The reasons of a ``recompile_reasons`` event: a JSON list, or one text."""
-    try:
-        reasons = json.loads(event.payload or "[]")
-    except ValueError:
-        return [event.payload or ""]
-    return [str(reason) for reason in reasons] if isinstance(reasons, list) else [str(reasons)]
+    report = break_report(event)
+    return GraphBreak(report.filename, report.line, report.reason, report.text)
 
 
 def _seconds(events: List[Event]) -> Optional[float]:
-    known = [seconds for seconds in (_duration(event.meta) for event in events) if seconds is not None]
+    known = [seconds for seconds in (seconds_of(event.meta) for event in events) if seconds is not None]
     return sum(known) if known else None
-
-
-def _duration(metrics: Any) -> Optional[float]:
-    if not isinstance(metrics, dict):
-        return None
-    microseconds = metrics.get("duration_us")
-    if microseconds is not None:
-        return float(microseconds) / 1e6
-    seconds = metrics.get("entire_frame_compile_time_s")  # up to 2.5
-    return None if seconds is None else float(seconds)

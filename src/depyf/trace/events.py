@@ -19,7 +19,7 @@ _CONTEXT = frozenset(
 )
 """Keys of a record that say where it comes from; the one key that is left over is the kind of the record."""
 
-_BULKY = frozenset({"str", "describe_tensor", "describe_storage", "describe_source", "chromium_event", "dump_file"})
+_BULKY = frozenset({"str", "describe_tensor", "describe_storage", "describe_source", "dump_file"})
 """Kinds that are many, large and of no use here."""
 
 

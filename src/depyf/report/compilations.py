@@ -1,0 +1,257 @@
+"""One ``Compilation`` for each compile id, its graph breaks, and why it was needed again."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+
+from depyf.report.advice import advice_for_break
+from depyf.report.facts import TransformedFact
+from depyf.report.functions import Functions, Key
+from depyf.report.model import Call, Compilation, FailedGuard, GraphBreak, Guard, Recompile
+from depyf.report.sources import Sources
+from depyf.report.words import value_now, words_of
+from depyf.trace.breaks import break_report
+from depyf.trace.events import Event, resolve_frames
+from depyf.trace.guards import guards_of
+from depyf.trace.metrics import seconds_of, started_at
+from depyf.trace.recompiles import failed_guards
+
+_CACHES = {"fx_graph_cache_": "fx_graph", "aotautograd_cache_": "aotautograd"}
+
+_UNINTERESTING = frozenset({"dynamo_config", "inductor_config", "functorch_config", "fail_reason", "restart_reasons"})
+"""Metrics that are long and said elsewhere, or the same for all."""
+
+
+class Compilations:
+    """The events of a run by compile id, and what they say."""
+
+    def __init__(
+        self, events: Sequence[Event], sources: Sources, functions: Functions, names: Mapping[Any, str], started: float
+    ) -> None:
+        self._sources = sources
+        self._functions = functions
+        self._names = names
+        self._started = started
+        self._events: Dict[str, List[Event]] = {}
+        for event in events:
+            if event.compile_id is not None and "/" in event.compile_id:
+                self._events.setdefault(event.compile_id, []).append(event)
+        self._guards: Dict[str, Tuple[Guard, ...]] = {}
+
+    def ids(self) -> List[str]:
+        return list(self._events)
+
+    def function_of(self, compile_id: str) -> Optional[int]:
+        """The function that this compilation is of."""
+        key = self._key(compile_id)
+        return None if key is None else self._functions.index(*key)
+
+    def compilation(self, compile_id: str, fact: Optional[TransformedFact], graph: Optional[str]) -> Compilation:
+        """Everything about one compile id; ``graph`` is the ``__compiled_fn_<id>`` that it made, where known."""
+        events = self._events.get(compile_id, [])
+        metrics = self._metrics(compile_id)
+        status, failure = _status(events, metrics, fact)
+        restarts = tuple(str(reason).strip().split("\n")[0] for reason in metrics.get("restart_reasons") or ())
+        latency = metrics.get("guard_latency_us")
+        begun = started_at(metrics) or (events[0].created if events else None)
+        return Compilation(
+            compile_id=compile_id,
+            function=self.function_of(compile_id) if fact is None else self._functions.index(*fact.function),
+            status=status,
+            failure=failure,
+            graph=graph,
+            attempts=1 + max((event.attempt for event in events), default=0),
+            restarts=restarts,
+            verdict="" if fact is None else fact.verdict,
+            verdict_reason="" if fact is None else fact.reason,
+            transformed=None if fact is None else fact.artifact,
+            guards=self.guards(compile_id),
+            guard_latency=None if latency is None else float(latency) / 1e6,
+            guard_failures=None if fact is None else fact.guard_failures,
+            dynamic=tuple(_symbols(events)),
+            cache=_cache(events),
+            start=None if begun is None else begun - self._started,
+            seconds=_total(events, "compilation_metrics"),
+            backward_seconds=_total(events, "bwd_compilation_metrics"),
+            runs=None if fact is None else fact.runs,
+            earlier=False if fact is None else fact.earlier,
+            metrics={k: v for k, v in metrics.items() if v is not None and v != [] and k not in _UNINTERESTING},
+        )
+
+    def guards(self, compile_id: str) -> Tuple[Guard, ...]:
+        """The guards of the cache entry that this compilation made."""
+        if compile_id not in self._guards:
+            named = self._named(compile_id, "dynamo_cpp_guards_str") or self._named(compile_id, "dynamo_guards")
+            found = guards_of(named[-1]) if named else []
+            self._guards[compile_id] = tuple(
+                Guard(
+                    each.kind,
+                    each.text,
+                    each.source,
+                    self._sources.known_place(*each.place[:2]) if each.place else None,
+                )
+                for each in found
+            )
+        return self._guards[compile_id]
+
+    def breaks(self) -> Tuple[GraphBreak, ...]:
+        """The graph breaks, each once for each compilation that it happened in."""
+        found: Dict[Tuple[Any, ...], GraphBreak] = {}
+        for compile_id in self._events:
+            for event in self._named(compile_id, "dynamo_graph_break_reason"):
+                report = break_report(event)
+                place = self._sources.place(report.filename, report.line)
+                found.setdefault(
+                    (compile_id, place, report.title),
+                    GraphBreak(
+                        compile_id=compile_id,
+                        place=place,
+                        reason=report.title,
+                        explanation=report.explanation,
+                        hints=report.hints,
+                        url=report.url,
+                        stack=self._sources.places(report.stack),
+                        advice=advice_for_break(report.title, report.explanation, report.hints),
+                    ),
+                )
+        return tuple(found.values())
+
+    def recompiles(self) -> Tuple[Recompile, ...]:
+        """The compilations that were needed although the function had been compiled, in order."""
+        found: Dict[str, Recompile] = {}
+        for compile_id in self._events:
+            for event in self._named(compile_id, "recompile_reasons"):
+                function = self.function_of(compile_id)
+                values = self._values(compile_id)
+                failed = [self._failed(each.entry, each.text, each.stack, values) for each in failed_guards(event)]
+                if function is not None and failed:
+                    guards = tuple(guard for guard, _ in failed)
+                    found.setdefault(compile_id, Recompile(compile_id, function, guards, failed[0][1]))
+        return tuple(found.values())
+
+    def _failed(
+        self, entry: Optional[str], text: str, stack: Sequence[Tuple[str, int, str]], values: Mapping[str, str]
+    ) -> Tuple[FailedGuard, str]:
+        words = words_of(text, value_now(text, values))
+        place = None
+        for path, line, _ in stack:  # the innermost that is the user's own, or else the innermost
+            each = self._sources.known_place(path, line)
+            if each is not None and (place is None or not self._sources.is_library(each[0])):
+                place = each
+        if place is None and entry is not None:
+            place = self._place_of_value(entry, words.value)
+        return FailedGuard(entry, text, words.text, words.before, words.now, place), words.advice
+
+    def _place_of_value(self, entry: str, value: str) -> Optional[Tuple[int, int]]:
+        """The line that made Dynamo guard this value, from the guards of the entry that failed."""
+        name = value.split(" of ")[-1]
+        wanted = (f"L['{name}']", name)
+        return next((guard.place for guard in self.guards(entry) if guard.place and guard.source in wanted), None)
+
+    def _values(self, compile_id: str) -> Dict[str, str]:
+        """What the values were that this compilation was for, by torch's names, as far as its guards or symbols say."""
+        values: Dict[str, str] = {}
+        for guard in self.guards(compile_id):
+            left, equals, right = guard.text.partition(" == ")
+            if equals:
+                values[left.strip()] = right.strip()
+            elif guard.text.endswith(" is None"):
+                values[guard.text[: -len(" is None")]] = "None"
+        for event in self._named(compile_id, "create_symbol"):
+            if isinstance(event.meta, Mapping):
+                values[str(event.meta.get("source"))] = str(event.meta.get("val"))
+        return values
+
+    def _named(self, compile_id: str, name: str) -> List[Event]:
+        return [event for event in self._events.get(compile_id, ()) if event.name == name]
+
+    def _metrics(self, compile_id: str) -> Mapping[str, Any]:
+        named = self._named(compile_id, "compilation_metrics")
+        return named[-1].meta if named and isinstance(named[-1].meta, Mapping) else {}
+
+    def _key(self, compile_id: str) -> Optional[Key]:
+        metrics = self._metrics(compile_id)
+        if metrics.get("co_name"):
+            return str(metrics["co_name"]), str(metrics.get("co_filename")), int(metrics.get("co_firstlineno") or 0)
+        for event in self._named(compile_id, "dynamo_start"):
+            frames = resolve_frames(event.meta.get("stack"), self._names) if isinstance(event.meta, Mapping) else []
+            if frames:  # the frame that is compiled is the innermost
+                last = frames[-1]
+                return str(last.get("name")), str(last.get("filename")), int(last.get("line") or 0)
+        return None
+
+
+def calls_in(text: str, fact: TransformedFact, functions: Functions) -> Tuple[Call, ...]:
+    """What transformed code calls, line by line: compiled graphs and resume functions."""
+    found: List[Call] = []
+    seen: Set[Tuple[int, str]] = set()
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("#"):
+            continue
+        for name in [*fact.graphs, *fact.resumes]:
+            if name in line and (number, name) not in seen and _is_named(name, line):
+                seen.add((number, name))
+                resume = fact.resumes.get(name)
+                found.append(
+                    Call(graph=name, line=number)
+                    if resume is None
+                    else Call(function=functions.index(*resume), line=number)
+                )
+    return tuple(found)
+
+
+def _is_named(name: str, line: str) -> bool:
+    """Whether the line has this name, and not a longer one that begins like it."""
+    start = line.find(name)
+    while start >= 0:
+        after = line[start + len(name) : start + len(name) + 1]
+        if not (after.isalnum() or after == "_"):
+            return True
+        start = line.find(name, start + 1)
+    return False
+
+
+def _status(events: Sequence[Event], metrics: Mapping[str, Any], fact: Optional[TransformedFact]) -> Tuple[str, str]:
+    """The status of a compilation, and why it failed."""
+    names = {event.name for event in events}
+    if metrics.get("fail_type"):
+        return "failed", f"{metrics['fail_type']}: {str(metrics.get('fail_reason') or '').strip()}"
+    if metrics.get("has_guarded_code") is False:
+        return "skipped", "Dynamo made no code for it"
+    if fact is None and not metrics and "dynamo_output_graph" not in names:
+        return "failed", "it did not come to its end"
+    graph = "dynamo_output_graph" in names or bool(fact is not None and fact.graphs)
+    return ("compiled" if graph else "empty"), ""
+
+
+def _symbols(events: Iterable[Event]) -> Iterable[str]:
+    """The symbols of dynamic shapes with what they stand for, and what became of those that were specialised."""
+    last = max((event.attempt for event in events), default=0)
+    found: Dict[str, str] = {}
+    for event in events:
+        meta = event.meta if isinstance(event.meta, Mapping) else {}
+        if event.name == "create_symbol" and event.attempt == last:
+            found[str(meta.get("symbol"))] = f"{meta.get('symbol')}: {meta.get('source')}"
+        elif event.name == "create_unbacked_symbol" and event.attempt == last:
+            found[str(meta.get("symbol"))] = f"{meta.get('symbol')}: known only when it runs"
+        elif event.name == "symbolic_shape_specialization":
+            symbol = str(meta.get("symbol"))
+            found[symbol] = f"{found.get(symbol, symbol)}, specialised to {meta.get('value')}"
+    return found.values()
+
+
+def _cache(events: Iterable[Event]) -> Dict[str, str]:
+    """Of each of torch's caches whether it was hit, missed or passed by; ``miss`` where one graph of several missed."""
+    found: Dict[str, str] = {}
+    for event in events:
+        for prefix, cache in _CACHES.items():
+            if event.name.startswith(prefix):
+                answer = event.name[len(prefix) :]
+                found[cache] = answer if found.get(cache, answer) == answer else "miss"
+    return found
+
+
+def _total(events: Iterable[Event], name: str) -> Optional[float]:
+    known = [seconds_of(event.meta) for event in events if event.name == name]
+    some = [seconds for seconds in known if seconds is not None]
+    return sum(some) if some else None

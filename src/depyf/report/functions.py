@@ -1,0 +1,119 @@
+"""The functions that Dynamo saw: the user's, and the resume functions that go on where one of them broke."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Dict, List, Mapping, Optional, Tuple
+
+from depyf.report.model import Function
+from depyf.report.sources import Sources
+
+Key = Tuple[str, str, int]
+"""Name of the code object, file, first line."""
+
+_RESUME = re.compile(r"^(?:torch_dynamo_)?resume_in_(.+?)(?:_at_(\d+))?$")
+
+
+def resumed(name: str) -> Optional[Tuple[str, Optional[int]]]:
+    """What a resume function called ``name`` goes on with, and the line at which; None for other functions."""
+    match = _RESUME.match(name)
+    return None if match is None else (match.group(1), int(match.group(2)) if match.group(2) else None)
+
+
+class Functions:
+    """A table of functions that grows while they are looked up."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._numbers: Dict[Key, int] = {}
+        self._definitions: Dict[str, Mapping[Tuple[str, int], Tuple[str, int]]] = {}
+        self._qualified: Dict[Key, str] = {}
+        self.full_code: Dict[int, str] = {}
+
+    def index(self, name: str, path: str, first_line: int, qualified_name: str = "") -> int:
+        """The number of a function. Its qualified name is looked up in the source where it is not given."""
+        key = (name, self._sources.full(path), first_line)
+        if qualified_name and qualified_name != name:
+            self._qualified.setdefault(key, qualified_name)
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def table(self) -> Tuple[Function, ...]:
+        """All functions; one that is only known by its resume function is added."""
+        for name, path, line in list(self._numbers):
+            self._resumed_by(name, path, line)
+        return tuple(self._function(number, key) for number, key in enumerate(list(self._numbers)))
+
+    def _function(self, number: int, key: Key) -> Function:
+        name, path, first_line = key
+        resumes, at = None, None
+        origin = self._resumed_by(name, path, first_line)
+        if origin is not None:
+            resumes, at = origin, (resumed(name) or ("", None))[1] or first_line
+            last_line = self._definition(list(self._numbers)[origin])[1]
+            qualified_name = name
+        else:
+            qualified_name, last_line = self._definition(key)
+        return Function(
+            name=name,
+            qualified_name=self._qualified.get(key, qualified_name),
+            source=self._sources.index(path),
+            first_line=first_line,
+            last_line=max(last_line, first_line),
+            resumes=resumes,
+            resumes_at=at,
+            full_code=self.full_code.get(number),
+        )
+
+    def _resumed_by(self, name: str, path: str, line: int) -> Optional[int]:
+        """The number of the function that the one with this name goes on with."""
+        what = resumed(name)
+        if what is None:
+            return None
+        at = what[1] or line
+        candidates: List[Tuple[int, int]] = []
+        for (other, other_path, first_line), number in self._numbers.items():
+            if other == what[0] and other_path == path and first_line <= at:
+                candidates.append((first_line, number))
+        if candidates:
+            return max(candidates)[1]  # the innermost of those that begin before
+        starts = [
+            start for (other, start), (_, last) in self._of(path).items() if other == what[0] and start <= at <= last
+        ]
+        return self.index(what[0], path, max(starts, default=at))
+
+    def _definition(self, key: Key) -> Tuple[str, int]:
+        """The qualified name and the last line of a function, from its source."""
+        name, path, first_line = key
+        return self._of(path).get((name, first_line), (name, first_line))
+
+    def _of(self, path: str) -> Mapping[Tuple[str, int], Tuple[str, int]]:
+        if path not in self._definitions:
+            text = self._sources.text(path)
+            self._definitions[path] = {} if text is None else definitions(text)
+        return self._definitions[path]
+
+
+def definitions(text: str) -> Dict[Tuple[str, int], Tuple[str, int]]:
+    """Qualified name and last line of every function in a source text, by name and first line (that of decorators)."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    found: Dict[Tuple[str, int], Tuple[str, int]] = {}
+    todo: List[Tuple[ast.AST, str]] = [(tree, "")]
+    while todo:
+        node, prefix = todo.pop()
+        for child in ast.iter_child_nodes(node):
+            below = prefix
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                first = min([child.lineno, *(each.lineno for each in child.decorator_list)])
+                found[child.name, first] = (prefix + child.name, child.end_lineno or first)
+                below = f"{prefix}{child.name}.<locals>."
+            elif isinstance(child, ast.Lambda):
+                found.setdefault(("<lambda>", child.lineno), (prefix + "<lambda>", child.end_lineno or child.lineno))
+                below = f"{prefix}<lambda>.<locals>."
+            elif isinstance(child, ast.ClassDef):
+                below = f"{prefix}{child.name}."
+            todo.append((child, below))
+    return found

@@ -1,0 +1,110 @@
+"""The files of the program that a run is about: a table that grows while places in them are looked up."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sysconfig
+from typing import Callable, Dict, Iterable, Optional, Sequence, Tuple
+
+from depyf.report.model import Place, Source
+
+ReadText = Callable[[str], Optional[str]]
+
+_INSTALLED = ("/site-packages/", "/dist-packages/")
+_STANDARD_LIBRARY = "/lib/python3."
+
+
+def read_source(path: str) -> Optional[str]:
+    """The text of a source file, also of a cell of a notebook; None where there is none."""
+    lines = linecache.getlines(path)
+    return "".join(lines) if lines else None
+
+
+class Sources:
+    """Paths by number, in the order in which they were asked for.
+
+    Torch names a file in full in one place and by its last parts in another: ``known`` are full names that shortened
+    ones may stand for, ``directory`` is what relative ones are relative to (empty where nobody knows).
+    """
+
+    def __init__(self, read: ReadText = read_source, known: Iterable[str] = (), directory: str = "") -> None:
+        self._read = read
+        self._known = [_normal(path) for path in known if _is_file(path)]
+        self._directory = directory
+        self._numbers: Dict[str, int] = {}
+        self._full: Dict[str, str] = {}
+        self._texts: Dict[str, Optional[str]] = {}
+
+    def index(self, path: str) -> int:
+        """The number of a file."""
+        return self._numbers.setdefault(self.full(path), len(self._numbers))
+
+    def place(self, path: Optional[str], line: Optional[int]) -> Optional[Place]:
+        """A place; None where the path is no file of a program or the line is not known."""
+        if not path or not line or not _is_file(path):
+            return None
+        return self.index(path), int(line)
+
+    def known_place(self, path: Optional[str], line: Optional[int]) -> Optional[Place]:
+        """Like ``place``, for paths that may be cut off on the left: None where nobody knows the rest."""
+        if not path or (not os.path.isabs(self.full(path)) and self.full(path) not in self._numbers):
+            return None
+        return self.place(path, line)
+
+    def places(self, frames: Sequence[Tuple[str, int, str]]) -> Tuple[Place, ...]:
+        """The places of the frames of a stack."""
+        found = (self.place(path, line) for path, line, _ in frames)
+        return tuple(place for place in found if place is not None)
+
+    def full(self, path: str) -> str:
+        """The full name of a file, as far as it can be known."""
+        if path not in self._full:
+            self._full[path] = self._found(path)
+        return self._full[path]
+
+    def text(self, path: str) -> Optional[str]:
+        """The text of that file; None where it can't be read."""
+        path = self.full(path)
+        if path not in self._texts:
+            self._texts[path] = self._read(path)
+        return self._texts[path]
+
+    def table(self) -> Tuple[Source, ...]:
+        """All files that have a number, with their texts."""
+        return tuple(Source(path, self.text(path), is_library(path)) for path in self._numbers)
+
+    def is_library(self, index: int) -> bool:
+        """Whether the file with that number is installed."""
+        return is_library(list(self._numbers)[index])
+
+    def _found(self, path: str) -> str:
+        if os.path.isabs(path) or path.startswith("<"):
+            return _normal(path)
+        beside = _normal(os.path.join(self._directory, path)) if self._directory else ""
+        if beside and (beside in self._known or os.path.exists(beside)):
+            return beside
+        ending = "/" + path.replace(os.sep, "/")
+        candidates = [known for known in (*self._numbers, *self._known) if known.replace(os.sep, "/").endswith(ending)]
+        return candidates[0] if candidates else path
+
+
+def is_library(path: str) -> bool:
+    """Whether the file is installed, and so not the user's own."""
+    slashed = path.replace(os.sep, "/")
+    library = sysconfig.get_paths()["stdlib"].replace(os.sep, "/")
+    return (
+        any(each in slashed for each in _INSTALLED)
+        or slashed.startswith(library + "/")
+        or (_STANDARD_LIBRARY in slashed and not os.path.exists(path))
+        or path.startswith("<frozen")
+    )
+
+
+def _normal(path: str) -> str:
+    return path if path.startswith("<") else os.path.normpath(path)
+
+
+def _is_file(path: str) -> bool:
+    """Whether it may be a file of a program: notebooks' cells are, code without source is not."""
+    return bool(path) and (not path.startswith("<") or path.startswith("<ipython"))

@@ -1,0 +1,77 @@
+"""Graph breaks, as torch reports them: the event ``dynamo_graph_break_reason`` is one text for a person."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import List, Optional, Tuple
+
+from depyf.trace.events import Event
+
+Frame = Tuple[str, int, str]
+"""File, line and name of the function."""
+
+_PLACE = re.compile(r"^Graph break in user code at (.*):(\d+)$", re.MULTILINE)
+_REASON = re.compile(r"^Graph Break Reason: (.*?)(?=^User code traceback:|\Z)", re.MULTILINE | re.DOTALL)
+_USER_STACK = re.compile(r"^User code traceback:\n((?:[ \t]+.*\n?)*)", re.MULTILINE)
+_FRAME = re.compile(r'^[ \t]*File "(.+?)", line (\d+)(?:, in (.+))?$', re.MULTILINE)
+_ANOTHER = re.compile(r"^\*\*\* While handling this graph break", re.MULTILINE)
+_EXPLANATION = re.compile(r"^ *Explanation: (.*?)(?=^ *Hint:|^ *Developer debug context:|\Z)", re.MULTILINE | re.DOTALL)
+_HINT = re.compile(r"^ *Hint: (.*?)(?=^ *Hint:|^ *Developer debug context:|^\s*$|\Z)", re.MULTILINE | re.DOTALL)
+_URL = re.compile(r"please visit: (\S+)")
+
+
+@dataclass(frozen=True)
+class BreakReport:
+    """One graph break: the line of the user at which it happened, torch's reason with its hints, the whole message.
+
+    ``title`` is the one line of the reason that says what it is. ``stack`` has the outermost frame first.
+    """
+
+    filename: Optional[str]
+    line: Optional[int]
+    reason: str
+    title: str
+    explanation: str
+    hints: Tuple[str, ...]
+    url: str
+    stack: Tuple[Frame, ...]
+    text: str = field(repr=False)
+
+
+def break_report(event: Event) -> BreakReport:
+    """What an event named ``dynamo_graph_break_reason`` says. A text of another form is its own reason."""
+    text = event.payload or ""
+    place, found = _PLACE.search(text), _REASON.search(text)
+    reason = (found.group(1) if found else text).strip()
+    stack = _USER_STACK.search(text)
+    first = _ANOTHER.split(reason)[0]  # what broke; then what Dynamo could not do about it
+    url = _URL.search(first)
+    return BreakReport(
+        filename=place.group(1) if place else None,
+        line=int(place.group(2)) if place else None,
+        reason=reason,
+        title=_title(first),
+        explanation=_one_paragraph(next(iter(_EXPLANATION.findall(first)), "")),
+        hints=tuple(_one_paragraph(hint) for hint in _HINT.findall(first)),
+        url=url.group(1) if url else "",
+        stack=tuple(frames_of(stack.group(1))) if stack else (),
+        text=text,
+    )
+
+
+def frames_of(traceback: str) -> List[Frame]:
+    """The frames in a text of the form of Python's tracebacks, in its order (the outermost first)."""
+    return [(name, int(line), function or "") for name, line, function in _FRAME.findall(traceback)]
+
+
+def _title(reason: str) -> str:
+    """``Encountered graph break when attempting to trace ...:``, an empty line, and then what it was."""
+    lines = [line.strip() for line in reason.splitlines() if line.strip()]
+    return next((line for line in lines if not line.endswith(":")), reason.strip())
+
+
+def _one_paragraph(text: str) -> str:
+    """Without empty lines at its ends; a text of one paragraph on one line."""
+    text = text.strip()
+    return text if "\n\n" in text else " ".join(text.split())

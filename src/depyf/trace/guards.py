@@ -1,0 +1,70 @@
+"""Guards, as torch reports them: the tree of ``dynamo_cpp_guards_str``, before 2.4 the list of ``dynamo_guards``."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Iterator, List, Optional, Sequence
+
+from depyf.trace.breaks import Frame
+from depyf.trace.events import Event
+from depyf.trace.recompiles import split_user_line
+
+_NODE = re.compile(r"^(?:\| )*\+- (?:__SHAPE_GUARD__|__[A-Z_]+__|(\w+)): ?(.*)$")
+_SOURCE = re.compile(r"source=(.*?), accessed_by=")
+_VALUE = re.compile(r"\b[LG]\['[^']*'\](?:\.\w+|\[[^\]]*\]|\.\w+\(\))*")
+
+_STATE = frozenset({"GLOBAL_STATE", "TORCH_FUNCTION_MODE_STACK", "DEFAULT_DEVICE"})
+
+
+@dataclass(frozen=True)
+class GuardText:
+    """One guard: torch's name of its kind, its text, what it reads, and the user's line that caused it."""
+
+    kind: str
+    text: str
+    source: str
+    place: Optional[Frame]
+
+
+def guards_of(event: Event) -> List[GuardText]:
+    """The guards that an event named ``dynamo_cpp_guards_str`` or ``dynamo_guards`` lists, in the order of checking."""
+    text = event.payload or ""
+    if event.name == "dynamo_guards":
+        return list(_listed(text))
+    return list(_tree(text.splitlines()))
+
+
+def _tree(lines: Sequence[str]) -> Iterator[GuardText]:
+    source = ""
+    for line in lines:
+        node = _NODE.match(line)
+        if node is None:
+            continue
+        kind, rest = node.group(1) or "SHAPE_GUARD", node.group(2)
+        if kind.endswith("Manager"):
+            named = _SOURCE.search(rest)
+            source = named.group(1) if named else ""
+            continue
+        text, place = split_user_line(rest)
+        yield GuardText(kind, text, "" if kind in _STATE else source_of(text) or source, place)
+
+
+def _listed(text: str) -> Iterator[GuardText]:
+    try:
+        listed = json.loads(text or "[]")
+    except ValueError:
+        return
+    for each in listed if isinstance(listed, list) else []:
+        code = str(each.get("code", ""))
+        user = each.get("user_stack") or []
+        last = user[-1] if user else None
+        place = (str(last.get("filename")), int(last.get("line", 0)), str(last.get("name", ""))) if last else None
+        yield GuardText(str(each.get("type", "")), code, source_of(code), place)
+
+
+def source_of(text: str) -> str:
+    """The first value of the user that a guard reads (``L['x'].factor``); empty where it reads none."""
+    found = _VALUE.search(text)
+    return found.group(0) if found else ""

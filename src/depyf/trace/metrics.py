@@ -1,0 +1,81 @@
+"""What torch measured of each compilation (``compilation_metrics``), and its phases over time (``chromium_event``)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+
+from depyf.trace.events import Event
+
+
+def seconds_of(metrics: Any) -> Optional[float]:
+    """How long the compilation with these metrics took; None where torch does not tell."""
+    if not isinstance(metrics, Mapping):
+        return None
+    microseconds = metrics.get("duration_us")
+    if microseconds is not None:
+        return float(microseconds) / 1e6
+    seconds = metrics.get("entire_frame_compile_time_s")  # up to 2.5
+    return None if seconds is None else float(seconds)
+
+
+def started_at(metrics: Mapping[str, Any]) -> Optional[float]:
+    """When that compilation began, in seconds since the epoch; None where torch does not tell."""
+    microseconds = metrics.get("start_time_us")
+    if microseconds is not None:
+        return float(microseconds) / 1e6
+    seconds = metrics.get("start_time")
+    return None if seconds is None else float(seconds)
+
+
+@dataclass(frozen=True)
+class Span:
+    """One phase. ``parent`` is the index of the span around it; times are in seconds, ``start`` since the epoch."""
+
+    compile_id: Optional[str]
+    name: str
+    start: float
+    seconds: float
+    parent: Optional[int]
+
+
+def spans(events: Iterable[Event]) -> List[Span]:
+    """The phases in the order in which they began. One that did not end lasts until the last thing that is known."""
+    begun: List[Tuple[Optional[str], str, float, Optional[int]]] = []
+    ends: Dict[int, float] = {}
+    stacks: Dict[Any, List[int]] = {}
+    latest = 0.0
+    for event in events:
+        mark = _mark(event)
+        if mark is None:
+            continue
+        phase, name, time, thread = mark
+        latest = max(latest, time)
+        # torch gives all threads one number: those that compile at the same time are told apart by what they compile.
+        stack = stacks.setdefault((thread, event.compile_id), [])
+        if phase == "B":
+            begun.append((event.compile_id, name, time, stack[-1] if stack else None))
+            stack.append(len(begun) - 1)
+        else:
+            # Ends that were lost (an exception) are made up for by the end of what is around them.
+            while stack and any(begun[index][1] == name for index in stack):
+                index = stack.pop()
+                ends[index] = time
+                if begun[index][1] == name:
+                    break
+    return [
+        Span(compile_id, name, start, max(0.0, ends.get(index, latest) - start), parent)
+        for index, (compile_id, name, start, parent) in enumerate(begun)
+    ]
+
+
+def _mark(event: Event) -> Optional[Tuple[str, str, float, Any]]:
+    """Whether this begins or ends something, what, when (in seconds since the epoch) and in which thread."""
+    try:
+        data = json.loads(event.payload or "")
+    except ValueError:
+        return None
+    if not isinstance(data, dict) or data.get("ph") not in ("B", "E"):
+        return None
+    return str(data["ph"]), str(data.get("name")), float(data.get("ts", 0)) / 1e6, (data.get("pid"), data.get("tid"))

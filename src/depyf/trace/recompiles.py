@@ -1,0 +1,63 @@
+"""Recompilations, as torch reports them: the event ``recompile_reasons`` lists the guards that failed, as texts."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import List, Optional, Tuple
+
+from depyf.trace.breaks import Frame, frames_of
+from depyf.trace.events import Event
+
+_ENTRY = re.compile(r"^(\[?!?\d*\]?/?\d+/\d+(?:_\d+)?):\s+(.*)\Z", re.DOTALL)
+_USER_STACK = re.compile(r"\nUser stack trace:\n(.*)\Z", re.DOTALL)
+_COMMENT = re.compile(r"^(.*?)\s+# (.*)$", re.DOTALL)
+_PLACE = re.compile(r"# ([^\s#]+|[^#]*?\.py):(\d+) in (\S+)")
+
+
+@dataclass(frozen=True)
+class FailedGuardText:
+    """One guard that failed: of which cache entry (None where torch does not say), its text, the user's frames that
+    made Dynamo guard it (outermost first; where torch names one only, its file may be cut off on the left)."""
+
+    entry: Optional[str]
+    text: str
+    stack: Tuple[Frame, ...]
+
+
+def reasons_of(event: Event) -> List[str]:
+    """The texts of a ``recompile_reasons`` event, one a guard: a JSON list, or one text."""
+    payload = event.payload or ""
+    try:
+        reasons = json.loads(payload or "[]")
+    except ValueError:
+        return [payload]
+    return [str(reason) for reason in reasons] if isinstance(reasons, list) else [str(reasons)]
+
+
+def failed_guards(event: Event) -> List[FailedGuardText]:
+    """The same, taken apart: that of the most recent cache entry first."""
+    return [failed_guard(reason) for reason in reasons_of(event)]
+
+
+def failed_guard(reason: str) -> FailedGuardText:
+    """One such text, taken apart."""
+    stack = _USER_STACK.search(reason)
+    body = reason[: stack.start()] if stack else reason
+    entry = _ENTRY.match(body)
+    guard, place = split_user_line(entry.group(2) if entry else body)
+    frames = tuple(frames_of(stack.group(1))) if stack else (() if place is None else (place,))
+    return FailedGuardText(entry.group(1) if entry else None, guard, frames)
+
+
+def split_user_line(text: str) -> Tuple[str, Optional[Frame]]:
+    """A guard's text without its comment, and the place of the user that the comment names.
+
+    ``L['n'] == 1      # if n:  # some/user.py:9 in f``
+    """
+    comment = _COMMENT.match(text)
+    if comment is None:
+        return text.strip(), None
+    place = _PLACE.search("# " + comment.group(2))
+    return comment.group(1).strip(), (place.group(1), int(place.group(2)), place.group(3)) if place else None
