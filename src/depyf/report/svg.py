@@ -1,0 +1,81 @@
+"""A few shapes as SVG text; colours come from the page's style sheet."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from typing import List, Sequence, Tuple
+
+_TITLE_WIDTH = 6.9
+"""How wide a letter of a box is, on average and generously, in pixels: texts that could be wider are cut."""
+_SMALL_WIDTH = 6.1
+
+
+@dataclass(frozen=True)
+class Box:
+    """A place on the drawing, in pixels."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+
+
+def svg(width: int, height: int, title: str, body: str) -> str:
+    """A whole drawing. Links in it can be reached, so it is a group to assistive technology, and no image."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'role="group" aria-label="{_escaped(title)}"><defs><marker id="head" viewBox="0 0 8 8" refX="7.5" refY="4" '
+        f'markerWidth="7" markerHeight="7" orient="auto"><path class="flow-head" d="M0 0.5 L8 4 L0 7.5 z"/></marker>'
+        f"</defs>{body}</svg>"
+    )
+
+
+def box(place: Box, title: str, text: str = "", href: str = "", kind: str = "") -> str:
+    """A box with one line or two, which leads to ``href``. What does not fit is cut; all of it stands in the title."""
+    middle = place.y + place.height / 2
+    baseline = middle + 4 if not text else middle - 3
+    lines = [label(place.x + 9, baseline, title, "flow-text flow-mono", limit=int((place.width - 16) / _TITLE_WIDTH))]
+    if text:
+        limit = int((place.width - 16) / _SMALL_WIDTH)
+        lines.append(label(place.x + 9, middle + 12, text, "flow-small", limit=limit))
+    shape = (
+        f'<rect class="flow-box {kind}" x="{place.x}.5" y="{place.y}.5" width="{place.width}" '
+        f'height="{place.height}" rx="4"/>'
+    )
+    whole = f"<title>{_escaped(f'{title}: {text}' if text else title)}</title>"
+    inner = f"{whole}{shape}{''.join(lines)}"
+    return f'<a href="{_escaped(href)}">{inner}</a>' if href else f"<g>{inner}</g>"
+
+
+def label(x: float, y: float, text: str, kind: str, *, limit: int = 200, end: bool = False) -> str:
+    """One line of text that begins (or ends) at ``x``."""
+    anchor = ' text-anchor="end"' if end else ""
+    return f'<text class="{kind}" x="{x:g}" y="{y:g}"{anchor}>{_escaped(_cut(text, limit))}</text>' if text else ""
+
+
+def arrow(points: Sequence[Tuple[int, int]]) -> str:
+    """A line along the points with a head at its end; corners are rounded a little."""
+    steps: List[str] = [f"M{points[0][0] + 0.5:g} {points[0][1] + 0.5:g}"]
+    for (x0, y0), (x1, y1), (x2, y2) in zip(points, points[1:], points[2:]):
+        before, after = _towards(x1, y1, x0, y0), _towards(x1, y1, x2, y2)
+        steps.append(
+            f"L{before[0] + 0.5:g} {before[1] + 0.5:g}Q{x1 + 0.5:g} {y1 + 0.5:g} {after[0] + 0.5:g} {after[1] + 0.5:g}"
+        )
+    steps.append(f"L{points[-1][0] + 0.5:g} {points[-1][1] + 0.5:g}")
+    return f'<path class="flow-edge" aria-hidden="true" marker-end="url(#head)" d="{"".join(steps)}"/>'
+
+
+def _towards(x: int, y: int, to_x: int, to_y: int, radius: int = 5) -> Tuple[float, float]:
+    length = max(abs(to_x - x), abs(to_y - y), 1)
+    share = min(radius, length / 2) / length
+    return x + (to_x - x) * share, y + (to_y - y) * share
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _escaped(text: str) -> str:
+    """Text for SVG, without the characters that XML has no form for."""
+    return html.escape("".join(c if c >= " " else " " for c in text))

@@ -1,0 +1,159 @@
+// A pane of code. The text stands there at once as plain text, in pieces; a piece is made into lines, with highlighting
+// and what the view has to say about each line, when it comes near the window.
+
+const PIECE = 80;
+
+class CodePane {
+  // ``hooks``: choose(line), classes(line), gutter(line), remark(line), numbered(line), each optional; lines count from 1.
+  constructor(id, label, hooks) {
+    this.id = id;
+    this.hooks = hooks || {};
+    this.marks = new Map();
+    this.cursor = 0;
+    this.node = el("div", {
+      class: "code", id, role: "listbox", tabindex: "0", "aria-label": label,
+      onclick: (event) => this.clicked(event), onkeydown: (event) => this.pressed(event),
+    });
+    this.watcher = new IntersectionObserver(
+      (entries) => entries.forEach((entry) => entry.isIntersecting && this.build(entry.target)),
+      { root: this.node, rootMargin: "800px 0px" }
+    );
+    this.show("", "text");
+  }
+
+  show(text, language, label) {
+    if (label) this.node.setAttribute("aria-label", label);
+    this.watcher.disconnect();
+    this.lines = text.split("\n");
+    if (this.lines.length > 1 && this.lines[this.lines.length - 1] === "") this.lines.pop();
+    this.language = language;
+    this.regions = longStrings(text, language);
+    this.cursor = 0;
+    this.marks = new Map();
+    this.node.removeAttribute("aria-activedescendant");
+    let longest = 0;
+    for (const line of this.lines) longest = Math.max(longest, line.length);
+    this.inner = el("div", {
+      class: "inner", role: "presentation",
+      style: { "--digits": String(String(this.lines.length).length), "--longest": String(Math.min(longest, 4000)) },
+    });
+    this.pieces = [];
+    for (let at = 0; at < this.lines.length; at += PIECE) {
+      const lines = this.lines.slice(at, at + PIECE);
+      const piece = el("div", { class: "piece raw", role: "presentation" }, lines.join("\n"));
+      piece.style.setProperty("--lines", String(lines.length));
+      piece.at = at;
+      this.pieces.push(piece);
+      this.inner.append(piece);
+      this.watcher.observe(piece);
+    }
+    this.node.replaceChildren(this.inner);
+    this.node.scrollTo(0, 0);
+    if (this.pieces.length) this.build(this.pieces[0]);
+  }
+
+  build(piece) {
+    if (!piece.classList.contains("raw")) return;
+    this.watcher.unobserve(piece);
+    const last = Math.min(piece.at + PIECE, this.lines.length);
+    const nodes = [];
+    for (let number = piece.at + 1; number <= last; number += 1) nodes.push(this.line(number));
+    piece.classList.remove("raw");
+    piece.replaceChildren(...nodes);
+  }
+
+  line(number) {
+    const { classes, gutter, numbered, remark } = this.hooks;
+    const text = this.lines[number - 1];
+    const node = el(
+      "div",
+      { class: `line ${classes ? classes(number) : ""}`, id: `${this.id}-L${number}`, role: "option", "data-line": number, "aria-selected": "false" },
+      el("span", { class: "no", "aria-hidden": "true" }, numbered ? numbered(number) : number),
+      gutter ? gutter(number) : null,
+      el("span", { class: "text" }, text === "" ? "\u200b" : highlighted(text, number - 1, this.language, this.regions)),
+      remark ? remark(number) : null
+    );
+    this.paint(node, number);
+    return node;
+  }
+
+  paint(node, number) {
+    const strength = this.marks.get(number);
+    node.classList.toggle("hit", strength === 2);
+    node.classList.toggle("near", strength === 1);
+    node.classList.toggle("cursor", number === this.cursor);
+    node.setAttribute("aria-selected", strength ? "true" : "false");
+  }
+
+  find(number) {
+    return this.node.ownerDocument.getElementById(`${this.id}-L${number}`);
+  }
+
+  // Highlights lines: a map from line to 2 (this is it) or 1 (it has to do with it).
+  highlight(marks) {
+    const before = this.marks;
+    this.marks = marks;
+    for (const number of new Set([...before.keys(), ...marks.keys()])) {
+      const node = this.find(number);
+      if (node) this.paint(node, number);
+    }
+  }
+
+  // Makes the lines anew that are there, when what the hooks say has changed.
+  refresh() {
+    for (const piece of this.pieces) {
+      if (piece.classList.contains("raw")) continue;
+      piece.classList.add("raw");
+      this.build(piece);
+    }
+  }
+
+  moveTo(number) {
+    const last = this.cursor;
+    this.cursor = Math.max(1, Math.min(this.lines.length, number));
+    for (const each of [last, this.cursor]) {
+      const node = each && this.find(each);
+      if (node) this.paint(node, each);
+    }
+    this.reveal(this.cursor);
+    this.node.setAttribute("aria-activedescendant", `${this.id}-L${this.cursor}`);
+  }
+
+  // Scrolls to a line: just into sight, or into the ``middle`` where it is not in sight, or to the ``top``.
+  reveal(number, where) {
+    const piece = this.pieces[Math.floor((number - 1) / PIECE)];
+    if (!piece) return;
+    this.build(piece);
+    const node = this.find(number);
+    const box = this.node.getBoundingClientRect();
+    const line = node.getBoundingClientRect();
+    const outside = line.top < box.top + 20 || line.bottom > box.bottom - 20;
+    if (where === "top") this.node.scrollTop += line.top - box.top - 40;
+    else if (outside && where === "middle") this.node.scrollTop += line.top - box.top - box.height / 3;
+    else if (outside) this.node.scrollTop += line.top - box.top - (line.top < box.top + 20 ? 40 : box.height - 60);
+  }
+
+  clicked(event) {
+    const line = event.target.closest("[data-line]");
+    if (!line || String(getSelection())) return; // who marks text wants to copy it
+    this.choose(Number(line.dataset.line));
+  }
+
+  choose(number) {
+    this.moveTo(number);
+    if (this.hooks.choose) this.hooks.choose(this.cursor);
+  }
+
+  pressed(event) {
+    const page = Math.max(1, Math.floor(this.node.clientHeight / 20) - 2);
+    const steps = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: page, PageUp: -page };
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key in steps) this.moveTo((this.cursor || 0) + steps[event.key]);
+    else if (event.key === "Home") this.moveTo(1);
+    else if (event.key === "End") this.moveTo(this.lines.length);
+    else if (event.key === "Enter" || event.key === " ") this.choose(this.cursor || 1);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+}

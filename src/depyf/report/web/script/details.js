@@ -1,0 +1,137 @@
+// What there is to say about a chosen line, below the source.
+
+const MOST_SHOWN = 40;
+
+function aboutNothing(view) {
+  const { run, target } = view;
+  const name = target.root === null ? fileName(run.sources[target.source].path) : run.nameOf(target.root);
+  const stops = view.stops.length;
+  fill(
+    view.details,
+    el("h2", {}, shortened(name, 120)),
+    el("p", { class: "quiet" }, "Choose a line, here or in a pane: its part in each stage and in the kernels lights up. ",
+      stops ? `${count(stops, "line")} of this file broke a graph or made Dynamo compile again (n, p).` : "No line of this file broke a graph.")
+  );
+}
+
+function aboutPlace(view, at) {
+  const { run } = view;
+  const mark = run.at(at);
+  const parts = [el("h2", {}, `${shortened(run.placeText(at), 60)} `, el("code", {}, shortened(run.code(at).trim(), 100)))];
+  if (!mark) parts.push(el("p", { class: "quiet" }, "Nothing of this line is in a graph."));
+  else {
+    const ids = run.ids.filter((id) => mark.ids.has(id));
+    parts.push(
+      ids.length ? el("p", {}, `In ${ids.length === 1 ? "the graph" : "the graphs"} of `, ids.slice(0, MOST_SHOWN).map((id) => [chip(run, id), " "])) : null,
+      mark.breaks.map((each) => breakCard(run, each)),
+      mark.fallbacks.map((each) => fallbackCard(run, each)),
+      mark.recompiles.map((each) => recompileCard(run, each)),
+      kernelList(view, mark.kernels),
+      guardList(run, mark.guards)
+    );
+  }
+  fill(view.details, parts);
+  view.details.scrollTop = 0;
+}
+
+function aboutLine(view, artifact, selection) {
+  const { run } = view;
+  const kernels = (run.kernelsOf.get(artifact.id) || []).filter(
+    (each) => (each.first <= selection.line && selection.line <= each.last) || each.calls.includes(selection.line)
+  );
+  const names = [...selection.names].filter((name) => !kernels.some((each) => each.name === name));
+  const line = (where) => el("li", {}, place(run, where), " ", el("code", {}, shortened(run.code(where).trim(), 100)));
+  fill(
+    view.details,
+    el("h2", {}, `Line ${selection.line} of ${stageName(artifact)} `, artifact.compile_id ? chip(run, artifact.compile_id) : null),
+    names.length ? el("p", {}, "Computes ", names.slice(0, MOST_SHOWN).map((name) => [el("code", {}, shortened(name, 80)), " "])) : null,
+    selection.places.length ? [el("h3", {}, "Your code"), el("ul", {}, selection.places.map(line))] : el("p", { class: "quiet" }, "PyTorch does not say which line of yours this is."),
+    selection.through.length ? [el("h3", {}, "Called from"), el("ul", {}, selection.through.map(line))] : null,
+    kernelList(view, kernels)
+  );
+  view.details.scrollTop = 0;
+}
+
+function breakCard(run, each) {
+  return el(
+    "article",
+    { class: "card break" },
+    el("h3", {}, "Graph break ", each.compile_id ? chip(run, each.compile_id) : null),
+    el("p", {}, el("strong", {}, each.reason)),
+    each.explanation && each.explanation !== each.reason ? el("p", {}, each.explanation) : null,
+    each.advice ? el("p", { class: "advice" }, el("b", {}, "What to do: "), each.advice) : null,
+    each.hints.length ? el("ul", {}, each.hints.map((hint) => el("li", {}, hint))) : null,
+    each.url ? el("p", {}, "More: ", outwards(each.url)) : null,
+    each.stack.length > 1 ? el("p", { class: "quiet" }, "Called from ", each.stack.slice(0, -1).map((where) => [place(run, where), " "])) : null
+  );
+}
+
+function fallbackCard(run, each) {
+  return el(
+    "article",
+    { class: "card fallback" },
+    el("h3", {}, "Left to Python ", each.compile_id ? chip(run, each.compile_id) : null),
+    el("p", {}, el("strong", {}, each.cause)),
+    each.reason && each.reason !== each.cause ? el("p", { class: "quiet" }, each.reason) : null,
+    each.advice ? el("p", { class: "advice" }, el("b", {}, "What to do: "), each.advice) : null
+  );
+}
+
+function recompileCard(run, each, advised) {
+  return el(
+    "article",
+    { class: "card recompile" },
+    el("h3", {}, "Compiled again as ", chip(run, each.compile_id)),
+    each.failed.map((failed) => failedGuard(run, failed)),
+    each.advice && each.advice !== advised ? el("p", { class: "advice" }, el("b", {}, "What would avoid it: "), each.advice) : null
+  );
+}
+
+function failedGuard(run, failed) {
+  const change = failed.before !== null || failed.now !== null;
+  return el(
+    "div",
+    { class: "failed" },
+    el("p", {}, failed.entry ? [chip(run, failed.entry), " "] : null, el("strong", {}, failed.words || failed.text), " ", failed.place ? place(run, failed.place) : null),
+    el(
+      "p",
+      { class: "change" },
+      change ? [el("span", { class: "quiet" }, "before "), el("code", {}, failed.before ?? "?"), el("span", { class: "quiet" }, " now "), el("code", {}, failed.now ?? "?")] : null,
+      failed.text && failed.words ? [change ? el("span", { class: "quiet" }, "  guard ") : null, el("code", { class: "quiet" }, failed.text)] : null
+    )
+  );
+}
+
+function kernelList(view, kernels) {
+  if (!kernels.length) return null;
+  const row = (each) => {
+    const line = each.first || each.calls[0] || 1;
+    return el(
+      "li",
+      {},
+      el("button", {
+        type: "button", class: "link",
+        onclick: () => {
+          const artifact = view.run.artifact.get(each.artifact);
+          if (!artifact) return;
+          view.kernel.open(artifact, true);
+          view.kernel.code.moveTo(line);
+          view.kernel.code.reveal(line, "middle");
+        },
+      }, shortened(each.name, 80)),
+      " ", each.compile_id ? chip(view.run, each.compile_id) : null,
+      el("span", { class: "quiet" }, each.backward ? " backward" : "", each.extern ? " library call" : "")
+    );
+  };
+  return [el("h3", {}, count(kernels.length, "kernel")), el("ul", {}, kernels.slice(0, MOST_SHOWN).map(row), rest(kernels))];
+}
+
+function guardList(run, guards) {
+  if (!guards.length) return null;
+  const row = ({ guard, id }) => el("li", {}, chip(run, id), " ", el("span", { class: "quiet" }, guard.kind), " ", el("code", {}, guard.text));
+  return [el("h3", {}, count(guards.length, "guard")), el("ul", {}, guards.slice(0, MOST_SHOWN).map(row), rest(guards))];
+}
+
+function rest(list) {
+  return list.length > MOST_SHOWN ? el("li", { class: "quiet" }, `and ${list.length - MOST_SHOWN} more`) : null;
+}

@@ -1,0 +1,60 @@
+// From one line to its parts everywhere: a selection is what was chosen, ``matches`` finds it in an artifact.
+
+// What is chosen with a line of the user's program.
+function selectPlace(run, place) {
+  return { run, origin: null, places: [place], through: [], names: new Set(), id: null };
+}
+
+// What is chosen with a line of an artifact: the places that its links name, and what it computes.
+function selectLine(run, artifact, line) {
+  const direct = new Map();
+  const through = new Map();
+  const names = new Set();
+  for (const link of run.links(artifact)) {
+    if (line < link.first || line > link.last) continue;
+    link.names.forEach((name) => names.add(name));
+    link.places.forEach((place, at) => {
+      (link.set || at === link.places.length - 1 ? direct : through).set(keyOf(place), place);
+    });
+  }
+  return {
+    run, origin: artifact.id, line, id: artifact.compile_id, names,
+    places: [...direct.values()], through: [...through.values()].filter((place) => !direct.has(keyOf(place))),
+  };
+}
+
+// Lines of the artifact that belong to the selection, as a map from line to 2 (the same) or 1 (around it).
+function matches(run, artifact, selection) {
+  const found = new Map();
+  if (!selection) return found;
+  if (artifact.id === selection.origin) {
+    found.set(selection.line, 2);
+    return found;
+  }
+  const wanted = new Set(selection.places.map(keyOf));
+  const sameGraph = artifact.compile_id === selection.id && selection.names.size > 0;
+  for (const link of run.links(artifact)) {
+    const strength = strengthOf(link, wanted, sameGraph ? selection.names : null);
+    if (!strength) continue;
+    for (let line = link.first; line <= link.last; line += 1) found.set(line, Math.max(strength, found.get(line) || 0));
+  }
+  return found;
+}
+
+// Places decide where both sides have them; among those, equal names are nearer. Names alone do where there are none.
+function strengthOf(link, wanted, names) {
+  const named = names !== null && link.names.some((name) => names.has(name));
+  if (!wanted.size || !link.places.length) return named ? 2 : 0;
+  if (!link.places.some((place) => wanted.has(keyOf(place)))) return 0;
+  if (names !== null) return named ? 2 : 1;
+  return link.set || wanted.has(keyOf(link.places[link.places.length - 1])) ? 2 : 1;
+}
+
+// Lines of a file of the user's that belong to the selection.
+function placesIn(source, selection) {
+  const found = new Map();
+  if (!selection) return found;
+  for (const place of selection.through) if (place[0] === source) found.set(place[1], 1);
+  for (const place of selection.places) if (place[0] === source) found.set(place[1], 2);
+  return found;
+}

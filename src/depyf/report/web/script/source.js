@@ -1,0 +1,264 @@
+// Source: the user's code with what became of each line; a chosen line lights up in every stage, and the other way round.
+
+VIEWS.push({ id: "source", title: "Source", show: showSource, keys: sourceKeys });
+
+const SIGNS = { break: ["■", "graph break"], recompile: ["↻", "recompiled"], fallback: ["▲", "left to Python"] };
+
+let source = null; // the one SourceView, made when it is first looked at
+
+function showSource(wanted, node) {
+  if (!source || source.run !== wanted.run) source = new SourceView(wanted.run, node);
+  source.go(wanted);
+}
+
+function sourceKeys(event) {
+  const steps = { n: 1, p: -1 };
+  if (event.key in steps) source.nextMark(steps[event.key]);
+  else if (event.key === "]") source.stage.step(1);
+  else if (event.key === "[") source.stage.step(-1);
+  else if (event.key === "Escape") source.clear();
+  else return false;
+  return true;
+}
+
+class SourceView {
+  constructor(run, node) {
+    this.run = run;
+    this.selection = null;
+    this.target = null; // {function, source}
+    this.picker = el("select", { id: "source-pick", onchange: () => (location.hash = this.picker.value) });
+    this.fillPicker();
+    this.graphs = el("div", { class: "graphs", role: "group", "aria-label": "Graphs of this function" });
+    this.code = new CodePane("source-code", "Your code", {
+      choose: (line) => this.choose([this.target.source, line]),
+      classes: (line) => this.classes(line),
+      gutter: (line) => this.gutter(line),
+      remark: (line) => this.remark(line),
+    });
+    this.details = el("div", { class: "details", role: "region", "aria-label": "About the chosen line", "aria-live": "polite", tabindex: "0" });
+    this.stage = new ArtifactPane(this, "stage", "Stage", (artifact) => artifact.kind !== "kernels" && artifact.kind !== "note");
+    this.kernel = new ArtifactPane(this, "kernel", "Kernels", (artifact) => artifact.kind === "kernels");
+    const next = (step, text, title) => el("button", { type: "button", title, "aria-label": title, onclick: () => this.nextMark(step) }, text);
+    fill(
+      node,
+      el("h1", { class: "hidden" }, "Source"),
+      el(
+        "div",
+        { class: "panes" },
+        el(
+          "div",
+          { class: "pane" },
+          el("div", { class: "bar" }, el("label", { for: "source-pick" }, "Your code"), this.picker,
+            next(-1, "‹", "Previous break, recompile or fallback (p)"), next(1, "›", "Next break, recompile or fallback (n)")),
+          this.graphs,
+          this.code.node,
+          this.details
+        ),
+        this.stage.node,
+        this.kernel.node
+      )
+    );
+  }
+
+  // Functions that Dynamo compiled, by file; files that were only traced into stand for themselves.
+  fillPicker() {
+    const { run } = this;
+    const own = (index) => run.sources[index].library;
+    const order = run.sources.map((_, index) => index).sort((one, other) => own(one) - own(other) || one - other);
+    for (const at of order) {
+      const roots = run.functions.map((one, index) => [one, index]).filter(([one]) => one.resumes === null && one.source === at);
+      const traced = [...run.marks.keys()].some((key) => key.startsWith(`${at}:`));
+      if (!roots.length && !traced) continue;
+      const group = el("optgroup", { label: shortened(run.sources[at].path, 70) });
+      roots.sort(([one], [other]) => one.first_line - other.first_line);
+      for (const [one, index] of roots) {
+        const text = `${shortened(one.qualified_name || one.name, 50)}  :${one.first_line}`;
+        group.append(el("option", { value: address("source", [`f${index}`], {}, run) }, text));
+      }
+      if (!roots.length) group.append(el("option", { value: address("source", [`s${at}`], {}, run) }, `${shortened(fileName(run.sources[at].path), 50)} (traced into)`));
+      this.picker.append(group);
+    }
+  }
+
+  go({ parts, keys }) {
+    const [name = "", line] = parts;
+    const index = Number(name.slice(1));
+    const first = parseRoute(this.picker.options.length ? this.picker.options[0].value : "#source/f0").parts[0];
+    const wanted = /^[fs]\d+$/.test(name) && (name[0] === "f" ? this.run.functions : this.run.sources)[index] ? name : first;
+    this.open(wanted);
+    this.stage.ask(keys.get("stage"));
+    this.kernel.ask(keys.get("kernel"));
+    const number = Number(line);
+    if (number >= 1 && this.target) {
+      this.code.moveTo(Math.min(number, this.code.lines.length));
+      this.code.reveal(this.code.cursor, "middle");
+      this.choose([this.target.source, this.code.cursor]);
+    } else if (!this.selection) {
+      this.clear();
+    }
+  }
+
+  open(name) {
+    if (this.target && this.target.name === name) return;
+    const index = Number(name.slice(1));
+    const root = name[0] === "f" ? this.run.root(index) : null;
+    const one = root === null ? null : this.run.functions[root];
+    const at = one ? one.source : index;
+    const file = this.run.sources[at];
+    if (!file) {
+      this.target = null;
+      fill(this.details, el("p", { class: "quiet" }, "Nothing was compiled."));
+      return;
+    }
+    const same = this.target && this.target.source === at;
+    this.target = { name, root, source: at };
+    this.selection = null;
+    this.ids = root === null ? this.idsIn(at) : this.run.idsOf(root);
+    this.focus = this.ids.find((id) => this.run.colours.has(id)) || this.ids[0] || null;
+    this.picker.value = address("source", [root === null ? name : `f${root}`], {}, this.run);
+    this.stops = this.findStops();
+    this.paintGraphs();
+    if (same) this.code.refresh();
+    else {
+      const text = file.text === null ? `The text of ${file.path} could not be read.` : file.text;
+      this.code.show(text, file.text === null ? "text" : "python", `Your code, ${shortened(fileName(file.path), 60)}`);
+    }
+    if (one) this.code.reveal(Math.min(one.first_line, this.code.lines.length), "top");
+    this.stage.offer(this.ids, this.focus);
+    this.kernel.offer(this.ids, this.focus);
+  }
+
+  idsIn(at) {
+    const ids = new Set();
+    for (const [key, mark] of this.run.marks) if (key.startsWith(`${at}:`)) mark.ids.forEach((id) => ids.add(id));
+    return this.run.ids.filter((id) => ids.has(id));
+  }
+
+  findStops() {
+    const lines = [];
+    for (const [key, mark] of this.run.marks) {
+      const [at, line] = key.split(":").map(Number);
+      if (at === this.target.source && (mark.breaks.length || mark.recompiles.length || mark.fallbacks.length)) lines.push(line);
+    }
+    return lines.sort((one, other) => one - other);
+  }
+
+  nextMark(step) {
+    const from = this.code.cursor;
+    const next = step > 0 ? this.stops.find((line) => line > from) : [...this.stops].reverse().find((line) => line < from);
+    if (!next) return;
+    this.code.moveTo(next);
+    this.choose([this.target.source, next]);
+  }
+
+  paintGraphs() {
+    const buttons = this.ids.filter((id) => this.run.colours.has(id)).map((id) =>
+      el("button", {
+        type: "button", class: "chip", title: this.run.titleOf(id), "aria-pressed": String(id === this.focus),
+        style: { "--graph": `var(--g${this.run.colours.get(id)})` }, onclick: () => this.setFocus(id),
+      }, id)
+    );
+    fill(this.graphs, el("span", { class: "quiet" }, buttons.length === 1 ? "Graph" : "Graphs"), buttons.length ? buttons : el("span", { class: "quiet" }, "none"));
+  }
+
+  // One compile id is in front: its colour on the lines, its artifacts in the panes.
+  setFocus(id) {
+    this.focus = id;
+    this.paintGraphs();
+    this.code.refresh();
+    this.stage.toCompilation(id);
+    this.kernel.toCompilation(id);
+    this.code.highlight(placesIn(this.target.source, this.selection));
+  }
+
+  classes(line) {
+    if (!this.target) return "";
+    const mark = this.run.at([this.target.source, line]);
+    const one = this.target.root === null ? null : this.run.functions[this.target.root];
+    const outside = one && (line < one.first_line || line > one.last_line) && !(mark && mark.ids.size);
+    const shown = mark && (mark.ids.has(this.focus) ? this.focus : this.ids.find((id) => mark.ids.has(id)));
+    const colour = shown && this.run.colours.get(shown);
+    return `${outside ? "outside" : ""} ${shown && colour !== undefined ? `tinted graph-${colour}` : ""}`;
+  }
+
+  gutter(line) {
+    const mark = this.target && this.run.at([this.target.source, line]);
+    const ids = mark ? this.ids.filter((id) => mark.ids.has(id)) : [];
+    const stripes = ids.slice(0, 6).map((id) => el("i", { class: `graph-${this.run.colours.get(id)}` }));
+    const guards = mark ? mark.guards.length : 0;
+    const kernels = mark ? mark.kernels.length : 0;
+    const sign = !mark ? "" : mark.breaks.length ? "break" : mark.fallbacks.length ? "fallback" : mark.recompiles.length ? "recompile" : "";
+    return [
+      el("span", { class: `sign ${sign}`, title: sign ? SIGNS[sign][1] : null }, sign ? SIGNS[sign][0] : ""),
+      el("span", { class: "stripes", title: ids.length ? `in the graphs of ${shortened(ids.join(", "), 200)}` : null }, stripes),
+      el("span", { class: "tally", title: guards ? count(guards, "guard") : null }, guards ? `${guards}g` : ""),
+      el("span", { class: "tally", title: kernels ? count(kernels, "kernel") : null }, kernels ? `${kernels}k` : ""),
+    ];
+  }
+
+  remark(line) {
+    const mark = this.target && this.run.at([this.target.source, line]);
+    if (!mark) return null;
+    const parts = [];
+    const first = (list, words) => `${words}${list.length > 1 ? ` (${list.length})` : ""}`;
+    if (mark.breaks.length) parts.push(el("span", { class: "remark break" }, first(mark.breaks, `graph break: ${shortened(mark.breaks[0].reason.split("\n")[0], 80)}`)));
+    if (mark.recompiles.length) parts.push(el("span", { class: "remark recompile" }, `recompiled ${mark.recompiles.length}×`));
+    if (mark.fallbacks.length) parts.push(el("span", { class: "remark fallback" }, "left to Python"));
+    return parts;
+  }
+
+  choose(at) {
+    const mark = this.run.at(at);
+    if (mark && mark.ids.size && !mark.ids.has(this.focus)) {
+      const id = this.ids.find((each) => mark.ids.has(each));
+      if (id) this.setFocusQuietly(id);
+    }
+    this.apply(selectPlace(this.run, at));
+    aboutPlace(this, at);
+    this.remember(at[1]);
+  }
+
+  chooseIn(pane, line) {
+    const selection = selectLine(this.run, pane.artifact, line);
+    const last = selection.places[selection.places.length - 1];
+    if (last && !selection.places.some((each) => each[0] === this.target.source) && !selection.through.some((each) => each[0] === this.target.source)) {
+      const index = this.run.functionAt(last);
+      const keep = [this.stage.artifact, this.kernel.artifact];
+      this.open(index === null ? `s${last[0]}` : `f${this.run.root(index)}`);
+      this.stage.open(keep[0], true);
+      this.kernel.open(keep[1], true);
+    }
+    this.apply(selection, pane);
+    const lines = placesIn(this.target.source, selection);
+    const here = [...lines].find(([, strength]) => strength === 2) || [...lines][0];
+    if (here) this.code.reveal(here[0], "middle");
+    aboutLine(this, pane.artifact, selection);
+    this.remember(here ? here[0] : null);
+  }
+
+  setFocusQuietly(id) {
+    this.focus = id;
+    this.paintGraphs();
+    this.code.refresh();
+  }
+
+  apply(selection, from) {
+    this.selection = selection;
+    this.code.highlight(placesIn(this.target.source, selection));
+    for (const pane of [this.stage, this.kernel]) pane.follow(selection, pane === from);
+  }
+
+  clear() {
+    this.selection = null;
+    this.code.highlight(new Map());
+    for (const pane of [this.stage, this.kernel]) pane.follow(null, true);
+    if (this.target) aboutNothing(this);
+  }
+
+  remember(line) {
+    const keys = {};
+    if (this.stage.artifact) keys.stage = this.stage.artifact.id;
+    if (this.kernel.artifact) keys.kernel = this.kernel.artifact.id;
+    if (current && current.id === "source") remember(address("source", line ? [this.target.name, String(line)] : [this.target.name], keys, this.run));
+  }
+}

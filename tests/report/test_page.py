@@ -1,0 +1,114 @@
+"""What the text of the page must be like, whatever is in the run; how it looks is seen in a browser."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import List
+
+import pytest
+from sample_runs import HOSTILE, hostile_run, sample_run
+
+from depyf.report.flow import drawings
+from depyf.report.model import Run
+from depyf.report.page import render_page, render_pages
+
+
+class Tags(HTMLParser):
+    """Collects the tags of a page, and the text of its data."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: List[str] = []
+        self.data = ""
+        self._in_data = False
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.tags.append(tag)
+        self._in_data = tag == "script" and ("id", "data") in list(attrs)  # type: ignore[call-overload]
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_data = False
+
+    def handle_data(self, data: str) -> None:
+        if self._in_data:
+            self.data += data
+
+
+def test_a_page_holds_every_text_once() -> None:
+    run, text_of = sample_run()
+    data = json.loads(Tags(render_page(run, text_of)).data)
+    assert data["runs"][0]["texts"] == {a.id: text_of(a) for a in run.artifacts}
+    assert "text" not in data["runs"][0]["run"]["artifacts"][0]
+    assert data["runs"][0]["run"]["schema"] == run.schema
+
+
+def test_a_page_needs_nothing_from_elsewhere() -> None:
+    text = render_page(Run(), lambda artifact: None)
+    assert not re.search(r"""(?:src|href)=["']?(?:https?:)?//""", text)
+    assert "@@" not in text
+    assert not re.search(r"@import|url\(", text)
+
+
+def test_hostile_texts_make_no_markup() -> None:
+    run, text_of = hostile_run()
+    text = render_page(run, text_of)
+    ours, theirs = Tags(render_page(*sample_run())), Tags(text)
+    assert theirs.tags.count("script") == ours.tags.count("script") == 2
+    assert "img" not in theirs.tags
+    assert json.loads(theirs.data)["runs"][0]["run"]["torch"] == HOSTILE
+    text.encode("utf-8")  # has lone surrogates no more
+
+
+def test_links_share_their_stacks() -> None:
+    run, text_of = sample_run()
+    data = json.loads(Tags(render_page(run, text_of)).data)["runs"][0]
+    artifact = next(a for a in run.artifacts if a.stage == "Forward_graph")
+    first, last, stack, names = data["links"][artifact.id][0]
+    assert (first, last, names) == (artifact.links[0].first, artifact.links[0].last, list(artifact.links[0].names))
+    assert [tuple(place) for place in data["stacks"][stack]] == list(artifact.links[0].places)
+    assert len(data["stacks"]) < sum(len(a.links) for a in run.artifacts) / 4
+
+
+def test_numbers_that_json_does_not_have_do_not_break_the_page() -> None:
+    run, text_of = sample_run()
+    first = replace(run.compilations[0], metrics={"a": float("nan"), "b": float("inf")}, seconds=float("nan"))
+    data = Tags(render_page(replace(run, compilations=(first,)), text_of)).data
+
+    def refuse(name: str) -> float:
+        raise AssertionError(f"{name} is no JSON")
+
+    json.loads(data, parse_constant=refuse)
+
+
+def test_runs_have_names() -> None:
+    run, text_of = sample_run()
+    data = json.loads(Tags(render_pages([(run, text_of), (replace(run, rank=5), text_of)], names=["old"])).data)
+    assert data["names"] == ["old", "rank 5"]
+
+
+def test_a_drawing_has_a_frame_for_each_resume_function_once() -> None:
+    run, _ = sample_run()
+    svgs = dict(drawings(run))
+    assert sorted(svgs) == [0, 6, 7]
+    assert svgs[0].count('class="flow-frame"') == 6
+    assert svgs[0].count("Resumed at line") == 5
+    assert svgs[6].count("Guards of") == 7 * 2  # the text and its title
+
+
+def test_drawings_of_the_second_run_lead_into_it() -> None:
+    run, _ = sample_run()
+    assert "?rank=1" in dict(drawings(run, 1))[0]
+    assert "?rank" not in dict(drawings(run))[0]
+
+
+@pytest.mark.parametrize("resumes", [0, 5, 99])
+def test_a_resume_function_that_goes_on_with_nonsense_is_drawn(resumes: int) -> None:
+    run, _ = sample_run()
+    functions = list(run.functions)
+    functions[0] = replace(functions[0], resumes=resumes)
+    assert 6 in dict(drawings(replace(run, functions=tuple(functions))))

@@ -1,0 +1,291 @@
+"""The page in a real Chromium: every view, links into it, choosing lines both ways, keys, themes, widths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+from browser import opened
+
+VIEWS = ["overview", "source", "flow", "recompiles", "time", "stages"]
+KERNELS = "__compiled_fn_1.kernel_0.py"
+BACKWARD = "__compiled_fn_1.kernel_1.py"
+
+
+def lit(page: Any, pane: str, kind: str = "hit") -> List[int]:
+    """The lines of a pane that light up."""
+    numbers: List[int] = page.eval_on_selector_all(f"#{pane} .line.{kind}", "all => all.map(e => +e.dataset.line)")
+    return numbers
+
+
+def text_of(page: Any, pane: str, line: int) -> str:
+    return str(page.inner_text(f"#{pane}-L{line} .text"))
+
+
+def overflow(page: Any) -> int:
+    return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
+
+
+def test_every_view_can_be_clicked(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"]) as page:
+        for name in ["Source", "Flow", "Recompiles", "Time", "Stages", "Overview"]:
+            page.click(f"nav >> text={name}")
+            page.wait_for_selector(f".view-{name.lower()}:not([hidden])")
+            assert page.evaluate("location.hash") == f"#{name.lower()}" or name in ("Source", "Stages")
+            assert page.locator(".view:not([hidden])").count() == 1
+            assert page.get_attribute(f"nav >> text={name}", "aria-current") == "page"
+
+
+def test_the_overview_counts_and_puts_the_dearest_first(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"]) as page:
+        tiles = [text.split("\n") for text in page.locator(".tile").all_inner_texts()]
+        assert ["5", "graph breaks"] in tiles
+        assert ["6", "recompiles"] in tiles
+        assert ["64", "kernels"] in tiles
+        assert page.locator(".findings li strong").all_inner_texts() == [
+            "route runs as plain Python",
+            "5 graph breaks in train_step",
+            "scaled was compiled 7 times",
+        ]
+        page.click(".findings >> text=train.py:32")
+        assert page.evaluate("location.hash").startswith("#source/f6/32")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_link_leads_into_a_view(chromium: Any, pages: Dict[str, Path], view: str) -> None:
+    with opened(chromium, pages["sample"], f"#{view}") as page:
+        assert page.locator(f".view-{view}:not([hidden])").count() == 1
+
+
+def test_a_link_to_a_line_shows_what_became_of_it(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"], "#source/f0/20") as page:
+        assert lit(page, "source-code") == [20]
+        details = page.inner_text(".details")
+        assert "Data-dependent branching" in details
+        assert "What to do: Use torch.where, or torch.cond." in details
+        stage = lit(page, "stage-code")
+        assert [text_of(page, "stage-code", line).split(":")[0].strip() for line in stage] == ["v_sum_1", "v_lt"]
+        assert any("cpp_fused_sum_1_lt_1" in text_of(page, "kernel-code", line) for line in lit(page, "kernel-code"))
+
+
+def test_a_line_is_in_all_stages_and_backward(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"], "#source/f0/12") as page:
+        assert lit(page, "source-code") == [12]
+        tabs = page.locator(".where .tab.some").all_inner_texts()
+        names = [text.split("\n")[0].rstrip("0123456789") for text in tabs]
+        for name in ("Captured graph", "Joint graph", "Forward graph", "Backward graph", "Kernels (backward)"):
+            assert name in names
+        page.click(".where >> text=Backward graph")
+        assert "_grad" in text_of(page, "stage-code", lit(page, "stage-code")[0])
+        page.click(".where >> text=Kernels (backward)")
+        assert "relu_grad" in "".join(text_of(page, "kernel-code", line) for line in lit(page, "kernel-code"))
+
+
+def test_a_line_of_a_kernel_leads_back_to_the_source(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"], f"#source/f0?kernel={BACKWARD}") as page:
+        page.click("#kernel-code >> text=cpp_fused_add_grad_relu_grad_0 = ")
+        assert lit(page, "source-code") == [12, 13, 17]
+        assert "Your code" in page.inner_text(".details")
+        page.click(".details >> text=train.py:13")
+        assert lit(page, "source-code") == [13]
+
+
+def test_a_line_of_a_graph_leads_to_source_and_kernel(chromium: Any, pages: Dict[str, Path]) -> None:
+    address = "#source/f0?stage=__compiled_fn_1.Forward_graph.0.py"
+    with opened(chromium, pages["sample"], address) as page:
+        page.click("#stage-code .line:has-text('relu:') .text")
+        assert lit(page, "source-code") == [12]
+        assert lit(page, "source-code", "near") == [17]
+        kernels = "".join(text_of(page, "kernel-code", line) for line in lit(page, "kernel-code"))
+        assert "cpp_fused_relu_add_1" in kernels
+        assert "cpp_fused_permute_addmm_0" not in kernels
+        assert "Computes relu" in page.inner_text(".details").replace("\n", " ")
+
+
+def test_choosing_goes_to_the_graph_that_holds_the_line(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"], "#source/f0") as page:
+        page.click("#source-code-L23 .text")
+        assert page.get_attribute(".graphs .chip:has-text('3/0')", "aria-pressed") == "true"
+        assert page.input_value("#stage-pick") == "__compiled_fn_7.Captured_Graph.0.py"
+        assert "stage=__compiled_fn_7.Captured_Graph.0.py" in page.evaluate("location.hash")
+        page.reload()
+        assert lit(page, "source-code") == [23]
+
+
+def test_lines_have_their_marks(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"], "#source/f0") as page:
+        assert "graph break: print() was called" in page.inner_text("#source-code-L18")
+        assert "recompiled 6" in page.inner_text("#source-code-L33")
+        assert "left to Python" in page.inner_text("#source-code-L38")
+        assert page.locator(".line .sign.break").count() == 5
+        assert "tinted" in (page.get_attribute("#source-code-L12", "class") or "")
+        assert page.inner_text("#source-code-L33 .tally >> nth=0") == "14g"
+
+
+def test_keys_move_through_what_matters(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"], "#source/f0") as page:
+        page.keyboard.press("n")
+        assert lit(page, "source-code") == [18]
+        page.keyboard.press("n")
+        page.keyboard.press("n")
+        page.keyboard.press("p")
+        assert lit(page, "source-code") == [20]
+        page.focus("#source-code")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("j")
+        page.keyboard.press("Enter")
+        assert lit(page, "source-code") == [22]
+        page.keyboard.press("Escape")
+        assert lit(page, "source-code") == []
+        before = page.input_value("#stage-pick")
+        page.keyboard.press("]")
+        assert page.input_value("#stage-pick") != before
+        page.keyboard.press("[")
+        assert page.input_value("#stage-pick") == before
+        for at, view in enumerate(VIEWS, 1):
+            page.keyboard.press(str(at))
+            page.wait_for_selector(f".view-{view}:not([hidden])")
+        page.keyboard.press("/")
+        assert page.evaluate("document.activeElement.id") == "stage-filter"
+        page.keyboard.type("backward")
+        page.wait_for_timeout(50)
+        assert set(page.locator(".items a").all_inner_texts()) == {"Backward graph", "Kernels (backward)"}
+
+
+def test_the_keys_are_explained(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"]) as page:
+        page.keyboard.press("?")
+        assert "next, previous line with a break" in page.inner_text("dialog")
+        page.keyboard.press("Escape")
+        assert not page.is_visible("dialog")
+
+
+def test_everything_is_reached_with_tab(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"], "#source/f0") as page:
+        seen = set()
+        for _ in range(60):
+            page.keyboard.press("Tab")
+            seen.add(page.evaluate("document.activeElement.id || document.activeElement.textContent"))
+        assert {"source-pick", "source-code", "stage-pick", "stage-code", "kernel-pick", "kernel-code", "theme"} <= seen
+
+
+def test_the_theme_follows_the_system_and_the_switch(chromium: Any, pages: Dict[str, Path]) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    with opened(chromium, pages["sample"], scheme="dark") as page:
+        dark = page.evaluate(ground)
+        page.click("#theme")
+        light = page.evaluate(ground)
+        assert light == "rgb(255, 255, 255)"
+        assert dark != light
+        page.reload()
+        assert page.evaluate(ground) == light
+        page.keyboard.press("t")
+        assert page.evaluate(ground) == dark
+
+
+def test_the_drawing_shows_entries_in_order_and_leads_on(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"], "#flow/f6") as page:
+        texts = page.locator(".drawing text").all_text_contents()
+        guards = [text for text in texts if text.startswith("Guards of")]
+        assert guards == [f"Guards of 6/{number}" for number in range(7)]
+        assert "ran 10 times, exact" in texts
+        page.click(".drawing a:has-text('__compiled_fn_13')")
+        assert page.evaluate("location.hash") == "#stages/__compiled_fn_13.Captured_Graph.0.py"
+        page.go_back()
+        page.select_option("#flow-pick", label="route")
+        assert "Plain Python" in page.text_content(".drawing")
+
+
+def test_recompiles_say_which_guard_and_what_changed(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"], "#recompiles/6%2F3") as page:
+        assert page.locator(".recompiles > li").count() == 6
+        chosen = page.inner_text(".recompiles > li.chosen")
+        assert "factor was 2 and is now 3" in chosen
+        assert "train.py:33" in chosen
+        assert "Pass factor as a tensor" in page.inner_text(".view-recompiles")
+
+
+def test_time_adds_up(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"], "#time") as page:
+        row = page.locator(".view-time tr:has-text('inductor_compile')").first.locator("td").all_inner_texts()
+        assert row[:2] == ["inductor_compile", "15"]
+        assert row[2] == "3.85 s"
+        assert page.locator(".track .phase").count() == 15 * 5 + 6
+        page.hover(".track .phase >> nth=0")
+        assert "dynamo: 900 ms" in page.inner_text(".timeline [role=status]")
+
+
+def test_a_stage_is_compared_with_the_one_before(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"], "#stages/__compiled_fn_1.Forward_graph.0.py/L9") as page:
+        assert lit(page, "stage-text") == [9]
+        assert "comes from train.py:12" in page.inner_text(".heading")
+        page.keyboard.press("d")
+        assert page.locator(".diff-drop").all_inner_texts() != []
+        added = page.locator("#stage-text .diff-add .text").all_inner_texts()
+        assert added == ["# Forward_graph of __compiled_fn_1, compile id 0/0", "        return (add,)"]
+        page.select_option("#stage-against", label="nothing: show the text")
+        assert page.locator(".diff-add").count() == 0
+
+
+def test_stages_are_highlighted_as_what_they_are(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"], f"#stages/{KERNELS}") as page:
+        assert "for" in page.locator("#stage-text-L9 .t-k").all_inner_texts()  # C++ in a string of Python's
+        assert page.locator("#stage-text-L5 .t-d").inner_text().startswith("#include")
+        assert page.locator("#stage-text-L2 .t-k").all_inner_texts() == ["import"]
+
+
+def test_ranks_are_chosen_and_compared(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["ranks"], "#ranks") as page:
+        assert "scaled was compiled more often on rank 1" in page.inner_text(".view-ranks")
+        assert page.locator(".sides h3").all_inner_texts() == ["rank 0", "rank 1"]
+        page.select_option("#rank", label="rank 1")
+        page.click("nav >> text=Source")
+        assert "rank=1" in page.evaluate("location.hash")
+        page.click("#source-code-L20 .text")
+        assert lit(page, "source-code") == [20]
+        assert "rank=1" in page.evaluate("location.hash")
+
+
+@pytest.mark.parametrize("which", ["sample", "hostile", "ranks"])
+@pytest.mark.parametrize("width", [1280, 1920])
+def test_nothing_is_wider_than_the_window(chromium: Any, pages: Dict[str, Path], which: str, width: int) -> None:
+    with opened(chromium, pages[which], width=width) as page:
+        for address in [*VIEWS, "source/f0/20", "flow/f0", "stages/__compiled_fn_1.Forward_graph.0.py/L9"]:
+            page.evaluate(f"location.hash = '#{address}'")
+            page.wait_for_timeout(60)
+            assert overflow(page) == 0, address
+            wide = page.evaluate(
+                """() => [...document.querySelectorAll('.view:not([hidden]), .view:not([hidden]) > *, .pane, .bar')]
+                    .filter((e) => e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.className)"""
+            )
+            assert wide == [], address
+
+
+def test_hostile_texts_stay_texts(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["hostile"]) as page:
+        for address in [
+            *VIEWS,
+            "source/f0/18",
+            "source/f6/33",
+            "flow/f0",
+            "stages/__compiled_fn_1.Captured_Graph.0.py",
+        ]:
+            page.evaluate(f"location.hash = '#{address}'")
+            page.wait_for_timeout(60)
+            assert page.evaluate("window.pwned") is None, address
+        assert page.locator("img").count() == 0
+        assert page.locator("a[href^='javascript']").count() == 0
+        page.evaluate("location.hash = '#source/f0/18'")
+        page.wait_for_timeout(60)
+        assert "</script><script>window.pwned = 1</script>" in page.inner_text(".details")
+        assert "漢字" in page.inner_text(".details")
+
+
+def test_addresses_that_lead_nowhere_do_no_harm(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"], "#source/f99/100000?stage=none&rank=7") as page:
+        assert page.locator(".view-source:not([hidden])").count() == 1
+        for address in ["stages/none/L5", "flow/f99", "flow/%", "nothing", "source/x/y", "stages//L999999"]:
+            page.evaluate(f"location.hash = '#{address}'")
+            page.wait_for_timeout(50)
+            assert page.locator(".view:not([hidden])").count() == 1

@@ -1,0 +1,59 @@
+"""A real Chromium, headless, for tests of the page; tests are skipped where there is none."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Iterator, List
+
+import pytest
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def chromium() -> str:
+    """The path of a Chromium; skips the test where there is none, or nothing that drives it."""
+    pytest.importorskip("playwright", reason="playwright drives the browser (pip install 'depyf[dev]')")
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        path = shutil.which(name)
+        if path:
+            return path
+    pytest.skip("no Chromium on this machine (apt-get install chromium)")
+
+
+@contextmanager
+def browser() -> Iterator[Any]:
+    path = chromium()
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        yield driver.chromium.launch(executable_path=path, headless=True, args=ARGUMENTS)
+
+
+@contextmanager
+def opened(
+    chromium: Any, path: Path, address: str = "", *, width: int = 1280, height: int = 800, scheme: str = "light"
+) -> Iterator[Any]:
+    """The page at ``path`` in a tab of its own, ready. Afterwards the console must hold no complaint."""
+    context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+    page = context.new_page()
+    page.set_default_timeout(10_000)
+    complaints: List[str] = []
+    page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: complaints.append(request.url) if "file:" not in request.url[:5] else None)
+    page.goto(f"{path.as_uri()}{address}")
+    page.wait_for_selector("html[data-ready]", state="attached")
+    yield page
+    context.close()
+    # data: is the empty icon, which keeps browsers from asking for one.
+    assert [each for each in complaints if not each.startswith("data:")] == []
