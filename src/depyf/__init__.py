@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from depyf.dynamo.bytecode_log import install, uninstall
     from depyf.dynamo.pausing import debug
     from depyf.dynamo.prepare import prepare_debug
+    from depyf.dynamo.why import why
     from depyf.result import Decompilation, Hints, Verdict
 
 __version__ = "1.0.0.dev0"
@@ -30,6 +31,7 @@ __all__ = [
     "install",
     "prepare_debug",
     "uninstall",
+    "why",
 ]
 
 _HOMES = {
@@ -45,6 +47,7 @@ _HOMES = {
     "install": "depyf.dynamo.bytecode_log",
     "prepare_debug": "depyf.dynamo.prepare",
     "uninstall": "depyf.dynamo.bytecode_log",
+    "why": "depyf.dynamo.why",
 }
 
 

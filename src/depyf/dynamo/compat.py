@@ -273,12 +273,38 @@ def _with_nested(code: CodeType) -> Iterator[CodeType]:
             yield from _with_nested(constant)
 
 
-def cache_entries(code: CodeType) -> List[Any]:
-    """Dynamo's cache entries of the original ``code``, most recently used first."""
+def cache_entries(code: CodeType, region: int = -1) -> List[Any]:
+    """Dynamo's cache entries of the original ``code``, most recently used first.
+
+    ``region`` is that of a ``torch.compile(..., isolate_recompiles=True)``, whose entries are tried before all others'.
+    """
+    of_region = find("torch._dynamo.eval_frame", "_get_cache_entries_for_region") if region != -1 else None
+    own = [] if of_region is None else list(of_region(code, region))
     lookup = find_or_report(
         "torch._dynamo.eval_frame", "_debug_get_cache_entry_list", "cache entries and their guards can't be read"
     )
-    return [] if lookup is None else list(lookup(code))
+    return own if lookup is None else own + [entry for entry in lookup(code) if entry not in own]
+
+
+def entry_of(compiled: Any) -> Optional[Any]:
+    """The object of Dynamo's (``OptimizeContext``) that ``torch.compile`` put around ``compiled``; None for others."""
+    context = getattr(compiled, "dynamo_ctx", None)  # an OptimizedModule
+    if context is not None:
+        return context
+    function = getattr(compiled, "__func__", compiled)
+    code = getattr(function, "__code__", None)
+    if code is None or "self" not in code.co_freevars or not hasattr(function, "_torchdynamo_orig_callable"):
+        return None
+    cell = function.__closure__[code.co_freevars.index("self")]
+    found = cell.cell_contents
+    return found if hasattr(found, "callback") else None
+
+
+def innermost_backend(callback: Any) -> Any:
+    """The backend of the user's in what Dynamo put around it, as its cache entries know it."""
+    names = ("_torchdynamo_orig_backend", "_torchdynamo_orig_callable")  # the second up to 2.7
+    inner = next((getattr(callback, name) for name in names if hasattr(callback, name)), None)
+    return callback if inner is None else innermost_backend(inner)
 
 
 def guards_of(entry: Any) -> Any:

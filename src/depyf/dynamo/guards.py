@@ -229,14 +229,14 @@ def frame_locals(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     function = _innermost(function)
     if not hasattr(function, "__code__") and not hasattr(function, "__func__"):
         function = getattr(function, "forward", None) or function.__call__
-    bound = inspect.signature(function).bind(*args, **kwargs)
+    plain = getattr(function, "__func__", function)
+    if not isinstance(getattr(plain, "__code__", None), CodeType):
+        raise TypeError(f"there is no Python function behind a {type(function).__name__}")
+    bound = inspect.signature(function, follow_wrapped=False).bind(*args, **kwargs)
     bound.apply_defaults()
     values = dict(bound.arguments)
     if inspect.ismethod(function):
-        plain = function.__func__
         values = {plain.__code__.co_varnames[0]: function.__self__, **values}
-    else:
-        plain = function
     for name, cell in zip(plain.__code__.co_freevars, plain.__closure__ or ()):
         try:
             values[name] = cell.cell_contents

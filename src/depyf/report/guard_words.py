@@ -443,4 +443,5 @@ def _subject(tree: ast.AST) -> str:
                 root = root.value
             if isinstance(root, ast.Name) and root.id not in _NOT_OF_THE_FRAME and not root.id.startswith("__"):
                 return re.sub(r"\.(?:size|stride|keys|item)(?:\(\))?(?:\[\d+\])?\Z", "", as_written(unparse(node)))
-    return ""
+    left = getattr(tree, "left", None)
+    return left.id if isinstance(left, ast.Name) else ""

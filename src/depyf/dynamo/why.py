@@ -1,0 +1,204 @@
+"""``why``: what a call would do. Which cache entry it hits, why the others do not, and what would be compiled.
+
+It asks PyTorch's own guards in the way that counts nothing (``check_verbose``), so that neither hit counters nor the
+order of the entries change, and evaluates the guards as Python to name all that fail and not only the first.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from dataclasses import replace
+from types import CodeType, FrameType
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from depyf.dynamo import compat, guards_function
+from depyf.dynamo.guard_values import tensor_mismatch, value_of
+from depyf.dynamo.guards import EntryGuards, GuardLine, frame_locals
+from depyf.dynamo.guards_live import NotLiveError
+from depyf.dynamo.guards_text import Naming
+from depyf.report.guard_words import GuardWords, explain, split
+from depyf.report.lookup import Entry, FailedGuard, Why
+
+
+def why(compiled: Any, *args: Any, **kwargs: Any) -> Why:
+    """What ``compiled(*args, **kwargs)`` would do now: which cache entry it hits, and which guards of the others fail.
+
+    ``compiled`` is what ``torch.compile`` returned (a function, a method or a module), or the function itself, or a
+    frame (as a debugger shows it) of the function or of one of its resume functions. Nothing is compiled or called, and
+    nothing changes. The answer holds for the current state: call it under the same ``no_grad``, autocast and so on.
+
+    Raises ``TypeError`` when the arguments do not fit, or when there is no Python function behind ``compiled``, and
+    ``ImportError`` without PyTorch.
+    """
+    compat.require_torch("why")
+    if isinstance(compiled, FrameType):
+        code, values = _of_frame(compiled)
+        entered = None
+    else:
+        try:
+            code, values = frame_locals(compiled, args, kwargs)
+        except TypeError as error:
+            raise TypeError(f"depyf.why can't tell what this call would run: {error}") from error
+        entered = compat.entry_of(compiled)
+    region = getattr(entered, "_isolate_recompiles_id", -1)
+    backend = None if entered is None else compat.innermost_backend(getattr(entered, "callback", None))
+    found = compat.cache_entries(code, region)
+    entries = [_entry(each, values, backend, code.co_filename) for each in found]
+    for index, each in enumerate(entries):
+        if each.hit:  # those behind it are not tried
+            entries = [*entries[: index + 1], *(_not_tried(other) for other in entries[index + 1 :])]
+            break
+    limit = None if any(entry.hit for entry in entries) else _limit(found, values)
+    return Why(
+        function=getattr(code, "co_qualname", code.co_name),
+        filename=code.co_filename,
+        first_line=code.co_firstlineno,
+        entries=tuple(entries),
+        outcome=_outcome(entries, limit),
+        limit=limit,
+        resumes=tuple(sorted({name for each in found for name in _resume_functions(each.code)})),
+        advice=_advice(entries),
+    )
+
+
+def _of_frame(frame: FrameType) -> Tuple[CodeType, Dict[str, Any]]:
+    """The original code that a frame runs (Dynamo knows it), and its arguments and free variables as they are."""
+    code = compat.original_of(frame.f_code) or frame.f_code
+    stars = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + stars] + code.co_freevars
+    return code, {name: frame.f_locals[name] for name in names if name in frame.f_locals}
+
+
+def _entry(entry: Any, values: Mapping[str, Any], backend: Any, file: str) -> Entry:
+    compile_id = getattr(entry, "compile_id", None)
+    number = None if compile_id is None else str(compile_id)
+    manager = compat.guards_of(entry)
+    first, holds = _first_failure(manager, values)
+    if holds:
+        note = ""
+        used = getattr(entry, "backend", None)
+        if backend is not None and used is not None and not _same(used, compat.innermost_backend(used), backend):
+            note = "compiled with another backend callable"
+            told = explain("BACKEND_MATCH failure")
+            return Entry(number, False, (FailedGuard("BACKEND_MATCH", note, "", told),), note)
+        return Entry(number, True, (), note)
+    failed = _failures(manager, values, first)
+    return Entry(number, False, tuple(replace(each, place=_with_whole_path(each.place, file)) for each in failed))
+
+
+def _same(used: Any, innermost: Any, backend: Any) -> bool:
+    return used is backend or innermost is backend or bool(used == backend)
+
+
+def _not_tried(entry: Entry) -> Entry:
+    return Entry(entry.compile_id, False, entry.failed, "its guards hold too; it is not tried") if entry.hit else entry
+
+
+def _first_failure(manager: Any, values: Mapping[str, Any]) -> Tuple[Sequence[str], bool]:
+    """What PyTorch says of the first guard that fails, and whether none does."""
+    if getattr(manager, "invalidation_reason", None) is not None:
+        return [f"Cache line invalidated: {manager.invalidation_reason}"], False
+    if guards_function.is_function(manager):
+        return [], guards_function.holds(manager, values)
+    answer = manager.root.check_verbose(dict(values))
+    return list(answer.verbose_code_parts), bool(answer.result)
+
+
+def _failures(manager: Any, values: Mapping[str, Any], first: Sequence[str]) -> List[FailedGuard]:
+    """All guards that fail, PyTorch's first one before the others."""
+    guards = EntryGuards.of(manager, "guard", Naming(lambda text: text))
+    scope: Mapping[str, Any] = guards.live.global_scope() or {}
+    try:
+        lines = guards.failing(values, scope)
+    except NotLiveError:
+        lines = []
+    found = [_failed(line, values, scope) for line in lines]
+    if len(first) == 1:  # more than one: a whole list of relations of sizes, some of which fails
+        named = split(first[0]).code
+        position = next((i for i, line in enumerate(lines) if _is_about(line, named)), None)
+        if position is None:
+            found.insert(0, _told_by_torch(first[0], values, scope))
+        else:
+            told = explain(first[0], found[position].told.now if " == " in named else None)
+            before = found.pop(position)
+            found.insert(0, FailedGuard(before.kind, before.code, before.source, told, before.user_code, before.place))
+    return found or [_told_by_torch(text, values, scope) for text in first[:1]] or [_unknown()]
+
+
+def _unknown() -> FailedGuard:
+    return FailedGuard("", "", "", GuardWords("", "its guards do not hold, and PyTorch does not say which"))
+
+
+def _is_about(line: GuardLine, named: str) -> bool:
+    """Whether PyTorch's words ``named`` are about this guard: they repeat its text, or name what it looks at."""
+    if split(line.code).code == named:
+        return True
+    about_tensor = line.kind in ("TENSOR_MATCH", "DYNAMIC_INDICES") and f"'{line.source}'" in named
+    return about_tensor or (named.startswith("GLOBAL_STATE") and line.kind == "GLOBAL_STATE")
+
+
+def _with_whole_path(place: Optional[Tuple[str, int]], function_file: str) -> Optional[Tuple[str, int]]:
+    """``place`` with the whole path of its file: PyTorch leaves out the first characters that its own path has too."""
+    if place is None or os.path.isabs(place[0]):
+        return place
+    files = [function_file, *(str(getattr(each, "__file__", None)) for each in list(sys.modules.values()))]
+    return next(((file, place[1]) for file in files if file.endswith(place[0])), place)
+
+
+def _told_by_torch(text: str, values: Mapping[str, Any], scope: Mapping[str, Any]) -> FailedGuard:
+    parts = split(text)
+    return FailedGuard(
+        "", parts.code, "", explain(text, value_of(parts.code, values, scope)), parts.user_code, parts.place
+    )
+
+
+def _failed(line: GuardLine, values: Mapping[str, Any], scope: Mapping[str, Any]) -> FailedGuard:
+    parts = split(f"{line.code}  {line.user_line if line.user_line.startswith('#') else '# ' + line.user_line}")
+    told = explain(tensor_mismatch(line.code, values, scope) or line.code, value_of(line.code, values, scope))
+    return FailedGuard(line.kind, line.code, line.source, told, parts.user_code, parts.place)
+
+
+def _limit(entries: Sequence[Any], values: Mapping[str, Any]) -> Optional[Tuple[str, int]]:
+    """The limit of Dynamo's that one more entry would exceed, with its value; counted as Dynamo does."""
+    alike = sum(_has_same_objects(entry, values) for entry in entries)
+    for names, count in (
+        (("accumulated_recompile_limit", "accumulated_cache_size_limit"), len(entries)),
+        (("recompile_limit", "cache_size_limit"), alike),
+    ):
+        for name in names:
+            value = compat.dynamo_setting(name)
+            if value is not None:
+                if count >= value:
+                    return name, int(value)
+                break
+    return None
+
+
+def _has_same_objects(entry: Any, values: Mapping[str, Any]) -> bool:
+    """Whether the objects that an entry was made for by their identity are those of the call."""
+    matched = getattr(compat.guards_of(entry), "id_matched_objs", None) or {}
+    return all(ref() is None or ref() is values.get(name) for name, ref in matched.items())
+
+
+def _outcome(entries: Sequence[Entry], limit: Optional[Tuple[str, int]]) -> str:
+    hit = next((entry for entry in entries if entry.hit), None)
+    if hit is not None:
+        return f"runs what was compiled as {hit.compile_id or 'one of its cache entries'}"
+    if limit is not None:
+        return f"runs as plain Python: torch._dynamo.config.{limit[0]} = {limit[1]} is reached"
+    return "would be compiled once more" if entries else "would be compiled for the first time"
+
+
+def _advice(entries: Sequence[Entry]) -> Tuple[str, ...]:
+    """What would have kept the call from being compiled: for the entry that it misses by the fewest guards."""
+    if any(entry.hit for entry in entries) or not entries:
+        return ()
+    nearest = min(entries, key=lambda entry: len(entry.failed))
+    texts = [f"{guard.told.subject}: {guard.told.advice}".lstrip(": ") for guard in nearest.failed if guard.told.advice]
+    return tuple(dict.fromkeys(texts))
+
+
+def _resume_functions(code: CodeType) -> List[str]:
+    return [name for name in code.co_names if name.startswith("__resume_at_")]

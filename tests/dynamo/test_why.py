@@ -1,0 +1,243 @@
+"""``why`` names the guard that PyTorch names when it really compiles again, and changes nothing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Tuple
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import depyf  # noqa: E402
+from depyf.dynamo import compat  # noqa: E402
+from depyf.dynamo.trace import listen  # noqa: E402
+from depyf.report.guard_words import explain  # noqa: E402
+from depyf.trace.recompiles import reasons_of  # noqa: E402
+
+sys.path.insert(0, str(Path(__file__).parent))
+from guarded_inputs import CASES, GuardCase  # noqa: E402
+from test_guards_agree import attempts  # noqa: E402
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
+
+
+@pytest.fixture
+def reasons() -> Iterator[List[str]]:
+    """What PyTorch says of each recompilation: the texts of its events."""
+    found: List[str] = []
+
+    def note(event: Any) -> None:
+        if event.name == "recompile_reasons":
+            found.extend(reasons_of(event))
+
+    stop = listen(note)
+    yield found
+    stop()
+
+
+def state_of(code: Any) -> Tuple[List[int], Dict[str, Dict[str, int]]]:
+    """What ``why`` must not change: the entries in their order, and Dynamo's counters."""
+    counters = {name: dict(values) for name, values in torch._dynamo.utils.counters.items()}
+    return [id(entry) for entry in compat.cache_entries(code)], counters
+
+
+def told_otherwise(name: str, case: GuardCase, reasons: List[str]) -> Tuple[int, List[str]]:
+    """How many attempts of the case miss, and where ``why`` and PyTorch say different things."""
+    wrong: List[str] = []
+    misses = 0
+    for what, arguments, context in list(attempts(case))[1:]:
+        torch._dynamo.reset()
+        compiled = torch.compile(case.function, backend=case.backend, dynamic=case.dynamic)
+        with case.compile_under(), torch._dynamo.config.patch(case.config):
+            compiled(*case.arguments())
+        with context, torch._dynamo.config.patch(case.config):
+            given = arguments()
+            before = state_of(case.function.__code__)
+            answer = depyf.why(compiled, *given)
+            assert state_of(case.function.__code__) == before, f"{name}, {what}: something changed"
+            reasons.clear()
+            try:
+                compiled(*given)
+            except Exception:  # not every argument can be computed with; the lookup came before
+                if not reasons:
+                    continue
+        if answer.hit is not None:
+            wrong += [f"{what}: {answer} but PyTorch: {text}" for text in reasons]
+            continue
+        if not reasons:
+            continue  # it did not compile again for another reason: PyTorch does not say which guard failed
+        misses += 1
+        told, really = answer.entries[0].failed[0].told, explain(reasons[0])
+        if (told.subject, told.before) != (really.subject, really.before):
+            wrong.append(f"{what}: {told} but PyTorch: {reasons[0]}")
+    return misses, wrong
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_first_guard_that_fails_is_the_one_that_pytorch_names(name: str, reasons: List[str]) -> None:
+    misses, wrong = told_otherwise(name, CASES[name](), reasons)
+    assert wrong == []
+    assert misses
+
+
+def two_arguments(x: Any, n: int = 3, flag: bool = True) -> Any:
+    y = x * n
+    return y + 1 if flag else y
+
+
+def test_every_guard_that_fails_is_told_with_its_line_and_values() -> None:
+    compiled = torch.compile(two_arguments, backend="eager")
+    compiled(torch.ones(2, 3))
+    answer = depyf.why(compiled, torch.ones(2, 3, dtype=torch.float64), 4, flag=False)
+    assert answer.would_compile
+    failed = {guard.told.subject: guard for guard in answer.entries[0].failed}
+    values = {name: (guard.told.before, guard.told.now) for name, guard in failed.items()}
+    assert values.pop("x") in {("float32", "float64"), ("Float", "Double")}  # PyTorch's words, if it came to it first
+    assert values == {"n": ("3", "4"), "flag": ("True", "False")}
+    first = two_arguments.__code__.co_firstlineno
+    assert failed["n"].place == (__file__, first + 1)
+    assert failed["flag"].place == (__file__, first + 2)
+    assert failed["n"].user_code == "y = x * n"
+    assert "n is 4, and was compiled for 3" in str(answer)
+    assert "n is 4, and was compiled for 3" in answer._repr_html_()
+
+
+def test_entries_are_told_in_the_order_in_which_they_are_tried() -> None:
+    compiled = torch.compile(two_arguments, backend="eager")
+    for flag in (True, False):
+        compiled(torch.ones(2), 3, flag=flag)
+    answer = depyf.why(compiled, torch.ones(2), 3, flag=True)
+    assert [entry.hit for entry in answer.entries] == [False, True]
+    assert answer.hit is not None
+    assert answer.hit.compile_id is None or answer.hit.compile_id.endswith("/0")
+    assert answer.outcome.startswith("runs what was compiled as")
+
+
+def test_before_the_first_call_there_is_nothing_to_hit() -> None:
+    answer = depyf.why(torch.compile(two_arguments, backend="eager"), torch.ones(2))
+    assert (answer.entries, answer.outcome) == ((), "would be compiled for the first time")
+
+
+def test_the_limit_is_told_when_it_is_reached() -> None:
+    compiled = torch.compile(two_arguments, backend="eager", dynamic=False)
+    name = "recompile_limit" if hasattr(torch._dynamo.config, "recompile_limit") else "cache_size_limit"
+    with torch._dynamo.config.patch({name: 2}):
+        for n in (1, 2):
+            compiled(torch.ones(2), n)
+        answer = depyf.why(compiled, torch.ones(2), 3)
+        ran: List[Any] = []
+        handle = compat.watch_runs(ran.append)
+        compiled(torch.ones(2), 3)
+        if handle is not None:
+            handle()
+            assert ran == []  # it is as told: plain Python runs
+    assert answer.limit == (name, 2)
+    assert "plain Python" in answer.outcome
+    assert not answer.would_compile
+
+
+def test_another_backend_callable_is_told() -> None:
+    def backend(graph: Any, _: Any) -> Any:
+        return graph.forward
+
+    torch.compile(two_arguments, backend="eager")(torch.ones(2))
+    answer = depyf.why(torch.compile(two_arguments, backend=backend), torch.ones(2))
+    assert answer.hit is None
+    assert "another backend callable" in str(answer)
+
+
+class Scaled(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Linear(3, 3)
+        self.factor = 2
+
+    def forward(self, x: Any) -> Any:
+        return self.inner(x) * self.factor
+
+    def twice(self, x: Any) -> Any:
+        return x * self.factor
+
+
+def test_modules_and_methods() -> None:
+    module = Scaled()
+    compiled, method = torch.compile(module, backend="eager"), torch.compile(module.twice, backend="eager")
+    x = torch.ones(2, 3)
+    compiled(x)
+    method(x)
+    assert depyf.why(compiled, x).hit is not None
+    assert depyf.why(method, x).hit is not None
+    module.factor = 5
+    for each in (compiled, method):
+        answer = depyf.why(each, x)
+        assert [guard.told.subject for guard in answer.entries[0].failed] == ["self.factor"]
+
+
+def test_a_module_with_hooks_is_looked_up_where_it_was_compiled() -> None:
+    module = Scaled()
+    module.register_forward_pre_hook(lambda *_: None)
+    compiled = torch.compile(module, backend="eager")
+    compiled(torch.ones(2, 3))
+    assert depyf.why(compiled, torch.ones(2, 3)).hit is not None
+
+
+class Hostile:
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("no")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_hostile_values_do_no_harm() -> None:
+    compiled = torch.compile(lambda x, o: x * o.value, backend="eager")
+    compiled(torch.ones(2), Hostile(2))
+    answer = depyf.why(compiled, torch.ones(2), Hostile(3))
+    assert "o.value is 3, and was compiled for 2" in str(answer)
+    assert depyf.why(compiled, torch.ones(2), 4).hit is None
+
+
+def test_arguments_that_do_not_fit_are_said() -> None:
+    compiled = torch.compile(two_arguments, backend="eager")
+    with pytest.raises(TypeError, match="missing a required argument: 'x'"):
+        depyf.why(compiled)
+    with pytest.raises(TypeError, match="no Python function behind"):
+        depyf.why(print, 1)
+
+
+def with_a_break(x: Any, n: int) -> Any:
+    x = x + 1
+    torch._dynamo.graph_break()
+    return x * n
+
+
+def test_the_resume_functions_behind_a_hit_are_named() -> None:
+    compiled = torch.compile(with_a_break, backend="eager")
+    compiled(torch.ones(2), 3)
+    answer = depyf.why(compiled, torch.ones(2), 3)
+    assert len(answer.resumes) == 1
+    assert answer.resumes[0] in str(answer)
+
+
+def test_a_frame_can_be_asked_for() -> None:
+    compiled = torch.compile(two_arguments, backend="eager")
+    compiled(torch.ones(2), 2)
+    seen: List[Any] = []
+
+    def tracer(frame: Any, *_: Any) -> None:
+        if frame.f_code is two_arguments.__code__:
+            seen.append(depyf.why(frame))
+
+    sys.settrace(tracer)
+    try:
+        two_arguments(torch.ones(2), 5)
+    finally:
+        sys.settrace(None)
+    assert [guard.told.subject for guard in seen[0].entries[0].failed] == ["n"]
