@@ -22,11 +22,13 @@ from depyf.dynamo.full_code import write_full_code
 from depyf.dynamo.graphs import GraphModules, dump_graph, run_from_files
 from depyf.dynamo.kernels import watch_kernels
 from depyf.dynamo.locks import Lock
+from depyf.dynamo.manifest import begin, end, forget_the_parents, note_runs, write_manifest
 from depyf.dynamo.missing import write_missing
 from depyf.dynamo.names import compiled_fn_number
 from depyf.dynamo.patching import Undo, replace_attribute
+from depyf.dynamo.provenance import Provenance
 from depyf.dynamo.safely import report_failure, safely
-from depyf.dynamo.session import CompiledFunction, Session
+from depyf.dynamo.session import CompiledFunction, NoteFile, Ran, Session
 from depyf.dynamo.trace import listen
 from depyf.dynamo.trace_by_hooks import supplement
 from depyf.dynamo.transformed import bytecode_hook
@@ -45,6 +47,7 @@ class Capture:
         self._sessions: Tuple[Session, ...] = ()
         self._undo: List[Undo] = []
         self._modules = GraphModules()
+        self._provenance = Provenance(self._modules.alive)
         self._caches = WarmCaches(self.receivers, self._receive)
         self._fallbacks = Fallbacks(self.receivers)
         self._sees_to_the_end = False
@@ -66,6 +69,7 @@ class Capture:
         with self._lock:
             self._sessions = (*self._sessions, session)
             self.last_directory = session.directory.path
+            begin(session)
             self._see_to_the_end()
             if len(self._sessions) == 1:
                 self._install()
@@ -80,7 +84,9 @@ class Capture:
             if not self._sessions:
                 self._uninstall()
         tell(session)
-        safely("writing missing_stages files")(write_missing)(session)
+        _note(session, safely("writing missing_stages files")(write_missing)(session))
+        write_manifest(session)
+        safely("keeping what a session has seen")(end)(session)
 
     def _see_to_the_end(self) -> None:
         """Tell what is untold when the process ends with sessions open. Forked children tell what they compiled."""
@@ -96,10 +102,12 @@ class Capture:
     def _tell_all(self) -> None:
         for session in self._sessions:
             tell(session)
+            write_manifest(session)
 
     def _forget_the_parents(self) -> None:
         for session in self._sessions:
             session.untold()
+        forget_the_parents()
 
     def _install(self) -> None:
         self._add(lambda: compat.keep_dynamo_out("depyf"))
@@ -114,6 +122,7 @@ class Capture:
         self._add(lambda: _all_of(watch_wrappers(self.receivers)))
         self._add(watch_autograd_threads)
         self._add(lambda: _all_of(self._fallbacks.watch()))
+        self._add(lambda: _all_of(self._provenance.launches.watch()))
         self._add(lambda: compat.watch_runs(self._note_run))
 
     def _add(self, install: Callable[[], Optional[Undo]]) -> None:
@@ -152,8 +161,10 @@ class Capture:
         for session in self._sessions:
             ran = session.ran
             known = ran.get(id(code))
-            if known is None or known() is not code:
-                ran[id(code)] = weakref.ref(code)
+            if known is None or known.code() is not code:
+                ran[id(code)] = Ran(weakref.ref(code))
+            else:
+                known.times += 1
 
     def _watch_names(self) -> Optional[Undo]:
         """Note the name of every compiled function when Dynamo makes it up: the stages come before it is used."""
@@ -185,6 +196,9 @@ class Capture:
             session.add(event)
             dump_graph(session, event)
         self._caches.event(event)
+        more = self._provenance.of(event)
+        if more is not None:
+            self._receive(more)
         if event.name in _END_OF_COMPILATION and event.compile_id is not None:
             self._run_from_files(event.compile_id)
             self._caches.forget(event.compile_id)
@@ -205,8 +219,15 @@ def tell(session: Session) -> None:
     """Write what can be told only at the end, of all that was compiled since the last time."""
     safely("dumping what was compiled earlier")(dump_earlier)(session)
     untold = session.untold()
-    safely("writing full_code files")(write_full_code)(untold)
-    safely("writing eager_fallbacks files")(write_fallbacks)(untold)
+    for written in safely("writing full_code files")(write_full_code)(untold) or []:
+        session.add(written)
+    _note(session, safely("writing eager_fallbacks files")(write_fallbacks)(untold))
+    safely("counting what ran")(note_runs)(session)
+
+
+def _note(session: Session, path: Optional[str]) -> None:
+    if path is not None:
+        session.add(NoteFile(None, path))
 
 
 def _all_of(undo: List[Undo]) -> Undo:

@@ -335,6 +335,20 @@ def switch_caches_off() -> Callable[[], None]:
     return undo
 
 
+def modules_with(package: str, attribute: str, value: Any) -> List[Any]:
+    """The imported modules of a package whose attribute of that name is ``value``."""
+    loaded = [(name, each) for name, each in list(sys.modules.items()) if name.startswith(package + ".")]
+    return [each for _, each in loaded if vars(each).get(attribute) is value]
+
+
+def lines_of_generated(path: str) -> List[Tuple[int, str]]:
+    """From which line of a module that Inductor generated on the code comes from which stack of the user."""
+    known = getattr(find("torch._inductor.codecache", "PyCodeCache"), "linemaps", {}).get(path) or ()
+    if len(known) != 2:
+        return []
+    return [(int(line), stack) for line, stack in zip(*known) if isinstance(stack, str)]
+
+
 def module(name: str) -> Any:
     """The module of that name; raises ``ImportError`` where this torch has none."""
     return importlib.import_module(name)
@@ -347,6 +361,16 @@ def distributed_rank() -> Optional[int]:
         return int(distributed.get_rank()) if distributed.get_world_size() > 1 else None
     rank, size = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")  # as torchrun sets them
     return int(rank) if rank.isdigit() and size.isdigit() and int(size) > 1 else None
+
+
+def torch_version() -> str:
+    """What this torch calls its version."""
+    return str(getattr(sys.modules.get("torch"), "__version__", ""))
+
+
+def tells_runs() -> bool:
+    """Whether this torch tells when transformed code runs (see ``watch_runs``)."""
+    return find("torch._C._dynamo.eval_frame", "set_bytecode_debugger_callback") is not None
 
 
 def cache_directory() -> str:

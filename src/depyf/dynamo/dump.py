@@ -23,6 +23,8 @@ from depyf.dynamo.writers import Place, exclusive
 
 logger = logging.getLogger("depyf")
 
+_ENDINGS = (".json", ".md", ".html")
+
 _registry: Dict[str, DumpDirectory] = {}
 _registry_lock = Lock()
 
@@ -67,6 +69,11 @@ class DumpDirectory:
             number = self._next[kind]
             self._next[kind] += 1
             return number
+
+    def process_number(self) -> int:
+        """The number of this process among those that write here."""
+        with self._lock:
+            return self._my_place().number
 
     def file(self, name: str) -> str:
         """The path that a file called ``name`` has here."""
@@ -155,9 +162,12 @@ def _real(path: str) -> str:
 
 
 def _marked(name: str, mark: str) -> str:
-    """``name`` with ``mark`` before its ``.py``, where there is one: what belongs together sorts together."""
+    """``name`` with ``mark`` before what says its type: what belongs together sorts together."""
     stem, python, rest = name.rpartition(".py")
-    return f"{stem}.{mark}{python}{rest}" if python else f"{name}.{mark}"
+    if python:
+        return f"{stem}.{mark}{python}{rest}"
+    stem, ending = os.path.splitext(name)
+    return f"{stem}.{mark}{ending}" if ending in _ENDINGS else f"{name}.{mark}"
 
 
 def write_atomically(path: str, data: bytes) -> None:

@@ -24,32 +24,33 @@ from depyf.dynamo.guards_live import LiveTable, register
 from depyf.dynamo.guards_text import Naming
 from depyf.dynamo.names import StableNames, compiled_fn_number
 from depyf.dynamo.safely import safely
-from depyf.dynamo.session import KernelFile, Session
+from depyf.dynamo.session import FullCodeFile, KernelFile, Session
 
 _RUNTIME = "depyf.dynamo.full_code_runtime"
 _HELPERS = ("___bind_globals", "___call_global", "___contents", "___placeholder", "___run_bytecode")
 
 
-def write_full_code(session: Session) -> List[str]:
-    """Write the file of every user function that was transformed in this session; answers their paths.
+def write_full_code(session: Session) -> List[FullCodeFile]:
+    """Write the file of every user function that was transformed in this session; answers what was written.
 
     A function whose file can't be made is reported and does not keep the others from theirs.
     """
-    written: List[str] = []
+    written: List[FullCodeFile] = []
     for stories in stories_of(session):
         _write_one(session, stories, written)
     return written
 
 
 @safely("writing a full_code file")
-def _write_one(session: Session, stories: Sequence[Story], written: List[str]) -> None:
+def _write_one(session: Session, stories: Sequence[Story], written: List[FullCodeFile]) -> None:
     stem = stories[0].stem
     number = session.directory.take_number(f"full code of {stem}")
     text, table = full_code(stories, session.stable, lambda name: _files_of(name, session))
     path = session.directory.write(f"full_code_for_{stem}_{number}.py", text)
     if path is not None:
         register(path, table)
-        written.append(path)
+        code = stories[0].code
+        written.append(FullCodeFile(None, path, (code.co_name, code.co_filename, code.co_firstlineno)))
 
 
 def _files_of(name: str, session: Session) -> List[str]:

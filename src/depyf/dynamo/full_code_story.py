@@ -8,13 +8,14 @@ from types import CodeType
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.dynamo import compat
-from depyf.dynamo.compilations import fallbacks, graph_break
+from depyf.dynamo.compilations import fallbacks
 from depyf.dynamo.fallbacks_text import explanation
+from depyf.dynamo.hints import RESUME_PREFIX, resume_code
 from depyf.dynamo.names import StableNames, file_stem
 from depyf.dynamo.rendering import render
 from depyf.dynamo.session import FrameSkipped, Session, TransformedCode
+from depyf.trace.breaks import break_report
 
-RESUME_PREFIX = "__resume_at_"
 EARLIER = "Compiled before prepare_debug was entered, or after it was left."
 
 
@@ -103,11 +104,8 @@ class _Known:
 
 def _break_notes(session: Session, compile_id: str) -> Iterator[str]:
     for event in session.events("dynamo_graph_break_reason", compile_id):
-        found = graph_break(event)
-        # "Encountered graph break when attempting to trace ...:", an empty line, and then what it was.
-        lines = [line.strip() for line in found.reason.splitlines() if line.strip()]
-        reason = next((line for line in lines if not line.endswith(":")), found.reason)
-        yield session.stable.text(f"Graph break at {found.filename}:{found.line}: {reason}")
+        found = break_report(event)
+        yield session.stable.text(f"Graph break at {found.filename}:{found.line}: {found.title}")
 
 
 def _families(codes: Sequence[CodeType], known: _Known) -> List[List[Story]]:
@@ -199,25 +197,10 @@ def _resumes(story: Story, stable: StableNames) -> List[_Resume]:
     for entry in story.entries:
         scope = global_scope(entry.manager)
         for name in names_in(entry.code) if entry.code is not None else ():
-            code, takes_cells = _resume_code(scope.get(name)) if name.startswith(RESUME_PREFIX) else (None, False)
+            code, takes_cells = resume_code(scope.get(name)) if name.startswith(RESUME_PREFIX) else (None, False)
             if code is not None:
                 found.setdefault(name, _Resume(code, stable.text(name), takes_cells))
     return list(found.values())
-
-
-def _resume_code(value: Any) -> Tuple[Optional[CodeType], bool]:
-    """The code object behind a ``__resume_at_*`` global, and whether that global makes the function from cells."""
-    if isinstance(value, CodeType):
-        return value, True
-    code = getattr(value, "__code__", None)
-    if not isinstance(code, CodeType):
-        return None, False
-    if "code" in code.co_freevars:
-        # A factory of Dynamo's: it closes over the code object and takes the cells.
-        inner = value.__closure__[code.co_freevars.index("code")].cell_contents
-        if isinstance(inner, CodeType):
-            return inner, True
-    return code, False
 
 
 def global_scope(manager: Optional[Any]) -> Mapping[str, Any]:

@@ -58,6 +58,12 @@ class GraphModules:
             with self._lock:
                 self._made.setdefault(compile_id, []).append(weakref.ref(module))
 
+    def alive(self, compile_id: str) -> List[Any]:
+        """The modules made so far during this compilation that are alive."""
+        with self._lock:
+            made = list(self._made.get(compile_id, ()))
+        return [module for module in (ref() for ref in made) if module is not None]
+
     def take(self, compile_id: str) -> List[Any]:
         """The modules made during this compilation that are alive; they are forgotten here."""
         with self._lock:

@@ -8,7 +8,10 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 
 from depyf.result import Hints
 
-INSTALLED = ("__compiled_fn_", "__resume_at_", "__import_", "__builtins_dict__")
+RESUME_PREFIX = "__resume_at_"
+"""How the globals begin that transformed code goes on in."""
+
+INSTALLED = ("__compiled_fn_", RESUME_PREFIX, "__import_", "__builtins_dict__")
 """How the globals begin that Dynamo installs once for the code it writes and never changes."""
 
 RESUMED = ("torch_dynamo_resume_in_", "resume_in_")
@@ -33,7 +36,7 @@ def hints_for(
     for name in installed:
         function = (frame_globals or {}).get(real_names.get(name, name))
         names = _parameters(function)
-        if names and name.startswith("__resume_at_"):
+        if names and name.startswith(RESUME_PREFIX):
             parameters[name] = names
     return Hints(
         droppable=frozenset(transformed.co_varnames) - own,
@@ -66,3 +69,18 @@ def count_outputs(graph_text: str) -> Optional[int]:
             if isinstance(last, ast.Return) and isinstance(last.value, (ast.Tuple, ast.List)):
                 return len(last.value.elts)
     return None
+
+
+def resume_code(value: Any) -> Tuple[Optional[CodeType], bool]:
+    """The code object behind a ``__resume_at_*`` global, and whether that global makes the function from cells."""
+    if isinstance(value, CodeType):
+        return value, True
+    code = getattr(value, "__code__", None)
+    if not isinstance(code, CodeType):
+        return None, False
+    if "code" in code.co_freevars:
+        # A factory of Dynamo's: it closes over the code object and takes the cells.
+        inner = value.__closure__[code.co_freevars.index("code")].cell_contents
+        if isinstance(inner, CodeType):
+            return inner, True
+    return code, False

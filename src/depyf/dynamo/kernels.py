@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 import sys
 from types import FunctionType
@@ -12,7 +13,7 @@ from depyf.dynamo import compat
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.relocate import told_apart
 from depyf.dynamo.safely import report_failure, safely
-from depyf.dynamo.session import KernelFile, Receivers
+from depyf.dynamo.session import GeneratedLines, KernelFile, Receivers
 from depyf.dynamo.what_runs import RUNS
 
 Loader = Callable[..., Any]
@@ -51,6 +52,7 @@ def loading_copies(original: Loader, receivers: Receivers) -> Loader:
         try:
             module = original(key, copy, *args, **kwargs)
             _tell_apart(module, copy)
+            _note_lines(receivers, copy)
             return module
         except Exception as error:
             failed = error
@@ -59,6 +61,15 @@ def loading_copies(original: Loader, receivers: Receivers) -> Loader:
         return module
 
     return load_by_key_path
+
+
+@safely("noting where the lines of an Inductor kernel come from")
+def _note_lines(receivers: Receivers, copy: str) -> None:
+    lines = compat.lines_of_generated(copy)
+    for session in receivers():
+        for kernel in session.records(KernelFile, compat.current_compile_id()):
+            if lines and os.path.basename(kernel.path) == os.path.basename(copy):
+                session.add(GeneratedLines(kernel.compile_id, kernel.path, lines))
 
 
 def _tell_apart(module: Any, path: str) -> None:

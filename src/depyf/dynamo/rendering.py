@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dis
+from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, Dict, Mapping, Optional, Tuple
 
@@ -33,6 +34,8 @@ class Rendering:
     source: Optional[str]
     verdict: str
     reason: str
+    lines: Mapping[int, int] = field(default_factory=dict)
+    """Lines of ``text`` that are still lines of the user's function, and those lines."""
 
     @property
     def proved(self) -> bool:
@@ -72,7 +75,8 @@ def render(
                 f"# {name} is {stable.text(_shown(value))}" for name, value in decompilation.text.constants.items()
             ]
             text = "\n".join([decompilation.source.rstrip(), "", "", *notes, ""])
-            return Rendering(text, code, decompilation.source, verdict, decompilation.reason)
+            lines = _users_lines(decompilation.line_map.lines, transformed)
+            return Rendering(text, code, decompilation.source, verdict, decompilation.reason, lines)
     source = None if decompilation is None else decompilation.source
     header = [f"{name}: Dynamo's own bytecode runs, instruction by instruction below.", f"Why: {reason}"]
     header.append(_origin(original, stable, compile_id).lstrip("# "))
@@ -80,7 +84,21 @@ def render(
         header += ["", "Source that is probably right, but not proved:", *source.splitlines()]
     listing = listing_of(transformed, "\n".join(header).splitlines(), stable)
     verdict = FAILED if decompilation is None else "unverified"
-    return Rendering(listing.text, running_from(transformed, listing, path), source, verdict, reason)
+    lines = _users_lines(listing.lines, transformed)
+    return Rendering(listing.text, running_from(transformed, listing, path), source, verdict, reason, lines)
+
+
+def _users_lines(line_at: Mapping[int, int], transformed: CodeType) -> Dict[int, int]:
+    """Of lines of a text, by the offset of what they stand for, those that have a line of the user's.
+
+    Dynamo leaves the line numbers on the instructions that it takes over; what it adds has that of the ``def``.
+    """
+    starts = dis.findlinestarts(transformed)
+    found: Dict[int, int] = {}
+    for offset, line in starts:
+        if line is not None and line != transformed.co_firstlineno and offset in line_at:
+            found.setdefault(line_at[offset], line)
+    return found
 
 
 def _origin(original: CodeType, stable: StableNames, compile_id: str) -> str:

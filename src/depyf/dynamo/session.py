@@ -10,7 +10,7 @@ import enum
 import weakref
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, TypeVar, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 from depyf.dynamo.dump import DumpDirectory
 from depyf.dynamo.locks import Lock
@@ -86,7 +86,9 @@ class TransformedCode:
     decompiled source (None when there is none) and ``replaced`` says whether code compiled from it runs in place of
     Dynamo's. ``verdict`` is ``exact``, ``equivalent``, ``unverified`` or ``failed``, with the ``reason`` where that
     needs one. ``graphs`` are the stable names of the compiled functions that it calls. ``earlier`` says that it was
-    compiled before the session began, and called in it.
+    compiled before the session began, and called in it. ``resumes`` are the resume functions that it calls: name, file
+    and first line of their code, by the stable name in the code. ``lines`` are lines of ``text`` that are still lines
+    of the user's function.
     """
 
     compile_id: Optional[str]
@@ -105,6 +107,8 @@ class TransformedCode:
     original_code: CodeRef[CodeType] = field(repr=False)
     running_code: CodeRef[CodeType] = field(repr=False)
     earlier: bool = False
+    resumes: Mapping[str, Tuple[str, str, int]] = field(default_factory=dict)
+    lines: Mapping[int, int] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -150,10 +154,54 @@ class FrameSkipped:
     original_code: Optional[CodeRef[CodeType]] = field(repr=False)
 
 
+@dataclass(frozen=True)
+class GeneratedLines:
+    """Where Inductor says that the lines of the module at ``path`` come from: line, and stack from there on."""
+
+    compile_id: Optional[str]
+    path: str
+    lines: Sequence[Tuple[int, str]] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class FullCodeFile:
+    """The story of a user function (its name, file and first line), written at ``path``."""
+
+    compile_id: Optional[str]
+    path: str
+    function: Tuple[str, str, int]
+
+
+@dataclass(frozen=True)
+class NoteFile:
+    """A text about the dump as a whole: what is missing, what runs as plain Python."""
+
+    compile_id: Optional[str]
+    path: str
+
+
 Record = Union[
-    Event, CompiledFunction, GraphFile, WrapperFile, KernelFile, TransformedCode, EarlierFunction, FrameSkipped
+    Event,
+    CompiledFunction,
+    GraphFile,
+    WrapperFile,
+    KernelFile,
+    TransformedCode,
+    EarlierFunction,
+    FrameSkipped,
+    GeneratedLines,
+    FullCodeFile,
+    NoteFile,
 ]
 R = TypeVar("R", bound=Record)
+
+
+@dataclass
+class Ran:
+    """Transformed code that has run in a session, and how often."""
+
+    code: CodeRef[CodeType]
+    times: int = 1
 
 
 class Session:
@@ -172,7 +220,7 @@ class Session:
         self._by_compile_id: Dict[Optional[str], List[Record]] = {}
         self._names: Dict[Optional[str], CompiledFunction] = {}
         self._told = 0
-        self.ran: Dict[int, CodeRef[CodeType]] = {}
+        self.ran: Dict[int, Ran] = {}
         """The transformed code that has run, by its id."""
 
     def add(self, record: Record) -> None:
@@ -191,6 +239,17 @@ class Session:
             records = self._records if compile_id is None else self._by_compile_id.get(compile_id, [])
             return [record for record in records if isinstance(record, kind)]
 
+    def all_records(self) -> List[Record]:
+        """All of them, in the order of their arrival."""
+        with self._lock:
+            return list(self._records)
+
+    def times_run(self, record: TransformedCode) -> Optional[int]:
+        """How often this transformed code has run in the session; None when it is gone, and nobody can tell."""
+        code = record.running_code()
+        ran = None if code is None else self.ran.get(id(code))
+        return 0 if ran is None and code is not None else None if ran is None else ran.times
+
     def compiled_function(self, compile_id: Optional[str]) -> Optional[CompiledFunction]:
         """The compiled function whose graph this compilation is making or made last."""
         with self._lock:
@@ -205,7 +264,7 @@ class Session:
 
     def codes_that_ran(self) -> List[CodeType]:
         """The transformed code that has run and is alive, in the order of the first runs."""
-        return [code for code in (ref() for ref in list(self.ran.values())) if code is not None]
+        return [code for code in (ran.code() for ran in list(self.ran.values())) if code is not None]
 
     def compile_ids(self) -> List[str]:
         """The ids of all compilations seen, in the order in which they appeared."""
@@ -214,19 +273,26 @@ class Session:
 
     def untold(self) -> Session:
         """A session of the records that came since the last call: those whose whole story has not been told yet."""
-        rest = Session(
-            self.directory,
-            clean_wild_fx_code=self.clean_wild_fx_code,
-            log_bytecode=self.log_bytecode,
-            force_recompile=self.force_recompile,
-        )
-        rest.stable = self.stable
+        rest = self.of_records(())
         with self._lock:
             rest._names = dict(self._names)
             for record in self._records[self._told :]:
                 rest._append(record)
             self._told = len(self._records)
         return rest
+
+    def of_records(self, records: Sequence[Record]) -> Session:
+        """A session of other records, with the settings of this one."""
+        other = Session(
+            self.directory,
+            clean_wild_fx_code=self.clean_wild_fx_code,
+            log_bytecode=self.log_bytecode,
+            force_recompile=self.force_recompile,
+        )
+        other.stable = self.stable
+        for record in records:
+            other.add(record)
+        return other
 
     def transformed_of(self, code: CodeType) -> Optional[TransformedCode]:
         """The record of the transformed code that runs as ``code`` (a cache entry's ``code``)."""

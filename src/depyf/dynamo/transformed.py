@@ -8,7 +8,7 @@ from types import CodeType
 from typing import Callable, Dict, Optional, Sequence, Tuple
 
 from depyf.dynamo import compat
-from depyf.dynamo.hints import count_outputs
+from depyf.dynamo.hints import RESUME_PREFIX, count_outputs, resume_code
 from depyf.dynamo.names import compiled_fn_number, file_stem
 from depyf.dynamo.relocate import in_file
 from depyf.dynamo.rendering import Rendering, render
@@ -88,7 +88,20 @@ def _record(dumped: _Dumped, original: CodeType, transformed: CodeType, running:
         graphs=_graphs_called(transformed),
         original_code=weakref.ref(original),
         running_code=weakref.ref(running),
+        resumes=_resumes_called(dumped.session, original, transformed),
+        lines=rendering.lines,
     )
+
+
+def _resumes_called(session: Session, original: CodeType, transformed: CodeType) -> Dict[str, Tuple[str, str, int]]:
+    """The resume functions that the code calls, by the names that are shown: name, file and first line of each."""
+    scope = compat.frame_globals(original) or {}
+    found: Dict[str, Tuple[str, str, int]] = {}
+    for name in transformed.co_names:
+        code = resume_code(scope.get(name))[0] if name.startswith(RESUME_PREFIX) else None
+        if code is not None:
+            found[session.stable.text(name)] = (code.co_name, code.co_filename, code.co_firstlineno)
+    return found
 
 
 def _graph_outputs(session: Session) -> Dict[str, int]:

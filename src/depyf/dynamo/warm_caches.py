@@ -19,8 +19,14 @@ from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.safely import safely
 from depyf.dynamo.session import Receivers, Session
 from depyf.trace.events import Event
+from depyf.trace.provenance import KERNEL_LAUNCHES, NODE_STACKS
 
-LOST_WHEN_WARM = frozenset({"before_pre_grad_graph", "after_pre_grad_graph", "before_post_grad_graph"})
+LOST_WHEN_WARM = frozenset(
+    {"before_pre_grad_graph", "after_pre_grad_graph", "before_post_grad_graph", NODE_STACKS, KERNEL_LAUNCHES}
+)
+
+_FORM = 2
+"""Counts what notes hold: those of another form are none."""
 
 Note = Tuple[str, str]
 """The name and the payload of an event."""
@@ -131,4 +137,4 @@ class WarmCaches:
 
 def _path(key: str) -> str:
     """Where the notes for a key lie: in torch's own cache directory, so that they go when that is cleared."""
-    return os.path.join(compat.cache_directory(), "depyf", key[1:3], f"{key}.json")
+    return os.path.join(compat.cache_directory(), "depyf", key[1:3], f"{key}.{_FORM}.json")

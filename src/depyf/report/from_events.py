@@ -13,6 +13,7 @@ from depyf.report.findings import findings_of, totals_of
 from depyf.report.functions import Functions, Key
 from depyf.report.linking import linked
 from depyf.report.model import Artifact, Compilation, Fallback, Phase, Recompile, Run
+from depyf.report.noted import with_noted
 from depyf.report.sources import ReadText, Sources, read_source
 from depyf.trace.events import Event
 from depyf.trace.metrics import spans
@@ -71,7 +72,8 @@ def build_run(
     )
     for key, artifact_id in (full_code or {}).items():
         functions.full_code[functions.index(*key)] = artifact_id
-    linked_artifacts, kernels = linked(made, provenance or {}, sources, {f.artifact: f for f in transformed})
+    noted = with_noted(made, events, provenance or {})
+    linked_artifacts, kernels = linked(made, noted, sources, {f.artifact: f for f in transformed})
     run = Run(
         depyf=depyf,
         torch=torch,

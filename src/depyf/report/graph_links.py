@@ -8,9 +8,9 @@ from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 from depyf.report.model import Link, Place
 from depyf.report.sources import Sources
 from depyf.trace.breaks import Frame
+from depyf.trace.provenance import node_in
 
 _COMMENT = re.compile(r"^\s*# File: (.+?):(\d+) in (.*?)(?:, code: .*)?$")
-_NODE = re.compile(r"^\s+(\w+)(?:\s*:\s*(?:\"[^\"]*\"|'[^']*'|[\w.\[\], ]+?))?\s*= ")
 _DEFINITION = re.compile(r"^\s*(?:class|def)\b")
 
 Stacks = Mapping[str, Tuple[Frame, ...]]
@@ -39,13 +39,13 @@ def graph_links(
         if _DEFINITION.match(line):
             comment, first = None, 0
             continue
-        node = _NODE.match(line)
+        node = node_in(line)
         if node is None:
             continue
-        frames = stacks.get(node.group(1)) or comment
+        frames = stacks.get(node) or comment
         places = sources.places(frames) if frames else ()
         if places:
-            found.append(Link(first or number, number, places, (node.group(1),)))
+            found.append(Link(first or number, number, places, (node,)))
         first = 0
     return found
 

@@ -20,6 +20,12 @@ def to_json(run: Run) -> str:
     return json.dumps(_plain(run), ensure_ascii=False, separators=(",", ":"), default=str)
 
 
+def without_texts(run: Run) -> Run:
+    """The run without the texts of artifacts that have a file of their own: a manifest lies beside them."""
+    artifacts = (dataclasses.replace(each, text=None) if each.path is not None else each for each in run.artifacts)
+    return dataclasses.replace(run, artifacts=tuple(artifacts))
+
+
 def from_json(text: str, name: str = "manifest.json") -> Run:
     """The run that such a text describes; ``name`` is for messages. Fields that this version does not know are ignored.
 

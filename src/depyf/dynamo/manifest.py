@@ -1,0 +1,189 @@
+"""``manifest.json``, ``index.md`` and ``index.html``: what a directory holds and what happened, in one model.
+
+A directory has one of each for each process that dumps into it, about all sessions of that process: a later session
+writes them anew, with what the earlier ones had seen. Events are kept as far as the model reads them.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from dataclasses import dataclass, field, replace
+from typing import Dict, List, Optional, Sequence, Tuple
+
+from depyf.dynamo import compat
+from depyf.dynamo.dump import DumpDirectory
+from depyf.dynamo.facts import (
+    artifacts_of,
+    fallback_facts,
+    full_code_of,
+    generated_lines,
+    graph_names,
+    transformed_facts,
+)
+from depyf.dynamo.locks import Lock
+from depyf.dynamo.safely import safely
+from depyf.dynamo.session import Record, Session, TransformedCode
+from depyf.report.from_events import build_run
+from depyf.report.manifest import to_json, without_texts
+from depyf.report.markdown import index_markdown
+from depyf.report.model import Run
+from depyf.trace.events import Event
+from depyf.trace.generations import told_apart
+
+_NOT_READ = frozenset({"fx_graph_runnable", "aot_forward_graph_fw_metadata", "dynamo_error", "compiled_autograd_graph"})
+
+
+@dataclass
+class _Chronicle:
+    """What this process knows about one directory: the records of sessions that have ended, and the open sessions."""
+
+    started: float
+    ended: List[Record] = field(default_factory=list)
+    open: List[Session] = field(default_factory=list)
+    skipped: Dict[int, int] = field(default_factory=dict)
+    """How many records of each open session are another process's: those that a parent had before it forked."""
+    written: int = 0
+    forked: bool = False
+    runs: Dict[Tuple[Optional[str], str, int], int] = field(default_factory=dict)
+    """How often each transformed code has run."""
+
+    def records(self) -> List[Record]:
+        found = list(self.ended)
+        for session in self.open:
+            found += _kept(session.all_records()[self.skipped.get(id(session), 0) :])
+        return found
+
+
+_chronicles: Dict[int, _Chronicle] = {}
+_lock = Lock()
+
+
+def begin(session: Session) -> None:
+    """The session begins to receive."""
+    with _lock:
+        known = _chronicles.setdefault(id(session.directory), _Chronicle(time.time()))
+        known.open.append(session)
+
+
+def note_runs(session: Session) -> None:
+    """Note how often the transformed code of this session has run, as long as that can be known."""
+    known = _chronicles.get(id(session.directory))
+    for record in session.records(TransformedCode):
+        times = session.times_run(record)
+        if known is not None and times is not None and compat.tells_runs():
+            key = (record.compile_id, record.function, record.index)
+            known.runs[key] = max(times, known.runs.get(key, 0))
+
+
+def forget_the_parents() -> None:
+    """In a forked child: what happened so far is told by the parent."""
+    for known in _chronicles.values():
+        known.ended, known.written, known.forked = [], 0, True
+        known.skipped = {id(session): len(session.all_records()) for session in known.open}
+
+
+@safely("writing the manifest")
+def write_manifest(session: Session) -> None:
+    """Write the files about the directory of this session, which ends or whose process does."""
+    with _lock:
+        known = _chronicles.get(id(session.directory))
+        if known is None:
+            return
+        records = known.records()
+        if len(records) > known.written or (not known.forked and not known.written):
+            known.written = max(len(records), 1)
+            _write(session, known, records)
+
+
+def end(session: Session) -> None:
+    """The session has ended: keep what it has seen, for the files of a later one."""
+    with _lock:
+        known = _chronicles.get(id(session.directory))
+        if known is not None and session in known.open:
+            known.ended += _kept(session.all_records()[known.skipped.pop(id(session), 0) :])
+            known.open = [each for each in known.open if each is not session]
+
+
+def _kept(records: Sequence[Record]) -> List[Record]:
+    """The records that the model needs; payloads that lie in files, or that nobody reads, are dropped."""
+    found: List[Record] = []
+    for record in records:
+        if not isinstance(record, Event):
+            found.append(record)
+        elif record.name not in _NOT_READ:
+            found.append(_slim(record))
+    return found
+
+
+def _slim(event: Event) -> Event:
+    in_files = event.name.endswith("_graph") or event.name == "inductor_output_code" or "_cache_" in event.name
+    return replace(event, payload=None) if in_files and event.payload is not None else event
+
+
+def _write(session: Session, known: _Chronicle, records: Sequence[Record]) -> None:
+    run, _ = _run_of(session, known, records)
+    suffix = _suffix(session.directory, known)
+    session.directory.write(f"manifest{suffix}.json", to_json(without_texts(run)))
+    session.directory.write(f"index{suffix}.md", index_markdown(run))
+
+
+def run_of(session: Session) -> Run:
+    """The model of all that this process has seen of the directory of ``session``."""
+    with _lock:
+        known = _chronicles.get(id(session.directory)) or _Chronicle(time.time(), open=[session])
+        return _run_of(session, known, known.records())[0]
+
+
+def _run_of(session: Session, known: _Chronicle, records: Sequence[Record]) -> Tuple[Run, Dict[str, str]]:
+    records = told_apart(records)
+    artifacts = artifacts_of(records)
+    events = [record for record in records if isinstance(record, Event)]
+    run = build_run(
+        events,
+        artifacts,
+        rank=compat.distributed_rank(),
+        command=_command(),
+        started=known.started,
+        depyf=_version(),
+        torch=compat.torch_version(),
+        python=platform.python_version(),
+        names={number: path for path, number in dict(compat.interned_strings()).items()},
+        directory=_working_directory(),
+        graphs=graph_names(records),
+        transformed=transformed_facts(records, known.runs),
+        fallbacks=fallback_facts(session, records),
+        full_code=full_code_of(records),
+        provenance=generated_lines(records),
+    )
+    return run, {artifact.id: artifact.text or "" for artifact in artifacts}
+
+
+def _suffix(directory: DumpDirectory, known: _Chronicle) -> str:
+    """What tells the files of ranks and of forked children apart, whoever comes first."""
+    rank = compat.distributed_rank()
+    if known.forked:
+        return f".process_{directory.process_number()}"
+    return f".rank_{rank}" if rank else ""
+
+
+def _command() -> List[str]:
+    return [os.path.basename(sys.executable), *sys.argv] if sys.argv else []
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
+def _version() -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version("depyf")
+    except metadata.PackageNotFoundError:
+        return ""

@@ -1,0 +1,49 @@
+"""Compile ids that are given out twice: ``torch._dynamo.reset`` lets torch count from the start again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Dict, Iterable, List, Optional, Set, TypeVar
+
+from depyf.trace.events import Event
+
+R = TypeVar("R")
+
+_MARK = "#"
+
+
+def told_apart(records: Iterable[R]) -> List[R]:
+    """The records (events, or others with a ``compile_id``), in their order, such that no two compilations share an id.
+
+    The second compilation ``0/0`` becomes ``0/0#2``.
+    """
+    generations: Dict[str, int] = {}
+    ended: Set[str] = set()
+    found: List[R] = []
+    for record in records:
+        compile_id: Optional[str] = getattr(record, "compile_id", None)
+        if compile_id is not None:
+            if isinstance(record, Event):
+                if compile_id in ended and _begins(record):
+                    generations[compile_id] = generations.get(compile_id, 1) + 1
+                    ended.discard(compile_id)
+                elif record.name == "compilation_metrics":
+                    ended.add(compile_id)
+            if compile_id in generations:
+                changed: Any = record
+                record = replace(changed, compile_id=f"{compile_id}{_MARK}{generations[compile_id]}")
+        found.append(record)
+    return found
+
+
+def of_same_generation(compile_id: str, other: str) -> str:
+    """``other``, which torch named beside ``compile_id``, as it is called here."""
+    return other + "".join(compile_id.partition(_MARK)[1:])
+
+
+def _begins(event: Event) -> bool:
+    """Whether this event is the first one of a compilation, whatever is listened to."""
+    if event.name == "chromium_event":
+        payload = event.payload or ""
+        return '"name": "dynamo"' in payload and '"ph": "B"' in payload
+    return event.attempt == 0 and event.name in ("dynamo_start", "recompile_reasons")

@@ -1,0 +1,99 @@
+"""What depyf notes while torch compiles, as events of its own: the whole stacks of graph nodes, what kernels compute.
+
+torch's texts name the innermost frame only. These events go through the same stream as torch's, so that what is kept
+beside warm caches has them as well.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from depyf.trace.breaks import Frame, frames_of
+from depyf.trace.events import Event
+
+NODE_STACKS = "depyf_node_stacks"
+"""Of one graph: the frames of each node, by name. It follows the event with the graph's text."""
+
+KERNEL_LAUNCHES = "depyf_kernel_launches"
+"""Of one generated module: what each launch computes, in their order. It follows ``inductor_output_code``."""
+
+Stack = Tuple[Frame, ...]
+
+_NODE = re.compile(r"^\s+(\w+)(?:\s*:\s*(?:\"[^\"]*\"|'[^']*'|[\w.\[\], ]+?))?\s*= ")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch of a kernel: its name, the graph nodes that it computes, and the stacks that they come from."""
+
+    name: str
+    nodes: Tuple[str, ...]
+    stacks: Tuple[Stack, ...]
+
+
+def node_in(line: str) -> Optional[str]:
+    """The graph node that a line of a graph's text computes; None for other lines."""
+    match = _NODE.match(line)
+    return None if match is None else match.group(1)
+
+
+class Frames:
+    """A table of frames, so that a stack is a short list of numbers; stacks as texts are read once."""
+
+    def __init__(self) -> None:
+        self._numbers: Dict[Frame, int] = {}
+        self._parsed: Dict[str, List[int]] = {}
+
+    def numbers(self, traceback: str) -> List[int]:
+        """The numbers of the frames in a text of the form of Python's tracebacks."""
+        if traceback not in self._parsed:
+            frames = frames_of(traceback)
+            self._parsed[traceback] = [self._numbers.setdefault(frame, len(self._numbers)) for frame in frames]
+        return self._parsed[traceback]
+
+    def table(self) -> List[Frame]:
+        return list(self._numbers)
+
+
+def node_stacks_event(event: Event, stage: str, tracebacks: Mapping[str, str]) -> Event:
+    """The event that follows ``event``, which brought the graph of that stage."""
+    frames = Frames()
+    nodes = {name: frames.numbers(traceback) for name, traceback in tracebacks.items()}
+    payload = json.dumps({"stage": stage, "frames": frames.table(), "nodes": nodes})
+    return Event(NODE_STACKS, event.compile_id, event.attempt, {}, payload, event.created)
+
+
+def kernel_launches_event(event: Event, launches: Sequence[Tuple[str, Sequence[str], Sequence[str]]]) -> Event:
+    """The event that follows ``event``, which brought a generated module; launches are kernel, nodes, tracebacks."""
+    frames = Frames()
+    listed = [[name, list(nodes), [frames.numbers(each) for each in stacks]] for name, nodes, stacks in launches]
+    payload = json.dumps({"frames": frames.table(), "launches": listed})
+    return Event(KERNEL_LAUNCHES, event.compile_id, event.attempt, {}, payload, event.created)
+
+
+def node_stacks(event: Event) -> Tuple[str, Dict[str, Stack]]:
+    """The stage that such an event is about, and the stacks of its nodes, outermost frame first."""
+    data = json.loads(event.payload or "{}")
+    table = _table(data)
+    return str(data.get("stage")), {name: _stack(numbers, table) for name, numbers in data.get("nodes", {}).items()}
+
+
+def kernel_launches(event: Event) -> List[Launch]:
+    """What such an event says of each launch."""
+    data = json.loads(event.payload or "{}")
+    table = _table(data)
+    return [
+        Launch(str(name), tuple(nodes), tuple(_stack(numbers, table) for numbers in stacks))
+        for name, nodes, stacks in data.get("launches", ())
+    ]
+
+
+def _table(data: Mapping[str, Any]) -> List[Frame]:
+    return [(str(path), int(line), str(name)) for path, line, name in data.get("frames", ())]
+
+
+def _stack(numbers: Sequence[int], table: Sequence[Frame]) -> Stack:
+    return tuple(table[number] for number in numbers)
