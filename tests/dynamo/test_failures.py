@@ -139,7 +139,8 @@ def test_a_bug_anywhere_costs_one_message(target: str, tmp_path: Path, messages:
     if target not in ("listing:running_from", "fallbacks:_record"):  # not needed here: all is proved and compiled
         (message,) = messages()
         assert "ZeroDivisionError: injected" in message
-        assert f"depyf/dynamo/{target.partition(':')[0]}.py:" in message
+        place = "trace/events" if target == "trace:event_of" else f"dynamo/{target.partition(':')[0]}"
+        assert f"depyf/{place}.py:" in message
         assert "Your program goes on" in message
         assert "please report" in message
     assert left == (target == "capture:Capture.stop")
@@ -208,7 +209,7 @@ def test_a_full_disk(tmp_path: Path, messages: Callable[[], List[str]]) -> None:
     assert "make room" in message
     files = [path for path in tmp_path.iterdir() if path.is_file()]
     assert files
-    for path in files:
+    for path in (each for each in files if each.suffix == ".py"):
         compile(path.read_text(), str(path), "exec")
     assert not list(tmp_path.glob("*/*.writing"))
 

@@ -28,7 +28,7 @@ from depyf.dynamo.names import compiled_fn_number
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.provenance import Provenance
 from depyf.dynamo.safely import report_failure, safely
-from depyf.dynamo.session import CompiledFunction, NoteFile, Ran, Session
+from depyf.dynamo.session import CompiledFunction, NoteFile, Session
 from depyf.dynamo.trace import listen
 from depyf.dynamo.trace_by_hooks import supplement
 from depyf.dynamo.transformed import bytecode_hook
@@ -161,10 +161,10 @@ class Capture:
         for session in self._sessions:
             ran = session.ran
             known = ran.get(id(code))
-            if known is None or known.code() is not code:
-                ran[id(code)] = Ran(weakref.ref(code))
+            if known is None or known[0]() is not code:
+                ran[id(code)] = [weakref.ref(code), 1]
             else:
-                known.times += 1
+                known[1] += 1
 
     def _watch_names(self) -> Optional[Undo]:
         """Note the name of every compiled function when Dynamo makes it up: the stages come before it is used."""

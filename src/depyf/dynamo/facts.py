@@ -128,26 +128,33 @@ def transformed_facts(
     records: Iterable[Record], runs: Mapping[Tuple[Optional[str], str, int], int]
 ) -> List[TransformedFact]:
     """What is known of transformed code; ``runs`` are by compile id (as torch has it), function and number."""
-    found = []
-    for record in records:
-        if isinstance(record, TransformedCode):
-            torch_id = None if record.compile_id is None else record.compile_id.partition("#")[0]
-            found.append(
-                TransformedFact(
-                    compile_id=record.compile_id,
-                    function=(record.function, record.filename, record.first_line),
-                    qualified_name=record.qualified_name,
-                    artifact=None if record.path is None else os.path.basename(record.path),
-                    verdict=record.verdict,
-                    reason=record.reason,
-                    graphs=record.graphs,
-                    resumes=record.resumes,
-                    runs=runs.get((torch_id, record.function, record.index)),
-                    earlier=record.earlier,
-                    lines=record.lines,
-                )
-            )
-    return found
+    codes = [record for record in records if isinstance(record, TransformedCode)]
+    ids = {(r.identity, r.function, r.filename, r.first_line): r.compile_id or "" for r in reversed(codes)}
+    return [_transformed(record, ids, runs) for record in codes]
+
+
+def _transformed(
+    record: TransformedCode,
+    ids: Mapping[Tuple[int, str, str, int], str],
+    runs: Mapping[Tuple[Optional[str], str, int], int],
+) -> TransformedFact:
+    torch_id = None if record.compile_id is None else record.compile_id.partition("#")[0]
+    return TransformedFact(
+        compile_id=record.compile_id,
+        function=(record.function, record.filename, record.first_line),
+        qualified_name=record.qualified_name,
+        artifact=None if record.path is None else os.path.basename(record.path),
+        verdict=record.verdict,
+        reason=record.reason,
+        graphs=record.graphs,
+        resumes={
+            called: ((name, path, line), ids.get((identity, name, path, line), ""))
+            for called, (name, path, line, identity) in record.resumes.items()
+        },
+        runs=runs.get((torch_id, record.function, record.index)),
+        earlier=record.earlier,
+        lines=record.lines,
+    )
 
 
 def fallback_facts(session: Session, records: Sequence[Record]) -> List[FallbackFact]:

@@ -162,11 +162,11 @@ def _run_of(session: Session, known: _Chronicle, records: Sequence[Record]) -> T
 
 
 def _suffix(directory: DumpDirectory, known: _Chronicle) -> str:
-    """What tells the files of ranks and of forked children apart, whoever comes first."""
-    rank = compat.distributed_rank()
-    if known.forked:
-        return f".process_{directory.process_number()}"
-    return f".rank_{rank}" if rank else ""
+    """What tells the files of a forked child apart: it may write them before the parent does, and be gone by then.
+
+    Ranks need none: the directory tells them apart, as it does with all files.
+    """
+    return f".process_{directory.process_number()}" if known.forked else ""
 
 
 def _command() -> List[str]:

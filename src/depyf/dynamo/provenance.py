@@ -67,8 +67,9 @@ class LaunchNotes:
 
 def _origins(nodes: Any) -> Iterator[Any]:
     """The graph nodes that these nodes of Inductor's stand for, in the order of the graph."""
-    found: Dict[Any, None] = {}
-    for each in nodes if isinstance(nodes, (list, tuple)) else [nodes]:
+    one = getattr(nodes, "origin_node", None)  # of an extern kernel: exactly what it computes
+    found: Dict[Any, None] = {} if one is None else {one: None}
+    for each in nodes if isinstance(nodes, (list, tuple)) else [nodes] if one is None else []:
         below = getattr(each, "node", None) or each
         for origin in getattr(below, "origins", None) or ():
             if getattr(origin, "op", None) not in (None, "placeholder", "output"):

@@ -86,9 +86,9 @@ class TransformedCode:
     decompiled source (None when there is none) and ``replaced`` says whether code compiled from it runs in place of
     Dynamo's. ``verdict`` is ``exact``, ``equivalent``, ``unverified`` or ``failed``, with the ``reason`` where that
     needs one. ``graphs`` are the stable names of the compiled functions that it calls. ``earlier`` says that it was
-    compiled before the session began, and called in it. ``resumes`` are the resume functions that it calls: name, file
-    and first line of their code, by the stable name in the code. ``lines`` are lines of ``text`` that are still lines
-    of the user's function.
+    compiled before the session began, and called in it. ``resumes`` are the resume functions that it calls: name, file,
+    first line and identity of their code, by the stable name in the code; ``identity`` is that of the original code.
+    ``lines`` are lines of ``text`` that are still lines of the user's function.
     """
 
     compile_id: Optional[str]
@@ -107,7 +107,8 @@ class TransformedCode:
     original_code: CodeRef[CodeType] = field(repr=False)
     running_code: CodeRef[CodeType] = field(repr=False)
     earlier: bool = False
-    resumes: Mapping[str, Tuple[str, str, int]] = field(default_factory=dict)
+    resumes: Mapping[str, Tuple[str, str, int, int]] = field(default_factory=dict)
+    identity: int = 0
     lines: Mapping[int, int] = field(default_factory=dict, repr=False)
 
 
@@ -196,14 +197,6 @@ Record = Union[
 R = TypeVar("R", bound=Record)
 
 
-@dataclass
-class Ran:
-    """Transformed code that has run in a session, and how often."""
-
-    code: CodeRef[CodeType]
-    times: int = 1
-
-
 class Session:
     """All records of one ``prepare_debug``. Threads may add and read at the same time."""
 
@@ -220,8 +213,9 @@ class Session:
         self._by_compile_id: Dict[Optional[str], List[Record]] = {}
         self._names: Dict[Optional[str], CompiledFunction] = {}
         self._told = 0
-        self.ran: Dict[int, Ran] = {}
-        """The transformed code that has run, by its id."""
+        self.ran: Dict[int, List[Any]] = {}
+        """The transformed code that has run, by its id: a weak reference to it and how often (a list, because whoever
+        counts does it while Dynamo is on, which would trace the methods of a class)."""
 
     def add(self, record: Record) -> None:
         with self._lock:
@@ -248,7 +242,9 @@ class Session:
         """How often this transformed code has run in the session; None when it is gone, and nobody can tell."""
         code = record.running_code()
         ran = None if code is None else self.ran.get(id(code))
-        return 0 if ran is None and code is not None else None if ran is None else ran.times
+        if ran is None:
+            return None if code is None else 0
+        return int(ran[1])
 
     def compiled_function(self, compile_id: Optional[str]) -> Optional[CompiledFunction]:
         """The compiled function whose graph this compilation is making or made last."""
@@ -264,7 +260,7 @@ class Session:
 
     def codes_that_ran(self) -> List[CodeType]:
         """The transformed code that has run and is alive, in the order of the first runs."""
-        return [code for code in (ran.code() for ran in list(self.ran.values())) if code is not None]
+        return [code for code in (ran[0]() for ran in list(self.ran.values())) if code is not None]
 
     def compile_ids(self) -> List[str]:
         """The ids of all compilations seen, in the order in which they appeared."""

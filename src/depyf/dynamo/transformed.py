@@ -89,18 +89,21 @@ def _record(dumped: _Dumped, original: CodeType, transformed: CodeType, running:
         original_code=weakref.ref(original),
         running_code=weakref.ref(running),
         resumes=_resumes_called(dumped.session, original, transformed),
+        identity=id(original),
         lines=rendering.lines,
     )
 
 
-def _resumes_called(session: Session, original: CodeType, transformed: CodeType) -> Dict[str, Tuple[str, str, int]]:
-    """The resume functions that the code calls, by the names that are shown: name, file and first line of each."""
+def _resumes_called(
+    session: Session, original: CodeType, transformed: CodeType
+) -> Dict[str, Tuple[str, str, int, int]]:
+    """The resume functions that the code calls, by the names that are shown."""
     scope = compat.frame_globals(original) or {}
-    found: Dict[str, Tuple[str, str, int]] = {}
+    found: Dict[str, Tuple[str, str, int, int]] = {}
     for name in transformed.co_names:
         code = resume_code(scope.get(name))[0] if name.startswith(RESUME_PREFIX) else None
         if code is not None:
-            found[session.stable.text(name)] = (code.co_name, code.co_filename, code.co_firstlineno)
+            found[session.stable.text(name)] = (code.co_name, code.co_filename, code.co_firstlineno, id(code))
     return found
 
 

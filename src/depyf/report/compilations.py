@@ -7,13 +7,15 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, 
 from depyf.report.advice import advice_for_break
 from depyf.report.facts import TransformedFact
 from depyf.report.functions import Functions, Key
-from depyf.report.model import Call, Compilation, FailedGuard, GraphBreak, Guard, Recompile
+from depyf.report.graph_links import whole_stacks
+from depyf.report.model import Call, Compilation, FailedGuard, GraphBreak, Guard, Place, Recompile
 from depyf.report.sources import Sources
 from depyf.report.words import value_now, words_of
-from depyf.trace.breaks import break_report
+from depyf.trace.breaks import Frame, break_report
 from depyf.trace.events import Event, resolve_frames
 from depyf.trace.guards import guards_of
 from depyf.trace.metrics import seconds_of, started_at
+from depyf.trace.provenance import NODE_STACKS, node_stacks
 from depyf.trace.recompiles import failed_guards
 
 _CACHES = {"fx_graph_cache_": "fx_graph", "aotautograd_cache_": "aotautograd"}
@@ -37,6 +39,7 @@ class Compilations:
             if event.compile_id is not None and "/" in event.compile_id:
                 self._events.setdefault(event.compile_id, []).append(event)
         self._guards: Dict[str, Tuple[Guard, ...]] = {}
+        self._whole: Dict[str, Mapping[Tuple[str, int], Tuple[Frame, ...]]] = {}
 
     def ids(self) -> List[str]:
         return list(self._events)
@@ -44,7 +47,7 @@ class Compilations:
     def function_of(self, compile_id: str) -> Optional[int]:
         """The function that this compilation is of."""
         key = self._key(compile_id)
-        return None if key is None else self._functions.index(*key)
+        return None if key is None else self._functions.index(*key, frame=compile_id)
 
     def compilation(self, compile_id: str, fact: Optional[TransformedFact], graph: Optional[str]) -> Compilation:
         """Everything about one compile id; ``graph`` is the ``__compiled_fn_<id>`` that it made, where known."""
@@ -56,7 +59,9 @@ class Compilations:
         begun = started_at(metrics) or (events[0].created if events else None)
         return Compilation(
             compile_id=compile_id,
-            function=self.function_of(compile_id) if fact is None else self._functions.index(*fact.function),
+            function=self.function_of(compile_id)
+            if fact is None
+            else self._functions.index(*fact.function, fact.qualified_name, frame=compile_id),
             status=status,
             failure=failure,
             graph=graph,
@@ -84,13 +89,7 @@ class Compilations:
             named = self._named(compile_id, "dynamo_cpp_guards_str") or self._named(compile_id, "dynamo_guards")
             found = guards_of(named[-1]) if named else []
             self._guards[compile_id] = tuple(
-                Guard(
-                    each.kind,
-                    each.text,
-                    each.source,
-                    self._sources.known_place(*each.place[:2]) if each.place else None,
-                )
-                for each in found
+                Guard(each.kind, each.text, each.source, self._users_place(compile_id, each.place)) for each in found
             )
         return self._guards[compile_id]
 
@@ -162,6 +161,25 @@ class Compilations:
                 values[str(event.meta.get("source"))] = str(event.meta.get("val"))
         return values
 
+    def _users_place(self, compile_id: str, frame: Optional[Frame]) -> Optional[Place]:
+        """Where the user's own code is when it comes to this frame, which may be one of a library; that frame where it
+        is not known or not the same each time."""
+        place = None if frame is None else self._sources.known_place(*frame[:2])
+        if frame is None or place is None or not self._sources.is_library(place[0]):
+            return place
+        if compile_id not in self._whole:
+            stacks = [node_stacks(event)[1] for event in self._named(compile_id, NODE_STACKS)]
+            stacks += [{"": self._user_stack(event)} for event in self._named(compile_id, "create_symbol")]
+            self._whole[compile_id] = whole_stacks(iter(stacks), self._sources)
+        stack = self._whole[compile_id].get((self._sources.full(frame[0]), frame[1]), ())
+        own = [each for each in self._sources.places(stack) if not self._sources.is_library(each[0])]
+        return own[-1] if own else place
+
+    def _user_stack(self, event: Event) -> Tuple[Frame, ...]:
+        """The frames of the user that an event about a symbol comes with."""
+        frames = resolve_frames(event.meta.get("user_stack"), self._names) if isinstance(event.meta, Mapping) else []
+        return tuple((str(f.get("filename")), int(f.get("line") or 0), str(f.get("name"))) for f in frames)
+
     def _named(self, compile_id: str, name: str) -> List[Event]:
         return [event for event in self._events.get(compile_id, ()) if event.name == name]
 
@@ -195,7 +213,7 @@ def calls_in(text: str, fact: TransformedFact, functions: Functions) -> Tuple[Ca
                 found.append(
                     Call(graph=name, line=number)
                     if resume is None
-                    else Call(function=functions.index(*resume), line=number)
+                    else Call(function=functions.index(*resume[0], frame=resume[1]), line=number)
                 )
     return tuple(found)
 

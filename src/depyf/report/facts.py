@@ -13,7 +13,8 @@ from depyf.trace.breaks import Frame
 class TransformedFact:
     """Transformed code: of which function, in which artifact, how it was proved, and what it calls.
 
-    ``resumes`` are resume functions by the name by which the code calls them. ``lines`` pairs lines of the artifact
+    ``resumes`` are resume functions by the name by which the code calls them, each with the compile id of one of its
+    compilations (empty where none is known). ``lines`` pairs lines of the artifact
     with the lines of the user's file that they come from. ``runs`` counts calls, None where nobody counted.
     """
 
@@ -24,7 +25,7 @@ class TransformedFact:
     verdict: str = ""
     reason: str = ""
     graphs: Tuple[str, ...] = ()
-    resumes: Mapping[str, Key] = field(default_factory=dict)
+    resumes: Mapping[str, Tuple[Key, str]] = field(default_factory=dict)
     runs: Optional[int] = None
     guard_failures: Optional[int] = None
     earlier: bool = False

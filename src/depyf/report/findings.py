@@ -7,6 +7,9 @@ from typing import Dict, Iterator, List, Sequence, Tuple
 
 from depyf.report.model import Finding, GraphBreak, Run
 
+SKIPPED = "skipped"
+"""The cause of fallbacks that cost nothing: Dynamo looked at the frame and found nothing to compile."""
+
 _MANY_BREAKS = 3
 _OFTEN = 5
 _SLOW_SHARE, _SLOW_SECONDS = 0.5, 5.0
@@ -20,18 +23,21 @@ def findings_of(run: Run) -> Tuple[Finding, ...]:
 
 def totals_of(run: Run) -> Dict[str, float]:
     """Counts, and seconds where the name says so."""
-    user_functions = [function for function in run.functions if function.resumes is None]
+    seen = {each.function for each in run.compilations}
+    functions = [function for number, function in enumerate(run.functions) if number in seen]
+    user_functions = [function for function in functions if function.resumes is None]
     compiled = [each for each in run.compilations if each.status == "compiled"]
     with_places = [kernel for kernel in run.kernels if kernel.places]
     return {
         "functions": len(user_functions),
-        "resume_functions": len(run.functions) - len(user_functions),
+        "resume_functions": len(functions) - len(user_functions),
         "compilations": len(run.compilations),
         "compiled": len(compiled),
         "graphs": len({(each.compile_id, each.graph) for each in compiled}),
         "graph_breaks": len(run.breaks),
         "recompiles": len(run.recompiles),
-        "fallbacks": len(run.fallbacks),
+        "fallbacks": sum(each.cause != SKIPPED for each in run.fallbacks),
+        "skipped": sum(each.cause == SKIPPED for each in run.fallbacks),
         "kernels": len(run.kernels),
         "kernels_with_a_line": len(with_places),
         "guards": sum(len(each.guards) for each in run.compilations),
@@ -61,7 +67,7 @@ def _seconds_by_function(run: Run) -> Dict[int, float]:
 def _fallbacks(run: Run) -> Iterator[Finding]:
     seconds = _seconds_by_function(run)
     for each in run.fallbacks:
-        if each.cause == "skipped":
+        if each.cause == SKIPPED:
             continue
         name = _function_name(run, each.function)
         spent = seconds.get(_root(run, each.function), 0.0) if each.function is not None else 0.0

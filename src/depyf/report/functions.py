@@ -12,6 +12,9 @@ from depyf.report.sources import Sources
 Key = Tuple[str, str, int]
 """Name of the code object, file, first line."""
 
+_Known = Tuple[str, str, int, str]
+"""The same with torch's number of the frame, which tells resume functions of one line apart (empty for others)."""
+
 _RESUME = re.compile(r"^(?:torch_dynamo_)?resume_in_(.+?)(?:_at_(\d+))?$")
 
 
@@ -26,23 +29,34 @@ class Functions:
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
-        self._numbers: Dict[Key, int] = {}
+        self._numbers: Dict[_Known, int] = {}
         self._definitions: Dict[str, Mapping[Tuple[str, int], Tuple[str, int]]] = {}
         self._qualified: Dict[Key, str] = {}
         self.full_code: Dict[int, str] = {}
 
-    def index(self, name: str, path: str, first_line: int, qualified_name: str = "") -> int:
-        """The number of a function. Its qualified name is looked up in the source where it is not given."""
+    def index(self, name: str, path: str, first_line: int, qualified_name: str = "", frame: str = "") -> int:
+        """The number of a function. Its qualified name is looked up in the source where it is not given.
+
+        ``frame`` is torch's number of the frame (or its compile id): two branches of one ``if`` go on in two resume
+        functions, which have everything else in common. Where it is not known, the first one is meant.
+        """
         key = (name, self._sources.full(path), first_line)
         if qualified_name and qualified_name != name:
             self._qualified.setdefault(key, qualified_name)
-        return self._numbers.setdefault(key, len(self._numbers))
+        if resumed(name) is None:
+            return self._numbers.setdefault((*key, ""), len(self._numbers))
+        frame = frame.partition("/")[0] + frame.partition("#")[2]
+        if not frame:
+            same = [number for known, number in self._numbers.items() if known[:3] == key]
+            if same:
+                return same[0]
+        return self._numbers.setdefault((*key, frame), len(self._numbers))
 
     def table(self) -> Tuple[Function, ...]:
         """All functions; one that is only known by its resume function is added."""
-        for name, path, line in list(self._numbers):
+        for name, path, line, _ in list(self._numbers):
             self._resumed_by(name, path, line)
-        return tuple(self._function(number, key) for number, key in enumerate(list(self._numbers)))
+        return tuple(self._function(number, key[:3]) for number, key in enumerate(list(self._numbers)))
 
     def _function(self, number: int, key: Key) -> Function:
         name, path, first_line = key
@@ -50,7 +64,7 @@ class Functions:
         origin = self._resumed_by(name, path, first_line)
         if origin is not None:
             resumes, at = origin, (resumed(name) or ("", None))[1] or first_line
-            last_line = self._definition(list(self._numbers)[origin])[1]
+            last_line = self._definition(list(self._numbers)[origin][:3])[1]
             qualified_name = name
         else:
             qualified_name, last_line = self._definition(key)
@@ -72,7 +86,7 @@ class Functions:
             return None
         at = what[1] or line
         candidates: List[Tuple[int, int]] = []
-        for (other, other_path, first_line), number in self._numbers.items():
+        for (other, other_path, first_line, _), number in self._numbers.items():
             if other == what[0] and other_path == path and first_line <= at:
                 candidates.append((first_line, number))
         if candidates:

@@ -76,7 +76,7 @@ def _of_transformed(
         for name in [*fact.graphs, *fact.resumes]:
             if f"{name}(" in line and not line.lstrip().startswith("#"):
                 resume = fact.resumes.get(name)
-                places = captured.get(name, ()) if resume is None else _resume_place(resume, sources)
+                places = captured.get(name, ()) if resume is None else _resume_place(resume[0], sources)
                 into = by_line.setdefault(number, ([], []))
                 into[0].extend(places)
                 into[1].append(name)

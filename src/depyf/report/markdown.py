@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Iterator, List, Optional
 
+from depyf.report.findings import SKIPPED
 from depyf.report.model import Artifact, Compilation, FailedGuard, Function, Place, Run
 
 _FINDINGS = 10
@@ -16,7 +17,7 @@ def index_markdown(run: Run) -> str:
     if run.findings:
         lines += ["## Worth acting on, by cost", "", *_findings(run), ""]
     for number, function in enumerate(run.functions):
-        if function.resumes is None:
+        if function.resumes is None and _has_a_story(run, number):
             lines += [*_function(run, number, function), ""]
     rest = [artifact for artifact in run.artifacts if artifact.kind == "note"]
     if rest:
@@ -97,6 +98,12 @@ def _function(run: Run, number: int, function: Function) -> Iterator[str]:
     if files:
         yield ""
         yield "Files: " + ", ".join(_link(artifact) for artifact in files)
+
+
+def _has_a_story(run: Run, number: int) -> bool:
+    """Whether more happened than that Dynamo looked at the function and left it alone."""
+    ours = any(each.function is not None and _root(run, each.function) == number for each in run.compilations)
+    return ours or any(each.function == number and each.cause != SKIPPED for each in run.fallbacks)
 
 
 def _root(run: Run, index: int) -> int:
