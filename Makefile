@@ -19,6 +19,8 @@ MAIN := 3.11
 TORCH := torch==2.13.0
 VENV := .venv
 PY := $(VENV)/bin/python
+# What checks the accessibility of the page, from npm; its tests are skipped where it is missing.
+CHECKER := html_codesniffer@2.5.1
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 WHAT ?= --stdlib
 PYTEST_ARGS ?= -n 2
@@ -43,6 +45,8 @@ $(VENV)/.depyf-torch: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.depyf-dev: pyproject.toml $(VENV)/.depyf-torch
 	@echo "installing what the tests need"
 	@$(PIP) -e '.[torch,dev]' '$(TORCH)'
+	@npm install --silent --no-audit --no-fund --prefix $(VENV)/npm $(CHECKER) >/dev/null 2>&1 || \
+		echo "no npm, or no $(CHECKER): the page's accessibility is not checked"
 	@touch $@
 
 demo: $(VENV)/.depyf-torch

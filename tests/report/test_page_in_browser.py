@@ -289,3 +289,10 @@ def test_addresses_that_lead_nowhere_do_no_harm(chromium: Any, pages: Dict[str, 
             page.evaluate(f"location.hash = '#{address}'")
             page.wait_for_timeout(50)
             assert page.locator(".view:not([hidden])").count() == 1
+
+
+def test_a_line_of_a_statement_of_several_lines_is_all_of_it(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["ranks"], "#source/f7/45") as page:
+        assert text_of(page, "source-code", 45).strip() == "* gate"
+        assert lit(page, "source-code") == [44]
+        assert "linear" in "".join(text_of(page, "stage-code", line) for line in lit(page, "stage-code"))

@@ -56,4 +56,14 @@ def opened(
     yield page
     context.close()
     # data: is the empty icon, which keeps browsers from asking for one.
-    assert [each for each in complaints if not each.startswith("data:")] == []
+    complaints = [each for each in complaints if not each.startswith("data:")]
+    assert not complaints, complaints
+
+
+def as_text(chromium: Any, fragment: str) -> str:
+    """What a person reads of a piece of HTML."""
+    page = chromium.new_page()
+    page.set_content(fragment)
+    text = str(page.inner_text("body"))
+    page.close()
+    return text

@@ -66,7 +66,10 @@ def route(x, experts):
     which = gate.argmax()
     if which > 1:
         return experts[0](x)
-    return experts[1](x) * gate
+    return (
+        experts[1](x)
+        * gate
+    )
 
 
 log = []
@@ -90,10 +93,10 @@ def sample_run() -> Tuple[Run, TextOf]:
     b.functions.append(Function("scaled", "scaled", 0, first, first + 3))
     route = len(b.functions)
     first = b.place("def route")[1]
-    b.functions.append(Function("route", "route", 0, first, first + 5))
+    b.functions.append(Function("route", "route", 0, first, first + 8))
     branch = b.place("if which > 1")[1]
     b.functions.append(
-        Function(f"torch_dynamo_resume_in_route_at_{branch}", "route", 0, first, first + 5, route, branch)
+        Function(f"torch_dynamo_resume_in_route_at_{branch}", "route", 0, first, first + 8, route, branch)
     )
     _train_step(b)
     recompiles = _scaled(b, scaled)
@@ -271,7 +274,7 @@ def _route(b: RunBuilder, function: int) -> None:
     b.compilation(
         "8/0",
         function + 1,
-        [("linear", "addmm.default(arg0_1)", (b.place("return experts[1]"),))],
+        [("linear", "addmm.default(arg0_1)", (b.place("experts[1](x)"),))],
         verdict="unverified",
         verdict_reason="could not be decided in time",
     )

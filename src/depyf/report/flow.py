@@ -47,6 +47,7 @@ class _Facts:
             if each.function is not None:
                 self.entries.setdefault(each.function, []).append(each)
         self.fallbacks: Dict[int, str] = {e.function: e.cause for e in run.fallbacks if e.function is not None}
+
         self.colours: Dict[str, int] = {}
         self.graphs: Dict[str, str] = {}
         self.guards: Dict[str, str] = {}
@@ -136,7 +137,7 @@ def _frame(facts: _Facts, function: int, top: int, *, is_root: bool) -> _Frame:
     y = _otherwise(facts, rows, function, y, first=not entries)
     frame.bottom = y + _MARGIN
     outline = f'<rect class="flow-frame" x="0.5" y="{top}.5" width="{_RIGHT}" height="{frame.bottom - top}" rx="6"/>'
-    calls = f"{sum(total)} calls" if total else ""
+    calls = f"{sum(total)} call{'' if sum(total) == 1 else 's'}" if total else ""
     frame.parts = [
         outline,
         label(_MARGIN, top + 20, title, "flow-title", limit=70),
@@ -149,7 +150,7 @@ def _frame(facts: _Facts, function: int, top: int, *, is_root: bool) -> _Frame:
 def _row(facts: _Facts, frame: _Frame, rows: List[str], entry: Compilation, y: int) -> int:
     """Draws a cache entry at ``y`` and says how high its row is."""
     guards, code, calls = _COLUMNS
-    failed = f", failed {entry.guard_failures} times" if entry.guard_failures else ""
+    failed = f", failed {_times(entry.guard_failures)}" if entry.guard_failures else ""
     href = facts.stage(facts.guards.get(entry.compile_id)) or f"#time{facts.query}"
     rows.append(
         box(
@@ -161,7 +162,7 @@ def _row(facts: _Facts, frame: _Frame, rows: List[str], entry: Compilation, y: i
     )
     rows.append(arrow([(guards + _WIDTHS[0], y + _BOX_HEIGHT // 2), (code, y + _BOX_HEIGHT // 2)]))
     rows.append(label(guards + _WIDTHS[0] + 8, y + _BOX_HEIGHT // 2 - 4, "hold", "flow-small"))
-    ran = "" if entry.runs is None else f"ran {entry.runs} times"
+    ran = "" if entry.runs is None else f"ran {_times(entry.runs)}"
     if entry.status in ("skipped", "failed"):
         text = entry.failure or entry.status
         rows.append(box(Box(code, y, _WIDTHS[1], _BOX_HEIGHT), "Plain Python", text, "", "flow-fallback"))
@@ -210,7 +211,12 @@ def _calls(facts: _Facts, frame: _Frame, rows: List[str], entry: Compilation, y:
         one = facts.run.functions[function]
         again = len([c for c in entry.calls if c.function == function])
         href = f"#source/f{facts.family(function)[0]}/{one.resumes_at or one.first_line}{facts.query}"
-        text = f"resume at line {one.resumes_at}" + (f" (from {again} places)" if again > 1 else "")
+        ids = ", ".join(each.compile_id for each in facts.entries.get(function, ()))
+        text = (
+            f"resume at line {one.resumes_at}"
+            + (f": {ids}" if ids else "")
+            + (f" (from {again} places)" if again > 1 else "")
+        )
         rows.append(box(Box(x, at, _WIDTHS[2], 24), text, "", href))
         rows.append(arrow([(bend, middle), (bend, at + 12), (x, at + 12)]))
         frame.leaves.append((at + 12, function))
@@ -229,6 +235,10 @@ def _otherwise(facts: _Facts, rows: List[str], function: int, y: int, *, first: 
     else:
         rows.append(box(place, "Plain Python", cause, f"#recompiles{facts.query}", "flow-fallback"))
     return y + place.height
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
 
 
 def _lanes(frames: List[_Frame]) -> Tuple[str, int]:

@@ -6,6 +6,7 @@ looked at is built and highlighted in the browser (``web/script``). Drawings are
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import html
 import json
@@ -124,7 +125,23 @@ def _packed(run: Run, text_of: TextOf) -> str:
     bare = dataclasses.replace(
         run, artifacts=tuple(dataclasses.replace(each, text=None, links=()) for each in run.artifacts)
     )
-    return f'{{"run":{to_json(bare)},"texts":{_json(texts)},"links":{_json(links)},"stacks":{_json(list(stacks))}}}'
+    parts = {"texts": texts, "links": links, "stacks": list(stacks), "statements": _statements(run)}
+    return f'{{"run":{to_json(bare)},{_json(parts)[1:]}'
+
+
+def _statements(run: Run) -> Dict[int, List[Tuple[int, int]]]:
+    """The first and last lines of statements that take several, by source: what PyTorch tells of one line is of all."""
+    found = {}
+    for index, source in enumerate(run.sources):
+        try:
+            # What does not parse is of another Python, or no Python: its lines stand for themselves.
+            tree = ast.parse(source.text or "")
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        simple = (node for node in ast.walk(tree) if isinstance(node, ast.stmt) and not hasattr(node, "body"))
+        spans = [(node.lineno, node.end_lineno or node.lineno) for node in simple]
+        found[index] = [span for span in spans if span[0] < span[1]]
+    return found
 
 
 def _pair(place: Place) -> Place:

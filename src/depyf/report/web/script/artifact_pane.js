@@ -31,7 +31,7 @@ class ArtifactPane {
     for (const id of ids) {
       const list = this.choices.filter((each) => each.compile_id === id);
       if (!list.length) continue;
-      const options = list.map((each) => el("option", { value: each.id }, `${stageName(each)} ${id}`));
+      const options = list.map((each) => el("option", { value: each.id }, `${nameAmong(each, list)} ${id}`));
       this.picker.append(el("optgroup", { label: shortened(this.run.titleOf(id), 70) }, options));
     }
     this.artifact = null;
@@ -134,7 +134,7 @@ class ArtifactPane {
       return el("button", {
         type: "button", class: many ? "tab some" : "tab", "aria-pressed": String(each === this.artifact),
         onclick: () => { this.open(each); this.view.remember(this.view.code.cursor); },
-      }, stageName(each), many ? el("b", {}, many) : null);
+      }, nameAmong(each, list), many ? el("b", {}, many) : null);
     });
     fill(this.where, buttons);
   }

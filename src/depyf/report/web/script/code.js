@@ -129,7 +129,7 @@ class CodePane {
     const line = node.getBoundingClientRect();
     const outside = line.top < box.top + 20 || line.bottom > box.bottom - 20;
     if (where === "top") this.node.scrollTop += line.top - box.top - 40;
-    else if (outside && where === "middle") this.node.scrollTop += line.top - box.top - box.height / 3;
+    else if (where === "middle" && (outside || line.bottom > box.top + box.height * 0.7)) this.node.scrollTop += line.top - box.top - box.height / 3;
     else if (outside) this.node.scrollTop += line.top - box.top - (line.top < box.top + 20 ? 40 : box.height - 60);
   }
 

@@ -26,12 +26,33 @@ function aboutPlace(view, at) {
       mark.breaks.map((each) => breakCard(run, each)),
       mark.fallbacks.map((each) => fallbackCard(run, each)),
       mark.recompiles.map((each) => recompileCard(run, each)),
+      callList(view, at),
       kernelList(view, mark.kernels),
       guardList(run, mark.guards)
     );
   }
   fill(view.details, parts);
   view.details.scrollTop = 0;
+}
+
+// Lines that were traced because this one calls them: the way into functions that have no compilation of their own.
+function callList(view, at) {
+  const { run } = view;
+  const key = keyOf(at);
+  const called = new Map();
+  for (const stack of run.stacks) {
+    stack.forEach((where, depth) => {
+      const next = stack[depth + 1];
+      if (next && keyOf(where) === key && keyOf(next) !== key) called.set(keyOf(next), next);
+    });
+  }
+  // Transformed code has sets of lines there, not stacks: lines of the same function are no calls.
+  const own = run.functionAt(at);
+  const list = [...called.values()].filter((where) => own === null || where[0] !== at[0] || run.functionAt(where) !== own);
+  if (!list.length) return null;
+  list.sort((one, other) => one[0] - other[0] || one[1] - other[1]);
+  const row = (where) => el("li", {}, place(run, where), " ", el("code", {}, shortened(run.code(where).trim(), 80)));
+  return [el("h3", {}, "Calls"), el("ul", {}, list.slice(0, MOST_SHOWN).map(row), rest(list))];
 }
 
 function aboutLine(view, artifact, selection) {
@@ -57,8 +78,8 @@ function breakCard(run, each) {
     "article",
     { class: "card break" },
     el("h3", {}, "Graph break ", each.compile_id ? chip(run, each.compile_id) : null),
-    el("p", {}, el("strong", {}, each.reason)),
-    each.explanation && each.explanation !== each.reason ? el("p", {}, each.explanation) : null,
+    el("p", { class: "told" }, el("strong", {}, each.reason)),
+    each.explanation && each.explanation !== each.reason ? el("p", { class: "told" }, each.explanation) : null,
     each.advice ? el("p", { class: "advice" }, el("b", {}, "What to do: "), each.advice) : null,
     each.hints.length ? el("ul", {}, each.hints.map((hint) => el("li", {}, hint))) : null,
     each.url ? el("p", {}, "More: ", outwards(each.url)) : null,
@@ -72,7 +93,7 @@ function fallbackCard(run, each) {
     { class: "card fallback" },
     el("h3", {}, "Left to Python ", each.compile_id ? chip(run, each.compile_id) : null),
     el("p", {}, el("strong", {}, each.cause)),
-    each.reason && each.reason !== each.cause ? el("p", { class: "quiet" }, each.reason) : null,
+    each.reason && each.reason !== each.cause ? el("p", { class: "quiet told" }, each.reason) : null,
     each.advice ? el("p", { class: "advice" }, el("b", {}, "What to do: "), each.advice) : null
   );
 }

@@ -2,7 +2,7 @@
 
 // What is chosen with a line of the user's program.
 function selectPlace(run, place) {
-  return { run, origin: null, places: [place], through: [], names: new Set(), id: null };
+  return { run, origin: null, places: run.statement(place), through: [], names: new Set(), id: null };
 }
 
 // What is chosen with a line of an artifact: the places that its links name, and what it computes.

@@ -33,9 +33,11 @@ class RunModel {
     for (const name of ["depyf", "torch", "python", "origin", "rank", "started"]) this[name] = run[name] ?? "";
     this.command = run.command || [];
     this.notes = run.notes || [];
+    this.lost = this.fallbacks.filter((each) => each.cause !== "skipped"); // there is nothing to compile in the others
     this.totals = run.totals || {};
     this.texts = packed.texts;
     this.stacks = packed.stacks;
+    this.statements = packed.statements || {};
     this.packedLinks = packed.links;
     for (const each of this.compilations) each.guards = each.guards.map((guard) => ({ ...GUARD, ...guard }));
     for (const each of this.recompiles) each.failed = each.failed.map((failed) => ({ ...FAILED, ...failed }));
@@ -76,6 +78,11 @@ class RunModel {
     return this.compilations
       .filter((each) => each.function !== null && this.root(each.function) === root)
       .map((each) => each.compile_id);
+  }
+
+  // Whether there is something to say about a function: Dynamo also sees some in which there is nothing to compile.
+  matters(root) {
+    return this.idsOf(root).length > 0 || this.lost.some((each) => each.function !== null && this.root(each.function) === root);
   }
 
   nameOf(index) {
@@ -120,7 +127,7 @@ class RunModel {
   links(artifact) {
     if (!this.linksCache.has(artifact.id)) {
       const links = (this.packedLinks[artifact.id] || []).map(([first, last, stack, names]) => ({
-        first, last, places: this.stacks[stack], names: names || [], set: false,
+        first, last, places: this.stacks[stack], names: names || [], set: artifact.kind !== "graph", // else a stack of calls
       }));
       for (const each of this.kernelsOf.get(artifact.id) || []) {
         const spans = each.calls.map((line) => [line, line]);
@@ -143,6 +150,17 @@ class RunModel {
     return this.marks.get(keyOf(place));
   }
 
+  // The lines of the statement around a line of which nothing is known itself.
+  statement(place) {
+    if (this.at(place)) return [place];
+    const spans = (this.statements[place[0]] || []).filter(([first, last]) => first <= place[1] && place[1] <= last);
+    const inside = [];
+    for (const [first, last] of spans) {
+      for (let line = first; line <= last; line += 1) if (this.at([place[0], line])) inside.push([place[0], line]);
+    }
+    return inside.length ? inside : [place];
+  }
+
   collectMarks() {
     const marks = new Map();
     const mark = (place) => {
@@ -151,7 +169,7 @@ class RunModel {
       return marks.get(key);
     };
     for (const each of this.breaks) if (each.place) mark(each.place).breaks.push(each);
-    for (const each of this.fallbacks) if (each.place) mark(each.place).fallbacks.push(each);
+    for (const each of this.lost) if (each.place) mark(each.place).fallbacks.push(each);
     for (const one of this.compilations) {
       for (const guard of one.guards) if (guard.place) mark(guard.place).guards.push({ guard, id: one.compile_id });
     }
@@ -188,6 +206,13 @@ function grouped(items, key) {
     groups.get(name).push(item);
   }
   return groups;
+}
+
+// The name of a stage among others; equal ones are numbered.
+function nameAmong(artifact, list) {
+  const name = stageName(artifact);
+  const same = list.filter((each) => stageName(each) === name);
+  return same.length > 1 ? `${name} ${same.indexOf(artifact) + 1}` : name;
 }
 
 // ``Forward_graph`` reads better as words; what is no stage has its kind.

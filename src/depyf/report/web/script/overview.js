@@ -41,7 +41,7 @@ function tiles(run) {
     tile(n(graphs), graphs === 1 ? "graph" : "graphs", "#stages"),
     tile(n(run.breaks.length), run.breaks.length === 1 ? "graph break" : "graph breaks", "#source", run.breaks.length),
     tile(n(run.recompiles.length), run.recompiles.length === 1 ? "recompile" : "recompiles", "#recompiles", run.recompiles.length),
-    tile(n(run.fallbacks.length), run.fallbacks.length === 1 ? "frame left to Python" : "frames left to Python", "#flow", run.fallbacks.length),
+    tile(n(run.lost.length), run.lost.length === 1 ? "frame left to Python" : "frames left to Python", "#flow", run.lost.length),
     tile(n(run.kernels.length), run.kernels.length === 1 ? "kernel" : "kernels", "#stages"),
     tile(n(guards), guards === 1 ? "guard" : "guards", "#time"),
     tile(seconds(total) || "–", "to compile", "#time")
@@ -68,7 +68,7 @@ function findings(run) {
 }
 
 function functionTable(run) {
-  const roots = run.functions.map((_, index) => index).filter((index) => run.functions[index].resumes === null);
+  const roots = run.functions.map((_, index) => index).filter((index) => run.functions[index].resumes === null && run.matters(index));
   const rows = roots.map((index) => {
     const one = run.functions[index];
     const ids = new Set(run.idsOf(index));
@@ -84,7 +84,7 @@ function functionTable(run) {
       entries.filter((each) => each.graph).length,
       run.breaks.filter((each) => ids.has(each.compile_id)).length || "",
       run.recompiles.filter((each) => family.has(each.function)).length || "",
-      run.fallbacks.filter((each) => family.has(each.function)).length ? "yes" : "",
+      run.lost.filter((each) => family.has(each.function)).length ? "yes" : "",
       run.kernels.filter((each) => ids.has(each.compile_id)).length,
       entries.reduce((total, each) => total + each.guards.length, 0),
       seconds(sum(entries, "seconds") + sum(entries, "backward_seconds")),

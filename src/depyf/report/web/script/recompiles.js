@@ -12,8 +12,8 @@ function showRecompiles({ run, parts }, node) {
       ? [...groups].map(([index, list]) => recompileGroup(run, index, list))
       : el("p", { class: "quiet" }, "Nothing was compiled twice.")
   );
-  if (run.fallbacks.length) {
-    add(node, [el("h2", {}, "Left to Python"), run.fallbacks.map((each) => el("div", {}, each.place ? place(run, each.place) : null, fallbackCard(run, each)))]);
+  if (run.lost.length) {
+    add(node, [el("h2", {}, "Left to Python"), run.lost.map((each) => el("div", {}, each.place ? place(run, each.place) : null, fallbackCard(run, each)))]);
   }
   if (parts[0]) {
     const chosen = document.getElementById(`recompile-${parts[0]}`);

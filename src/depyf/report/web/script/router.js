@@ -62,7 +62,7 @@ function route() {
 
 function place(run, where, text) {
   if (!where) return "";
-  return el("a", { href: run.hrefOf(where), class: "place", title: run.sources[where[0]]?.path }, text || run.placeText(where));
+  return el("a", { href: run.hrefOf(where), class: "place", title: run.sources[where[0]]?.path }, text || shortened(run.placeText(where), 60));
 }
 
 function artifactLink(run, artifact, text, line) {

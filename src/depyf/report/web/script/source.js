@@ -63,10 +63,10 @@ class SourceView {
   // Functions that Dynamo compiled, by file; files that were only traced into stand for themselves.
   fillPicker() {
     const { run } = this;
-    const own = (index) => run.sources[index].library;
+    const own = (index) => run.sources[index].library; // those last
     const order = run.sources.map((_, index) => index).sort((one, other) => own(one) - own(other) || one - other);
     for (const at of order) {
-      const roots = run.functions.map((one, index) => [one, index]).filter(([one]) => one.resumes === null && one.source === at);
+      const roots = run.functions.map((one, index) => [one, index]).filter(([one, index]) => one.resumes === null && one.source === at && run.matters(index));
       const traced = [...run.marks.keys()].some((key) => key.startsWith(`${at}:`));
       if (!roots.length && !traced) continue;
       const group = el("optgroup", { label: shortened(run.sources[at].path, 70) });
@@ -207,15 +207,16 @@ class SourceView {
     return parts;
   }
 
-  choose(at) {
+  choose(line) {
+    const at = this.run.statement(line)[0];
     const mark = this.run.at(at);
     if (mark && mark.ids.size && !mark.ids.has(this.focus)) {
       const id = this.ids.find((each) => mark.ids.has(each));
       if (id) this.setFocusQuietly(id);
     }
-    this.apply(selectPlace(this.run, at));
+    this.apply(selectPlace(this.run, line));
     aboutPlace(this, at);
-    this.remember(at[1]);
+    this.remember(line[1]);
   }
 
   chooseIn(pane, line) {

@@ -60,7 +60,7 @@ class StagesView {
       const build = () => {
         if (!box.open || box.built) return;
         box.built = true;
-        box.append(el("ul", {}, list.map((each) => this.item(each))));
+        box.append(el("ul", {}, list.map((each) => this.item(each, list))));
       };
       box.addEventListener("toggle", build);
       build();
@@ -69,8 +69,8 @@ class StagesView {
     fill(this.items, nodes.length ? nodes : el("p", { class: "quiet" }, "No artifact is called that."));
   }
 
-  item(each) {
-    return el("li", {}, el("a", { href: address("stages", [each.id], {}, this.run), "data-artifact": each.id, title: each.title, "aria-current": each === this.artifact ? "true" : null }, shortened(stageName(each), 60)));
+  item(each, list) {
+    return el("li", {}, el("a", { href: address("stages", [each.id], {}, this.run), "data-artifact": each.id, title: each.title, "aria-current": each === this.artifact ? "true" : null }, shortened(nameAmong(each, list), 60)));
   }
 
   go({ parts, keys }) {

@@ -1,0 +1,71 @@
+"""The piece of HTML that a notebook shows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any, List
+
+from browser import as_text
+from sample_runs import hostile_run, sample_run
+
+from depyf.report.inline import summary_html
+from depyf.report.marks import marks_of
+from depyf.report.model import Run
+
+
+class Tags(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: List[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.append(tag)
+
+
+def test_it_counts() -> None:
+    text = summary_html(sample_run()[0])
+    for fact in ("<b>5</b> graph breaks", "<b>6</b> recompiles", "<b>1</b> frame left to Python", "<b>64</b> kernels"):
+        assert fact in text
+
+
+def test_lines_say_what_became_of_them(chromium: Any) -> None:
+    shown = as_text(chromium, summary_html(sample_run()[0]))
+    lines = shown.splitlines()
+    at = next(number for number, line in enumerate(lines) if 'print("step"' in line)
+    assert lines[at + 1] == "graph break: print() was called"
+
+
+def test_lines_of_one_graph_have_one_colour() -> None:
+    text = summary_html(sample_run()[0])
+    lines = {n: next(part for part in text.split('<div class="line"') if f">{n}</span>" in part) for n in (17, 19, 20)}
+    colour = {n: line.split("rgb(")[1].split(")")[0] for n, line in lines.items()}
+    assert colour[19] == colour[20] != colour[17]
+
+
+def test_hostile_texts_stay_texts() -> None:
+    ours, theirs = summary_html(sample_run()[0]), summary_html(hostile_run()[0])
+    assert Tags(ours).tags == Tags(theirs).tags
+    theirs.encode("utf-8")
+    assert len(theirs) < 3 * len(ours)  # what is endless is cut
+
+
+def test_there_may_be_nothing() -> None:
+    assert "<b>0</b> functions" in summary_html(Run())
+
+
+def test_a_function_whose_file_is_gone_is_named() -> None:
+    run, _ = sample_run()
+    run = replace(run, sources=(replace(run.sources[0], text=None), *run.sources[1:]))
+    assert summary_html(run).count("its source could not be read") == 3
+
+
+def test_marks_hold_every_break_recompile_and_kernel() -> None:
+    run, _ = sample_run()
+    marks = marks_of(run)
+    assert sum(len(each.breaks) for each in marks.values()) == 5
+    assert sum(len(each.recompiles) for each in marks.values()) == 6
+    assert sum(each.kernels for each in marks.values()) == sum(len(each.places) for each in run.kernels)
+    assert marks[(0, 33)].graphs == [f"6/{number}" for number in range(7)]
