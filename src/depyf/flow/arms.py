@@ -37,6 +37,8 @@ class Arms:
     def _tests_of(self, block: Block) -> Optional[FrozenSet[Any]]:
         if not block.ops or block.ops[0].line is None or returns_constant(block):
             return None
+        if block.ops[-1].op is Op.RAISE:
+            return None  # the end of an ``assert``, which is copied to each of its tests
         line = block.ops[0].line
         if all(instr.op is Op.POP for instr in block.ops if instr.line == line):
             return None  # it only drops what is below, as behind the guard of a case
@@ -85,6 +87,15 @@ def stands_alone(ops: List[Instr]) -> bool:
             return False
         depth += leaves - takes
     return depth >= 1
+
+
+def computes_alone(ops: List[Instr]) -> bool:
+    """Whether ``ops`` make one value that needs none from before, after they drop what an ``and`` or ``or`` has tested.
+
+    What only goes on with values from before (it makes a tuple of them) is no arm, but the use of one.
+    """
+    begin = next((index for index, instr in enumerate(ops) if instr.op is not Op.POP), len(ops))
+    return stands_alone(ops[begin:])
 
 
 def comparable(instr: Instr) -> Any:

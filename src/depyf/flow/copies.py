@@ -5,7 +5,7 @@ from __future__ import annotations
 from depyf.flow.builtin_calls import undo_inlined_builtins
 from depyf.flow.equal_blocks import join_equal_blocks, split_constant_returns, split_equal_tails, split_loop_tests
 from depyf.flow.exception_names import forget_exception_names
-from depyf.flow.exit_copies import join_class_ends, split_exit_copies
+from depyf.flow.exit_copies import join_class_ends, join_returned_comparisons, split_exit_copies
 from depyf.flow.finally_copies import join_finally_copies
 from depyf.flow.graph import FlowGraph, Jump
 from depyf.flow.groups import simplify_exception_groups
@@ -21,6 +21,7 @@ def undo_copies(graph: FlowGraph) -> None:
     forget_exception_names(graph)
     split_constant_returns(graph)
     join_class_ends(graph)
+    join_returned_comparisons(graph)
     join_finally_copies(graph)
     thread_jumps(graph)
     recover_matches(graph)

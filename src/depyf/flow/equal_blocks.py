@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, Dict, List, Tuple
 
-from depyf.flow.arms import Arms, comparable, leaves_operand, stands_alone
+from depyf.flow.arms import Arms, comparable, computes_alone, leaves_operand, stands_alone
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, returns_constant
 from depyf.normal.effects import effect
 from depyf.normal.ops import Instr, Op, is_silent
@@ -149,7 +149,7 @@ def join_equal_blocks(graph: FlowGraph) -> bool:
     users = {
         block.id: {block.term.target}
         for block in graph.blocks.values()
-        if isinstance(block.term, Jump) and leaves_operand(block)
+        if isinstance(block.term, Jump) and leaves_operand(block) and computes_alone(block.ops)
     }
     arms = Arms(graph)
     changed = True

@@ -16,7 +16,7 @@ from typing import Any, Dict, List, Optional
 
 from depyf.flow.arms import Arms
 from depyf.flow.equal_blocks import leaves_with_value
-from depyf.flow.graph import Block, End, FlowGraph, Jump, returns_constant
+from depyf.flow.graph import Block, Branch, End, FlowGraph, Jump, returns_constant
 from depyf.normal.effects import effect
 from depyf.normal.ops import Instr, Op
 
@@ -50,6 +50,22 @@ def split_exit_copies(graph: FlowGraph) -> bool:
             block.ops, block.term = block.ops[:-common], Jump(rest.id)
             changed = True
     return changed
+
+
+def join_returned_comparisons(graph: FlowGraph) -> None:
+    """``return a or b < c < d``: the last comparison returns by a copy, with a line of its own (3.8, 3.9); the way out
+    of the chain in its middle shows where the return stands."""
+    for block in graph.blocks.values():
+        if not isinstance(block.term, Branch):
+            continue
+        for last, out in ((block.term.target, block.term.fall), (block.term.fall, block.term.target)):
+            end, dropping = graph.blocks[last], graph.blocks[out]
+            if [instr.op for instr in dropping.ops] != [Op.SWAP, Op.POP] or not isinstance(dropping.term, Jump):
+                continue
+            returning = graph.blocks[dropping.term.target]
+            copied = [instr.op for instr in end.ops[-2:]] == [Op.COMPARE, Op.RETURN] and end.region == returning.region
+            if copied and [instr.op for instr in returning.ops] == [Op.RETURN]:
+                end.ops, end.term = end.ops[:-1], Jump(returning.id)
 
 
 def join_class_ends(graph: FlowGraph) -> None:

@@ -588,3 +588,31 @@ def same_arm_twice(a, b, c):
         b -= 1
     print(y, a and b or c if b else a and b if c else a and b or c)
     return y if b else z if c else y
+
+
+# run: or_of_chains_over_lines(3)
+# run: or_of_chains_over_lines(20)
+# run: or_of_chains_over_lines(40)
+def or_of_chains_over_lines(a):
+    return a == 3 or \
+        (10 <= abs(a) <= 20) or (30 <= abs(a) <= 35)
+
+
+# run: assert_a_chain([1, 2, 2])
+# run: assert_a_chain([2])
+def assert_a_chain(data):
+    assert data.count(2) == data.count(1) + 1 == 2
+    return data
+
+
+# run: pair_returned_from_try(4)
+# run: pair_returned_from_try(3)
+# run: pair_returned_from_try('')
+def pair_returned_from_try(a):
+    try:
+        return (
+            a % 2,
+            [a] if a % 4 else [],
+        )
+    except TypeError:
+        return None
