@@ -1,0 +1,136 @@
+"""Two runs compared: what changed is told with the code that changed, and nothing else is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import List
+
+import pytest
+
+from depyf.report.comparison import Comparison, as_differences, compare
+from depyf.report.comparison_text import comparison_lines
+from depyf.report.matching import Side
+from depyf.report.model import (
+    Artifact,
+    Compilation,
+    FailedGuard,
+    Fallback,
+    Function,
+    GraphBreak,
+    Kernel,
+    Phase,
+    Recompile,
+    Run,
+    Source,
+)
+
+GRAPH = "# Captured_Graph of __compiled_fn_{n}, compile id {id}\n# This file runs.\nimport torch\n\n\n" + (
+    "class GraphModule(torch.nn.Module):\n"
+    '    def forward(self, x: "f32[4]"):\n'
+    "        # File: /somewhere/{n}/prog.py:{n} in f, code: y = x + 1\n"
+    "        y = x {op} 1\n"
+    "        return y\n"
+)
+KERNEL = "# AOT ID\ncpp_fused_0 = '''\n#include \"/tmp/{n}.h\"\n    out = in {op} 1;\n'''\n"
+
+
+def run(n: int = 1, op: str = "+", line: int = 14) -> Run:
+    resume = f"torch_dynamo_resume_in_f_at_{line}"
+    return Run(
+        sources=(Source(f"/somewhere/{n}/prog.py"),),
+        functions=(Function("f", "f", 0, 1, 5), Function(resume, resume, 0, 1, 5, resumes=0, resumes_at=line)),
+        compilations=(Compilation(f"{n}/0", 0, seconds=float(n)), Compilation(f"{n + 1}/0", 1, seconds=1.0)),
+        artifacts=(
+            Artifact("g", "graph", "t", f"{n}/0", "Captured_Graph", 10, text=GRAPH.format(n=n, id=f"{n}/0", op=op)),
+            Artifact("p", "graph", "t", f"{n}/0", "AFTER_POST_GRAD", 80, text=GRAPH.format(n=n, id=f"{n}/0", op=op)),
+            Artifact("k", "kernels", "t", f"{n}/0", "", 100, text=KERNEL.format(n=n, op=op)),
+        ),
+        kernels=(
+            Kernel("k", "cpp_fused_0", f"{n}/0", False, first=2, last=5),
+            Kernel("k", "extern_kernels.mm", f"{n}/0", False, extern=True, calls=(9,)),
+        ),
+        breaks=(GraphBreak(f"{n}/0", (0, line), "Encountered graph break:\n\nprint"),),
+        phases=(Phase(f"{n}/0", "dynamo", 0.0, float(n)),),
+    )
+
+
+def compared(before: Run, after: Run) -> Comparison:
+    return compare(Side("old", before, lambda found: found.text), Side("new", after, lambda found: found.text))
+
+
+def titles(before: Run, after: Run) -> List[str]:
+    return [change.title for change in compared(before, after).changes]
+
+
+def test_ids_paths_lines_names_and_times_do_not_count() -> None:
+    found = compared(run(), run(n=7, line=20))
+    assert found.same
+    assert found.times == {"compile time": (2.0, 8.0), "  dynamo": (1.0, 7.0)}
+    assert comparison_lines(found)[-1] == "the same was compiled"
+
+
+def test_a_graph_that_changed_is_shown_stage_by_stage() -> None:
+    graph, kernel = compared(run(), run(op="*")).changes
+    assert graph.title == "f (prog.py): Captured_Graph, AFTER_POST_GRAD changed"
+    assert [stage for stage, _ in graph.diffs] == ["Captured_Graph", "AFTER_POST_GRAD"]
+    assert graph.diffs[0][1][-3:] == ("-        y = x + 1", "+        y = x * 1", "         return y")
+    assert kernel.title == "f (prog.py): kernels changed: cpp_fused_0"
+    assert kernel.diffs[0][1][-3:-1] == ("-    out = in + 1;", "+    out = in * 1;")
+
+
+def test_kernels_that_are_new_or_gone_are_named() -> None:
+    bare = replace(run(), kernels=run().kernels[:1])
+    assert titles(run(), bare) == ["f (prog.py): kernels gone: extern_kernels.mm"]
+    assert titles(bare, run()) == ["f (prog.py): kernels new: extern_kernels.mm"]
+
+
+def test_breaks_are_counted_by_function_and_reason() -> None:
+    (one,) = run().breaks
+    more = replace(run(), breaks=(one, one, replace(one, reason="item()", place=(0, 3))))
+    new = compared(run(), more).changes
+    assert [change.title for change in new] == ["Graph break in f: 1 before, 2 now", "Graph break in f: new"]
+    assert new[1].text == "item() (prog.py:3)"
+    assert titles(more, replace(run(), breaks=()))[-1] == "Graph break in f: gone"
+
+
+def test_recompiles_come_with_their_reasons() -> None:
+    again = Recompile("1/1", 0, (FailedGuard("1/0", "n == 3", "n was 3, is 4"),))
+    more = replace(run(), recompiles=(again,))
+    (change,) = compared(run(), more).changes
+    assert change.title == "Recompiles of f (prog.py): 0 before, 1 now"
+    assert (change.before, change.after) == ("", "1/1: n was 3, is 4")
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_functions_that_only_one_run_compiles_are_named(swapped: bool) -> None:
+    other = replace(run(), functions=(replace(run().functions[0], qualified_name="g"), run().functions[1]), breaks=())
+    both = (other, run()) if swapped else (run(), other)
+    assert titles(*both)[:2] in (
+        ["Compiled now: g (prog.py)", "No longer compiled: f (prog.py)"],
+        ["Compiled now: f (prog.py)", "No longer compiled: g (prog.py)"],
+    )
+
+
+def test_failures_and_fallbacks_are_told() -> None:
+    failed = replace(run().compilations[0], status="failed", failure="InductorError: no compiler\nmore")
+    after = replace(
+        run(),
+        compilations=(failed, run().compilations[1]),
+        fallbacks=(Fallback(0, "1/0", "error while compiling", "no compiler"),),
+    )
+    assert titles(run(), after) == ["Runs as plain Python in f: new", "f (prog.py): compiled before, failed now"]
+
+
+def test_long_diffs_are_cut_and_said() -> None:
+    lines = comparison_lines(compared(run(), run(op="*")), longest_diff=3)
+    assert "  ... 5 more lines (--html FILE has all)" in lines
+
+
+def test_the_page_gets_all_of_it() -> None:
+    found = as_differences(compared(run(), run(op="*")))
+    assert [each["title"] for each in found[:2]] == [
+        "In numbers",
+        "f (prog.py): Captured_Graph, AFTER_POST_GRAD changed",
+    ]
+    assert list(found[1]["ranks"]) == ["Captured_Graph", "AFTER_POST_GRAD"]
+    assert as_differences(compared(run(), run()))[0]["title"] == "The same was compiled"

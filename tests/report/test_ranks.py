@@ -1,0 +1,122 @@
+"""Where ranks differ is told once each, and nothing is told of ranks that compile the same."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Dict, List, Tuple
+
+from depyf.report.matching import Side
+from depyf.report.model import (
+    Artifact,
+    Compilation,
+    FailedGuard,
+    Fallback,
+    Function,
+    GraphBreak,
+    Recompile,
+    Run,
+    Source,
+)
+from depyf.report.ranks import differences
+
+GRAPH = 'class GraphModule(torch.nn.Module):\n    def forward(self, x: "f32[{}]"):\n        return {}\n'
+
+
+def run(compiled: List[Tuple[str, int, str]]) -> Run:
+    """A run with the functions f (0), g (1) and a resume function of f (2), and these: id, function, graph."""
+    return Run(
+        sources=(Source("/a/prog.py"),),
+        functions=(
+            Function("f", "f", 0, 1, 5),
+            Function("g", "M.g", 0, 10, 15),
+            Function(
+                "torch_dynamo_resume_in_f_at_3", "torch_dynamo_resume_in_f_at_3", 0, 1, 5, resumes=0, resumes_at=3
+            ),
+        ),
+        compilations=tuple(Compilation(compile_id, function, seconds=0.1) for compile_id, function, _ in compiled),
+        artifacts=tuple(
+            Artifact(f"g{number}", "graph", "t", compile_id, "Captured_Graph", 10, text=f"# {number}\n{graph}")
+            for number, (compile_id, _, graph) in enumerate(compiled)
+        ),
+    )
+
+
+SAME = run([("0/0", 0, GRAPH.format(4, "x")), ("1/0", 1, GRAPH.format(4, "x + 1"))])
+
+
+def told(*runs: Run) -> Dict[str, Dict[str, str]]:
+    sides = [Side(f"rank {number}", each, lambda artifact: artifact.text) for number, each in enumerate(runs)]
+    found = differences(sides)
+    assert json.loads(json.dumps(found)) == found
+    return {each["title"]: each["ranks"] for each in found}
+
+
+def test_ranks_that_compile_the_same_differ_in_nothing() -> None:
+    assert told(SAME, SAME, SAME) == {}
+    assert told(SAME) == {}
+    assert told() == {}
+
+
+def test_compile_ids_and_times_may_differ() -> None:
+    other = run([("3/0", 0, GRAPH.format(4, "x")), ("5/0", 1, GRAPH.format(4, "x + 1"))])
+    assert told(SAME, other) == {}
+
+
+def test_another_order_is_told() -> None:
+    other = run([("0/0", 1, GRAPH.format(4, "x + 1")), ("1/0", 0, GRAPH.format(4, "x"))])
+    assert told(SAME, other) == {
+        "Compiled in another order": {
+            "rank 0": "1. f (prog.py)\n2. M.g (prog.py)",
+            "rank 1": "1. M.g (prog.py)\n2. f (prog.py)",
+        }
+    }
+
+
+def test_a_recompilation_on_one_rank_is_told_with_its_reason() -> None:
+    more = run([("0/0", 0, GRAPH.format(4, "x")), ("1/0", 1, GRAPH.format(4, "x + 1")), ("0/1", 0, "")])
+    more = replace(more, recompiles=(Recompile("0/1", 0, (FailedGuard("0/0", "x == 1", "x was 1, is 2"),)),))
+    assert told(SAME, more, SAME) == {
+        "f was compiled again on rank 1 only": {"rank 0": "0/0", "rank 1": "0/0\n0/1: x was 1, is 2", "rank 2": "0/0"}
+    }
+    assert list(told(more, more, SAME)) == ["f was compiled again on all but rank 2"]
+
+
+def test_a_function_that_one_rank_does_not_compile_is_told() -> None:
+    found = told(SAME, run([("0/0", 0, GRAPH.format(4, "x"))]))
+    assert found == {"M.g was compiled on rank 0 only": {"rank 0": "1/0 compiled", "rank 1": "not compiled"}}
+
+
+def test_a_graph_break_is_told_and_not_its_resume_function_again() -> None:
+    broken = run([("0/0", 0, GRAPH.format(4, "x")), ("0/0", 2, ""), ("1/0", 1, GRAPH.format(4, "x + 1"))])
+    broken = replace(broken, breaks=(GraphBreak("0/0", (0, 3), "Encountered graph break:\n\nprint"),))
+    assert told(SAME, broken) == {"Graph break on rank 1 only": {"rank 0": "no", "rank 1": "yes"}}
+
+
+def test_the_place_is_one_in_the_sources_of_the_first_rank() -> None:
+    broken = replace(SAME, breaks=(GraphBreak("0/0", (0, 3), "print"),))
+    sides = [Side("a", SAME, lambda _: None), Side("b", broken, lambda _: None)]
+    assert [each["place"] for each in differences(sides)] == [[0, 3]]
+    elsewhere = replace(broken, sources=(Source("/b/prog.py"),))
+    assert differences([sides[0], Side("b", elsewhere, lambda _: None)])[0]["place"] is None
+
+
+def test_other_graphs_and_other_shapes_are_told_apart() -> None:
+    other = run([("0/0", 0, GRAPH.format(4, "-x")), ("1/0", 1, GRAPH.format(5, "x + 1"))])
+    found = told(SAME, other)
+    assert list(found) == ["f gave another graph", "M.g gave the same operations on other shapes or types"]
+    assert "-        return x\n+        return -x" in found["f gave another graph"]["rank 1"]
+
+
+def test_what_runs_as_plain_python_on_one_rank_is_told() -> None:
+    eager = replace(SAME, fallbacks=(Fallback(0, "0/1", "recompile limit reached", "limit of 8"),))
+    assert told(SAME, eager) == {
+        "f runs as plain Python on rank 1 only": {"rank 0": "compiled", "rank 1": "limit of 8"}
+    }
+
+
+def test_a_slow_rank_is_told() -> None:
+    slow = replace(SAME, compilations=tuple(replace(each, seconds=3.0) for each in SAME.compilations))
+    assert told(SAME, slow) == {
+        "Compiling took 5.8 s longer on rank 1 than on rank 0": {"rank 0": "0.20 s", "rank 1": "6.00 s"}
+    }
