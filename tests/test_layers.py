@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "depyf"
 LAYERS: List[Tuple[str, ...]] = [
     ("__main__",),
     ("cli",),
-    ("sweep",),
+    ("sweep", "running"),
     ("__init__", "explain", "optimization", "utils"),  # the drop-in surface: names that users already import
     ("dynamo",),
     ("report",),

@@ -213,6 +213,7 @@ class Session:
         self._by_compile_id: Dict[Optional[str], List[Record]] = {}
         self._names: Dict[Optional[str], CompiledFunction] = {}
         self._told = 0
+        self._watchers: List[Callable[[Event], object]] = []
         self.ran: Dict[int, List[Any]] = {}
         """The transformed code that has run, by its id: a weak reference to it and how often (a list, because whoever
         counts does it while Dynamo is on, which would trace the methods of a class)."""
@@ -222,6 +223,13 @@ class Session:
             self._append(record)
             if isinstance(record, CompiledFunction):
                 self._names[record.compile_id] = record
+        if isinstance(record, Event):
+            for watch in self._watchers:
+                watch(record)
+
+    def watch(self, watch: Callable[[Event], object]) -> None:
+        """Call ``watch`` with every event of torch's from now on, on the thread that compiles; it must not raise."""
+        self._watchers.append(watch)
 
     def _append(self, record: Record) -> None:
         self._records.append(record)

@@ -1,4 +1,4 @@
-"""The command line: arguments to calls."""
+"""``depyf sweep`` and ``depyf decompile``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import os
 import re
 import sys
 import time
-import warnings
-from typing import FrozenSet, List, Optional, Sequence
+from typing import Any, FrozenSet, List, Optional
 
 from depyf.bytecode.opcode_table import table_for
 from depyf.decompiler import decompile_code
@@ -32,45 +31,13 @@ from depyf.sweep.targets import UnreadableError, find_files, find_target, stdlib
 KINDS = ("module", "class", "function", "lambda")
 
 
-def main(arguments: Optional[Sequence[str]] = None) -> int:
-    """Run one command; returns the exit status: 0, 1 when not all could be proved, 2 when the command can't be done."""
-    _replace_closed_streams()
-    options = _parser().parse_args(arguments)
-    # What the compiler finds odd in decompiled source was odd in the original.
-    warnings.simplefilter("ignore", SyntaxWarning)
-    try:
-        status: int = options.run(options)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever read our output has seen enough; without this the interpreter complains while it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except (OSError, UnreadableError, NotImplementedError) as error:
-        print(f"depyf: {_in_words(error)}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    return status
+def add_commands(commands: Any) -> None:
+    """Add both to the subparsers of the command line."""
+    _add_sweep(commands)
+    _add_decompile(commands)
 
 
-def _replace_closed_streams() -> None:
-    """A process may be started with its output closed; ``print`` would then write one stream into the other."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            # It stays open as long as the process lives.
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
-
-
-def _in_words(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return str(error)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="depyf", description="Decompile CPython bytecode, verified.")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-
+def _add_sweep(commands: Any) -> None:
     sweep = commands.add_parser(
         "sweep",
         help="decompile and verify all code objects of modules or folders, and name what falls short",
@@ -101,6 +68,8 @@ def _parser() -> argparse.ArgumentParser:
     sweep.add_argument("--json", metavar="FILE", help="write every row")
     sweep.add_argument("--compare", metavar="FILE", help="say what changed since the run that wrote this JSON")
 
+
+def _add_decompile(commands: Any) -> None:
     decompile = commands.add_parser(
         "decompile",
         help="print the source of a module or of one function, or write a tree of sources",
@@ -128,7 +97,6 @@ def _parser() -> argparse.ArgumentParser:
     decompile.add_argument(
         "--memory", type=int, default=4096, metavar="MIB", help="for a folder: of a worker process (4096)"
     )
-    return parser
 
 
 def _kinds(text: str) -> FrozenSet[str]:

@@ -1,0 +1,66 @@
+"""The command line: arguments to calls."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from typing import Optional, Sequence
+
+from depyf.cli import decompiling, reporting, running
+from depyf.report.manifest import ManifestError
+from depyf.report.reading import NothingToRead
+from depyf.sweep.targets import UnreadableError
+
+
+def main(arguments: Optional[Sequence[str]] = None) -> int:
+    """Run one command; returns the exit status: 0, 1 when not all could be proved, 2 when the command can't be done.
+
+    That of ``depyf diff`` is 1 when the runs differ, and that of ``depyf run`` is the program's.
+    """
+    own, program = running.split(sys.argv[1:] if arguments is None else arguments)
+    options = _parser().parse_args(own)
+    if own[:1] == ["run"]:
+        return running.run(options, program)  # what a program does with its streams and signals is its own affair
+    _replace_closed_streams()
+    # What the compiler finds odd in decompiled source was odd in the original.
+    warnings.simplefilter("ignore", SyntaxWarning)
+    try:
+        status: int = options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; without this the interpreter complains while it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (OSError, UnreadableError, NothingToRead, ManifestError, NotImplementedError) as error:
+        print(f"depyf: {_in_words(error)}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return status
+
+
+def _replace_closed_streams() -> None:
+    """A process may be started with its output closed; ``print`` would then write one stream into the other."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # It stays open as long as the process lives.
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="depyf", description="Opens up torch.compile; decompiles CPython bytecode, verified."
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    running.add_command(commands)
+    reporting.add_commands(commands)
+    decompiling.add_commands(commands)
+    return parser

@@ -1,0 +1,114 @@
+"""``depyf report`` and ``depyf diff``: neither needs PyTorch."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import webbrowser
+from pathlib import Path
+from typing import Any, Iterable
+
+from depyf.report.comparison import compare
+from depyf.report.comparison_text import comparison_lines
+from depyf.report.ranks import differences
+from depyf.report.reading import load
+from depyf.report.summary import summary_lines
+from depyf.report.writing import write_comparison, write_report
+
+
+def add_commands(commands: Any) -> None:
+    """Add both to the subparsers of the command line."""
+    report = commands.add_parser(
+        "report",
+        help="make the page that explains a run, from a dump or from a TORCH_TRACE log",
+        description="Writes a page (index.html), index.md and manifest.json from what was captured earlier: a dump "
+        "directory, or logs that were recorded with TORCH_TRACE=<directory>, packed with gzip or not. Several ranks, "
+        "in one directory or in several, give one page, which shows where they differ. PyTorch is not needed.",
+    )
+    report.set_defaults(run=_report)
+    report.add_argument("paths", nargs="+", metavar="PATH", help="a dump directory, a log, or a directory of logs")
+    report.add_argument(
+        "-o", "--output", metavar="FILE", help="the page, or its directory (PATH if that is a dump, or else this one)"
+    )
+    report.add_argument("--open", action="store_true", help="open the page in a browser")
+
+    diff = commands.add_parser(
+        "diff",
+        help="compare two runs: graph breaks, recompiles, graphs, kernels, times",
+        description="Compares what was compiled in two runs (dump directories or TORCH_TRACE logs). Exit status 0 when "
+        "it is the same (times do not count), 1 when not, 2 when they can't be compared.",
+    )
+    diff.set_defaults(run=_diff)
+    diff.add_argument("before", metavar="DIR_A")
+    diff.add_argument("after", metavar="DIR_B")
+    diff.add_argument("--html", metavar="FILE", help="write a page with all of it, and both runs")
+    diff.add_argument("--lines", type=int, default=30, metavar="N", help="lines of each difference of code (30)")
+
+
+def _report(options: argparse.Namespace) -> int:
+    runs = load(options.paths)
+    page = write_report(runs, options.output)
+    for loaded in runs:
+        if len(runs) > 1:
+            print(f"{loaded.name}:")
+        for line in summary_lines(loaded.run):
+            print(f"  {line}" if len(runs) > 1 else line)
+    for each in differences([loaded.side for loaded in runs]):
+        print(f"! {each['title']}")
+    for note in dict.fromkeys(note for loaded in runs for note in loaded.run.notes):
+        print(f"note: {note}")
+    print(f"{'the page':<24}{page}")
+    if options.open:
+        webbrowser.open(Path(page).resolve().as_uri())
+    return 0
+
+
+def _diff(options: argparse.Namespace) -> int:
+    sides = []
+    for path in (options.before, options.after):
+        runs = load([path])
+        if len(runs) > 1:
+            others = ", ".join(loaded.name for loaded in runs[1:])
+            print(f"depyf: {path}: {runs[0].name} is compared, and not {others}", file=sys.stderr)
+        sides.append(runs[0])
+    before, after = sides
+    names = _names(options.before, options.after)
+    comparison = compare(before.named(names[0]).side, after.named(names[1]).side)
+    _print(comparison_lines(comparison, options.lines))
+    if options.html:
+        write_comparison(before.named(names[0]), after.named(names[1]), comparison, options.html)
+        print(f"\n{'the page':<24}{os.path.abspath(options.html)}")
+    return 0 if comparison.same else 1
+
+
+def _names(before: str, after: str) -> tuple[str, str]:
+    """What the runs are called: the last parts of their paths, or all of them where these are the same."""
+    short = tuple(os.path.basename(os.path.abspath(path)) for path in (before, after))
+    if short[0] != short[1]:
+        return short[0], short[1]
+    return (before, after) if before != after else (f"{before} (1)", f"{after} (2)")
+
+
+def _print(lines: Iterable[str]) -> None:
+    """In colours where there is a terminal, and rich to write on it."""
+    if sys.stdout.isatty():
+        try:
+            from rich.console import Console
+            from rich.text import Text
+        except ImportError:
+            pass
+        else:
+            console = Console(highlight=False, soft_wrap=True)
+            for line in lines:
+                console.print(Text(line, style=_style(line)))
+            return
+    for line in lines:
+        print(line)
+
+
+def _style(line: str) -> str:
+    text = line.lstrip()
+    if line.startswith("* "):
+        return "bold"
+    return {"+": "green", "-": "red", "@": "cyan", "!": "yellow"}.get(text[:1], "") if line.startswith(" ") else ""

@@ -1,0 +1,74 @@
+"""``depyf run``: the arguments of a program are its own, whatever they look like."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import Any, List, NoReturn, Sequence, Tuple
+
+from depyf.running.program import Program
+from depyf.running.runner import CannotRunError, run_dumped
+
+USAGE = "depyf run [-o DIR] [--open] [-q] SCRIPT [ARGS...]\n       depyf run [-o DIR] [--open] [-q] -m MODULE [ARGS...]"
+
+_WITH_VALUE = ("-o", "--output")
+
+
+def add_command(commands: Any) -> None:
+    """Add it to the subparsers of the command line."""
+    parser = commands.add_parser(
+        "run",
+        usage=USAGE,
+        help="run a program as it is, and explain what torch.compile did",
+        description="Runs SCRIPT (a file, a folder or archive with a __main__, or a command on PATH that is written in "
+        "Python) or MODULE as the interpreter does, and dumps what torch.compile makes into DIR. The output and the "
+        "exit status are the program's. Progress and a summary go to the error stream. Processes that the program "
+        "starts run as they do without depyf. For each rank of a distributed program: "
+        "torchrun --no-python ... depyf run -o DIR SCRIPT.",
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("-o", "--output", metavar="DIR", help="where to dump (depyf_NAME)")
+    parser.add_argument("--open", action="store_true", help="open the page in a browser when the program has ended")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress and no summary")
+    parser.add_argument("-m", action="store_true", dest="module", help="what follows is a module, as for python -m")
+
+
+def split(arguments: Sequence[str]) -> Tuple[List[str], List[str]]:
+    """The arguments of depyf, and those from the name of the program on; for other commands all are of depyf."""
+    arguments = list(arguments)
+    if arguments[:1] != ["run"]:
+        return arguments, []
+    index = 1
+    while index < len(arguments):
+        argument = arguments[index]
+        if argument == "-m" or not argument.startswith("-") or argument == "-":
+            start = index + (argument == "-m")
+            return arguments[:start], arguments[start:]
+        if argument.startswith("-m"):
+            return [*arguments[:index], "-m"], [argument[2:], *arguments[index + 1 :]]
+        index += 2 if argument in _WITH_VALUE else 1
+    return arguments, []
+
+
+def run(options: argparse.Namespace, words: Sequence[str]) -> int:
+    """Run the program that ``words`` begin with; the exit status is the program's, or 2 when there is none to run."""
+    if not words:
+        print(f"usage: {USAGE}\ndepyf run: name a script, or a module with -m", file=sys.stderr)
+        return 2
+    program = Program(words[0], words[1:], options.module)
+    directory = os.path.abspath(options.output or f"depyf_{program.short_name}")
+    try:
+        outcome = run_dumped(program, directory, quiet=options.quiet, open_page=options.open)
+    except CannotRunError as error:
+        print(f"depyf: {error}", file=sys.stderr)
+        return 2
+    if outcome.interrupt is not None:
+        _die_of(outcome.interrupt)
+    return outcome.status
+
+
+def _die_of(interrupt: KeyboardInterrupt) -> NoReturn:
+    """End as the interpreter does when nobody catches it: by the signal. It has been printed already."""
+    sys.excepthook = lambda *_: None
+    raise interrupt

@@ -1,0 +1,99 @@
+"""What is being compiled now, on the error stream: a line that rewrites itself, or one every half minute into a log.
+
+There is no thread that keeps the line alive: a program that forks would be another program with it. So the line changes
+when torch reports something, and it is gone when the program's own code goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from typing import Any, Dict, Optional, TextIO
+
+from depyf.trace.events import Event
+
+_NEXT = {
+    "dynamo_start": "Dynamo traces",
+    "dynamo_graph_break_reason": "graph break, Dynamo traces again",
+    "dynamo_output_graph": "graph captured",
+    "before_pre_grad_graph": "first passes",
+    "after_pre_grad_graph": "AOTAutograd traces",
+    "aot_joint_graph": "forward and backward are split",
+    "aot_forward_graph": "forward graph goes to the backend",
+    "aot_backward_graph": "graphs go to the backend",
+    "aot_inference_graph": "graph goes to the backend",
+    "before_post_grad_graph": "last passes",
+    "inductor_post_grad_graph": "Inductor generates code",
+    "inductor_output_code": "kernels are built",
+    "dynamo_cpp_guards_str": "guards are built",
+}
+"""What torch does after it has reported this."""
+
+_ENDS = frozenset({"compilation_metrics", "bwd_compilation_metrics"})
+
+
+class Progress:
+    """Call it with every event of a session, in order; ``close`` it at the end."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._terminal = stream.isatty()
+        self._process = os.getpid()
+        self._begun: Dict[str, float] = {}
+        self._names: Dict[str, str] = {}
+        self._shown = time.monotonic()
+        self._visible = False
+
+    def __call__(self, event: Event) -> None:
+        if event.compile_id is None or os.getpid() != self._process:
+            return
+        if event.name in _ENDS:
+            self._begun.pop(event.compile_id, None)
+            self.close()
+            return
+        stage = _NEXT.get(event.name)
+        if stage is None:
+            return
+        now = time.monotonic()
+        begun = self._begun.setdefault(event.compile_id, now)
+        name = _function(event)
+        if name is not None:
+            self._names[event.compile_id] = name
+        if self._terminal or now - self._shown >= 30.0:
+            self._shown = now
+            what = " ".join(["compiling", event.compile_id, self._names.get(event.compile_id, "")]).strip()
+            self._write(f"{what}: {stage}, {now - begun:.1f} s")
+
+    def close(self) -> None:
+        """Take the line away."""
+        if self._visible:
+            self._visible = False
+            self._put("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        if self._terminal:
+            self._visible = True
+            width = shutil.get_terminal_size().columns - 1
+            self._put(f"\r{text[:width]}\x1b[K")
+        else:
+            self._put(f"depyf: {text}\n")
+
+    def _put(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except (OSError, ValueError):  # nobody listens: the program is not to suffer from it
+            self._terminal = self._visible = False
+            self._shown = float("inf")
+
+
+def _function(event: Event) -> Optional[str]:
+    """``name (file.py:12)`` of the frame, from the event that a compilation begins with."""
+    stack: Any = event.meta.get("stack") if isinstance(event.meta, dict) else None
+    if event.name != "dynamo_start" or not stack:
+        return None
+    frame = stack[-1]
+    filename = frame.get("filename")
+    place = f"{os.path.basename(filename)}:{frame.get('line')}" if isinstance(filename, str) else f"{frame.get('line')}"
+    return f"{frame.get('name')} ({place})"

@@ -1,0 +1,144 @@
+"""A program run with everything that it compiles dumped: what ``depyf run`` does."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import sys
+import threading
+import webbrowser
+from pathlib import Path
+from typing import Any, Callable, List, Optional
+
+from depyf.running.program import NoProgramError, Outcome, Program, run
+from depyf.running.progress import Progress
+from depyf.running.torch_import import when_compiler_is_imported
+
+
+class CannotRunError(Exception):
+    """Why nothing was run, in words."""
+
+
+def run_dumped(program: Program, directory: str, *, quiet: bool = False, open_page: bool = False) -> Outcome:
+    """Run ``program`` to its end with what it compiles dumped into ``directory``; answers how it ended.
+
+    Raises ``CannotRunError`` before anything has run.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise CannotRunError("depyf run needs PyTorch: install it with `pip install 'depyf[torch]'`")
+    made = _prepare(directory)
+    recording = _Recording(directory, None if quiet else Progress(sys.stderr))
+    stop_waiting = when_compiler_is_imported(recording.begin)
+    process = os.getpid()
+    try:
+        outcome = run(program)
+    except NoProgramError as error:
+        stop_waiting()
+        _take_back(made)
+        raise CannotRunError(str(error)) from error
+    if os.getpid() != process:  # a forked child of the program that came to its end here: it has its own way to tell
+        return outcome
+    _wait_for_threads()
+    stop_waiting()
+    recording.end()
+    _take_back(made)
+    if not quiet:
+        _say(recording.summary())
+    page = os.path.join(directory, "index.html")
+    if open_page and os.path.exists(page):
+        webbrowser.open(Path(page).as_uri())
+    return outcome
+
+
+def _prepare(directory: str) -> List[str]:
+    """Make the directory; answers the directories that were not there before, the innermost first."""
+    missing = []
+    path = directory
+    while not os.path.exists(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    try:
+        os.makedirs(directory, exist_ok=True)
+    except OSError as error:
+        raise CannotRunError(f"{directory}: no directory can be made there ({error.strerror})") from error
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise CannotRunError(f"{directory}: this directory can't be written (name another one with -o)")
+    return missing
+
+
+def _take_back(made: List[str]) -> None:
+    """Remove those directories again as far as there is nothing in them."""
+    with contextlib.suppress(OSError):
+        for path in made:
+            os.rmdir(path)
+
+
+def _wait_for_threads() -> None:
+    """As the interpreter does before it ends: threads that it would wait for may compile."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            with contextlib.suppress(RuntimeError):
+                thread.join()
+
+
+class _Recording:
+    """``prepare_debug`` around what is compiled, from the time at which the program has imported the compiler."""
+
+    def __init__(self, directory: str, progress: Optional[Progress]) -> None:
+        self._directory = directory
+        self._progress = progress
+        self._open: Optional[Any] = None
+        self._lock = threading.Lock()
+
+    def begin(self) -> None:
+        """The program is in the midst of importing torch's compiler: nothing that fails here may reach it."""
+        try:
+            self._begin()
+        except Exception as error:
+            _say([f"nothing is dumped: {type(error).__name__}: {error}"])
+
+    def _begin(self) -> None:
+        from depyf.dynamo.prepare import prepare_debug
+        from depyf.dynamo.safely import safely
+
+        with self._lock:
+            if self._open is not None:
+                return
+            self._open = prepare_debug(self._directory)
+        self._open.__enter__()
+        if self._progress is not None and self._open.session is not None:
+            show: Callable[..., Any] = safely("showing how far it is")(self._progress)
+            self._open.session.watch(show)
+
+    def end(self) -> None:
+        if self._progress is not None:
+            self._progress.close()
+        if self._open is not None:
+            self._open.__exit__(None, None, None)
+
+    def summary(self) -> List[str]:
+        """What is said at the end. The program has ended: whatever fails here must not change how."""
+        if self._open is None:
+            return ["nothing was compiled: the program did not use torch.compile"]
+        try:
+            return self._summary()
+        except Exception as error:
+            return [f"no summary: {type(error).__name__}: {error}", f"{'the dump':<24}{self._directory}"]
+
+    def _summary(self) -> List[str]:
+        from depyf.report.reading import runs_in_directory
+        from depyf.report.summary import summary_lines
+
+        runs = runs_in_directory(self._directory)
+        lines = summary_lines(runs[0].run) if runs else ["nothing was compiled"]
+        page = os.path.join(self._directory, "index.html")
+        return [*lines, f"{'the page':<24}{page}" if os.path.exists(page) else f"{'the dump':<24}{self._directory}"]
+
+
+def _say(lines: List[str]) -> None:
+    with contextlib.suppress(OSError, ValueError):  # the program may have closed it
+        sys.stdout.flush()
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write("".join(f"depyf: {line}\n" for line in lines))
+        sys.stderr.flush()

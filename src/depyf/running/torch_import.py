@@ -1,0 +1,93 @@
+"""When the program itself has imported torch's compiler: not before, so that what it sets up first still counts.
+
+Many programs set environment variables (devices, threads, settings of the compiler) and only then import torch. A
+program that never compiles never pays for the import.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.abc
+import importlib.machinery
+import sys
+import threading
+from types import ModuleType
+from typing import Any, Callable, Optional, Sequence
+
+_COMPILER = "torch._dynamo"
+_PACKAGE = "torch"
+
+
+def when_compiler_is_imported(call: Callable[[], object]) -> Callable[[], None]:
+    """Call ``call`` once, as soon as torch's compiler has been imported; answers what stops the waiting."""
+    watch = _Watch(call)
+    watch.begin()
+    return watch.end
+
+
+class _Watch(importlib.abc.MetaPathFinder):
+    """Counts the modules of torch that are being executed, one inside of the other.
+
+    The compiler may be imported from the midst of some other module of torch, which is not complete then; ``call``
+    needs all of them. So it is called when the outermost has been executed.
+    """
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self._call = call
+        self._thread = threading.local()
+        self._waiting = True
+
+    def begin(self) -> None:
+        if _is_imported(_COMPILER):
+            self._fire()
+        else:
+            sys.meta_path.insert(0, self)
+
+    def end(self) -> None:
+        self._waiting = False
+        with contextlib.suppress(ValueError):
+            sys.meta_path.remove(self)
+
+    def _fire(self) -> None:
+        if self._waiting:
+            self.end()
+            self._call()
+
+    def find_spec(
+        self, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
+    ) -> Optional[importlib.machinery.ModuleSpec]:
+        if name.partition(".")[0] != _PACKAGE:
+            return None
+        for finder in list(sys.meta_path):
+            find = None if finder is self else getattr(finder, "find_spec", None)
+            spec: Optional[importlib.machinery.ModuleSpec] = None if find is None else find(name, path, target)
+            if spec is not None:
+                self._count_execution(spec.loader)
+                return spec
+        return None
+
+    def _count_execution(self, loader: Any) -> None:
+        """The loader, which is this module's alone, tells when it executes the module; it stays what it is."""
+        original = getattr(loader, "exec_module", None)
+        if original is None:
+            return
+
+        def exec_module(module: ModuleType) -> None:
+            with contextlib.suppress(AttributeError):
+                del loader.exec_module
+            depth = getattr(self._thread, "depth", 0)
+            self._thread.depth = depth + 1
+            try:
+                original(module)
+            finally:
+                self._thread.depth = depth
+            if depth == 0 and _COMPILER in sys.modules:
+                self._fire()
+
+        with contextlib.suppress(AttributeError):  # a loader without a dictionary: its modules are not counted
+            loader.exec_module = exec_module
+
+
+def _is_imported(name: str) -> bool:
+    spec = getattr(sys.modules.get(name), "__spec__", None)
+    return spec is not None and not getattr(spec, "_initializing", False)

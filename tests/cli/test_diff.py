@@ -1,0 +1,61 @@
+"""``depyf diff``: exit status 0 when the same was compiled, 1 when not, 2 when that can't be told."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Tuple
+
+import pytest
+
+from depyf.cli import main
+
+LOGS = Path(__file__).resolve().parent.parent / "report" / "logs"
+LOG = LOGS / "torch_2_13.log.gz"
+
+
+def diff(capsys: pytest.CaptureFixture[str], *arguments: object) -> Tuple[int, str, str]:
+    status = main(["diff", *(str(argument) for argument in arguments)])
+    printed = capsys.readouterr()
+    return status, printed.out, printed.err
+
+
+def test_the_same_run_is_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = diff(capsys, LOG, LOG)
+    assert (status, err) == (0, "")
+    assert out.splitlines()[-1] == "the same was compiled"
+
+
+def test_another_pytorch_compiles_other_things(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "diff.html"
+    status, out, err = diff(capsys, LOGS / "torch_2_7.log.gz", LOG, "--html", page)
+    assert (status, err) == (1, "")
+    assert "* Recompiles of scaled (traced.py): 2 before, 1 now" in out.splitlines()
+    assert "recompiles                               2                 1" in out.splitlines()
+    text = page.read_text()
+    assert "What changed" in text
+    assert "Recompiles of scaled (traced.py): 2 before, 1 now" in text
+
+
+def test_a_graph_that_changed_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = gzip.decompress(LOG.read_bytes()).decode()
+    changed = tmp_path / "changed.log"
+    changed.write_text(text.replace("sin: ", "cos: ").replace("torch.sin(l_x_)", "torch.cos(l_x_)"))
+    status, out, _ = diff(capsys, LOG, changed)
+    assert status == 1
+    lines = [line.strip() for line in out.splitlines()]
+    assert '-        sin: "f32[4][1]cpu" = torch.sin(l_x_);  l_x_ = None' in lines
+    assert '+        cos: "f32[4][1]cpu" = torch.cos(l_x_);  l_x_ = None' in lines
+
+
+def test_of_several_ranks_the_first_is_compared_which_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = diff(capsys, LOGS / "ranks", LOGS / "ranks")
+    assert status == 0
+    assert err.splitlines() == [f"depyf: {LOGS / 'ranks'}: rank 0 is compared, and not rank 1"] * 2
+
+
+def test_what_cannot_be_compared_is_said_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = diff(capsys, LOG, tmp_path)
+    assert (status, out, len(err.splitlines())) == (2, "", 1)
+    status, _, err = diff(capsys, LOG, LOG, "--html", tmp_path / "no" / "such" / "x.html")
+    assert (status, len(err.splitlines())) == (2, 1)

@@ -1,0 +1,210 @@
+"""``depyf report``: a page from what was captured earlier, without PyTorch."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Tuple
+
+import pytest
+
+from depyf.cli import main
+from depyf.report.manifest import from_json
+from depyf.report.model import Run
+
+LOGS = Path(__file__).resolve().parent.parent / "report" / "logs"
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> Tuple[int, str, str]:
+    status = main([str(argument) for argument in arguments])
+    printed = capsys.readouterr()
+    return status, printed.out, printed.err
+
+
+def facts(found: Run) -> dict[str, object]:
+    def line(place: object) -> object:
+        return place[1] if isinstance(place, tuple) else None
+
+    return {
+        "compilations": [each.compile_id for each in found.compilations],
+        "functions": [function.name for function in found.functions],
+        "breaks": [(each.compile_id, line(each.place)) for each in found.breaks],
+        "recompiles": [(each.compile_id, [failed.entry for failed in each.failed]) for each in found.recompiles],
+        "kernels": len(found.kernels),
+    }
+
+
+RESUMED = "torch_dynamo_resume_in_loss_at_14"
+
+# As tlparse 0.4.3 shows them (tools/compare_with_tlparse.py).
+EXPECTED = {
+    "2_7": {
+        "compilations": ["0/0", "1/0", "2/0", "2/1", "2/2"],
+        "functions": ["loss", RESUMED, "scaled"],
+        "breaks": [("0/0", 14)],
+        "recompiles": [("2/1", ["2/0"]), ("2/2", ["2/1", "2/0"])],
+        "kernels": 3,
+    },
+    "2_13": {
+        "compilations": ["0/0", "1/0", "2/0", "2/1"],
+        "functions": ["loss", RESUMED, "scaled"],
+        "breaks": [("0/0", 14)],
+        "recompiles": [("2/1", ["2/0"])],
+        "kernels": 2,
+    },
+}
+EXPECTED["2_15"] = EXPECTED["2_13"]
+
+
+@pytest.mark.parametrize("version", list(EXPECTED))
+def test_a_log_of_any_pytorch_becomes_a_page(version: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    status, printed, _ = run(capsys, "report", LOGS / f"torch_{version}.log.gz", "-o", out)
+    assert status == 0
+    assert "graph breaks            1 (traced.py:14)" in printed
+    found = from_json((out / "manifest.json").read_text())
+    assert facts(found) == EXPECTED[version]
+    assert found.origin == "torch_trace"
+    page = (out / "index.html").read_text()
+    assert "Failed to trace builtin operator" in page
+    assert "cpp_fused" in page  # texts are in the page: a log has no files
+
+
+def test_source_that_is_not_here_is_shown_as_far_as_the_log_quotes_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import gzip
+
+    text = gzip.decompress((LOGS / "torch_2_13.log.gz").read_bytes()).decode()
+    log = tmp_path / "elsewhere.log"
+    log.write_text(text.replace("/tmp/logs_work/", "/no/such/folder/"))
+    status, printed, _ = run(capsys, "report", log, "-o", tmp_path / "page.html")
+    assert status == 0
+    assert "not here, or not as when the log was recorded: /no/such/folder/traced.py" in printed
+    source = from_json((tmp_path / "manifest.json").read_text()).sources[0]
+    assert (source.text or "").splitlines()[12:14] == ["y = torch.sin(x) * scale", 'print("between two graphs")']
+
+
+def test_two_ranks_give_one_page_that_says_where_they_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, printed, _ = run(capsys, "report", LOGS / "ranks", "-o", tmp_path)
+    assert status == 0
+    apart = [line for line in printed.splitlines() if line.startswith("! ")]
+    assert apart == [
+        "! Graph break on rank 1 only",
+        "! shared was compiled again on rank 1 only",
+        "! uneven gave another graph",
+    ]
+    assert {path.name for path in tmp_path.iterdir()} >= {"index.html", "manifest.rank_0.json", "manifest.rank_1.json"}
+    page = (tmp_path / "index.html").read_text()
+    assert "shared was compiled again on rank 1 only" in page
+
+
+def test_ranks_may_come_from_several_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    logs = sorted((LOGS / "ranks").iterdir(), reverse=True)
+    status, printed, _ = run(capsys, "report", *logs, "-o", tmp_path)
+    assert status == 0
+    assert [line for line in printed.splitlines() if line.startswith("rank")] == ["rank 0:", "rank 1:"]
+
+
+DUMP = {
+    "__compiled_fn_1.Captured_Graph.0.py": "# Captured_Graph of __compiled_fn_1, compile id 0/0\n"
+    "# This file is what runs: a breakpoint in it stops.\nimport torch\n\n\n"
+    "class GraphModule(torch.nn.Module):\n    def forward(self, x):\n        return (x,)\n",
+    "__transformed_code_0_for_f.py": "def __transformed_code_0_for_f(x):\n    return __compiled_fn_1(x)[0]\n\n\n"
+    "# from f (prog.py:3), compile id 0/0\n# equivalent: proved to be the same\n",
+    "full_code_for_f_0.py": "x = 1\n",
+    "eager_fallbacks_0.txt": "nothing\n",
+    "something_else.py": "y = 1\n",
+}
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> Path:
+    folder = tmp_path / "dump"
+    folder.mkdir()
+    for name, text in DUMP.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_a_dump_without_a_manifest_is_read_by_its_files(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, printed, _ = run(capsys, "report", dump, "-o", dump.parent / "out")
+    assert status == 0
+    assert "not known: there is no manifest" in printed
+    assert "note: made from the files alone" in printed
+    found = from_json((dump.parent / "out" / "manifest.json").read_text())
+    assert {artifact.title for artifact in found.artifacts} == set(DUMP) - {"something_else.py"}
+    (compilation,) = found.compilations
+    assert (compilation.compile_id, compilation.graph, compilation.verdict) == ("0/0", "__compiled_fn_1", "equivalent")
+    assert [call.graph for call in compilation.calls] == ["__compiled_fn_1"]
+    assert found.functions[0].full_code == "full_code_for_f_0.py"
+
+
+def test_files_of_several_ranks_in_one_dump_are_told_apart(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in list(DUMP)[:2]:
+        shutil.copy(dump / name, dump / name.replace(".py", ".rank_1.py"))
+    status, printed, _ = run(capsys, "report", dump)
+    assert status == 0
+    assert [line for line in printed.splitlines() if line.endswith(":")] == ["rank 0:", "rank 1:"]
+    assert (dump / "index.html").exists()
+
+
+def test_a_manifest_is_read_with_the_files_beside_it(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "report", dump)
+    first = (dump / "index.html").read_text()
+    assert "return (x,)" not in (dump / "manifest.json").read_text()  # it stands in its file
+    (dump / "full_code_for_f_0.py").unlink()  # the manifest counts now
+    status, printed, _ = run(capsys, "report", dump)
+    assert status == 0
+    assert "functions compiled      1, in 1 compilation" in printed
+    second = (dump / "index.html").read_text()
+    assert "return (x,)" in first
+    assert "return (x,)" in second
+    assert "full_code_for_f_0.py" in second
+
+
+def test_a_manifest_away_from_the_files_holds_their_texts(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "report", dump, "-o", dump.parent / "out")
+    shutil.rmtree(dump)
+    (dump.parent / "out" / "index.html").unlink()
+    assert run(capsys, "report", dump.parent / "out" / "manifest.json")[0] == 0
+    assert "return (x,)" in (dump.parent / "out" / "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda folder: folder / "nothing", "there is no such file or directory"),
+        (lambda folder: folder, "nothing that depyf reads"),
+        (lambda folder: _written(folder / "manifest.json", "[]"), "not a manifest of depyf"),
+        (lambda folder: _written(folder / "a.log", "no\n"), "nothing that depyf reads"),
+        (lambda folder: _written(folder / "manifest.json", json.dumps({"schema": 1000})), "update depyf"),
+    ],
+)
+def test_what_cannot_be_read_is_said_in_one_line(
+    make: object, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert callable(make)
+    status, out, err = run(capsys, "report", make(tmp_path))
+    assert (status, out, len(err.splitlines())) == (2, "", 1)
+    assert words in err
+
+
+def _written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def test_neither_report_nor_diff_loads_torch() -> None:
+    script = (
+        "import sys, depyf.cli; status = depyf.cli.main(['diff', sys.argv[1], sys.argv[1]]); "
+        "print(status, 'torch' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(LOGS / "torch_2_13.log.gz")],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "0 False", done.stderr

@@ -1,0 +1,267 @@
+"""``depyf run``: a program does under it what it does without it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import zipfile
+from pathlib import Path
+from typing import List, Sequence
+
+import pytest
+
+from depyf.cli import running
+
+pytestmark = pytest.mark.torch
+
+PROGRAM = """
+import atexit, os, pickle, sys, threading, traceback
+
+class Thing:
+    pass
+
+def show(*values):
+    print(*values, flush=True)
+
+atexit.register(lambda: show("at exit", __name__, sys.modules["__main__"].__dict__ is globals()))
+show(__name__, __file__, __package__, __doc__, type(__loader__).__name__, __builtins__.__name__)
+show(sys.argv, sys.path[0], os.path.basename(getattr(__spec__, "origin", "none")), getattr(__spec__, "name", None))
+show(sorted(name for name in globals() if name.startswith("__")))
+show(pickle.loads(pickle.dumps(Thing())).__class__ is Thing, "torch" in sys.modules)
+threading.Thread(target=lambda: (__import__("time").sleep(0.3), show("thread"))).start()
+
+def end(how):
+    if how == "raise":
+        raise ValueError("so it ends")
+    if how == "chain":
+        try:
+            end("raise")
+        except ValueError:
+            raise KeyError("and so")
+    if how == "message":
+        sys.exit("with words")
+    if how == "status":
+        sys.exit(int(sys.argv[2]))
+    if how == "interrupt":
+        raise KeyboardInterrupt
+    if how == "hook":
+        sys.excepthook = lambda *found: show("hook", found[0], len(traceback.extract_tb(found[2])))
+        raise ValueError
+    if how == "die":
+        os._exit(5)
+    if how == "fork":
+        if os.fork() == 0:
+            show("child")
+            sys.exit(3)
+        os.wait()
+    if how == "hidden":
+        exec(compile("1/0", "<made>", "exec"))
+
+end((sys.argv + [""])[1])
+show("end")
+"""
+
+ENDS = [
+    [], ["raise"], ["chain"], ["message"], ["status", "7"], ["status", "0"], ["interrupt"], ["hook"], ["die"], ["fork"],
+    ["hidden"], ["-x", "--open", "-o", "--", "-m"],
+]  # fmt: skip
+
+
+def python(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=300, check=False, cwd=str(cwd)
+    )
+
+
+def depyf(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    done = python("-m", "depyf", "run", "-o", "dump", *arguments, cwd=cwd)
+    done.stderr = "".join(line for line in done.stderr.splitlines(True) if not line.startswith("depyf: "))
+    return done
+
+
+def same(plain: subprocess.CompletedProcess[str], run: subprocess.CompletedProcess[str]) -> None:
+    """Frames of ``runpy``, by which the interpreter runs modules, are not the program's."""
+    plain.stderr = re.sub(r'  File "[^"]*runpy[^"]*", line .*\n(?:    .*\n)?', "", plain.stderr)
+    assert (run.stdout, run.stderr, run.returncode) == (plain.stdout, plain.stderr, plain.returncode)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    package = tmp_path / "package"
+    (package / "inner").mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "__main__.py").write_text(PROGRAM)
+    (package / "module.py").write_text(PROGRAM)
+    (package / "inner" / "__init__.py").write_text("")
+    return tmp_path
+
+
+@pytest.mark.parametrize("arguments", ENDS, ids=lambda found: " ".join(found) or "nothing")
+def test_a_script_is_the_same_program(arguments: List[str], folder: Path) -> None:
+    plain = python("program.py", *arguments, cwd=folder)
+    assert plain.stdout
+    same(plain, depyf("program.py", *arguments, cwd=folder))
+
+
+@pytest.mark.parametrize("name", ["package", "package.module", "package.__main__"])
+def test_a_module_is_the_same_program(name: str, folder: Path) -> None:
+    for arguments in ([], ["raise"], ["-x", "-m"]):
+        same(python("-m", name, *arguments, cwd=folder), depyf("-m", name, *arguments, cwd=folder))
+
+
+def test_the_name_of_a_module_may_follow_without_a_space(folder: Path) -> None:
+    same(python("-mpackage", "-m", cwd=folder), depyf("-mpackage", "-m", cwd=folder))
+
+
+def test_folders_and_archives_are_run_by_their_main_module(folder: Path) -> None:
+    with zipfile.ZipFile(folder / "archive.zip", "w") as archive:
+        archive.writestr("__main__.py", PROGRAM)
+    for name in ("package", "archive.zip"):
+        same(python(name, "raise", cwd=folder), depyf(name, "raise", cwd=folder))
+
+
+@pytest.mark.parametrize("text", ["def (:\n", "# -*- coding: latin-1 -*-\nprint(b'\xe9'.decode('latin-1'))\n", "1/0"])
+def test_what_is_no_program_ends_as_it_would(text: str, folder: Path) -> None:
+    (folder / "broken.py").write_bytes(text.encode("latin-1"))
+    same(python("broken.py", cwd=folder), depyf("broken.py", cwd=folder))
+
+
+@pytest.mark.parametrize("text", ["\0", "x = '\xe9'\n"])
+def test_what_the_parser_of_files_words_otherwise_is_an_error_of_syntax_too(text: str, folder: Path) -> None:
+    (folder / "broken.py").write_bytes(text.encode("latin-1"))
+    for done in (python("broken.py", cwd=folder), depyf("broken.py", cwd=folder)):
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.splitlines()[-1].startswith(("SyntaxError: ", "ValueError: "))  # the latter up to 3.11
+
+
+def test_a_script_may_be_linked_and_called_from_elsewhere(folder: Path) -> None:
+    (folder / "link.py").symlink_to(folder / "package" / "module.py")
+    (folder / "there").mkdir()
+    name = os.path.join(os.pardir, "link.py")
+    same(python(name, cwd=folder / "there"), depyf(name, cwd=folder / "there"))
+
+
+def test_an_interrupt_kills_as_it_would(folder: Path) -> None:
+    assert depyf("program.py", "interrupt", cwd=folder).returncode == -signal.SIGINT
+
+
+def test_processes_that_a_program_starts_are_as_without_us(folder: Path) -> None:
+    (folder / "spawn.py").write_text(
+        textwrap.dedent(
+            """
+            import multiprocessing, os, subprocess, sys
+
+            def work(number):
+                return number * 2, __name__, "depyf" in sys.modules, "torch" in sys.modules
+
+            if __name__ == "__main__":
+                with multiprocessing.get_context("spawn").Pool(1) as pool:
+                    print(pool.map(work, [1, 2]))
+                code = "import sys; print(sorted(sys.modules)[:3], 'depyf' in sys.modules)"
+                print(subprocess.check_output([sys.executable, "-c", code], text=True))
+                print(sorted(name for name in os.environ if "DEPYF" in name or "PYTHON" in name))
+            """
+        )
+    )
+    same(python("spawn.py", cwd=folder), depyf("spawn.py", cwd=folder))
+
+
+def test_a_command_on_the_path_can_be_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = folder / "my-command"
+    command.write_text(f"#!{sys.executable}\nimport sys\nprint(sys.argv, sys.path[0])\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    (folder / "there").mkdir()
+    plain = subprocess.run(["my-command", "-x"], capture_output=True, text=True, check=True, cwd=folder / "there")
+    same(plain, depyf("my-command", "-x", cwd=folder / "there"))
+
+
+def test_a_program_that_compiles_nothing_leaves_nothing_and_says_so(folder: Path) -> None:
+    done = python("-m", "depyf", "run", "-o", "new/dump", "program.py", cwd=folder)
+    assert done.stderr == "depyf: nothing was compiled: the program did not use torch.compile\n"
+    assert not (folder / "new").exists()
+    assert python("-m", "depyf", "run", "-q", "program.py", cwd=folder).stderr == ""
+
+
+COMPILES = """
+import os, sys
+os.environ["TORCH_COMPILE_THREADS"] = "1"
+print("depyf.dynamo.capture" in sys.modules)
+import torch
+print("torch._dynamo" in sys.modules)
+
+@torch.compile(backend="eager")
+def double(x, n):
+    y = x * n
+    print("breaks here")
+    return y + 1
+
+for number in (2, 3):
+    double(torch.ones(3), number)
+sys.exit(4)
+"""
+
+
+def test_what_is_compiled_is_dumped_and_summed_up(folder: Path) -> None:
+    (folder / "compiles.py").write_text(COMPILES)
+    plain = python("compiles.py", cwd=folder)
+    done = python("-m", "depyf", "run", "compiles.py", cwd=folder)
+    assert (done.stdout, done.returncode) == (plain.stdout, 4)
+    assert "full_code_for_double_0.py" in os.listdir(folder / "depyf_compiles")
+    said = done.stderr
+    for line in (
+        "depyf: functions compiled      1 and 1 part after graph breaks, in 3 compilations",
+        "depyf: graphs                  3",
+    ):
+        assert line in said.splitlines(), said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nothing.py"], "there is no such script"),
+        (["-m", "no_such_module"], "no module named no_such_module"),
+        (["-m", "package.nothing"], "no module named package.nothing"),
+        (["-m", "package.inner"], "package.inner is a package that can't be run directly"),
+        (["-m", "sys"], "only modules written in Python can be run"),
+        (["folder"], "there is no __main__ module in it"),
+        (["-o", "program.py/x", "program.py"], "no directory can be made there"),
+        ([], "name a script, or a module with -m"),
+        (["-m"], "name a script, or a module with -m"),
+    ],
+)
+def test_what_cannot_be_run_is_said(arguments: Sequence[str], words: str, folder: Path) -> None:
+    (folder / "folder").mkdir()
+    done = python("-m", "depyf", "run", *arguments, cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not [name for name in os.listdir(folder) if name.startswith("depyf_")]
+
+
+@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may write everywhere")
+def test_a_directory_that_cannot_be_written_is_said_before_anything_runs(folder: Path) -> None:
+    (folder / "closed").mkdir(mode=0o500)
+    done = python("-m", "depyf", "run", "-o", "closed", "program.py", cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "can't be written" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "own", "program"),
+    [
+        (["run", "a.py", "-o", "x"], ["run"], ["a.py", "-o", "x"]),
+        (["run", "-o", "d", "-q", "a.py", "-q"], ["run", "-o", "d", "-q"], ["a.py", "-q"]),
+        (["run", "--output=d", "-m", "pytest", "-m", "slow"], ["run", "--output=d", "-m"], ["pytest", "-m", "slow"]),
+        (["run", "-mpytest", "-q"], ["run", "-m"], ["pytest", "-q"]),
+        (["run", "-o", "-m", "a.py"], ["run", "-o", "-m"], ["a.py"]),
+        (["diff", "-m", "a"], ["diff", "-m", "a"], []),
+    ],
+)
+def test_the_arguments_of_the_program_are_its_own(arguments: List[str], own: List[str], program: List[str]) -> None:
+    assert running.split(arguments) == (own, program)
