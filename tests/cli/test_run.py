@@ -212,11 +212,18 @@ def test_what_is_compiled_is_dumped_and_summed_up(folder: Path) -> None:
     plain = python("compiles.py", cwd=folder)
     done = python("-m", "depyf", "run", "compiles.py", cwd=folder)
     assert (done.stdout, done.returncode) == (plain.stdout, 4)
-    assert "full_code_for_double_0.py" in os.listdir(folder / "depyf_compiles")
-    said = done.stderr
+    names = os.listdir(folder / "depyf_compiles")
+    assert {"full_code_for_double_0.py", "index.html", "index.md", "manifest.json"} <= set(names)
+    said = re.sub(r"[\d.]+ s$", "- s", done.stderr, flags=re.MULTILINE)
     for line in (
         "depyf: functions compiled      1 and 1 part after graph breaks, in 3 compilations",
         "depyf: graphs                  3",
+        "depyf: graph breaks            2 (compiles.py:11)",
+        "depyf: recompiles              1 (double)",
+        "depyf: fallbacks to eager      0",
+        "depyf: kernels                 0",
+        "depyf: compile time            - s",
+        f"depyf: the page                {folder / 'depyf_compiles' / 'index.html'}",
     ):
         assert line in said.splitlines(), said
 

@@ -11,10 +11,9 @@ from typing import Any, Iterable
 
 from depyf.report.comparison import compare
 from depyf.report.comparison_text import comparison_lines
-from depyf.report.ranks import differences
 from depyf.report.reading import load
 from depyf.report.summary import summary_lines
-from depyf.report.writing import write_comparison, write_report
+from depyf.report.writing import where_ranks_differ, write_comparison, write_report
 
 
 def add_commands(commands: Any) -> None:
@@ -54,7 +53,7 @@ def _report(options: argparse.Namespace) -> int:
             print(f"{loaded.name}:")
         for line in summary_lines(loaded.run):
             print(f"  {line}" if len(runs) > 1 else line)
-    for each in differences([loaded.side for loaded in runs]):
+    for each in where_ranks_differ(runs):
         print(f"! {each['title']}")
     for note in dict.fromkeys(note for loaded in runs for note in loaded.run.notes):
         print(f"note: {note}")

@@ -12,6 +12,7 @@ from depyf.report.from_events import build_run
 from depyf.report.model import Run
 from depyf.report.sources import read_source
 from depyf.trace.events import Event
+from depyf.trace.generations import told_apart
 from depyf.trace.log_file import TraceLog
 
 _IN_GRAPH = re.compile(r"# File: (\S.*?):(\d+) in [^,]+, code: (.*)$", re.MULTILINE)
@@ -21,9 +22,10 @@ _IN_TRACEBACK = re.compile(r'^ *File "([^"\n]+)", line (\d+)(?:, in [^\n]*)?\n +
 def run_of_log(log: TraceLog) -> Run:
     """The run that one process has logged. Its notes say what a log does not have."""
     quoted = quoted_lines(log.events)
+    events = told_apart(log.events)
     texts = {path: _text(path, lines) for path, lines in quoted.items()}
     run = build_run(
-        log.events,
+        events,
         None,
         origin="torch_trace",
         rank=log.rank,

@@ -23,13 +23,15 @@ class NothingToRead(ValueError):
 class Loaded:
     """A run that was read: ``directory`` is where its files are (None for a log), ``name`` tells it from others.
 
-    ``has_manifest`` says that it was read from a manifest beside its files.
+    ``has_manifest`` says that it was read from a manifest beside its files, ``is_child`` that a process wrote it which
+    another one of the same program has forked.
     """
 
     name: str
     run: Run = field(repr=False)
     directory: Optional[str]
     has_manifest: bool = False
+    is_child: bool = False
 
     def text_of(self, artifact: Artifact) -> Optional[str]:
         """The text of an artifact; None when its file is gone."""
@@ -64,7 +66,7 @@ def load(paths: Sequence[str]) -> List[Loaded]:
 
 def runs_in_directory(directory: str) -> List[Loaded]:
     """The runs of the manifests in a dump directory; without a manifest, of its files."""
-    manifests = sorted(glob.glob(os.path.join(glob.escape(directory), "manifest*.json*")))
+    manifests = sorted(glob.glob(os.path.join(glob.escape(directory), "manifest*.json")))
     if manifests:
         return _named_apart([_of_manifest(path) for path in manifests])
     found = runs_of_files(directory)
@@ -90,7 +92,9 @@ def _of_manifest(path: str) -> Loaded:
     with open(path, encoding="utf-8") as file:
         run = from_json(file.read(), path)
     directory = os.path.dirname(path)
-    return Loaded(_name(run, _base(directory)), run, directory, has_manifest=True)
+    mark = os.path.basename(path)[len("manifest") : -len(".json")].strip(".")
+    name = _name(run, mark or _base(directory))
+    return Loaded(name, run, directory, has_manifest=True, is_child=mark.startswith("process_"))
 
 
 def _of_log(path: str) -> List[Loaded]:

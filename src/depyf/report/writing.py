@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Optional, Sequence
+from typing import List, Optional, Sequence
 
 from depyf.report.comparison import Comparison, as_differences
-from depyf.report.manifest import to_json
+from depyf.report.manifest import to_json, without_texts
+from depyf.report.markdown import index_markdown
 from depyf.report.model import Run
 from depyf.report.page import render_pages
-from depyf.report.ranks import differences
+from depyf.report.ranks import Difference, differences
 from depyf.report.reading import Loaded
 
 
@@ -25,26 +26,44 @@ def write_report(runs: Sequence[Loaded], output: Optional[str]) -> str:
         page = os.path.join(page, "index.html")
     directory = os.path.dirname(page) or "."
     os.makedirs(directory, exist_ok=True)
-    apart = differences([loaded.side for loaded in runs])
+    apart = where_ranks_differ(runs)
     _write(page, render_pages([(each.run, each.text_of) for each in runs], apart, [each.name for each in runs]))
+    _write(f"{os.path.splitext(page)[0]}.md", _index(runs, apart))
     for each in runs:
         beside = each.directory is not None and os.path.realpath(each.directory) == os.path.realpath(directory)
         if not (beside and each.has_manifest):
             mark = f".{each.name.replace(' ', '_')}" if len(runs) > 1 else ""
-            run = _without_texts(each.run) if beside else _with_texts(each)
+            run = without_texts(each.run) if beside else _with_texts(each)
             _write(os.path.join(directory, f"manifest{mark}.json"), to_json(run))
     return page
+
+
+def where_ranks_differ(runs: Sequence[Loaded]) -> List[Difference]:
+    """The differences between these runs; forked children do other things than their parents, which is none."""
+    return differences([loaded.side for loaded in runs if not loaded.is_child])
+
+
+def _index(runs: Sequence[Loaded], apart: Sequence[Difference]) -> str:
+    """``index.md``: where the ranks differ, and what there is to say of each."""
+    lines: List[str] = []
+    if len(runs) > 1:
+        lines += ["# Where the ranks differ", ""]
+        for each in apart:
+            lines += [f"## {each['title']}", "", each["text"], ""]
+            for name, text in each["ranks"].items():
+                lines += [f"{name}:", "", "```text", *text.splitlines(), "```", ""]
+        if not apart:
+            lines += ["They compiled the same, in the same order.", ""]
+    for loaded in runs:
+        lines += [f"# {loaded.name}", ""] if len(runs) > 1 else []
+        lines += [index_markdown(loaded.run)]
+    return "\n".join(lines)
 
 
 def _with_texts(loaded: Loaded) -> Run:
     """The run with its texts in the manifest, which does not stand beside its files."""
     artifacts = (replace(each, text=loaded.text_of(each), path=None) for each in loaded.run.artifacts)
     return replace(loaded.run, artifacts=tuple(artifacts))
-
-
-def _without_texts(run: Run) -> Run:
-    """The run for a manifest beside its files, which hold the texts."""
-    return replace(run, artifacts=tuple(a if a.path is None else replace(a, text=None) for a in run.artifacts))
 
 
 def write_comparison(before: Loaded, after: Loaded, comparison: Comparison, path: str) -> None:

@@ -127,13 +127,17 @@ class _Recording:
             return [f"no summary: {type(error).__name__}: {error}", f"{'the dump':<24}{self._directory}"]
 
     def _summary(self) -> List[str]:
+        from depyf.dynamo.manifest import run_of
         from depyf.report.reading import runs_in_directory
         from depyf.report.summary import summary_lines
+        from depyf.report.writing import write_report
 
-        runs = runs_in_directory(self._directory)
-        lines = summary_lines(runs[0].run) if runs else ["nothing was compiled"]
-        page = os.path.join(self._directory, "index.html")
-        return [*lines, f"{'the page':<24}{page}" if os.path.exists(page) else f"{'the dump':<24}{self._directory}"]
+        if self._open is None or self._open.session is None:
+            return []
+        lines = summary_lines(run_of(self._open.session))
+        runs = runs_in_directory(self._directory)  # other ranks that have ended are on the page, too
+        page = write_report(runs, self._directory) if runs else self._directory
+        return [*lines, f"{'the page':<24}{page}"]
 
 
 def _say(lines: List[str]) -> None:
