@@ -19,23 +19,13 @@ from typing import Callable, Iterator, Optional, Tuple
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 from browser import browser, opened
+from dumps import dumped
 from transformer_run import transformer_run
 
-from depyf.report.manifest import from_json
 from depyf.report.model import Artifact, Run
 from depyf.report.page import render_page
 
 TextOf = Callable[[Artifact], Optional[str]]
-
-
-def dumped(folder: Path) -> Tuple[Run, TextOf]:
-    run = from_json((folder / "manifest.json").read_text(encoding="utf-8"))
-
-    def text_of(artifact: Artifact) -> Optional[str]:
-        path = folder / artifact.path if artifact.path else None
-        return path.read_text(encoding="utf-8") if path is not None and path.is_file() else artifact.text
-
-    return run, text_of
 
 
 def runs(folders: list[str]) -> Iterator[Tuple[str, Run, TextOf]]:

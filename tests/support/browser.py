@@ -17,6 +17,7 @@ ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--disable-lcd-text",  # greys instead of colours at the edges of letters: half as large pictures
 ]
 
 
