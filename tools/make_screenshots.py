@@ -10,11 +10,12 @@ dark.
 from __future__ import annotations
 
 import argparse
+import difflib
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, Tuple
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "src")]
@@ -22,8 +23,9 @@ sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "src")]
 from browser import browser, opened
 from dumps import dumped
 
-from depyf.report.model import Place, Run
-from depyf.report.page import render_page
+from depyf.report.model import Artifact, Place, Run
+from depyf.report.page import TextOf, render_page
+from depyf.report.sides import with_sides
 
 PROGRAMS = ("branch", "breaks_and_recompiles", "mixture_of_experts", "bert")
 
@@ -41,7 +43,7 @@ def main() -> None:
             run, text_of = dumped(dump)
             page = Path(scratch, f"{program}.html")
             page.write_text(render_page(run, text_of), encoding="utf-8")
-            shoot(chromium, page, addresses(run), out, program, "dark" if number % 2 else "light")
+            shoot(chromium, page, addresses(run, text_of), out, program, "dark" if number % 2 else "light")
     total = sum(path.stat().st_size for path in out.glob("*.png"))
     print(f"{len(list(out.glob('*.png')))} pictures, {total / 1e6:.1f} MB")
 
@@ -54,12 +56,11 @@ def run_example(program: str, scratch: Path) -> Path:
     return dump
 
 
-def addresses(run: Run) -> Dict[str, str]:
+def addresses(run: Run, text_of: TextOf) -> Dict[str, str]:
     """Where each view is worth a picture."""
     place = worth_seeing(run)
     function = function_at(run, place)
-    artifact = next(a for a in run.artifacts if a.stage == "AFTER_POST_GRAD")
-    before = next(a for a in run.artifacts if a.stage == "BEFORE_POST_GRAD" and a.compile_id == artifact.compile_id)
+    before, after = changed_stage(run, text_of)
     changed = next((r for r in run.recompiles), None)
     drawn = function if changed is None else changed.function
     return {
@@ -68,17 +69,34 @@ def addresses(run: Run) -> Dict[str, str]:
         "flow": f"#flow/f{drawn}",
         "recompiles": "#recompiles",
         "time": "#time",
-        "stages": f"#stages/{artifact.id}?diff={before.id}",
+        "stages": f"#stages/{after.id}?diff={before.id}",
     }
 
 
 def worth_seeing(run: Run) -> Place:
-    """A line in a graph, of a function that has breaks or recompiles if there is one."""
+    """A line in a graph, of a function that has breaks or recompiles if there is one, and in kernels if any is."""
     troubled = {each.function for each in run.recompiles}
     troubled |= {c.function for c in run.compilations for b in run.breaks if b.compile_id == c.compile_id}
-    ids = [c.compile_id for c in run.compilations if c.graph and (not troubled or c.function in troubled)]
-    ids = ids or [c.compile_id for c in run.compilations if c.graph]
-    return next(k.places[0] for k in run.kernels if k.compile_id == ids[0] and k.places and owns(run, k.places[0]))
+    ids = [c.compile_id for c in run.compilations if c.graph and c.function in troubled]
+    ids += [c.compile_id for c in run.compilations if c.graph]
+    in_kernels = [p for id in ids for k in run.kernels if k.compile_id == id for p in k.places]
+    in_graphs = [p for id in ids for a in run.artifacts if a.compile_id == id for link in a.links for p in link.places]
+    return next(place for place in [*in_kernels, *in_graphs] if owns(run, place))
+
+
+def changed_stage(run: Run, text_of: TextOf) -> Tuple[Artifact, Artifact]:
+    """Two neighbouring stages of which the later is the earlier with something changed."""
+    graphs = sorted((a for a in with_sides(run).artifacts if a.kind == "graph"), key=lambda a: a.order)
+    likeness = {}
+    for first in graphs:
+        for second in graphs:
+            same = first.compile_id == second.compile_id and first.backward == second.backward
+            if same and first.order < second.order:
+                one, other = ((text_of(each) or "").splitlines()[2:] for each in (first, second))
+                likeness[first.id, second.id] = difflib.SequenceMatcher(None, one, other).ratio() if one != other else 0
+    ids = max(likeness, key=lambda pair: likeness[pair])
+    first, second = (next(a for a in graphs if a.id == each) for each in ids)
+    return first, second
 
 
 def owns(run: Run, place: Place) -> bool:
@@ -99,7 +117,7 @@ def function_at(run: Run, place: Place) -> int:
 
 def shoot(chromium: Any, page: Path, views: Dict[str, str], out: Path, program: str, scheme: str) -> None:
     for view, address in views.items():
-        with opened(chromium, page, address, width=1280, height=800, scheme=scheme) as tab:
+        with opened(chromium, page, address, width=1280, height=680, scheme=scheme) as tab:
             tab.wait_for_timeout(300)
             tab.screenshot(path=str(out / f"{program}-{view}.png"))
 

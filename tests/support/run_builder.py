@@ -26,8 +26,8 @@ STAGES = {
     "AFTER_PRE_GRAD": 30,
     "Joint_graph": 40,
     "Forward_graph": 50,
-    "AFTER_POST_GRAD": 70,
-    "Backward_graph": 80,
+    "Backward_graph": 60,
+    "AFTER_POST_GRAD": 80,
 }
 
 _CPP = """\
@@ -169,7 +169,8 @@ class RunBuilder:
         if ops:
             self.graph(compile_id, name, "Captured_Graph", [(f"v_{n}", e, p) for n, e, p in ops])
             for stage in ("BEFORE_PRE_GRAD", "Forward_graph", "AFTER_POST_GRAD"):
-                self.graph(compile_id, name, stage, ops if stage != "AFTER_POST_GRAD" else ops[:-1] or ops, False)
+                side = False if stage == "Forward_graph" else None
+                self.graph(compile_id, name, stage, ops if stage != "AFTER_POST_GRAD" else ops[:-1] or ops, side)
             self.kernel_module(compile_id, name, ops)
         if ops and backward:
             reverse = [(f"{n}_grad", f"{e}  # backward", p) for n, e, p in reversed(ops)]

@@ -17,6 +17,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 from depyf.report.flow import drawings
 from depyf.report.manifest import to_json
 from depyf.report.model import Artifact, Place, Run
+from depyf.report.sides import with_sides
 
 TextOf = Callable[[Artifact], Optional[str]]
 
@@ -107,6 +108,7 @@ def _data(runs: Sequence[Tuple[Run, TextOf]], differences: Sequence[Difference],
 
 def _packed(run: Run, text_of: TextOf) -> str:
     """A run as JSON: its manifest, without what stands beside it once (texts), or shorter (stacks of calls, links)."""
+    run = with_sides(run)
     texts: Dict[str, str] = {}
     links: Dict[str, List[List[Any]]] = {}
     stacks: Dict[Tuple[Place, ...], int] = {}

@@ -78,10 +78,10 @@ function breakCard(run, each) {
     "article",
     { class: "card break" },
     el("h3", {}, "Graph break ", each.compile_id ? chip(run, each.compile_id) : null),
-    el("p", { class: "told" }, el("strong", {}, each.reason)),
-    each.explanation && each.explanation !== each.reason ? el("p", { class: "told" }, each.explanation) : null,
-    each.advice ? el("p", { class: "advice" }, el("b", {}, "What to do: "), each.advice) : null,
-    each.hints.length ? el("ul", {}, each.hints.map((hint) => el("li", {}, hint))) : null,
+    el("p", { class: "told" }, el("strong", {}, prose(each.reason))),
+    each.explanation && each.explanation !== each.reason ? el("p", { class: "told" }, prose(each.explanation)) : null,
+    each.advice ? el("p", { class: "advice" }, el("b", {}, "What to do: "), prose(each.advice)) : null,
+    each.hints.length ? el("ul", {}, each.hints.map((hint) => el("li", {}, prose(hint)))) : null,
     each.url ? el("p", {}, "More: ", outwards(each.url)) : null,
     each.stack.length > 1 ? el("p", { class: "quiet" }, "Called from ", each.stack.slice(0, -1).map((where) => [place(run, where), " "])) : null
   );
@@ -92,9 +92,9 @@ function fallbackCard(run, each) {
     "article",
     { class: "card fallback" },
     el("h3", {}, "Left to Python ", each.compile_id ? chip(run, each.compile_id) : null),
-    el("p", {}, el("strong", {}, each.cause)),
-    each.reason && each.reason !== each.cause ? el("p", { class: "quiet told" }, each.reason) : null,
-    each.advice ? el("p", { class: "advice" }, el("b", {}, "What to do: "), each.advice) : null
+    el("p", {}, el("strong", {}, prose(each.cause))),
+    each.reason && each.reason !== each.cause ? el("p", { class: "quiet told" }, prose(each.reason)) : null,
+    each.advice ? el("p", { class: "advice" }, el("b", {}, "What to do: "), prose(each.advice)) : null
   );
 }
 
@@ -108,18 +108,17 @@ function recompileCard(run, each, advised) {
   );
 }
 
+// What the words already say is not said again.
 function failedGuard(run, failed) {
-  const change = failed.before !== null || failed.now !== null;
+  const told = [failed.before, failed.now].every((value) => value === null || failed.words.includes(value));
   return el(
-    "div",
+    "p",
     { class: "failed" },
-    el("p", {}, failed.entry ? [chip(run, failed.entry), " "] : null, el("strong", {}, failed.words || failed.text), " ", failed.place ? place(run, failed.place) : null),
-    el(
-      "p",
-      { class: "change" },
-      change ? [el("span", { class: "quiet" }, "before "), el("code", {}, failed.before ?? "?"), el("span", { class: "quiet" }, " now "), el("code", {}, failed.now ?? "?")] : null,
-      failed.text && failed.words ? [change ? el("span", { class: "quiet" }, "  guard ") : null, el("code", { class: "quiet" }, failed.text)] : null
-    )
+    failed.entry ? chip(run, failed.entry) : null, " ",
+    el("strong", {}, failed.words || failed.text), " ",
+    failed.place ? [place(run, failed.place), " "] : null,
+    told ? null : [el("span", { class: "quiet" }, "before "), el("code", {}, failed.before ?? "?"), el("span", { class: "quiet" }, " now "), el("code", {}, failed.now ?? "?"), " "],
+    failed.text && failed.words ? [el("span", { class: "quiet" }, "guard "), el("code", { class: "quiet" }, failed.text)] : null
   );
 }
 

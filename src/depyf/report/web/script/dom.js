@@ -49,6 +49,11 @@ function fileName(path) {
   return path.split(/[\\/]/).pop() || path;
 }
 
+// Text of PyTorch's: what stands in backticks is code.
+function prose(text) {
+  return text.split(/(`[^`\n]+`)/).map((part) => (/^`[^`]+`$/.test(part) ? el("code", {}, part.slice(1, -1)) : part));
+}
+
 // Where a value comes from the run, only addresses of the web become links.
 function outwards(url, text) {
   if (!/^https?:\/\//i.test(url)) return url;

@@ -58,10 +58,10 @@ function findings(run) {
       el(
         "li",
         {},
-        el("strong", {}, each.title), " ",
+        el("strong", {}, prose(each.title)), " ",
         each.place ? place(run, each.place) : null, " ",
         each.compile_id ? chip(run, each.compile_id) : null,
-        each.text ? el("p", {}, each.text) : null
+        each.text ? el("p", {}, prose(each.text)) : null
       )
     )
   );

@@ -161,7 +161,7 @@ class StagesView {
 
   showDiff(other) {
     const sign = { add: "+", drop: "−", same: "", skip: "⋯" };
-    const { rows, added, removed } = diffRows(this.run.text(other).split("\n"), this.run.text(this.artifact).split("\n"));
+    const { rows, added, removed } = diffRows(bodyOf(this.run.text(other)), bodyOf(this.run.text(this.artifact)));
     this.code.hooks = {
       classes: (number) => `diff-${rows[number - 1].kind}`,
       gutter: (number) => el("span", { class: "sign" }, sign[rows[number - 1].kind]),
@@ -170,6 +170,13 @@ class StagesView {
     this.code.show(rows.map((row) => row.text).join("\n"), this.artifact.language, `From ${stageName(other)} to ${stageName(this.artifact)}`);
     fill(this.about, `From ${stageName(other)} ${other.compile_id || ""} to this: `, added || removed ? `${count(added, "line")} added, ${removed} removed` : "no difference");
   }
+}
+
+// The lines of a text; comments at its head say which file this is, which is no difference.
+function bodyOf(text) {
+  const lines = text.split("\n");
+  for (let at = 0; at < lines.length && lines[at].startsWith("#"); at += 1) lines[at] = "";
+  return lines;
 }
 
 const AROUND = 4; // equal lines that are shown around a change
