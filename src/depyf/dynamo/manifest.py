@@ -30,6 +30,7 @@ from depyf.report.from_events import build_run
 from depyf.report.manifest import to_json, without_texts
 from depyf.report.markdown import index_markdown
 from depyf.report.model import Run
+from depyf.report.page import render_page
 from depyf.trace.events import Event
 from depyf.trace.generations import told_apart
 
@@ -124,10 +125,12 @@ def _slim(event: Event) -> Event:
 
 
 def _write(session: Session, known: _Chronicle, records: Sequence[Record]) -> None:
-    run, _ = _run_of(session, known, records)
+    run, texts = _run_of(session, known, records)
     suffix = _suffix(session.directory, known)
     session.directory.write(f"manifest{suffix}.json", to_json(without_texts(run)))
     session.directory.write(f"index{suffix}.md", index_markdown(run))
+    page = render_page(without_texts(run), lambda artifact: texts.get(artifact.id))
+    session.directory.write(f"index{suffix}.html", page)
 
 
 def run_of(session: Session) -> Run:

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.report.advice import advice_for_break
 from depyf.report.facts import TransformedFact
 from depyf.report.functions import Functions, Key
 from depyf.report.graph_links import whole_stacks
+from depyf.report.guard_words import as_written, explain
 from depyf.report.model import Call, Compilation, FailedGuard, GraphBreak, Guard, Place, Recompile
 from depyf.report.sources import Sources
-from depyf.report.words import value_now, words_of
 from depyf.trace.breaks import Frame, break_report
 from depyf.trace.events import Event, resolve_frames
+from depyf.trace.generations import of_same_generation
 from depyf.trace.guards import guards_of
 from depyf.trace.metrics import seconds_of, started_at
 from depyf.trace.provenance import NODE_STACKS, node_stacks
-from depyf.trace.recompiles import failed_guards
+from depyf.trace.recompiles import FailedGuardText, failed_guards
 
 _CACHES = {"fx_graph_cache_": "fx_graph", "aotautograd_cache_": "aotautograd"}
 
-_UNINTERESTING = frozenset({"dynamo_config", "inductor_config", "functorch_config", "fail_reason", "restart_reasons"})
+_COMPARED = re.compile(r"^(.*?) (?:==|is|is not) (.*)$")
+
+_UNINTERESTING = frozenset(
+    {
+        "dynamo_config",
+        "inductor_config",
+        "functorch_config",
+        "fail_reason",
+        "restart_reasons",
+        "graph_node_shapes",
+        "stack_trace",
+    }
+)
 """Metrics that are long and said elsewhere, or the same for all."""
 
 
@@ -122,30 +136,28 @@ class Compilations:
             for event in self._named(compile_id, "recompile_reasons"):
                 function = self.function_of(compile_id)
                 values = self._values(compile_id)
-                failed = [self._failed(each.entry, each.text, each.stack, values) for each in failed_guards(event)]
+                failed = [self._failed(compile_id, each, values) for each in failed_guards(event)]
                 if function is not None and failed:
                     guards = tuple(guard for guard, _ in failed)
                     found.setdefault(compile_id, Recompile(compile_id, function, guards, failed[0][1]))
         return tuple(found.values())
 
-    def _failed(
-        self, entry: Optional[str], text: str, stack: Sequence[Tuple[str, int, str]], values: Mapping[str, str]
-    ) -> Tuple[FailedGuard, str]:
-        words = words_of(text, value_now(text, values))
+    def _failed(self, compile_id: str, failed: FailedGuardText, values: Mapping[str, str]) -> Tuple[FailedGuard, str]:
+        text, entry = failed.text, failed.entry and of_same_generation(compile_id, failed.entry)
+        words = explain(text, value_now(text, values))
         place = None
-        for path, line, _ in stack:  # the innermost that is the user's own, or else the innermost
+        for path, line, _ in failed.stack:  # the innermost that is the user's own, or else the innermost
             each = self._sources.known_place(path, line)
             if each is not None and (place is None or not self._sources.is_library(each[0])):
                 place = each
         if place is None and entry is not None:
-            place = self._place_of_value(entry, words.value)
-        return FailedGuard(entry, text, words.text, words.before, words.now, place), words.advice
+            place = self._place_of_value(entry, words.subject)
+        return FailedGuard(entry, text, words.words, words.before, words.now, place), _sentence(words.advice)
 
-    def _place_of_value(self, entry: str, value: str) -> Optional[Tuple[int, int]]:
+    def _place_of_value(self, entry: str, subject: str) -> Optional[Place]:
         """The line that made Dynamo guard this value, from the guards of the entry that failed."""
-        name = value.split(" of ")[-1]
-        wanted = (f"L['{name}']", name)
-        return next((guard.place for guard in self.guards(entry) if guard.place and guard.source in wanted), None)
+        guards = [guard for guard in self.guards(entry) if guard.place is not None] if subject else []
+        return next((guard.place for guard in guards if as_written(guard.source) == subject), None)
 
     def _values(self, compile_id: str) -> Dict[str, str]:
         """What the values were that this compilation was for, by torch's names, as far as its guards or symbols say."""
@@ -227,6 +239,23 @@ def _is_named(name: str, line: str) -> bool:
             return True
         start = line.find(name, start + 1)
     return False
+
+
+def value_now(guard: str, values: Mapping[str, str]) -> Optional[str]:
+    """What the guard reads, as the compilation that followed found it; ``values`` are by torch's names.
+
+    torch writes ``x.n == 1`` in its reasons where its guards say ``L['x'].n``.
+    """
+    match = _COMPARED.match(" ".join(guard.split()))
+    if match is None:
+        return None
+    wanted = as_written(match.group(1))
+    found = [value for source, value in values.items() if as_written(source) == wanted and value != match.group(2)]
+    return found[-1] if found else None
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}{'' if text.endswith('.') else '.'}" if text else ""
 
 
 def _status(events: Sequence[Event], metrics: Mapping[str, Any], fact: Optional[TransformedFact]) -> Tuple[str, str]:

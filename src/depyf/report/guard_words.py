@@ -281,7 +281,7 @@ _RULES: List[Rule] = [
         _dispatch_keys,
     ),
     (re.compile(r"\Aexpected type of '(.*)' to be a tensor type, ' but found (.*)"), _tensor_class),
-    (re.compile(r"\ADuplicate tensor found"), _duplicate),
+    (re.compile(r"\ADuplicate tensors? found"), _duplicate),
     (re.compile(r"\AGLOBAL_STATE changed: (.*)"), _global_state),
     (re.compile(r"___check_global_state\(\)()"), _global_state),
     (re.compile(r"___check_torch_function_mode_stack"), _modes),

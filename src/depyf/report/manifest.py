@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 import typing
-from typing import Any, Dict, Mapping, Type, Union
+from typing import Any, Dict, Mapping, Tuple, Type, Union
 
 from depyf.report.model import SCHEMA, Run
 
@@ -48,16 +49,22 @@ def from_json(text: str, name: str = "manifest.json") -> Run:
     return run
 
 
+_SIMPLE = frozenset({int, str, bool, type(None)})
+
+
 def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
-            field.name: _plain(item)
-            for field in dataclasses.fields(value)
-            for item in [getattr(value, field.name)]
-            if field.name == "schema" or not _is_default(field, item)
-        }
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+    kind = type(value)
+    if kind in _SIMPLE:
+        return value
+    if kind is tuple or kind is list:
+        return [item if type(item) in _SIMPLE else _plain(item) for item in value]
+    if dataclasses.is_dataclass(kind):
+        found = {}
+        for name, default in _defaults_of(kind):
+            item = getattr(value, name)
+            if name == "schema" or type(item) is not type(default) or item != default:
+                found[name] = item if type(item) in _SIMPLE else _plain(item)
+        return found
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
@@ -65,10 +72,16 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _is_default(field: dataclasses.Field[Any], value: Any) -> bool:
+@functools.lru_cache(maxsize=None)
+def _defaults_of(kind: Any) -> Tuple[Tuple[str, Any], ...]:
+    """The fields of a dataclass, each with its default (an object that equals nothing where there is none)."""
+    return tuple((field.name, _default(field)) for field in dataclasses.fields(kind))
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
     if field.default is not dataclasses.MISSING:
-        return bool(value == field.default) and type(value) is type(field.default)
-    return field.default_factory is not dataclasses.MISSING and bool(value == field.default_factory())
+        return field.default
+    return field.default_factory() if field.default_factory is not dataclasses.MISSING else object()
 
 
 def _build(kind: Any, value: Any) -> Any:

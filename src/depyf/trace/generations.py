@@ -15,7 +15,7 @@ _MARK = "#"
 def told_apart(records: Iterable[R]) -> List[R]:
     """The records (events, or others with a ``compile_id``), in their order, such that no two compilations share an id.
 
-    The second compilation ``0/0`` becomes ``0/0#2``.
+    The second compilation ``0/0`` becomes ``0/0#2``, and what follows of that frame is ``0/1#2``.
     """
     generations: Dict[str, int] = {}
     ended: Set[str] = set()
@@ -25,13 +25,13 @@ def told_apart(records: Iterable[R]) -> List[R]:
         if compile_id is not None:
             if isinstance(record, Event):
                 if compile_id in ended and _begins(record):
-                    generations[compile_id] = generations.get(compile_id, 1) + 1
-                    ended.discard(compile_id)
+                    generations[_frame(compile_id)] = generations.get(_frame(compile_id), 1) + 1
+                    ended = {each for each in ended if _frame(each) != _frame(compile_id)}
                 elif record.name == "compilation_metrics":
                     ended.add(compile_id)
-            if compile_id in generations:
+            if _frame(compile_id) in generations:
                 changed: Any = record
-                record = replace(changed, compile_id=f"{compile_id}{_MARK}{generations[compile_id]}")
+                record = replace(changed, compile_id=f"{compile_id}{_MARK}{generations[_frame(compile_id)]}")
         found.append(record)
     return found
 
@@ -39,6 +39,10 @@ def told_apart(records: Iterable[R]) -> List[R]:
 def of_same_generation(compile_id: str, other: str) -> str:
     """``other``, which torch named beside ``compile_id``, as it is called here."""
     return other + "".join(compile_id.partition(_MARK)[1:])
+
+
+def _frame(compile_id: str) -> str:
+    return compile_id.partition("/")[0]
 
 
 def _begins(event: Event) -> bool:

@@ -1,0 +1,198 @@
+"""What the manifest of real programs says, against PyTorch's own words about the same run."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any, Callable, Tuple
+
+import pytest
+from torch_words import Words, words_in
+
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
+torch = pytest.importorskip("torch")
+
+import depyf  # noqa: E402
+from depyf.dynamo import compat  # noqa: E402
+from depyf.dynamo.manifest import run_of  # noqa: E402
+from depyf.report.manifest import from_json  # noqa: E402
+from depyf.report.model import Run  # noqa: E402
+
+if compat.find("torch.compiler", "set_stance") is None:
+    pytest.skip("this PyTorch can't be told another backend", allow_module_level=True)
+
+
+@pytest.fixture
+def ran(run_program: Callable[..., str], tmp_path: Path) -> Callable[..., Tuple[Run, Words]]:
+    def run(example: str, backend: str = "eager") -> Tuple[Run, Words]:
+        if example == "bert" and importlib.util.find_spec("transformers") is None:
+            pytest.skip("transformers is not installed")
+        log = tmp_path / "torch.log"
+        environment = {"TORCH_LOGS": "graph_breaks,recompiles", "TORCH_LOGS_OUT": str(log)}
+        run_program("run_example.py", example, backend, tmp_path / "dump", environment=environment)
+        manifest = from_json((tmp_path / "dump" / "manifest.json").read_text())
+        return manifest, words_in(log.read_text() if log.exists() else "")
+
+    return run
+
+
+def places(run: Run) -> Any:
+    return [(each.compile_id, run.sources[each.place[0]].path, each.place[1]) for each in run.breaks if each.place]
+
+
+@pytest.mark.parametrize(
+    ("example", "breaks", "recompiles"),
+    [("branch", 1, 0), ("breaks_and_recompiles", 5, 6), ("mixture_of_experts", 1, 1), ("bert", 0, 1)],
+)
+def test_each_break_and_each_recompilation_is_told_once_at_its_line(
+    ran: Callable[..., Tuple[Run, Words]], example: str, breaks: int, recompiles: int
+) -> None:
+    run, words = ran(example)
+    assert sorted(places(run)) == sorted(words.breaks)
+    assert len(run.breaks) == breaks
+    told = [
+        (each.compile_id, function.name, run.sources[function.source].path, function.first_line)
+        for each in run.recompiles
+        for function in [run.functions[each.function]]
+    ]
+    assert told == words.recompiles
+    assert len(told) == recompiles
+    reasons = [(each.compile_id, str(failed.entry), failed.text) for each in run.recompiles for failed in each.failed]
+    assert reasons == words.reasons
+
+
+def test_a_program_with_six_reasons_to_recompile(ran: Callable[..., Tuple[Run, Words]]) -> None:
+    run, _ = ran("breaks_and_recompiles")
+    first = [each.failed[0] for each in run.recompiles]
+    assert [failed.words for failed in first][:2] == [
+        "times is 2, and was compiled for 1",
+        "how is 'none', and was compiled for 'relu'",
+    ]
+    lines = [run.sources[f.place[0]].text.splitlines()[f.place[1] - 1].strip() for f in first if f.place]  # type: ignore
+    assert lines[:3] == ["y = x * scaled.factor + times", 'if how == "relu":', "y = x * scaled.factor + times"]
+    assert all(each.advice for each in run.recompiles)
+    assert all(each.advice and each.explanation and each.hints and each.url for each in run.breaks)
+    by_id = {each.compile_id: each for each in run.compilations}
+    assert by_id["10/0"].guard_failures == 6
+    assert by_id["10/1"].dynamic == ("s28: L['times']",) or by_id["10/1"].dynamic[0].endswith(": L['times']")
+    titles = [finding.title for finding in run.findings]
+    assert any(title == "recompiles was recompiled 6 times" for title in titles)
+    weights = [finding.weight for finding in run.findings]
+    assert weights == sorted(weights, reverse=True)
+
+
+def test_a_branch_goes_on_in_two_resume_functions(ran: Callable[..., Tuple[Run, Words]]) -> None:
+    run, _ = ran("branch")
+    root, *resumes = run.functions
+    assert (root.qualified_name, root.resumes) == ("mean_or_flip", None)
+    assert [(each.resumes, each.resumes_at) for each in resumes] == [(0, root.first_line + 2)] * 2
+    by_id = {each.compile_id: each for each in run.compilations}
+    first = by_id["0/0"]
+    assert [call.function for call in first.calls if call.function is not None] == [1, 2]
+    assert [call.graph for call in first.calls if call.graph] == [first.graph]
+    assert {by_id["1/0"].function, by_id["2/0"].function} == {1, 2}
+    if compat.tells_runs():
+        assert first.runs == 100
+        assert (by_id["1/0"].runs or 0) + (by_id["2/0"].runs or 0) == 100
+    transformed = next(each for each in run.artifacts if each.id == first.transformed)
+    graph_call = next(link for link in transformed.links if first.graph in link.names)
+    assert [line for _, line in graph_call.places] == [root.first_line + 1, root.first_line + 2]
+
+
+def test_a_function_that_is_given_up_is_a_fallback_and_a_finding(ran: Callable[..., Tuple[Run, Words]]) -> None:
+    run, _ = ran("mixture_of_experts")
+    (fallback,) = [each for each in run.fallbacks if each.cause != "skipped"]
+    assert fallback.function is not None
+    assert run.functions[fallback.function].qualified_name == "MixtureOfExperts.forward"
+    assert run.findings[0].title.startswith("MixtureOfExperts.forward runs as plain Python")
+    index = (Path(run.command[-1]) / "index.md").read_text()
+    assert "MixtureOfExperts.forward runs as plain Python" in index
+
+
+def small(x: Any) -> Any:
+    y = x.sin()
+    return y + 1
+
+
+def other(x: Any) -> Any:
+    return x * 2
+
+
+def manifest_in(directory: Path, name: str = "manifest.json") -> Run:
+    return from_json((directory / name).read_text())
+
+
+def names_of(run: Run) -> Any:
+    return sorted(run.functions[each.function].name for each in run.compilations if each.function is not None)
+
+
+def test_repeated_and_nested_sessions_in_one_directory_lose_nothing(tmp_path: Path) -> None:
+    torch._dynamo.reset()
+    for function in (small, other):
+        with depyf.prepare_debug(tmp_path), depyf.prepare_debug(tmp_path):
+            torch.compile(function, backend="eager")(torch.ones(2))
+    run = manifest_in(tmp_path)
+    assert names_of(run) == ["other", "small"]
+    assert {each.path for each in run.artifacts} <= {path.name for path in tmp_path.iterdir()}
+    assert len({each.id for each in run.artifacts}) == len(run.artifacts)
+    before = (tmp_path / "manifest.json").stat().st_mtime_ns
+    with depyf.prepare_debug(tmp_path):
+        pass
+    assert (tmp_path / "manifest.json").stat().st_mtime_ns == before
+
+
+def test_compile_ids_that_a_reset_gives_out_again_are_told_apart(tmp_path: Path) -> None:
+    torch._dynamo.reset()
+    with depyf.prepare_debug(tmp_path):
+        torch.compile(small, backend="eager")(torch.ones(2))
+        torch._dynamo.reset()
+        torch.compile(other, backend="eager")(torch.ones(2))
+        torch.compile(other, backend="eager")(torch.ones(2, dtype=torch.float64))
+    run = manifest_in(tmp_path)
+    ids = [each.compile_id for each in run.compilations]
+    assert len(set(ids)) == 3
+    if compat.find("torch._dynamo.convert_frame", "FRAME_COUNTER") is not None:
+        assert {"0/0", "0/0#2", "0/1#2"} == set(ids)
+        assert [failed.entry for failed in run.recompiles[0].failed] == ["0/0#2"]
+    assert names_of(run) == ["other", "other", "small"]
+
+
+def test_a_program_that_compiles_nothing_has_a_manifest_that_says_so(tmp_path: Path) -> None:
+    with depyf.prepare_debug(tmp_path):
+        pass
+    run = manifest_in(tmp_path)
+    assert (run.compilations, run.totals["compilations"]) == ((), 0)
+    assert "| graphs | 0 |" in (tmp_path / "index.md").read_text()
+
+
+def test_the_session_answers_its_run_while_it_is_open(tmp_path: Path) -> None:
+    torch._dynamo.reset()
+    with depyf.prepare_debug(tmp_path) as prepared:
+        torch.compile(small, backend="aot_eager")(torch.ones(2, requires_grad=True)).sum().backward()
+        assert prepared.session is not None
+        run = run_of(prepared.session)
+    (compilation,) = run.compilations
+    assert compilation.status == "compiled"
+    forward = next(each for each in run.artifacts if each.stage == "Forward_graph")
+    sin = next(link for link in forward.links if "sin" in link.names)
+    first = small.__code__.co_firstlineno
+    assert sin.places == ((sin.places[0][0], first + 1),)
+    assert run.sources[sin.places[0][0]].path == __file__
+    backward = next(each for each in run.artifacts if each.stage == "Backward_graph")
+    assert any(place[1] == first + 1 for link in backward.links for place in link.places)
+
+
+@pytest.mark.inductor
+@pytest.mark.parametrize("name", ["mlp", "custom_autograd_function"])
+def test_each_kernel_that_torch_attributes_to_a_line_is_reached_from_it(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "tools"))
+    import measure_kernel_lines as tool
+
+    found = tool.measure(name, tmp_path)
+    assert found.kernels >= 2
+    assert 0 < found.backward < found.kernels
+    assert found.with_lines == found.kernels
+    assert found.attributed > 0
+    assert found.missed == []

@@ -1,0 +1,19 @@
+"""Run one of the examples under ``prepare_debug``, with any backend.
+
+python run_example.py EXAMPLE BACKEND DUMP_FOLDER
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+import torch
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+example, backend, folder = sys.argv[1:]
+torch.compiler.set_stance(force_backend=None if backend == "inductor" else backend)
+sys.argv = [str(EXAMPLES / f"{example}.py"), folder]
+runpy.run_path(sys.argv[0], run_name="__main__")
