@@ -6,11 +6,13 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import List
 
 import pytest
 from sample_runs import HOSTILE, hostile_run, sample_run
 
+from depyf.report import page
 from depyf.report.flow import drawings
 from depyf.report.model import Run
 from depyf.report.page import render_page, render_pages
@@ -112,3 +114,11 @@ def test_a_resume_function_that_goes_on_with_nonsense_is_drawn(resumes: int) -> 
     functions = list(run.functions)
     functions[0] = replace(functions[0], resumes=resumes)
     assert 6 in dict(drawings(replace(run, functions=tuple(functions))))
+
+
+def test_every_file_of_the_page_is_in_it() -> None:
+    web = Path(page.__file__).parent / "web"
+    text = render_page(Run(), lambda artifact: None)
+    files = [path for path in web.rglob("*") if path.is_file() and path.suffix in (".js", ".css")]
+    assert len(files) > 15
+    assert [path.name for path in files if path.read_text(encoding="utf-8") not in text] == []

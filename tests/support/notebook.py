@@ -16,11 +16,12 @@ from jupyter_client.manager import KernelManager
 
 @dataclass
 class CellResult:
-    """What a cell did: ``ok`` or ``error``, what it printed (tracebacks, too), and the error's type and message."""
+    """What a cell did: ``ok`` or ``error``, what it printed (tracebacks, too), its error, and the HTML of its value."""
 
     status: str = ""
     printed: str = ""
     error: str = ""
+    html: str = ""
     prompts: List[str] = field(default_factory=list)
 
 
@@ -108,6 +109,8 @@ class Notebook(Channel):
         elif kind == "error":
             result.printed += "\n".join(content["traceback"])
             result.error = f"{content['ename']}: {content['evalue']}"
+        elif kind == "execute_result":
+            result.html = content["data"].get("text/html", "")
         elif kind == "execute_reply":
             result.status = content["status"]
         elif kind == "status" and content["execution_state"] == "idle" and cell in self._running:

@@ -9,14 +9,17 @@ from typing import List, Optional, Type, Union
 from depyf.dynamo import compat
 from depyf.dynamo.capture import capture
 from depyf.dynamo.dump import DumpDirectory, absolute
+from depyf.dynamo.manifest import run_of
+from depyf.dynamo.safely import safely
 from depyf.dynamo.session import Session
+from depyf.report.inline import summary_html
 
 
 class PrepareDebug:
     """The context manager that ``prepare_debug`` returns.
 
     It may be entered and left in different functions and entered again; each time is a session of its own.
-    ``session`` is the current or last one.
+    ``session`` is the current or last one, and what Jupyter shows where this is the value of a cell.
     """
 
     def __init__(
@@ -59,6 +62,11 @@ class PrepareDebug:
             return
         session = self._open.pop()
         capture.stop(session)
+
+    @safely("showing a session in a notebook")
+    def _repr_html_(self) -> Optional[str]:
+        """What Jupyter shows of the session: what was compiled so far, and the source with what became of each line."""
+        return None if self.session is None else summary_html(run_of(self.session))
 
 
 def prepare_debug(
