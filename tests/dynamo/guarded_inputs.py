@@ -28,7 +28,8 @@ Arguments = Callable[[], Tuple[Any, ...]]
 class GuardCase:
     """``others`` are arguments to try; ``contexts`` are context managers under which to try the first arguments.
 
-    ``config`` are settings of ``torch._dynamo.config`` while compiling.
+    ``config`` are settings of ``torch._dynamo.config`` while compiling. ``compiles_everywhere`` and
+    ``guarded_everywhere`` are false for what older versions of PyTorch do not compile, or have no guard for.
     """
 
     function: Callable[..., Any]
@@ -39,6 +40,8 @@ class GuardCase:
     dynamic: Any = None
     backend: str = "eager"
     config: Dict[str, Any] = field(default_factory=dict)
+    compiles_everywhere: bool = True
+    guarded_everywhere: bool = True
 
 
 CASES: Dict[str, Callable[[], GuardCase]] = {}
@@ -233,7 +236,7 @@ def marked_after_compiling() -> GuardCase:
         torch._dynamo.mark_static(tensor, 0)
         return tensor
 
-    return GuardCase(lambda x: x.sin(), lambda: (x34(),), [lambda: (marked(),)])
+    return GuardCase(lambda x: x.sin(), lambda: (x34(),), [lambda: (marked(),)], guarded_everywhere=False)
 
 
 @case
@@ -882,6 +885,7 @@ def tensor_subclasses() -> GuardCase:
         lambda x: x + 1,
         lambda: (x34().as_subclass(Subclass),),
         [lambda: (x34().as_subclass(Subclass),), lambda: (x34(),)],
+        compiles_everywhere=False,
     )
 
 
@@ -997,7 +1001,7 @@ def saved_tensors_hooks() -> GuardCase:
     def opaque() -> ContextManager[Any]:
         return torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)
 
-    return GuardCase(lambda x: x.sin(), lambda: (x34(),), contexts=[inlineable, opaque])
+    return GuardCase(lambda x: x.sin(), lambda: (x34(),), contexts=[inlineable, opaque], guarded_everywhere=False)
 
 
 @case
@@ -1105,6 +1109,8 @@ def subclasses_of_int() -> GuardCase:
         lambda x, n: x + n,
         lambda: (x34(), Meters(2)),
         [lambda: (x34(), Meters(2)), lambda: (x34(), Meters(3)), lambda: (x34(), 2)],
+        compiles_everywhere=False,
+        guarded_everywhere=False,
     )
 
 

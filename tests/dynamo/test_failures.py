@@ -20,7 +20,7 @@ pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo import safely  # noqa: E402
+from depyf.dynamo import compat, safely  # noqa: E402
 from depyf.dynamo.capture import capture  # noqa: E402
 from depyf.dynamo.dump import DumpDirectory  # noqa: E402
 from depyf.dynamo.trace import TraceHandler  # noqa: E402
@@ -128,6 +128,8 @@ def broken(target: str) -> Iterator[None]:
     ],
 )
 def test_a_bug_anywhere_costs_one_message(target: str, tmp_path: Path, messages: Callable[[], List[str]]) -> None:
+    if target.startswith("wrappers:") and not list(compat.aot_codegen_modules()):
+        pytest.skip("this PyTorch generates no wrappers")
     expected = plain()
     before = hooks()
     with broken(target), depyf.prepare_debug(tmp_path):

@@ -29,10 +29,15 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 
 def compiled_case(case: GuardCase) -> Tuple[Any, Any, EntryGuards]:
     """The compiled function, its cache entry for the case's own arguments, and our rendering of its guards."""
+    for setting in case.config:
+        if not hasattr(torch._dynamo.config, setting):
+            pytest.skip(f"this PyTorch has no setting {setting}")
     compiled = torch.compile(case.function, backend=case.backend, dynamic=case.dynamic)
     with case.compile_under(), torch._dynamo.config.patch(case.config):
         compiled(*case.arguments())
     entries = compat.cache_entries(case.function.__code__)
+    if not entries and not case.compiles_everywhere:
+        pytest.skip("this PyTorch does not compile it")
     assert len(entries) == 1
     entry = entries[0]
     return compiled, entry, EntryGuards.of(compat.guards_of(entry), "__guard_0", Naming(StableNames().text))
@@ -86,6 +91,8 @@ def test_the_guard_function_decides_as_pytorch(name: str, tmp_path: Path) -> Non
             assert from_file(values, case.function.__globals__) == expected, f"{what}: the file's function differs"
         decisions.append(expected)
     assert decisions[0] is True
+    if False not in decisions and not case.guarded_everywhere:
+        pytest.skip("this PyTorch has no such guard")
     assert False in decisions, "the case has nothing that does not match"
 
 
@@ -93,6 +100,8 @@ def test_the_guard_function_decides_as_pytorch(name: str, tmp_path: Path) -> Non
 def test_the_guard_function_foretells_a_recompilation(name: str) -> None:
     case = CASES[name]()
     compiled, entry, guards = compiled_case(case)
+    if any(name.startswith("__resume_at_") for name in entry.code.co_names):
+        pytest.skip("this PyTorch breaks the graph: whether it compiles again is not up to these guards alone")
     for what, arguments, context in attempts(case):
         with context:
             values = arguments()
@@ -132,7 +141,9 @@ def test_every_guard_of_common_values_is_plain_python(name: str) -> None:
     if guards_function.is_function(compat.guards_of(entry)):
         pytest.skip("PyTorch before 2.4 does not tell what it compares tensors and the global state with")
     live = {(line.kind, line.source) for line in guards.lines if line.live}
-    assert {kind for kind, _ in live} <= LIVE_KINDS.get(name, {DICT_MANAGER})
+    shows_state = hasattr(torch._C._dynamo.guards.GlobalStateGuard, "__getstate__")  # PyTorch 2.8 and later
+    allowed = LIVE_KINDS.get(name, {DICT_MANAGER}) | (set() if shows_state else {"GLOBAL_STATE"})
+    assert {kind for kind, _ in live} <= allowed
 
 
 LIVE_KINDS = {
