@@ -8,6 +8,7 @@ from typing import Any, Dict, Iterator
 import pytest
 from browser import browser
 from sample_runs import hostile_run, sample_run
+from transformer_run import transformer_run
 
 from depyf.report.page import render_page, render_pages
 
@@ -34,6 +35,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Dict[str, Path]:
         "sample": render_page(*sample),
         "hostile": render_page(*hostile),
         "ranks": render_pages([sample, sample], differences),
+        "large": render_page(*transformer_run(24)),
     }
     paths = {}
     for name, text in texts.items():

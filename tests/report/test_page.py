@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import zlib
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import List
+from typing import Any, List
 
 import pytest
 from sample_runs import HOSTILE, hostile_run, sample_run
+from transformer_run import transformer_run
 
 from depyf.report import page
 from depyf.report.flow import drawings
 from depyf.report.model import Run
 from depyf.report.page import render_page, render_pages
+from depyf.report.page_data import data_element
 
 
 class Tags(HTMLParser):
@@ -26,12 +30,16 @@ class Tags(HTMLParser):
         self.tags: List[str] = []
         self.data = ""
         self._in_data = False
+        self._packed = False
         self.feed(text)
         self.close()
+        if self._packed:
+            self.data = zlib.decompress(base64.b64decode(self.data)).decode("utf-8")
 
-    def handle_starttag(self, tag: str, attrs: object) -> None:
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
         self.tags.append(tag)
-        self._in_data = tag == "script" and ("id", "data") in list(attrs)  # type: ignore[call-overload]
+        self._in_data = tag == "script" and ("id", "data") in attrs
+        self._packed = self._packed or "data-packed" in dict(attrs)
 
     def handle_endtag(self, tag: str) -> None:
         self._in_data = False
@@ -47,6 +55,16 @@ def test_a_page_holds_every_text_once() -> None:
     assert data["runs"][0]["texts"] == {a.id: text_of(a) for a in run.artifacts}
     assert "text" not in data["runs"][0]["run"]["artifacts"][0]
     assert data["runs"][0]["run"]["schema"] == run.schema
+
+
+def test_large_data_is_packed_and_the_same() -> None:
+    run, text_of = transformer_run(6)
+    element = data_element([(run, text_of)], [], ["one"], "")
+    match = re.fullmatch(r'<script type="text/plain" id="data" data-packed>([A-Za-z0-9+/=]+)</script>', element)
+    assert match
+    data = json.loads(zlib.decompress(base64.b64decode(match.group(1))))
+    assert data["runs"][0]["texts"] == {a.id: text_of(a) for a in run.artifacts}
+    assert len(element) < sum(map(len, data["runs"][0]["texts"].values())) / 3
 
 
 def test_a_page_needs_nothing_from_elsewhere() -> None:

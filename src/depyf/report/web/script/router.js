@@ -1,6 +1,13 @@
 // Addresses inside the page: #view/part/part?key=value. Every state worth showing to somebody has one.
 
-const DATA = JSON.parse(document.getElementById("data").textContent);
+// Large data is packed (see page.py); the browser unpacks it faster than it reads it.
+async function unpacked(node) {
+  if (node.dataset.packed === undefined) return JSON.parse(node.textContent);
+  const bytes = Uint8Array.from(atob(node.textContent), (letter) => letter.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
+}
+
+const DATA = await unpacked(document.getElementById("data"));
 const RUNS = DATA.runs.map((packed, index) => new RunModel(packed, index));
 const VIEWS = []; // {id, title, key, node, show(route), keys}
 let current = null;
