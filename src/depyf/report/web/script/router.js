@@ -1,6 +1,6 @@
 // Addresses inside the page: #view/part/part?key=value. Every state worth showing to somebody has one.
 
-// Large data is packed (see page.py); the browser unpacks it faster than it reads it.
+// Large data is packed (page_data.py).
 async function unpacked(node) {
   if (node.dataset.packed === undefined) return JSON.parse(node.textContent);
   const bytes = Uint8Array.from(atob(node.textContent), (letter) => letter.charCodeAt(0));
