@@ -1,7 +1,7 @@
 """The data of the page, as one element of it: for each run its manifest, texts of artifacts, and links between lines.
 
-All of it is JSON. Large data is packed (zlib, base64), which makes the page of 24 layers an eighth as large and costs no
-time when it is opened: there is less to read.
+All of it is JSON. Large data is packed (zlib, base64), which makes the page of 24 layers an eighth as large, and costs
+no time when it is opened: there is less to read.
 """
 
 from __future__ import annotations
