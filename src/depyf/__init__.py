@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from depyf.dynamo.bytecode_log import install, uninstall
     from depyf.dynamo.pausing import debug
     from depyf.dynamo.prepare import prepare_debug
+    from depyf.dynamo.watch import watch
     from depyf.dynamo.why import why
     from depyf.result import Decompilation, Hints, Verdict
 
@@ -31,6 +32,7 @@ __all__ = [
     "install",
     "prepare_debug",
     "uninstall",
+    "watch",
     "why",
 ]
 
@@ -47,6 +49,7 @@ _HOMES = {
     "install": "depyf.dynamo.bytecode_log",
     "prepare_debug": "depyf.dynamo.prepare",
     "uninstall": "depyf.dynamo.bytecode_log",
+    "watch": "depyf.dynamo.watch",
     "why": "depyf.dynamo.why",
 }
 

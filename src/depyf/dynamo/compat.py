@@ -106,6 +106,19 @@ def frame_globals(original: CodeType) -> Optional[Mapping[str, Any]]:
     return None
 
 
+def code_being_compiled() -> Optional[CodeType]:
+    """The user's code that Dynamo compiles now, seen from within a hook: a local of the function that does so."""
+    caller: Optional[FrameType] = sys._getframe(1)
+    while caller is not None:
+        code = (
+            caller.f_locals.get("code") if caller.f_globals.get("__name__") == "torch._dynamo.convert_frame" else None
+        )
+        if isinstance(code, CodeType):
+            return code
+        caller = caller.f_back
+    return None
+
+
 def compile_id_of(error: BaseException) -> Optional[str]:
     """The id of the compilation that raised ``error``, which has ended by now; None where there was none.
 

@@ -13,22 +13,32 @@ import sysconfig
 import threading
 import weakref
 from types import CodeType
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, List, Optional, Protocol, Sequence, Tuple
 
 from depyf.dynamo import compat
+from depyf.dynamo.names import StableNames
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.safely import describe, safely
-from depyf.dynamo.session import Cause, FrameSkipped, Receivers, Session
+from depyf.dynamo.session import Cause, FrameSkipped
 
 _NEVER_TO_BE_COMPILED = ("already Dynamo-generated code", "in the Dynamo skipfiles list")
 _ADDED_BY_TORCH = re.compile(r"\n+(?:from user code:|Set TORCHDYNAMO_VERBOSE|Set TORCH_LOGS).*", re.DOTALL)
 _LIMIT = re.compile(r"\b(?:accumulated_)?(?:recompile|cache_size)_limit\b")
 
 
+class Receiver(Protocol):
+    """Who wants to know: a session, or ``watch``."""
+
+    @property
+    def stable(self) -> StableNames: ...
+
+    def add(self, record: FrameSkipped) -> None: ...
+
+
 class Fallbacks:
     """Records each frame that Dynamo gives up in the sessions that ``receivers`` answers."""
 
-    def __init__(self, receivers: Receivers) -> None:
+    def __init__(self, receivers: Callable[[], Sequence[Receiver]]) -> None:
         self._receivers = receivers
         self._told = threading.local()
 
@@ -88,7 +98,7 @@ def _cause_of(error: BaseException, reason: str) -> Tuple[Cause, Optional[str]]:
 
 
 def _record(
-    session: Session,
+    session: Receiver,
     code: CodeType,
     cause: Cause,
     reason: str,

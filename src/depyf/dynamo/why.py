@@ -18,7 +18,7 @@ from depyf.dynamo.guard_values import tensor_mismatch, value_of
 from depyf.dynamo.guards import EntryGuards, GuardLine, frame_locals
 from depyf.dynamo.guards_live import NotLiveError
 from depyf.dynamo.guards_text import Naming
-from depyf.report.guard_words import GuardWords, explain, split
+from depyf.report.guard_words import GuardText, GuardWords, as_written, explain, split
 from depyf.report.lookup import Entry, FailedGuard, Why
 
 
@@ -61,6 +61,23 @@ def why(compiled: Any, *args: Any, **kwargs: Any) -> Why:
         resumes=tuple(sorted({name for each in found for name in _resume_functions(each.code)})),
         advice=_advice(entries),
     )
+
+
+def line_that_guards(code: CodeType, subject: str) -> Optional[Tuple[str, int]]:
+    """The line of the user (with its file) that made Dynamo guard ``subject``, in some cache entry of ``code``."""
+    for entry in compat.cache_entries(code):
+        manager = compat.guards_of(entry)
+        if guards_function.is_function(manager):
+            continue
+        for line in EntryGuards.of(manager, "guard", Naming(lambda text: text)).lines:
+            place = _parts_of(line).place if as_written(line.source) == subject else None
+            if place is not None:
+                return _with_whole_path(place, code.co_filename)
+    return None
+
+
+def _parts_of(line: GuardLine) -> GuardText:
+    return split(f"{line.code}  {line.user_line if line.user_line.startswith('#') else '# ' + line.user_line}")
 
 
 def _of_frame(frame: FrameType) -> Tuple[CodeType, Dict[str, Any]]:
@@ -155,7 +172,7 @@ def _told_by_torch(text: str, values: Mapping[str, Any], scope: Mapping[str, Any
 
 
 def _failed(line: GuardLine, values: Mapping[str, Any], scope: Mapping[str, Any]) -> FailedGuard:
-    parts = split(f"{line.code}  {line.user_line if line.user_line.startswith('#') else '# ' + line.user_line}")
+    parts = _parts_of(line)
     told = explain(tensor_mismatch(line.code, values, scope) or line.code, value_of(line.code, values, scope))
     return FailedGuard(line.kind, line.code, line.source, told, parts.user_code, parts.place)
 

@@ -1,0 +1,57 @@
+"""What ``watch`` tells while a program runs: one line for each recompile, graph break and fallback, and a summary."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass
+from typing import Iterator, Optional, Sequence, Tuple
+
+RECOMPILE, BREAK, FALLBACK = "recompile", "graph break", "fallback"
+
+
+@dataclass(frozen=True)
+class Happening:
+    """One of them. ``kind`` is ``recompile``, ``graph break`` or ``fallback``.
+
+    ``function`` is the user's (or the resume function's) name, ``place`` the file and the line of the user that is to
+    blame, None where torch does not tell. ``words`` say what happened, ``advice`` what avoids it (may be empty).
+    """
+
+    kind: str
+    compile_id: Optional[str]
+    function: str
+    place: Optional[Tuple[str, int]]
+    words: str
+    advice: str = ""
+
+    def __str__(self) -> str:
+        """One line: ``recompile f [0/1] train.py:12: n is 4, and was compiled for 3``."""
+        number = "" if self.compile_id is None else f" [{self.compile_id}]"
+        where = "" if self.place is None else f" {shortened(self.place[0])}:{self.place[1]}"
+        return " ".join(f"{self.kind} {self.function}{number}{where}: {self.words}".split())
+
+
+def shortened(path: str) -> str:
+    """``path`` from the current directory on, where it lies below it."""
+    try:
+        relative = os.path.relpath(path)
+    except (OSError, ValueError):  # the directory is gone, or another drive
+        return path
+    return path if relative.startswith("..") else relative
+
+
+def summary(happened: Sequence[Happening]) -> Iterator[str]:
+    """Lines for the end: how many of each kind, and the places with most of them, each with what avoids it."""
+    counts = Counter(each.kind for each in happened)
+    told = [_counted(counts[kind], kind) for kind in (RECOMPILE, BREAK, FALLBACK)]
+    yield "depyf watched: " + ", ".join(told)
+    places = Counter((each.kind, each.function, each.place) for each in happened)
+    for (kind, function, place), count in places.most_common(5):
+        advice = next((e.advice for e in happened if (e.kind, e.function, e.place) == (kind, function, place)), "")
+        where = "" if place is None else f", {shortened(place[0])}:{place[1]}"
+        yield f"  {_counted(count, kind)} in {function}{where}" + (f". {advice}" if advice else "")
+
+
+def _counted(count: int, kind: str) -> str:
+    return f"{count} {kind}{'' if count == 1 else 's'}"

@@ -1,0 +1,27 @@
+"""``DEPYF_WATCH=1`` in the environment: a program is watched with no change in it.
+
+The file ``depyf_watch.pth``, which is installed beside the package, calls ``begin`` when Python starts.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+
+from depyf.running.torch_import import when_compiler_is_imported
+
+VARIABLE = "DEPYF_WATCH"
+
+
+def begin() -> None:
+    """Watch this process from the moment that it imports torch's compiler, if the environment asks for it."""
+    if os.environ.get(VARIABLE, "") not in ("", "0"):
+        when_compiler_is_imported(_watch)
+
+
+def _watch() -> None:
+    from depyf.dynamo.watch import watch
+
+    watched = watch()
+    watched.__enter__()
+    atexit.register(watched.on_train_end)

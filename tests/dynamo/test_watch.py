@@ -1,0 +1,152 @@
+"""``watch`` tells each event once, in order, at the right line, and leaves everything else as it was."""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, List, Tuple
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import depyf  # noqa: E402
+from depyf.report.happening import Happening  # noqa: E402
+
+PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
+sys.path.insert(0, str(PROGRAMS))
+import twelve_events  # noqa: E402
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
+
+
+def limit(number: int) -> Any:
+    name = "recompile_limit" if hasattr(torch._dynamo.config, "recompile_limit") else "cache_size_limit"
+    return torch._dynamo.config.patch({name: number})
+
+
+def marked() -> List[Tuple[str, int]]:
+    """Kind and line of each event, in the order in which they happen, as the comments of the program say."""
+    found = {}
+    for number, line in enumerate((PROGRAMS / "twelve_events.py").read_text().splitlines(), 1):
+        for event, kind in re.findall(r"(\d+): (graph break|recompile|fallback)", line.partition("  # ")[2]):
+            found[int(event)] = (kind, number)
+    found[12] = ("fallback", twelve_events.takes_words.__code__.co_firstlineno)
+    return [found[event] for event in sorted(found)]
+
+
+def test_twelve_events_are_told_once_in_order_at_their_lines() -> None:
+    stream = io.StringIO()
+    with depyf.watch(stream=stream) as watched:
+        twelve_events.main(limit)
+    assert len(marked()) == 12
+    assert [(each.kind, each.place and each.place[1]) for each in watched.happened] == marked()
+    assert {Path(each.place[0]).name for each in watched.happened if each.place} == {"twelve_events.py"}
+    lines = stream.getvalue().splitlines()
+    assert [line for line in lines if line.startswith("depyf: ")] == [f"depyf: {each}" for each in watched.happened]
+    assert "depyf watched: 6 recompiles, 5 graph breaks, 1 fallback" in lines
+    assert "x has dtype Double, and was compiled for Float" in str(watched.happened[6])
+    assert "recompile limit reached" in watched.happened[11].words
+
+
+def test_a_callback_gets_them_instead() -> None:
+    told: List[Happening] = []
+    stream = io.StringIO()
+    with depyf.watch(told.append, stream=stream):
+        torch.compile(twelve_events.breaks, backend="eager")(torch.ones(2))
+    assert [(each.kind, each.function) for each in told] == [("graph break", "breaks")]
+    assert stream.getvalue() == ""
+
+
+def test_a_callback_that_raises_does_no_harm(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(_: Happening) -> None:
+        raise ZeroDivisionError("no")
+
+    expected = twelve_events.breaks(torch.ones(2))
+    with depyf.watch(broken):
+        assert torch.equal(torch.compile(twelve_events.breaks, backend="eager")(torch.ones(2)), expected)
+
+
+def test_a_closed_stream_does_no_harm() -> None:
+    stream = io.StringIO()
+    with depyf.watch(stream=stream) as watched:
+        stream.close()
+        torch.compile(twelve_events.breaks, backend="eager")(torch.ones(2))
+    assert len(watched.happened) == 1
+
+
+def test_after_it_is_left_nothing_is_told_and_no_hook_is_there() -> None:
+    import logging
+
+    from torch._dynamo import convert_frame
+
+    logger = logging.getLogger("torch.__trace")
+    before = list(logger.handlers), convert_frame.format_error_msg, len(convert_frame._bytecode_hooks)
+    with depyf.watch(stream=io.StringIO()) as watched:
+        pass
+    torch.compile(twelve_events.breaks, backend="eager")(torch.ones(2))
+    assert watched.happened == []
+    assert (list(logger.handlers), convert_frame.format_error_msg, len(convert_frame._bytecode_hooks)) == before
+
+
+def test_nothing_is_called_while_compiled_code_runs() -> None:
+    compiled = torch.compile(lambda x: x + 1, backend="eager")
+    x = torch.ones(2)
+    compiled(x)
+    called: List[Any] = []
+    with depyf.watch(stream=io.StringIO()):
+        sys.setprofile(lambda frame, event, _: called.append(frame.f_code.co_filename) if event == "call" else None)
+        try:
+            compiled(x)
+        finally:
+            sys.setprofile(None)
+    assert [name for name in called if "depyf" in name and "tests" not in name] == []
+
+
+def test_inside_prepare_debug_both_see_everything(tmp_path: Path) -> None:
+    with depyf.prepare_debug(tmp_path), depyf.watch(stream=io.StringIO()) as watched:
+        torch.compile(twelve_events.breaks, backend="eager")(torch.ones(2))
+    assert [each.function for each in watched.happened] == ["breaks"]
+    assert list(tmp_path.glob("full_code_for_breaks_*.py"))
+
+
+def test_as_a_callback_of_a_training_framework() -> None:
+    callback = depyf.watch(stream=io.StringIO())
+    callback.on_train_begin("arguments", state=1)
+    callback.on_step_end("arguments")
+    torch.compile(twelve_events.breaks, backend="eager")(torch.ones(2))
+    callback.on_train_end()
+    torch._dynamo.reset()
+    torch.compile(twelve_events.breaks, backend="eager")(torch.ones(2))
+    assert len(callback.happened) == 1
+    with pytest.raises(AttributeError, match="no attribute 'other'"):
+        callback.other  # noqa: B018
+
+
+PROGRAM = """
+import torch
+
+def f(x):
+    y = x + 1
+    torch._dynamo.graph_break()
+    return y
+
+print(torch.compile(f, backend="eager")(torch.ones(1)))
+"""
+
+
+@pytest.mark.parametrize("value", ["1", "0", ""])
+def test_by_the_environment(value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    begin = "import depyf.running.by_environment as e; e.begin(); import runpy; runpy.run_path('program.py')"
+    monkeypatch.setenv("DEPYF_WATCH", value)
+    monkeypatch.setenv("PYTHONPATH", str(Path(depyf.__file__).parents[1]))
+    done = subprocess.run(
+        [sys.executable, "-c", begin], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300
+    )
+    assert done.stdout == "tensor([2.])\n"
+    assert ("graph break f" in done.stderr) == (value == "1")
+    assert ("depyf watched: 0 recompiles, 1 graph break, 0 fallbacks" in done.stderr) == (value == "1")
