@@ -30,7 +30,7 @@ class Sources:
 
     def __init__(self, read: ReadText = read_source, known: Iterable[str] = (), directory: str = "") -> None:
         self._read = read
-        self._known = [_normal(path) for path in known if _is_file(path)]
+        self._known = dict.fromkeys(_normal(path) for path in known if _is_file(path))
         self._directory = directory
         self._numbers: Dict[str, int] = {}
         self._full: Dict[str, str] = {}
@@ -59,9 +59,13 @@ class Sources:
 
     def full(self, path: str) -> str:
         """The full name of a file, as far as it can be known."""
-        if path not in self._full:
-            self._full[path] = self._found(path)
-        return self._full[path]
+        if path in self._full:
+            return self._full[path]
+        found = self._found(path)
+        if found != path or _is_whole(path):  # else its whole name may come to be known later
+            self._full[path] = found
+            self._known.setdefault(found)
+        return found
 
     def text(self, path: str) -> Optional[str]:
         """The text of that file; None where it can't be read."""
@@ -79,14 +83,14 @@ class Sources:
         return is_library(list(self._numbers)[index])
 
     def _found(self, path: str) -> str:
-        if os.path.isabs(path) or path.startswith("<"):
+        if _is_whole(path):
             return _normal(path)
         beside = _normal(os.path.join(self._directory, path)) if self._directory else ""
         if beside and (beside in self._known or os.path.exists(beside)):
             return beside
         ending = "/" + path.replace(os.sep, "/")
-        candidates = [known for known in (*self._numbers, *self._known) if known.replace(os.sep, "/").endswith(ending)]
-        return candidates[0] if candidates else path
+        known = (*self._numbers, *self._known)
+        return next((each for each in known if each.replace(os.sep, "/").endswith(ending)), path)
 
 
 def is_library(path: str) -> bool:
@@ -99,6 +103,10 @@ def is_library(path: str) -> bool:
         or (_STANDARD_LIBRARY in slashed and not os.path.exists(path))
         or path.startswith("<frozen")
     )
+
+
+def _is_whole(path: str) -> bool:
+    return os.path.isabs(path) or path.startswith("<")
 
 
 def _normal(path: str) -> str:

@@ -13,7 +13,7 @@ from depyf.trace.recompiles import split_user_line
 
 _NODE = re.compile(r"^(?:\| )*\+- (?:__SHAPE_GUARD__|__[A-Z_]+__|(\w+)): ?(.*)$")
 _SOURCE = re.compile(r"source=(.*?), accessed_by=")
-_VALUE = re.compile(r"\b[LG]\['[^']*'\](?:\.\w+|\[[^\]]*\]|\.\w+\(\))*")
+_VALUE = re.compile(r"\b[LG]\['[^']*'\](?:\.\w+(?:\(\))?|\[[^\]]*\])*")
 
 _STATE = frozenset({"GLOBAL_STATE", "TORCH_FUNCTION_MODE_STACK", "DEFAULT_DEVICE"})
 

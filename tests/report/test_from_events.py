@@ -1,0 +1,368 @@
+"""From events to the model of a run, without PyTorch."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, Optional
+
+from depyf.report.facts import TransformedFact
+from depyf.report.from_events import build_run
+from depyf.report.manifest import from_json, to_json
+from depyf.report.model import Artifact
+from depyf.trace.events import Event
+from depyf.trace.generations import told_apart
+from depyf.trace.provenance import kernel_launches_event, node_stacks_event
+
+USER = "/home/me/net.py"
+LIBRARY = "/opt/lib/python3.11/site-packages/torch/nn/modules/linear.py"
+
+SOURCE = """\
+class Net:
+    def forward(self, x):
+        h = self.up(x)
+        print(h)
+        return self.down(h)
+"""
+
+
+def event(
+    name: str, compile_id: Optional[str] = "0/0", payload: Optional[str] = None, meta: Any = None, attempt: int = 0
+) -> Event:
+    event.clock += 1.0  # type: ignore[attr-defined]
+    return Event(name, compile_id, attempt, meta or {}, payload, event.clock)  # type: ignore[attr-defined]
+
+
+event.clock = 100.0  # type: ignore[attr-defined]
+
+
+def metrics(name: str = "forward", line: int = 2, compile_id: str = "0/0", **more: Any) -> Event:
+    found = {"co_name": name, "co_filename": USER, "co_firstlineno": line, "has_guarded_code": True}
+    return event("compilation_metrics", compile_id, meta={**found, "duration_us": 2_000_000, **more})
+
+
+def read(path: str) -> Optional[str]:
+    return SOURCE if path == USER else None
+
+
+GRAPH = """\
+class GraphModule(torch.nn.Module):
+    def forward(self, L_x_: "f32[4]"):
+        l_x_ = L_x_
+
+        # File: torch/nn/modules/linear.py:134 in forward, code: return F.linear(input, self.weight, self.bias)
+        linear: "f32[4]" = torch._C._nn.linear(l_x_)
+
+        # File: /home/me/net.py:5 in forward, code: return self.down(h)
+        y: "f32[4]" = linear * 2;  linear = None
+        return (y,)
+"""
+
+
+def test_a_resume_function_goes_on_with_the_function_that_its_name_says() -> None:
+    resume = "torch_dynamo_resume_in_forward_at_4"
+    run = build_run([metrics(), metrics(resume, 4, "1/0"), metrics(resume, 4, "2/0")], [], read=read)
+    names = [(each.name, each.qualified_name, each.first_line, each.last_line) for each in run.functions]
+    assert names == [("forward", "Net.forward", 2, 5), (resume, resume, 4, 5), (resume, resume, 4, 5)]
+    assert [(each.resumes, each.resumes_at) for each in run.functions] == [(None, None), (0, 4), (0, 4)]
+    assert [each.function for each in run.compilations] == [0, 1, 2]
+
+
+def test_a_function_that_is_known_by_its_resume_function_only_is_added() -> None:
+    run = build_run([metrics("torch_dynamo_resume_in_forward_at_4", 4)], [], read=read)
+    assert [(each.qualified_name, each.resumes) for each in run.functions][1] == ("Net.forward", None)
+    assert run.functions[0].resumes == 1
+
+
+def test_what_became_of_a_compilation() -> None:
+    failed = metrics(compile_id="1/0", has_guarded_code=False, fail_type="Unsupported", fail_reason="no\nway")
+    events = [
+        event("dynamo_output_graph", payload=GRAPH),
+        metrics(restart_reasons=["a break\nmore"], guard_latency_us=50),
+        event("bwd_compilation_metrics", meta={"duration_us": 500_000}),
+        event("fx_graph_cache_miss", payload="{}"),
+        event("fx_graph_cache_hit", payload="{}"),
+        event("create_symbol", meta={"symbol": "s0", "source": "L['x'].size()[0]", "val": "6"}),
+        failed,
+        metrics(compile_id="2/0", has_guarded_code=False),
+        metrics(compile_id="3/0"),
+        event("dynamo_start", "4/0", meta={"stack": [{"name": "forward", "filename": USER, "line": 2}]}, attempt=1),
+    ]
+    run = build_run(events, [], read=read)
+    first = run.compilations[0]
+    assert [each.status for each in run.compilations] == ["compiled", "failed", "skipped", "empty", "failed"]
+    assert (first.seconds, first.backward_seconds, first.guard_latency) == (2.0, 0.5, 5e-5)
+    assert (first.restarts, first.cache, first.dynamic) == (
+        ("a break",),
+        {"fx_graph": "miss"},
+        ("s0: L['x'].size()[0]",),
+    )
+    assert run.compilations[1].failure == "Unsupported: no\nway"
+    assert (run.compilations[4].attempts, run.compilations[4].function) == (2, 0)
+    assert [each.cause for each in run.fallbacks] == ["graph break that Dynamo can't go on from", "skipped"]
+    assert from_json(to_json(run)) == run
+
+
+BREAK = """\
+Graph break in user code at /home/me/net.py:4
+Graph Break Reason: Encountered graph break when attempting to trace CALL: a function call, e.g. f(x, y):
+
+Failed to trace builtin operator
+  Explanation: Dynamo does not know how to trace builtin operator `print` with argument types
+    ['str'].
+  Hint: Avoid calling it.
+  Hint: Please report an issue to PyTorch.
+
+  Developer debug context: builtin print
+
+ For more details about this graph break, please visit: https://example.org/gb0059.html
+
+*** While handling this graph break, another graph break occurred: ***
+
+graph break in loop
+  Explanation: another one
+  Hint: another one
+
+User code traceback:
+  File "/home/me/main.py", line 9, in <module>
+    net(x)
+  File "/home/me/net.py", line 4, in forward
+    print(h)
+
+Traceback (most recent call last):
+  File "/opt/torch/_dynamo/symbolic_convert.py", line 1, in step
+"""
+
+
+def test_a_graph_break_is_told_once_for_each_compilation() -> None:
+    told = [event("dynamo_graph_break_reason", compile_id, BREAK) for compile_id in ("0/0", "0/0", "0/1")]
+    run = build_run([*told, metrics(), metrics(compile_id="0/1")], [], read=read)
+    assert [each.compile_id for each in run.breaks] == ["0/0", "0/1"]
+    found = run.breaks[0]
+    paths = [each.path for each in run.sources]
+    assert found.place == (paths.index(USER), 4)
+    assert found.reason == "Failed to trace builtin operator"
+    assert found.explanation == (
+        "Dynamo does not know how to trace builtin operator `print` with argument types ['str']."
+    )
+    assert found.hints == ("Avoid calling it.", "Please report an issue to PyTorch.")
+    assert found.url == "https://example.org/gb0059.html"
+    assert found.stack == ((paths.index("/home/me/main.py"), 9), found.place)
+    assert "print" in found.advice
+
+
+GUARDS = """\
+TREE_GUARD_MANAGER:
++- RootGuardManager
+| +- GLOBAL_STATE: ___check_global_state() against {"grad_mode":true}
+| +- GuardManager: source=L['self'].n, accessed_by=GetAttrGuardAccessor(n), type=<class 'int'>
+| | +- EQUALS_MATCH: L['self'].n == VALUE                       # h = self.up(x)  # me/net.py:3 in forward
++- LAMBDA_GUARD: 2 <= L['x'].size()[0]  # h = self.up(x)  # nn/modules/linear.py:134 in forward (explanation)
+"""
+
+
+def test_a_recompilation_is_told_in_words_with_both_values_and_the_line() -> None:
+    reasons = [
+        "0/0: self.n == 1     # h = self.up(x)  # me/net.py:3 in forward\nUser stack trace:\n"
+        f'  File "{USER}", line 3, in forward\n    h = self.up(x)\n  File "{LIBRARY}", line 134, in forward'
+    ]
+    events = [
+        event("dynamo_cpp_guards_str", payload=GUARDS.replace("VALUE", "1")),
+        metrics(),
+        event("recompile_reasons", "0/1", json.dumps(reasons)),
+        event("dynamo_cpp_guards_str", "0/1", GUARDS.replace("VALUE", "2")),
+        metrics(compile_id="0/1"),
+    ]
+    run = build_run(events, [], read=read)
+    (recompile,) = run.recompiles
+    (failed,) = recompile.failed
+    assert (recompile.compile_id, recompile.function, failed.entry) == ("0/1", 0, "0/0")
+    assert (failed.text, failed.before, failed.now) == ("self.n == 1", "1", "2")
+    assert "2" in failed.words
+    user = [each.path for each in run.sources].index(USER)
+    assert failed.place == (user, 3)
+    assert [(each.kind, each.source) for each in run.compilations[0].guards] == [
+        ("GLOBAL_STATE", ""),
+        ("EQUALS_MATCH", "L['self'].n"),
+        ("LAMBDA_GUARD", "L['x'].size()[0]"),
+    ]
+    assert run.compilations[0].guards[1].place == (user, 3)
+    assert run.compilations[0].guard_failures == 1
+
+
+def test_ids_that_a_reset_gives_out_again_are_told_apart() -> None:
+    again = event("recompile_reasons", "0/1", "0/0: L['n'] == 1")
+    events = [event("dynamo_start"), metrics(), event("dynamo_start"), event("aot_joint_graph"), metrics(), again]
+    ids = [each.compile_id for each in told_apart(events)]
+    assert ids == ["0/0", "0/0", "0/0#2", "0/0#2", "0/0#2", "0/1#2"]
+    run = build_run(told_apart([*events, metrics(compile_id="0/1")]), [], read=read)
+    assert run.recompiles[0].failed[0].entry == "0/0#2"
+
+
+def tracebacks() -> Dict[str, str]:
+    outer = f'  File "{USER}", line 3, in forward\n    h = self.up(x)\n'
+    return {"linear": f'{outer}  File "{LIBRARY}", line 134, in forward\n    return F.linear(...)\n'}
+
+
+def graph(stage: str = "Captured_Graph", text: str = GRAPH) -> Artifact:
+    return Artifact(
+        id=stage, kind="graph", title=f"{stage} of __compiled_fn_1", compile_id="0/0", stage=stage, text=text
+    )
+
+
+def test_lines_of_a_graph_are_linked_by_the_whole_stack_where_it_is_known_and_by_comments_elsewhere() -> None:
+    report = event("dynamo_output_graph", payload=GRAPH)
+    noted = node_stacks_event(report, "Captured_Graph", tracebacks())
+    run = build_run([report, noted, metrics()], [graph()], read=read)
+    paths = [each.path for each in run.sources]
+    links = {link.names[0]: link for link in run.artifacts[0].links}
+    assert links["linear"].places == ((paths.index(USER), 3), (paths.index(LIBRARY), 134))
+    assert (links["linear"].first, links["linear"].last) == (5, 6)
+    assert links["y"].places == ((paths.index(USER), 5),)
+    assert "l_x_" not in links
+    only_comments = build_run([report, metrics()], [graph()], read=read, names={0: LIBRARY})
+    assert [each.path for each in only_comments.sources if each.library] == [LIBRARY]
+    assert len(only_comments.artifacts[0].links[0].places) == 1
+
+
+def test_another_stage_gets_the_whole_stack_of_a_comment_that_names_its_innermost_frame() -> None:
+    report = event("dynamo_output_graph", payload=GRAPH)
+    noted = node_stacks_event(report, "Captured_Graph", tracebacks())
+    forward = GRAPH.replace("linear:", "addmm:").replace("linear * 2;  linear", "addmm * 2;  addmm")
+    run = build_run([report, noted, metrics()], [graph(), graph("Forward_graph", forward)], read=read)
+    assert run.artifacts[1].links[0].names == ("addmm",)
+    assert run.artifacts[1].links[0].places == run.artifacts[0].links[0].places
+
+
+MODULE = """\
+# AOT ID: ['0_forward']
+from torch._inductor.async_compile import AsyncCompile
+async_compile = AsyncCompile()
+
+
+cpp_fused_mul_0 = async_compile.cpp_pybinding(['const float*', 'float*'], r'''
+extern "C"  void  kernel(const float* in_ptr0)
+{
+}
+''')
+
+
+async_compile.wait(globals())
+
+class Runner:
+    def call(self, args):
+        buf0 = empty_strided_cpu((4, ), (1, ), torch.float32)
+        # Topologically Sorted Source Nodes: [linear], Original ATen: [aten.addmm]
+        extern_kernels.addmm(primals_1, primals_2, out=buf0)
+        cpp_fused_mul_0(buf0)
+        cpp_fused_mul_0(buf0)
+        return (buf0, )
+
+runner = Runner(partitions=[])
+call = runner.call
+
+
+def get_args():
+    cpp_fused_mul_0(buf0)
+"""
+
+
+def test_kernels_of_a_generated_module_have_the_lines_of_the_nodes_that_they_compute() -> None:
+    report, code = event("dynamo_output_graph", payload=GRAPH), event("inductor_output_code", payload=MODULE)
+    one, two = (f'  File "{USER}", line {line}, in forward\n' for line in (5, 3))
+    launches = [
+        ("extern_kernels.addmm", ["linear"], []),
+        ("cpp_fused_mul_0", ["y"], [one]),
+        ("cpp_fused_mul_0", ["z"], [two]),
+    ]
+    events = [
+        report,
+        node_stacks_event(report, "Captured_Graph", tracebacks()),
+        code,
+        kernel_launches_event(code, launches),
+        metrics(),
+    ]
+    module = Artifact("kernel", "kernels", "kernels of __compiled_fn_1", "0/0", text=MODULE, backward=False)
+    run = build_run(events, [graph(), module], read=read)
+    addmm, kernel = run.kernels
+    paths = [each.path for each in run.sources]
+    assert (addmm.name, addmm.extern, addmm.calls, addmm.nodes) == ("extern_kernels.addmm", True, (19,), ("linear",))
+    assert addmm.places == ((paths.index(USER), 3), (paths.index(LIBRARY), 134))
+    assert (kernel.first, kernel.last, kernel.calls) == (6, 10, (20, 21))
+    assert kernel.places == ((paths.index(USER), 5), (paths.index(USER), 3))
+    assert kernel.nodes == ("y", "z")
+    by_line = {(link.first, link.last): link.places for link in run.artifacts[1].links}
+    assert by_line[20, 20] == ((paths.index(USER), 5),)
+    assert by_line[21, 21] == ((paths.index(USER), 3),)
+    assert by_line[6, 10] == kernel.places
+
+
+def test_without_notes_the_comments_in_a_generated_module_name_its_nodes() -> None:
+    events = [event("dynamo_output_graph", payload=GRAPH), event("inductor_output_code", payload=MODULE), metrics()]
+    run = build_run(events, read=read, names={0: LIBRARY})
+    assert [(each.kind, each.stage, each.backward) for each in run.artifacts] == [
+        ("graph", "Captured_Graph", None),
+        ("kernels", "", False),
+    ]
+    addmm, fused = run.kernels
+    assert [run.sources[source].path for source, _ in addmm.places] == [LIBRARY]
+    assert fused.places == ()
+    assert (run.totals["kernels"], run.totals["kernels_with_a_line"]) == (2, 1)
+
+
+def test_transformed_code_is_linked_to_what_it_calls() -> None:
+    text = "def f(self, x):\n    out = __compiled_fn_1(x)\n    print(out)\n    return __resume_at_20_2(out)\n"
+    artifact = Artifact("t", "transformed", "transformed code of forward", "0/0", text=text)
+    resume = ("torch_dynamo_resume_in_forward_at_4", USER, 4)
+    fact = TransformedFact(
+        compile_id="0/0",
+        function=("forward", USER, 2),
+        qualified_name="Net.forward",
+        artifact="t",
+        verdict="equivalent",
+        graphs=("__compiled_fn_1",),
+        resumes={"__resume_at_20_2": (resume, "1/0")},
+        runs=3,
+        lines={3: 4},
+    )
+    events = [event("dynamo_output_graph", payload=GRAPH), metrics(), metrics(resume[0], 4, "1/0")]
+    run = build_run(events, [graph(), artifact], read=read, transformed=[fact], graphs={"0/0": "__compiled_fn_1"})
+    first = run.compilations[0]
+    assert (first.verdict, first.runs, first.transformed, first.graph) == ("equivalent", 3, "t", "__compiled_fn_1")
+    assert [(call.graph, call.function, call.line) for call in first.calls] == [
+        ("__compiled_fn_1", None, 2),
+        (None, 1, 4),
+    ]
+    user = [each.path for each in run.sources].index(USER)
+    links = {link.first: link for link in run.artifacts[1].links}
+    assert (user, 5) in links[2].places
+    assert links[3].places == ((user, 4),)
+    assert (links[4].places, links[4].names) == (((user, 4),), ("__resume_at_20_2",))
+
+
+def chromium(phase: str, name: str, seconds: float, compile_id: str = "0/0") -> Event:
+    return event(
+        "chromium_event", compile_id, json.dumps({"name": name, "ph": phase, "ts": seconds * 1e6, "pid": 0, "tid": 0})
+    )
+
+
+def test_phases_are_nested_and_a_lost_end_is_made_up_for() -> None:
+    events = [
+        chromium("B", "dynamo", 1000.0),
+        chromium("B", "backend_compile", 1001.0),
+        chromium("B", "dynamo", 1001.5, "1/0"),
+        chromium("B", "fails", 1002.0),
+        chromium("E", "backend_compile", 1003.0),
+        chromium("i", "an_instant", 1003.0),
+        chromium("E", "dynamo", 1004.0),
+        chromium("E", "dynamo", 1004.5, "1/0"),
+    ]
+    run = build_run([*events, metrics()], [], read=read, started=999.0)
+    found = [
+        (each.compile_id, each.name, round(each.start, 3), round(each.seconds, 3), each.parent) for each in run.phases
+    ]
+    assert found == [
+        ("0/0", "dynamo", 1.0, 4.0, None),
+        ("0/0", "backend_compile", 2.0, 2.0, 0),
+        ("1/0", "dynamo", 2.5, 3.0, None),
+        ("0/0", "fails", 3.0, 1.0, 1),
+    ]
