@@ -154,6 +154,7 @@ GUARDS = """\
 TREE_GUARD_MANAGER:
 +- RootGuardManager
 | +- GLOBAL_STATE: ___check_global_state() against {"grad_mode":true}
+| +- DEFAULT_DEVICE: utils_device.CURRENT_DEVICE == None        # _dynamo/output_graph.py:1122 in init_ambient_guards
 | +- GuardManager: source=L['self'].n, accessed_by=GetAttrGuardAccessor(n), type=<class 'int'>
 | | +- EQUALS_MATCH: L['self'].n == VALUE                       # h = self.up(x)  # me/net.py:3 in forward
 +- LAMBDA_GUARD: 2 <= L['x'].size()[0]  # h = self.up(x)  # nn/modules/linear.py:134 in forward (explanation)
@@ -172,7 +173,8 @@ def test_a_recompilation_is_told_in_words_with_both_values_and_the_line() -> Non
         event("dynamo_cpp_guards_str", "0/1", GUARDS.replace("VALUE", "2")),
         metrics(compile_id="0/1"),
     ]
-    run = build_run(events, [], read=read)
+    internals = "/opt/lib/python3.11/site-packages/torch/_dynamo/output_graph.py"
+    run = build_run(events, [], read=read, names={0: internals})
     (recompile,) = run.recompiles
     (failed,) = recompile.failed
     assert (recompile.compile_id, recompile.function, failed.entry) == ("0/1", 0, "0/0")
@@ -182,10 +184,12 @@ def test_a_recompilation_is_told_in_words_with_both_values_and_the_line() -> Non
     assert failed.place == (user, 3)
     assert [(each.kind, each.source) for each in run.compilations[0].guards] == [
         ("GLOBAL_STATE", ""),
+        ("DEFAULT_DEVICE", ""),
         ("EQUALS_MATCH", "L['self'].n"),
         ("LAMBDA_GUARD", "L['x'].size()[0]"),
     ]
-    assert run.compilations[0].guards[1].place == (user, 3)
+    assert [each.place for each in run.compilations[0].guards[1:3]] == [None, (user, 3)]
+    assert not [each.path for each in run.sources if "output_graph" in each.path]
     assert run.compilations[0].guard_failures == 1
 
 

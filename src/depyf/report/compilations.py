@@ -151,13 +151,16 @@ class Compilations:
             if each is not None and (place is None or not self._sources.is_library(each[0])):
                 place = each
         if place is None and entry is not None:
-            place = self._place_of_value(entry, words.subject)
+            place = self._place_of_value(entry, compile_id, words.subject)
         return FailedGuard(entry, text, words.words, words.before, words.now, place), _sentence(words.advice)
 
-    def _place_of_value(self, entry: str, subject: str) -> Optional[Place]:
-        """The line that made Dynamo guard this value, from the guards of the entry that failed."""
-        guards = [guard for guard in self.guards(entry) if guard.place is not None] if subject else []
-        return next((guard.place for guard in guards if as_written(guard.source) == subject), None)
+    def _place_of_value(self, entry: str, compile_id: str, subject: str) -> Optional[Place]:
+        """The line that made Dynamo guard this value, from the guards of the entry that failed, or of the next one:
+        one of the user's own before one in a library."""
+        guards = [*self.guards(entry), *self.guards(compile_id)] if subject else []
+        places = [guard.place for guard in guards if guard.place and as_written(guard.source) == subject]
+        own = [place for place in places if not self._sources.is_library(place[0])]
+        return next(iter(own or places), None)
 
     def _values(self, compile_id: str) -> Dict[str, str]:
         """What the values were that this compilation was for, by torch's names, as far as its guards or symbols say."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import re
 import sysconfig
 from typing import Callable, Dict, Iterable, Optional, Sequence, Tuple
 
@@ -12,6 +13,8 @@ from depyf.report.model import Place, Source
 ReadText = Callable[[str], Optional[str]]
 
 _INSTALLED = ("/site-packages/", "/dist-packages/")
+_COMPILER = re.compile(r"(?:^|[/\\]torch[/\\])_(?:dynamo|functorch|inductor)[/\\]")
+
 _STANDARD_LIBRARY = "/lib/python3."
 
 
@@ -114,5 +117,5 @@ def _normal(path: str) -> str:
 
 
 def _is_file(path: str) -> bool:
-    """Whether it may be a file of a program: notebooks' cells are, code without source is not."""
-    return bool(path) and (not path.startswith("<") or path.startswith("<ipython"))
+    """Whether it may be a file of a program: notebooks' cells are; code without source, and the compiler, are not."""
+    return bool(path) and (not path.startswith("<") or path.startswith("<ipython")) and not _COMPILER.search(path)
