@@ -9,7 +9,7 @@ import re
 import signal
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, Set
+from typing import Any, Callable, Dict, List, Set
 
 import pytest
 
@@ -19,12 +19,19 @@ torch = pytest.importorskip("torch")
 import depyf  # noqa: E402
 from depyf.dynamo import compat  # noqa: E402
 from depyf.dynamo.capture import capture  # noqa: E402
+from depyf.report.manifest import from_json  # noqa: E402
 
 FORK = multiprocessing.get_context("fork")
 
 
 def names(directory: Path) -> Set[str]:
     return {path.name for path in directory.iterdir() if path.is_file()}
+
+
+def functions_of(manifest: Path) -> List[str]:
+    """The functions whose compilations a manifest tells."""
+    run = from_json(manifest.read_text())
+    return sorted(run.functions[each.function].name for each in run.compilations if each.function is not None)
 
 
 def compile_one(name: str, expression: str = "x + 1") -> Any:
@@ -56,6 +63,10 @@ def test_a_forked_child_dumps_what_it_compiles_and_leaves_the_parents_files_alon
     assert sum("x * 2" in re.sub(r"l_x_", "x", text) for text in graphs) == 1
     assert sum("x * 3" in re.sub(r"l_x_", "x", text) for text in graphs) == 1
     assert not list(tmp_path.glob(".depyf_writers/*.writing"))
+    assert functions_of(tmp_path / "manifest.json") == ["of_both", "of_the_parent"]
+    (of_the_child,) = tmp_path.glob("manifest.process_*.json")
+    assert functions_of(of_the_child) == ["of_both", "of_the_child"]
+    assert of_the_child.with_name(of_the_child.name.replace("manifest", "index").replace(".json", ".md")).exists()
 
 
 def test_a_forked_child_that_leaves_the_with_statement_itself(tmp_path: Path) -> None:
@@ -123,6 +134,9 @@ def test_ranks_dump_into_their_own_directories_and_into_one(tmp_path: Path, run_
             name for name in both if ".rank_1" not in name
         }
         assert len(both) == 2 * len(own[0])
+        runs = [from_json((tmp_path / kind / "both" / f"manifest{mark}.json").read_text()) for mark in ("", ".rank_1")]
+        assert [run.rank for run in runs] == [0, 1]
+        assert all(run.compilations for run in runs)
         for path in (tmp_path / kind).glob("*/*.py"):
             ast.parse(path.read_text())
         assert not list((tmp_path / kind).glob("*/.depyf_writers"))

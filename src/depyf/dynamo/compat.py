@@ -351,7 +351,7 @@ def switch_caches_off() -> Callable[[], None]:
 def modules_with(package: str, attribute: str, value: Any) -> List[Any]:
     """The imported modules of a package whose attribute of that name is ``value``."""
     loaded = [(name, each) for name, each in list(sys.modules.items()) if name.startswith(package + ".")]
-    return [each for _, each in loaded if vars(each).get(attribute) is value]
+    return [each for _, each in loaded if getattr(each, "__dict__", {}).get(attribute) is value]
 
 
 def lines_of_generated(path: str) -> List[Tuple[int, str]]:

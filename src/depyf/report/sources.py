@@ -13,7 +13,7 @@ from depyf.report.model import Place, Source
 ReadText = Callable[[str], Optional[str]]
 
 _INSTALLED = ("/site-packages/", "/dist-packages/")
-_COMPILER = re.compile(r"(?:^|[/\\]torch[/\\])_(?:dynamo|functorch|inductor)[/\\]")
+_COMPILER = re.compile(r"(?:^|[/\\]torch[/\\])_(?:dynamo|inductor|functorch[/\\]_aot_autograd)[/\\]")
 
 _STANDARD_LIBRARY = "/lib/python3."
 
