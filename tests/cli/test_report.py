@@ -113,8 +113,11 @@ DUMP = {
     "__compiled_fn_1.Captured_Graph.0.py": "# Captured_Graph of __compiled_fn_1, compile id 0/0\n"
     "# This file is what runs: a breakpoint in it stops.\nimport torch\n\n\n"
     "class GraphModule(torch.nn.Module):\n    def forward(self, x):\n        return (x,)\n",
-    "__transformed_code_0_for_f.py": "def __transformed_code_0_for_f(x):\n    return __compiled_fn_1(x)[0]\n\n\n"
+    "__transformed_code_0_for_f.py": "def __transformed_code_0_for_f(x):\n"
+    "    return __resume_at_8_2(__compiled_fn_1(x)[0])\n\n\n"
     "# from f (prog.py:3), compile id 0/0\n# equivalent: proved to be the same\n",
+    "__transformed_code_0_for_torch_dynamo_resume_in_f_at_5.py": "def __transformed_code_0_for_r(x):\n"
+    "    return x\n\n\n# from torch_dynamo_resume_in_f_at_5 (prog.py:5), compile id 1/0\n# exact\n",
     "full_code_for_f_0.py": "x = 1\n",
     "eager_fallbacks_0.txt": "nothing\n",
     "something_else.py": "y = 1\n",
@@ -137,9 +140,13 @@ def test_a_dump_without_a_manifest_is_read_by_its_files(dump: Path, capsys: pyte
     assert "note: made from the files alone" in printed
     found = from_json((dump.parent / "out" / "manifest.json").read_text())
     assert {artifact.title for artifact in found.artifacts} == set(DUMP) - {"something_else.py"}
-    (compilation,) = found.compilations
+    compilation, resumed = found.compilations
     assert (compilation.compile_id, compilation.graph, compilation.verdict) == ("0/0", "__compiled_fn_1", "equivalent")
-    assert [call.graph for call in compilation.calls] == ["__compiled_fn_1"]
+    assert [(call.graph, call.function) for call in compilation.calls] == [
+        ("__compiled_fn_1", None),
+        (None, resumed.function),
+    ]
+    assert found.functions[resumed.function or 0].resumes == compilation.function
     assert found.functions[0].full_code == "full_code_for_f_0.py"
 
 

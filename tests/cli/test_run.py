@@ -32,7 +32,11 @@ show(__name__, __file__, __package__, __doc__, type(__loader__).__name__, __buil
 show(sys.argv, sys.path[0], os.path.basename(getattr(__spec__, "origin", "none")), getattr(__spec__, "name", None))
 show(sorted(name for name in globals() if name.startswith("__")))
 show(pickle.loads(pickle.dumps(Thing())).__class__ is Thing, "torch" in sys.modules)
-threading.Thread(target=lambda: (__import__("time").sleep(0.3), show("thread"))).start()
+if sys.argv[1:] != ["fork"]:
+    threading.Thread(target=lambda: (__import__("time").sleep(0.5), show("thread"))).start()
+from concurrent.futures import ThreadPoolExecutor
+pool = ThreadPoolExecutor(2)  # its threads end only when the interpreter does
+show(pool.submit(len, "abc").result())
 
 def end(how):
     if how == "raise":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.report.artifacts import (
@@ -171,10 +171,10 @@ def _with_resumes(fact: TransformedFact, facts: Sequence[TransformedFact], files
     text = next(file.text for file in files if file.name == fact.artifact)
     called = list(dict.fromkeys(_CALLED_RESUME.findall(text)))
     resumes = f"resume_in_{fact.function[0].split('_at_')[0]}_at_"
-    keys = list(dict.fromkeys(other.function for other in facts if resumes in other.function[0]))
+    keys = {other.function: other.compile_id or "" for other in facts if resumes in other.function[0]}
     if len(called) != len(keys):
         return fact
-    return TransformedFact(**{**vars(fact), "resumes": dict(zip(called, keys))})
+    return replace(fact, resumes=dict(zip(called, keys.items())))
 
 
 def _full_code(files: Iterable[_File], facts: Sequence[TransformedFact]) -> Dict[Key, str]:

@@ -68,7 +68,7 @@ def _breaks(sides: Sequence[Side]) -> List[Difference]:
         _difference(
             sides,
             f"Graph break {_where(sides, numbers)}",
-            f"{key[1]} What follows is compiled as functions of its own there, so that the graphs differ.",
+            f"{key[1].rstrip('.')}. What follows is compiled as functions of its own there, so that the graphs differ.",
             [_times_text(number) for number in numbers],
             key[0],
         )
@@ -115,7 +115,7 @@ def _recompiles(sides: Sequence[Side]) -> List[Difference]:
             _difference(
                 sides,
                 f"{key[0]} was compiled again {_where(sides, more)}",
-                f"Compilations: {', '.join(f'{s.name} {n}' for s, n in zip(sides, numbers))}. "
+                f"Compilations: {', '.join(f'{s.name}: {n}' for s, n in zip(sides, numbers))}. "
                 "The others wait at the next collective while a rank compiles.",
                 [_reasons(side, each) for side, each in zip(sides, present)],
                 _function_place(sides, present),

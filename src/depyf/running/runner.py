@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import importlib
 import importlib.util
 import os
 import sys
@@ -21,34 +23,39 @@ class CannotRunError(Exception):
 
 
 def run_dumped(program: Program, directory: str, *, quiet: bool = False, open_page: bool = False) -> Outcome:
-    """Run ``program`` to its end with what it compiles dumped into ``directory``; answers how it ended.
+    """Run ``program`` with what it compiles dumped into ``directory``; answers how it ended.
 
-    Raises ``CannotRunError`` before anything has run.
+    The summary is given when the process ends: threads of the program that go on, and what it has left to do at exit,
+    belong to it. Raises ``CannotRunError`` before anything has run.
     """
     if importlib.util.find_spec("torch") is None:
         raise CannotRunError("depyf run needs PyTorch: install it with `pip install 'depyf[torch]'`")
+    importlib.import_module("depyf.dynamo.writers")  # it clears up at exit; what comes later does so before
     made = _prepare(directory)
     recording = _Recording(directory, None if quiet else Progress(sys.stderr))
     stop_waiting = when_compiler_is_imported(recording.begin)
     process = os.getpid()
+
+    def at_exit() -> None:
+        if os.getpid() != process:  # a forked child of the program: it has its own way to tell
+            return
+        stop_waiting()
+        recording.end()
+        _take_back(made)
+        if not quiet:
+            _say(recording.summary())
+        page = os.path.join(directory, "index.html")
+        if open_page and os.path.exists(page):
+            webbrowser.open(Path(page).as_uri())
+
+    atexit.register(at_exit)
     try:
-        outcome = run(program)
+        return run(program)
     except NoProgramError as error:
+        atexit.unregister(at_exit)
         stop_waiting()
         _take_back(made)
         raise CannotRunError(str(error)) from error
-    if os.getpid() != process:  # a forked child of the program that came to its end here: it has its own way to tell
-        return outcome
-    _wait_for_threads()
-    stop_waiting()
-    recording.end()
-    _take_back(made)
-    if not quiet:
-        _say(recording.summary())
-    page = os.path.join(directory, "index.html")
-    if open_page and os.path.exists(page):
-        webbrowser.open(Path(page).as_uri())
-    return outcome
 
 
 def _prepare(directory: str) -> List[str]:
@@ -72,14 +79,6 @@ def _take_back(made: List[str]) -> None:
     with contextlib.suppress(OSError):
         for path in made:
             os.rmdir(path)
-
-
-def _wait_for_threads() -> None:
-    """As the interpreter does before it ends: threads that it would wait for may compile."""
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            with contextlib.suppress(RuntimeError):
-                thread.join()
 
 
 class _Recording:
@@ -136,7 +135,9 @@ class _Recording:
             return []
         lines = summary_lines(run_of(self._open.session))
         runs = runs_in_directory(self._directory)  # other ranks that have ended are on the page, too
-        page = write_report(runs, self._directory) if runs else self._directory
+        page = os.path.join(self._directory, "index.html")
+        if len(runs) > 1 or not os.path.exists(page):
+            page = write_report(runs, self._directory)
         return [*lines, f"{'the page':<24}{page}"]
 
 

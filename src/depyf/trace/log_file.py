@@ -93,6 +93,11 @@ def read_log(path: str) -> List[TraceLog]:
     return [process.log(path, modified, trouble.notes()) for process in processes.values()]
 
 
+def log_lines(path: str) -> Iterator[str]:
+    """The lines of the file, unpacked, as far as it can be."""
+    return _lines(path, _Trouble())
+
+
 @dataclass
 class _Record:
     match: re.Match[str]
@@ -180,8 +185,8 @@ class _Process:
         if data.get("rank") is not None:
             self._rank = data["rank"]
         payload = "\n".join(record.payload) if record.payload or data.get("has_payload") else None
-        if payload is not None and data.get("has_payload") not in (None, True, _digest(payload)):
-            trouble.cut += 1
+        digest = None if payload is None else _digest(payload)
+        trouble.cut += digest is not None and data.get("has_payload") not in (None, True, digest)
         if self._clock is None and "chromium_event" in data and payload is not None:
             self._clock = _clock(date, micros, payload)
         self._raw.append((date, micros, self._named(data, trouble), payload))
@@ -220,8 +225,12 @@ class _Process:
         )
 
 
-def _digest(payload: str) -> str:
-    return hashlib.md5(payload.encode("utf-8", "surrogatepass")).hexdigest()
+def _digest(payload: str) -> Optional[str]:
+    """As torch computes it, to find out whether the payload is whole; None where this Python may not."""
+    try:
+        return hashlib.md5(payload.encode("utf-8", "surrogatepass")).hexdigest()
+    except ValueError:  # an interpreter that only has what is approved for secrets
+        return None
 
 
 def _clock(date: str, micros: int, payload: str) -> Optional[Tuple[str, int, float]]:
