@@ -50,6 +50,14 @@ def test_a_terminal_shows_frame_stage_and_time_and_takes_the_line_away(clock: Li
     assert stream.getvalue().endswith("2.5 s\x1b[K\r\x1b[K")  # nothing is there, so nothing is taken away
 
 
+def test_files_may_be_called_by_numbers(clock: List[float]) -> None:
+    stream = Terminal()
+    show = Progress(stream)
+    show.numbers = lambda: {"/a/prog.py": 7}
+    show(event("dynamo_start", stack=[{"name": "f", "filename": 7, "line": 3}]))
+    assert stream.getvalue() == "\rcompiling 0/0 f (prog.py:3): Dynamo traces, 0.0 s\x1b[K"
+
+
 def test_a_log_gets_a_line_only_when_it_takes_long(clock: List[float]) -> None:
     stream = io.StringIO()
     show = Progress(stream)

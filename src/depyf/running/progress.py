@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from typing import Any, Dict, Optional, TextIO
+from typing import Any, Callable, Dict, Mapping, Optional, TextIO
 
 from depyf.trace.events import Event
 
@@ -37,6 +37,8 @@ class Progress:
     """Call it with every event of a session, in order; ``close`` it at the end."""
 
     def __init__(self, stream: TextIO) -> None:
+        self.numbers: Callable[[], Mapping[str, int]] = dict
+        """The numbers by which events call files, as they are by now."""
         self._stream = stream
         self._terminal = stream.isatty()
         self._process = os.getpid()
@@ -57,7 +59,7 @@ class Progress:
             return
         now = time.monotonic()
         begun = self._begun.setdefault(event.compile_id, now)
-        name = _function(event)
+        name = self._function(event)
         if name is not None:
             self._names[event.compile_id] = name
         if self._terminal or now - self._shown >= 30.0:
@@ -87,13 +89,13 @@ class Progress:
             self._terminal = self._visible = False
             self._shown = float("inf")
 
-
-def _function(event: Event) -> Optional[str]:
-    """``name (file.py:12)`` of the frame, from the event that a compilation begins with."""
-    stack: Any = event.meta.get("stack") if isinstance(event.meta, dict) else None
-    if event.name != "dynamo_start" or not stack:
-        return None
-    frame = stack[-1]
-    filename = frame.get("filename")
-    place = f"{os.path.basename(filename)}:{frame.get('line')}" if isinstance(filename, str) else f"{frame.get('line')}"
-    return f"{frame.get('name')} ({place})"
+    def _function(self, event: Event) -> Optional[str]:
+        """``name (file.py:12)`` of the frame, from the event that a compilation begins with."""
+        stack: Any = event.meta.get("stack") if isinstance(event.meta, dict) else None
+        if event.name != "dynamo_start" or not stack:
+            return None
+        frame = stack[-1]
+        path = frame.get("filename")
+        if not isinstance(path, str):
+            path = next((name for name, number in list(self.numbers().items()) if number == path), "?")
+        return f"{frame.get('name')} ({os.path.basename(path)}:{frame.get('line')})"

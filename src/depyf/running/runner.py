@@ -98,6 +98,7 @@ class _Recording:
             _say([f"nothing is dumped: {type(error).__name__}: {error}"])
 
     def _begin(self) -> None:
+        from depyf.dynamo import compat
         from depyf.dynamo.prepare import prepare_debug
         from depyf.dynamo.safely import safely
 
@@ -107,6 +108,7 @@ class _Recording:
             self._open = prepare_debug(self._directory)
         self._open.__enter__()
         if self._progress is not None and self._open.session is not None:
+            self._progress.numbers = compat.interned_strings
             show: Callable[..., Any] = safely("showing how far it is")(self._progress)
             self._open.session.watch(show)
 
