@@ -79,11 +79,19 @@ def test_force_recompile_is_a_keyword_only() -> None:
         depyf.prepare_debug("folder", True, False, True)  # type: ignore[misc]
 
 
+def knows_late_backwards() -> bool:
+    from torch._functorch import config
+
+    return hasattr(config, "force_non_lazy_backward_lowering")
+
+
 def test_a_backward_that_was_not_called_is_told(tmp_path: Path) -> None:
     compiled = torch.compile(lambda x: x.sin().sum(), backend="aot_eager")
     with depyf.prepare_debug(tmp_path / "forward"):
         loss = compiled(torch.ones(3, requires_grad=True))
     loss.backward()
+    if not (tmp_path / "forward" / "missing_stages_0.txt").exists() and not knows_late_backwards():
+        pytest.skip("this PyTorch compiles the backward together with the forward")
     text = (tmp_path / "forward" / "missing_stages_0.txt").read_text()
     assert re.search(r"^   __compiled_fn_\d+: the compiled backward, compile id 0/0$", text, re.MULTILINE)
     assert "Call backward() before prepare_debug is left." in text
@@ -126,5 +134,9 @@ def test_nothing_vanishes_when_caches_are_warm(tmp_path: Path, monkeypatch: pyte
     for run in ("warm", "filled unseen"):
         for kind in counts["cold"] - counts[run]:
             assert any(kind in line for line in tool.told(dumps[run])), (run, kind)
+    from torch._inductor import codecache
+
+    if not hasattr(codecache, "GuardedCache"):
+        return  # before 2.8 nobody sees when a graph is taken out of the cache: what it lacks is told, as seen above
     cold, warm = ({p.name: p.read_bytes() for p in dumps[run].glob("_*.py")} for run in ("cold", "warm"))
     assert cold == warm
