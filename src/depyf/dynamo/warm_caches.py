@@ -58,7 +58,7 @@ class WarmCaches:
         cache = compat.find("torch._inductor.codecache", "GuardedCache")
         lookup = vars(cache).get("iterate_over_candidates") if cache is not None else None
         if not isinstance(lookup, classmethod):
-            return None  # before 2.8: what a warm cache loses is told (see missing.py), and force_recompile switches it off
+            return None  # before 2.8: what a warm cache loses is told (missing.py), and force_recompile turns it off
         original = lookup.__func__
         self._sees_look_ups = True
 
