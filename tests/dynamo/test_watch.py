@@ -48,7 +48,7 @@ def test_twelve_events_are_told_once_in_order_at_their_lines() -> None:
     lines = stream.getvalue().splitlines()
     assert [line for line in lines if line.startswith("depyf: ")] == [f"depyf: {each}" for each in watched.happened]
     assert "depyf watched: 6 recompiles, 5 graph breaks, 1 fallback" in lines
-    assert "x has dtype Double, and was compiled for Float" in str(watched.happened[6])
+    assert "x has dtype float64, and was compiled for float32" in str(watched.happened[6])
     assert "recompile limit reached" in watched.happened[11].words
 
 

@@ -16,9 +16,9 @@ KNOWN = [
     (
         "tensor 'pair[1]' dtype mismatch. expected Float, actual Double",
         "pair[1]",
-        "Float",
-        "Double",
-        "has dtype Double",
+        "float32",
+        "float64",
+        "has dtype float64",
     ),
     ("tensor 'x' requires_grad mismatch. expected requires_grad=0", "x", "False", "True", "x requires grad, and was"),
     ("tensor 'x' stride mismatch at index 0. expected 4, actual 1", "x", "4", "1", "x has stride 1 in dimension 0"),

@@ -192,7 +192,8 @@ def _recompile(event: Event) -> Optional[Happening]:
     if not guards:
         return None
     told = [explain(guard.text) for guard in guards]
-    words = "; ".join(dict.fromkeys(each.words for each in told))
+    by_subject = {each.subject or each.words: each for each in reversed(told)}  # of several entries, the first's
+    words = "; ".join(each.words for each in reversed(list(by_subject.values())))
     code = compat.code_being_compiled()
     place = _users(guards[0].stack)
     if code is not None:

@@ -119,7 +119,7 @@ def _recompiles(run: Run) -> Iterator[Finding]:
         place = next((each.failed[0].place for each in recompiles if each.failed and each.failed[0].place), None)
         yield Finding(
             title,
-            f"{why[0].upper()}{why[1:]}. {advice}".strip() if why else advice,
+            f"Because {why}. {advice}".strip() if why else advice,
             spent,
             place,
             recompiles[0].compile_id,

@@ -146,8 +146,27 @@ def _rank(match: Match[str]) -> GuardWords:
     )
 
 
+_DTYPES = {
+    "Float": "float32",
+    "Double": "float64",
+    "Half": "float16",
+    "BFloat16": "bfloat16",
+    "Byte": "uint8",
+    "Char": "int8",
+    "Short": "int16",
+    "Int": "int32",
+    "Long": "int64",
+    "Bool": "bool",
+    "ComplexHalf": "complex32",
+    "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128",
+}
+"""torch's names in C++, which its guards print, and in Python."""
+
+
 def _dtype(match: Match[str]) -> GuardWords:
     name, before, now = as_written(match[1]), match[2].strip(), match[3].strip()
+    before, now = _DTYPES.get(before, before), _DTYPES.get(now, now)
     words = f"{name} has dtype {now}, and was compiled for {before}"
     return GuardWords(name, words, before, now, _EACH_KIND.format("dtype"))
 
