@@ -39,7 +39,7 @@ PAIRS = (
     "3.13+2.15.0",
     "3.14+2.15.0",
 )
-EXTRAS = ("dill", "pytest", "pytest-xdist", "hypothesis")
+EXTRAS = ("dill", "pytest", "pytest-xdist", "hypothesis", "debugpy", "ipykernel", "jupyter_client", "jinja2", "rich")
 TESTS = ("tests/dynamo", "tests/dropin")
 SAY_VERSIONS = 'import platform, torch; print("CPython", platform.python_version(), "with torch", torch.__version__)'
 TIMEOUT = 3 * 3600

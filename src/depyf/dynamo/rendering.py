@@ -65,6 +65,7 @@ def render(
     if decompilation is not None and decompilation.verdict.proved:
         code, reason = _compile(decompilation, readable, path)
         code = code and rename(code, real_names).replace(**_names_of(transformed))
+        code = code and with_own_functions(code, transformed)
         if code is not None and not same_interface(code, original):
             code, reason = None, "the compiled source has other arguments or closure variables"
         if code is not None:
@@ -119,6 +120,30 @@ def _shown(value: object) -> str:
     except Exception as error:
         return f"a {type(value).__name__} ({describe(error)})"
     return text if len(text) <= 80 else f"a {type(value).__name__}"
+
+
+def with_own_functions(code: CodeType, transformed: CodeType) -> CodeType:
+    """``code``, which was proved to be the same as ``transformed``, making its functions of the latter's code objects.
+
+    They keep their files and lines, which Dynamo shows when it compiles them in turn: those of the user, and not ours.
+    """
+    own = [constant for constant in transformed.co_consts if isinstance(constant, CodeType)]
+    made = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+
+    def original_of(constant: object) -> object:
+        if not isinstance(constant, CodeType):
+            return constant
+        key = _function_key(constant)
+        alike = [each for each in own if _function_key(each) == key]
+        several = sum(_function_key(each) == key for each in made) > 1
+        return alike[0] if len(alike) == 1 and not several else constant
+
+    return code.replace(co_consts=tuple(map(original_of, code.co_consts))) if made else code
+
+
+def _function_key(code: CodeType) -> Tuple[object, ...]:
+    """Code objects with the same key can stand in for each other where a function is made of one."""
+    return (code.co_name, code.co_freevars, _arguments(code))
 
 
 def same_interface(code: CodeType, original: CodeType) -> bool:
