@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import os
 import subprocess
 import sys
 import tempfile
@@ -49,10 +50,12 @@ def main() -> None:
 
 
 def run_example(program: str, scratch: Path) -> Path:
-    """Dumps one of the examples. They take the folder as their argument."""
+    """Dumps one of the examples, which take the folder as their argument, with caches of its own: all is compiled."""
+    paths = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(scratch / "cache"), "PYTHONPATH": paths}
     dump = scratch / program
-    command = [sys.executable, str(ROOT / "examples" / f"{program}.py"), str(dump)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=scratch)
+    command = [sys.executable, os.path.join("examples", f"{program}.py"), str(dump)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=ROOT, env=environment)
     return dump
 
 

@@ -17,7 +17,7 @@ from transformer_run import transformer_run
 
 from depyf.report import page
 from depyf.report.flow import drawings
-from depyf.report.model import Run
+from depyf.report.model import Compilation, Run
 from depyf.report.page import render_page, render_pages
 from depyf.report.page_data import data_element
 
@@ -124,6 +124,17 @@ def test_drawings_of_the_second_run_lead_into_it() -> None:
     run, _ = sample_run()
     assert "?rank=1" in dict(drawings(run, 1))[0]
     assert "?rank" not in dict(drawings(run))[0]
+
+
+@pytest.mark.parametrize("caused", [True, False])
+def test_what_failed_to_compile_has_no_guards_and_says_why(caused: bool) -> None:
+    run, _ = sample_run()
+    route = next(index for index, each in enumerate(run.functions) if each.name == "route")
+    failed = Compilation("7/0", route, status="failed", failure="Unsupported: nonzero")
+    svg = dict(drawings(replace(run, compilations=(failed,), fallbacks=run.fallbacks if caused else ())))[route]
+    assert "Guards of" not in svg
+    assert svg.count(">Plain Python<") == 1
+    assert ("recompile limit" if caused else "Unsupported: nonzero") in svg
 
 
 @pytest.mark.parametrize("resumes", [0, 5, 99])

@@ -23,6 +23,8 @@ _TITLE = 30
 _LANE = 14
 _COLUMNS = (_MARGIN, 296, 650)
 """Where guards, transformed code and calls begin."""
+_NO_ENTRY = ("skipped", "failed")
+"""Compilations that left nothing in the cache: there are no guards to check."""
 _WIDTHS = (230, 300, 400)
 _RIGHT = _COLUMNS[2] + _WIDTHS[2] + _MARGIN
 
@@ -124,7 +126,7 @@ def _frame(facts: _Facts, function: int, top: int, *, is_root: bool) -> _Frame:
     name = one.qualified_name or one.name
     title = f"Call of {name}" if is_root else f"Resumed at line {one.resumes_at}"
     y = top + _TITLE
-    entries = facts.entries.get(function, [])
+    entries = [each for each in facts.entries.get(function, ()) if each.status not in _NO_ENTRY]
     total = [entry.runs for entry in entries if entry.runs is not None]
     rows: List[str] = []
     for entry in entries:
@@ -163,10 +165,6 @@ def _row(facts: _Facts, frame: _Frame, rows: List[str], entry: Compilation, y: i
     rows.append(arrow([(guards + _WIDTHS[0], y + _BOX_HEIGHT // 2), (code, y + _BOX_HEIGHT // 2)]))
     rows.append(label(guards + _WIDTHS[0] + 8, y + _BOX_HEIGHT // 2 - 4, "hold", "flow-small"))
     ran = "" if entry.runs is None else f"ran {_times(entry.runs)}"
-    if entry.status in ("skipped", "failed"):
-        text = entry.failure or entry.status
-        rows.append(box(Box(code, y, _WIDTHS[1], _BOX_HEIGHT), "Plain Python", text, "", "flow-fallback"))
-        return _BOX_HEIGHT
     about = ", ".join(part for part in (ran, entry.verdict) if part) or entry.status
     rows.append(
         box(
@@ -227,6 +225,9 @@ def _calls(facts: _Facts, frame: _Frame, rows: List[str], entry: Compilation, y:
 def _otherwise(facts: _Facts, rows: List[str], function: int, y: int, *, first: bool) -> int:
     """What happens when no entry fits."""
     cause = facts.fallbacks.get(function)
+    if cause is None:
+        lost = (each for each in facts.entries.get(function, ()) if each.status in _NO_ENTRY)
+        cause = next((each.failure or each.status for each in lost), None)
     place = Box(
         _COLUMNS[0], y, _WIDTHS[0] if cause is None else _RIGHT - 2 * _MARGIN, 26 if cause is None else _BOX_HEIGHT
     )

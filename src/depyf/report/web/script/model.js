@@ -178,11 +178,11 @@ class RunModel {
       if (place) mark(place).recompiles.push(each);
     }
     for (const each of this.kernels) for (const place of each.places) mark(place).kernels.push(each);
-    for (const artifact of this.artifacts) {
-      if (!this.colours.has(artifact.compile_id) || artifact.kind !== "graph") continue;
-      for (const [, , stack] of this.packedLinks[artifact.id] || []) {
-        for (const place of this.stacks[stack]) mark(place).ids.add(artifact.compile_id);
-      }
+    for (const [id, artifacts] of this.byCompilation) {
+      if (!this.colours.has(id)) continue;
+      const graphs = artifacts.filter((each) => each.kind === "graph");
+      const stacks = new Set(graphs.flatMap((each) => (this.packedLinks[each.id] || []).map((link) => link[2])));
+      for (const stack of stacks) for (const place of this.stacks[stack]) mark(place).ids.add(id);
     }
     for (const each of this.kernels) for (const place of each.places) if (each.compile_id) mark(place).ids.add(each.compile_id);
     return marks;

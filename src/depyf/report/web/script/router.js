@@ -3,7 +3,9 @@
 // Large data is packed (page_data.py).
 async function unpacked(node) {
   if (node.dataset.packed === undefined) return JSON.parse(node.textContent);
-  const bytes = Uint8Array.from(atob(node.textContent), (letter) => letter.charCodeAt(0));
+  const letters = atob(node.textContent);
+  const bytes = new Uint8Array(letters.length);
+  for (let at = 0; at < letters.length; at += 1) bytes[at] = letters.charCodeAt(at);
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
 }
 

@@ -42,7 +42,8 @@ function timeline(run, stretched, deepestShown) {
   const shown = (each) => each.depth < deepestShown;
   const detail = el("p", { class: "quiet", role: "status" }, "Point at a phase, or move to it with Tab, to see how long it took.");
   const tell = (phase) => fill(detail, `${phase.compile_id || "no compile id"}  ${phase.name}${phase.backward ? " (backward)" : ""}: ${seconds(phase.seconds)}, from ${seconds(phase.start - start)}`);
-  const rows = [...groups].map(([id, list]) => {
+  const last = ([one], [other]) => (one === null) - (other === null); // what belongs to no compilation
+  const rows = [...groups].sort(last).map(([id, list]) => {
     const from = stretched ? Math.min(...list.map((each) => each.start)) : start;
     const wide = stretched ? Math.max(...list.map((each) => each.start + each.seconds), from + 1e-9) - from : span;
     const deepest = Math.max(...list.filter(shown).map((each) => each.depth), 0);
