@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import io
+import re
+import sys
 from pathlib import Path
 from typing import Tuple
 
@@ -46,6 +49,26 @@ def test_a_graph_that_changed_is_shown(tmp_path: Path, capsys: pytest.CaptureFix
     lines = [line.strip() for line in out.splitlines()]
     assert '-        sin: "f32[4][1]cpu" = torch.sin(l_x_);  l_x_ = None' in lines
     assert '+        cos: "f32[4][1]cpu" = torch.cos(l_x_);  l_x_ = None' in lines
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_gets_colours_and_the_same_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("rich")
+    _, plain, _ = diff(capsys, LOGS / "torch_2_7.log.gz", LOG)
+    terminal = Terminal()
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(sys, "stdout", terminal)
+    assert main(["diff", str(LOGS / "torch_2_7.log.gz"), str(LOG)]) == 1
+    coloured = terminal.getvalue()
+    assert "\x1b[32m" in coloured
+    assert re.sub("\x1b\\[[0-9;]*m", "", coloured) == plain
 
 
 def test_of_several_ranks_the_first_is_compared_which_is_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -150,6 +150,20 @@ def test_a_dump_without_a_manifest_is_read_by_its_files(dump: Path, capsys: pyte
     assert found.functions[0].full_code == "full_code_for_f_0.py"
 
 
+def test_a_dump_of_the_original_depyf_is_shown_without_compilations(
+    dump: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in dump.iterdir():
+        lines = path.read_text().splitlines(True)
+        path.write_text("".join(line for line in lines if not line.startswith("#")))
+    status, printed, _ = run(capsys, "report", dump)
+    assert (status, printed.splitlines()[0]) == (
+        0,
+        "5 files of a dump that do not say which compilations they belong to",
+    )
+    assert "return (x,)" in (dump / "index.html").read_text()
+
+
 def test_files_of_several_ranks_in_one_dump_are_told_apart(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in list(DUMP)[:2]:
         shutil.copy(dump / name, dump / name.replace(".py", ".rank_1.py"))

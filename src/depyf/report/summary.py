@@ -13,6 +13,8 @@ _LONGEST = 110
 def summary_lines(run: Run, findings: int = 5, phases: int = 6) -> List[str]:
     """The counts, the time by phase and the findings that cost most. Nothing compiled is one line that says so."""
     if not run.compilations and not run.fallbacks:
+        if run.artifacts:  # a dump of the original depyf
+            return [f"{_many(len(run.artifacts), 'file')} of a dump that do not say which compilations they belong to"]
         return ["nothing was compiled"]
     lines = [f"{name:<{_WIDTH}}{text}" for name, text in _counts(run)]
     for name, seconds in phase_totals(run)[:phases]:
