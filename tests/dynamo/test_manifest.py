@@ -133,6 +133,8 @@ def test_repeated_and_nested_sessions_in_one_directory_lose_nothing(tmp_path: Pa
             torch.compile(function, backend="eager")(torch.ones(2))
     run = manifest_in(tmp_path)
     assert names_of(run) == ["other", "small"]
+    assert len([each for each in run.artifacts if each.stage == "Captured_Graph" and each.links]) == 2
+    assert [len(each.calls) for each in run.compilations] == [1, 1]
     assert {each.path for each in run.artifacts} <= {path.name for path in tmp_path.iterdir()}
     assert len({each.id for each in run.artifacts}) == len(run.artifacts)
     before = (tmp_path / "manifest.json").stat().st_mtime_ns

@@ -62,7 +62,7 @@ def _artifact(record: Record) -> Optional[Artifact]:
             stage=record.stage.value,
             order=STAGE_ORDER[record.stage],
             path=name,
-            text=record.text,
+            text=record.text or _content(path),
             backward=_SIDES.get(record.stage),
             runs=record.runs,
         )
@@ -74,7 +74,7 @@ def _artifact(record: Record) -> Optional[Artifact]:
             compile_id=record.compile_id,
             order=KERNELS_ORDER,
             path=name,
-            text=record.text,
+            text=record.text or _content(path),
             backward=record.backward,
             runs=record.runs,
         )
@@ -98,7 +98,7 @@ def _artifact(record: Record) -> Optional[Artifact]:
             compile_id=record.compile_id,
             order=TRANSFORMED_ORDER,
             path=name,
-            text=record.text,
+            text=record.text or _content(path),
             runs=not record.earlier,
         )
     if isinstance(record, FullCodeFile):

@@ -25,7 +25,7 @@ from depyf.dynamo.facts import (
 )
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.safely import safely
-from depyf.dynamo.session import Record, Session, TransformedCode
+from depyf.dynamo.session import GraphFile, KernelFile, Record, Session, TransformedCode
 from depyf.report.from_events import build_run
 from depyf.report.manifest import to_json, without_texts
 from depyf.report.markdown import index_markdown
@@ -104,7 +104,8 @@ def end(session: Session) -> None:
     with _lock:
         known = _chronicles.get(id(session.directory))
         if known is not None and session in known.open:
-            known.ended += _kept(session.all_records()[known.skipped.pop(id(session), 0) :])
+            records = _kept(session.all_records()[known.skipped.pop(id(session), 0) :])
+            known.ended += [_without_text(record) for record in records]
             known.open = [each for each in known.open if each is not session]
 
 
@@ -117,6 +118,13 @@ def _kept(records: Sequence[Record]) -> List[Record]:
         elif record.name not in _NOT_READ:
             found.append(_slim(record))
     return found
+
+
+def _without_text(record: Record) -> Record:
+    """The record without what stands in its file: processes may dump into many directories, and live long."""
+    if isinstance(record, (GraphFile, KernelFile, TransformedCode)) and record.path is not None:
+        return replace(record, text="")
+    return record
 
 
 def _slim(event: Event) -> Event:

@@ -18,7 +18,14 @@ class ManifestError(ValueError):
 
 def to_json(run: Run) -> str:
     """The text of ``manifest.json``. What has its default value is left out."""
-    return json.dumps(_plain(run), ensure_ascii=False, separators=(",", ":"), default=str)
+    try:
+        return _dumped(run)
+    except (ValueError, TypeError):  # a number that JSON does not have, or a key that is no text: in metrics
+        return _dumped(_plain(run))
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_fields, allow_nan=False)
 
 
 def without_texts(run: Run) -> Run:
@@ -49,22 +56,25 @@ def from_json(text: str, name: str = "manifest.json") -> Run:
     return run
 
 
-_SIMPLE = frozenset({int, str, bool, type(None)})
+def _fields(value: Any) -> Any:
+    """A part of the model as a dict of what differs from the defaults; anything else as a text."""
+    kind = type(value)
+    if not dataclasses.is_dataclass(kind):
+        return str(value)
+    found = {}
+    for name, default in _defaults_of(kind):
+        item = getattr(value, name)
+        if name == "schema" or type(item) is not type(default) or item != default:
+            found[name] = item
+    return found
 
 
 def _plain(value: Any) -> Any:
-    kind = type(value)
-    if kind in _SIMPLE:
-        return value
-    if kind is tuple or kind is list:
-        return [item if type(item) in _SIMPLE else _plain(item) for item in value]
-    if dataclasses.is_dataclass(kind):
-        found = {}
-        for name, default in _defaults_of(kind):
-            item = getattr(value, name)
-            if name == "schema" or type(item) is not type(default) or item != default:
-                found[name] = item if type(item) in _SIMPLE else _plain(item)
-        return found
+    """``value`` as JSON can have it."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = _fields(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
