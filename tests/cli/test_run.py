@@ -55,6 +55,9 @@ def end(how):
     if how == "hook":
         sys.excepthook = lambda *found: show("hook", found[0], len(traceback.extract_tb(found[2])))
         raise ValueError
+    if how == "hook that exits":
+        sys.excepthook = lambda *found: sys.exit(9)
+        raise ValueError
     if how == "die":
         os._exit(5)
     if how == "fork":
@@ -70,8 +73,8 @@ show("end")
 """
 
 ENDS = [
-    [], ["raise"], ["chain"], ["message"], ["status", "7"], ["status", "0"], ["interrupt"], ["hook"], ["die"], ["fork"],
-    ["hidden"], ["-x", "--open", "-o", "--", "-m"],
+    [], ["raise"], ["chain"], ["message"], ["status", "7"], ["status", "0"], ["interrupt"], ["hook"],
+    ["hook that exits"], ["die"], ["fork"], ["hidden"], ["-x", "--open", "-o", "--", "-m"],
 ]  # fmt: skip
 
 
@@ -276,3 +279,41 @@ def test_a_directory_that_cannot_be_written_is_said_before_anything_runs(folder:
 )
 def test_the_arguments_of_the_program_are_its_own(arguments: List[str], own: List[str], program: List[str]) -> None:
     assert running.split(arguments) == (own, program)
+
+
+@pytest.mark.parametrize("closed", ["2>&-", ">&-", ">&- 2>&-"])
+def test_closed_streams_change_nothing(tmp_path: Path, closed: str) -> None:
+    (tmp_path / "program.py").write_text("import os, sys\nopen('ran', 'w').close()\nsys.exit(3)\n")
+    command = f'"{sys.executable}" -m depyf run program.py {closed}'
+    environment = {**os.environ, "PYTHONPATH": str(Path(running.__file__).parents[2])}
+    done = subprocess.run(
+        command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3
+    assert (tmp_path / "ran").exists()
+    assert "Traceback" not in done.stderr
+
+
+IMPORTS_TORCH = "import torch\nprint('imported', torch.ones(1).item())\nimport torch._dynamo\nprint('still here')\n"
+
+
+def test_a_watched_program_can_be_run_too(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(IMPORTS_TORCH)
+    begin = (
+        "import depyf.running.by_environment as e; e.begin()\nfrom depyf.cli import main; main(['run', 'program.py'])"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(running.__file__).parents[2]), "DEPYF_WATCH": "1"}
+    command = [sys.executable, "-c", begin]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "imported 1.0\nstill here\n"
+
+
+def test_what_fails_when_the_compiler_is_imported_stays_out_of_the_import(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch._dynamo")
+    from depyf.running.torch_import import when_compiler_is_imported
+
+    def fail() -> None:
+        raise ZeroDivisionError("injected")
+
+    when_compiler_is_imported(fail)
+    assert "ZeroDivisionError: injected" in capsys.readouterr().err

@@ -193,6 +193,21 @@ def test_a_recompilation_is_told_in_words_with_both_values_and_the_line() -> Non
     assert run.compilations[0].guard_failures == 1
 
 
+def test_what_is_new_in_a_call_is_its_cause_and_not_what_the_latest_entry_was_made_for() -> None:
+    dtype = "tensor 'x' dtype mismatch. expected {}, actual {}"
+    size = "tensor 'x' size mismatch at index 0. expected 4, actual 6"
+    events = [metrics()]
+    for number, reasons in enumerate([[dtype.format("Float", "Double")], [dtype.format("Double", "Float"), size]], 1):
+        told = [f"0/{number - 1 - place}: {reason}" for place, reason in enumerate(reasons)]
+        events += [event("recompile_reasons", f"0/{number}", json.dumps(told)), metrics(compile_id=f"0/{number}")]
+    run = build_run(events, [], read=read)
+    assert [each.failed[0].words.split(",")[0] for each in run.recompiles] == [
+        "x has dtype float64",
+        "x has size 6 in dimension 0",
+    ]
+    assert [each.entry for each in run.recompiles[1].failed] == ["0/0", "0/1"]
+
+
 def test_ids_that_a_reset_gives_out_again_are_told_apart() -> None:
     again = event("recompile_reasons", "0/1", "0/0: L['n'] == 1")
     events = [event("dynamo_start"), metrics(), event("dynamo_start"), event("aot_joint_graph"), metrics(), again]

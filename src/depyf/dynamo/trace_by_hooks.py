@@ -212,5 +212,5 @@ def _place_of(code: CodeType) -> Tuple[str, str, int]:
 
 def _replace_everywhere(name: str, present: Any, replacement: Any) -> None:
     for module in list(sys.modules.values()):
-        if vars(module).get(name) is present:
+        if getattr(module, "__dict__", {}).get(name) is present:  # None stands for what must not be imported
             setattr(module, name, replacement)

@@ -132,12 +132,14 @@ class Compilations:
     def recompiles(self) -> Tuple[Recompile, ...]:
         """The compilations that were needed although the function had been compiled, in order."""
         found: Dict[str, Recompile] = {}
+        seen: Dict[int, Set[Tuple[str, str]]] = {}
         for compile_id in self._events:
             for event in self._named(compile_id, "recompile_reasons"):
                 function = self.function_of(compile_id)
                 values = self._values(compile_id)
                 failed = [self._failed(compile_id, each, values) for each in failed_guards(event)]
-                if function is not None and failed:
+                if function is not None and failed and compile_id not in found:
+                    failed = _what_is_new_first(failed, seen.setdefault(function, set()))
                     guards = tuple(guard for guard, _ in failed)
                     found.setdefault(compile_id, Recompile(compile_id, function, guards, failed[0][1]))
         return tuple(found.values())
@@ -212,6 +214,23 @@ class Compilations:
                 last = frames[-1]
                 return str(last.get("name")), str(last.get("filename")), int(last.get("line") or 0)
         return None
+
+
+def _what_is_new_first(
+    failed: List[Tuple[FailedGuard, str]], seen: Set[Tuple[str, str]]
+) -> List[Tuple[FailedGuard, str]]:
+    """torch names one guard for each entry, the latest first. What a function has been compiled for before is not why:
+    the first guard whose value is new comes to the front. ``seen`` has what is known so far, and learns."""
+
+    def is_new(guard: FailedGuard) -> bool:
+        subject = explain(guard.text).subject
+        return guard.now is not None and (subject, guard.now) not in seen
+
+    news = [pair for pair in failed if is_new(pair[0])]
+    for guard, _ in failed:
+        subject = explain(guard.text).subject
+        seen.update((subject, value) for value in (guard.before, guard.now) if value is not None)
+    return [*news, *(pair for pair in failed if pair not in news)]
 
 
 def calls_in(text: str, fact: TransformedFact, functions: Functions) -> Tuple[Call, ...]:

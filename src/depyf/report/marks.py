@@ -34,7 +34,7 @@ def marks_of(run: Run) -> Dict[Place, Marks]:
         if fallback.place is not None:
             at(fallback.place).fallbacks.append(fallback)
     for recompile in run.recompiles:
-        place = next((failed.place for failed in recompile.failed if failed.place is not None), None)
+        place = recompile.failed[0].place if recompile.failed else None
         place = place or start_of(run, recompile.function)
         if place is not None:
             at(place).recompiles.append(recompile)

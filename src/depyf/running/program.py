@@ -184,8 +184,8 @@ def _ends(prepared: _Prepared, main: ModuleType) -> Outcome:
     error = error.with_traceback(_without_our_frames(error.__traceback__))
     if isinstance(error, SystemExit):
         return Outcome(_status(error.code))
-    _print(error)
-    return Outcome(1, error if isinstance(error, KeyboardInterrupt) else None)
+    status = _print(error)
+    return Outcome(status, error if status == 1 and isinstance(error, KeyboardInterrupt) else None)
 
 
 def _execute(code: CodeType, main: ModuleType) -> Optional[BaseException]:
@@ -220,14 +220,18 @@ def _is_ours(found: TracebackType) -> bool:
     return path.startswith((_OURS, "<frozen importlib"))
 
 
-def _print(error: BaseException) -> None:
+def _print(error: BaseException) -> int:
+    """Let the program's own hook, or Python's, print it; answers the exit status."""
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
     with contextlib.suppress(Exception):
         sys.stdout.flush()
     try:
         sys.excepthook(type(error), error, error.__traceback__)
+    except SystemExit as ending:  # the hook may choose how the program ends
+        return _status(ending.code)
     except BaseException as second:
         sys.stderr.write("Error in sys.excepthook:\n")
         traceback.print_exception(type(second), second, _without_our_frames(second.__traceback__))
         sys.stderr.write("\nOriginal exception was:\n")
         sys.__excepthook__(type(error), error, error.__traceback__)
+    return 1

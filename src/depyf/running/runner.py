@@ -32,7 +32,7 @@ def run_dumped(program: Program, directory: str, *, quiet: bool = False, open_pa
         raise CannotRunError("depyf run needs PyTorch: install it with `pip install 'depyf[torch]'`")
     importlib.import_module("depyf.dynamo.writers")  # it clears up at exit; what comes later does so before
     made = _prepare(directory)
-    recording = _Recording(directory, None if quiet else Progress(sys.stderr))
+    recording = _Recording(directory, None if quiet or sys.stderr is None else Progress(sys.stderr))
     stop_waiting = when_compiler_is_imported(recording.begin)
     process = os.getpid()
 
@@ -144,8 +144,8 @@ class _Recording:
 
 
 def _say(lines: List[str]) -> None:
-    with contextlib.suppress(OSError, ValueError):  # the program may have closed it
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # the program may have closed it, or there is none
         sys.stdout.flush()
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.write("".join(f"depyf: {line}\n" for line in lines))
         sys.stderr.flush()

@@ -51,18 +51,32 @@ class _Watch(importlib.abc.MetaPathFinder):
     def _fire(self) -> None:
         if self._waiting:
             self.end()
-            self._call()
+            try:
+                self._call()
+            except Exception as error:  # this is the program's own import
+                _say(f"nothing is seen of torch.compile: {type(error).__name__}: {error}")
 
     def find_spec(
         self, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
     ) -> Optional[importlib.machinery.ModuleSpec]:
-        if name.partition(".")[0] != _PACKAGE:
+        if name.partition(".")[0] != _PACKAGE or getattr(self._thread, "asks", False):
             return None
+        self._thread.asks = True  # other finders may ask all finders, as this one does
+        try:
+            spec = self._found_by_others(name, path, target)
+        finally:
+            self._thread.asks = False
+        if spec is not None:
+            self._count_execution(spec.loader)
+        return spec
+
+    def _found_by_others(
+        self, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType]
+    ) -> Optional[importlib.machinery.ModuleSpec]:
         for finder in list(sys.meta_path):
             find = None if finder is self else getattr(finder, "find_spec", None)
             spec: Optional[importlib.machinery.ModuleSpec] = None if find is None else find(name, path, target)
             if spec is not None:
-                self._count_execution(spec.loader)
                 return spec
         return None
 
@@ -86,6 +100,11 @@ class _Watch(importlib.abc.MetaPathFinder):
 
         with contextlib.suppress(AttributeError):  # a loader without a dictionary: its modules are not counted
             loader.exec_module = exec_module
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or there is none
+        sys.stderr.write(f"depyf: {text}\n")
 
 
 def _is_imported(name: str) -> bool:

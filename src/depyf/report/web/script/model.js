@@ -174,7 +174,7 @@ class RunModel {
       for (const guard of one.guards) if (guard.place) mark(guard.place).guards.push({ guard, id: one.compile_id });
     }
     for (const each of this.recompiles) {
-      const place = (each.failed.find((failed) => failed.place) || {}).place || this.startOf(each.function);
+      const place = (each.failed[0] || {}).place || this.startOf(each.function);
       if (place) mark(place).recompiles.push(each);
     }
     for (const each of this.kernels) for (const place of each.places) mark(place).kernels.push(each);
