@@ -80,5 +80,13 @@ def test_of_several_ranks_the_first_is_compared_which_is_said(capsys: pytest.Cap
 def test_what_cannot_be_compared_is_said_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = diff(capsys, LOG, tmp_path)
     assert (status, out, len(err.splitlines())) == (2, "", 1)
-    status, _, err = diff(capsys, LOG, LOG, "--html", tmp_path / "no" / "such" / "x.html")
-    assert (status, len(err.splitlines())) == (2, 1)
+    (tmp_path / "file").write_text("")
+    status, out, err = diff(capsys, LOG, LOG, "--html", tmp_path / "file" / "such" / "x.html")
+    assert (status, out, len(err.splitlines())) == (2, "", 1)
+
+
+def test_the_directory_of_the_page_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "no" / "such" / "x.html"
+    status, out, err = diff(capsys, LOG, LOG, "--html", page)
+    assert (status, err, out.splitlines()[-1].split()[-1]) == (0, "", str(page))
+    assert "What changed" in page.read_text()

@@ -7,13 +7,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Tuple
+from typing import Optional, Tuple
 
 import pytest
 
 from depyf.cli import main
 from depyf.report.manifest import from_json
 from depyf.report.model import Run
+from depyf.report.reading import Loaded, of_the_same_launch
 
 LOGS = Path(__file__).resolve().parent.parent / "report" / "logs"
 
@@ -201,6 +202,12 @@ def test_a_manifest_away_from_the_files_holds_their_texts(dump: Path, capsys: py
         (lambda folder: folder / "nothing", "there is no such file or directory"),
         (lambda folder: folder, "nothing that depyf reads"),
         (lambda folder: _written(folder / "manifest.json", "[]"), "not a manifest of depyf"),
+        (
+            lambda folder: _written(
+                folder / "manifest.json", '{"schema":1,"compilations":[{"compile_id":"0/0","function":9}]}'
+            ),
+            "damaged manifest (there is no function 9)",
+        ),
         (lambda folder: _written(folder / "a.log", "no\n"), "nothing that depyf reads"),
         (lambda folder: _written(folder / "manifest.json", json.dumps({"schema": 1000})), "update depyf"),
     ],
@@ -217,6 +224,55 @@ def test_what_cannot_be_read_is_said_in_one_line(
 def _written(path: Path, text: str) -> Path:
     path.write_text(text)
     return path
+
+
+FOREIGN = ["{}", '{"name":"my web app","icons":[]}', "\xe9 no JSON"]
+
+
+@pytest.mark.parametrize("text", FOREIGN)
+def test_a_manifest_of_something_else_does_not_hide_what_lies_beside_it(
+    text: str, dump: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = dump.parent / "out"
+    (dump / "manifest.json").write_bytes(text.encode("latin-1"))
+    status, printed, _ = run(capsys, "report", dump, "-o", out)
+    assert (status, "note: made from the files alone" in printed) == (0, True)
+    logs = dump.parent / "logs"
+    logs.mkdir()
+    shutil.copy(LOGS / "torch_2_13.log.gz", logs)
+    _written(logs / "manifest.json", "{}")
+    status, printed, _ = run(capsys, "report", logs, "-o", out)
+    assert (status, "graph breaks            1 (traced.py:14)" in printed) == (0, True)
+    (logs / "torch_2_13.log.gz").unlink()
+    assert run(capsys, "report", logs)[0] == 2
+
+
+@pytest.mark.parametrize("name", ["index.html", "index.md", "manifest.json"])
+def test_what_depyf_has_not_written_is_never_replaced(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _written(tmp_path / name, "{}")
+    status, out, err = run(capsys, "report", LOGS / "torch_2_13.log.gz")
+    assert (status, out, len(err.splitlines())) == (2, "", 1)
+    assert name in err
+    assert "-o" in err
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "{}")]
+    (tmp_path / name).unlink()
+    for _ in range(2):  # and our own are replaced
+        assert run(capsys, "report", LOGS / "torch_2_13.log.gz")[0] == 0
+
+
+def test_only_manifests_of_the_same_launch_count() -> None:
+    def began(started: float, rank: Optional[int] = None, *command: str) -> Loaded:
+        return Loaded("n", Run(started=started, rank=rank, command=("python", *command)), None)
+
+    alone, ours = began(100.0), began(100.0, 0, "b.py")
+    child, later = began(100.0), began(101.0)
+    assert of_the_same_launch([alone, child, later, began(99.9)], alone.run) == [alone, child, later]
+    other, later = began(97.0, 1, "b.py"), began(104.0, 2, "b.py")
+    stale = [began(97.0, 3, "a.py"), began(20.0, 4, "b.py"), began(97.0, 0, "b.py"), began(97.0, None, "b.py")]
+    assert of_the_same_launch([ours, other, later, *stale], ours.run) == [ours, other, later]
 
 
 def test_neither_report_nor_diff_loads_torch() -> None:

@@ -195,6 +195,15 @@ def test_a_program_that_compiles_nothing_leaves_nothing_and_says_so(folder: Path
     assert python("-m", "depyf", "run", "-q", "program.py", cwd=folder).stderr == ""
 
 
+def test_a_page_that_was_there_is_not_that_of_a_program_that_compiles_nothing(folder: Path) -> None:
+    (folder / "dump").mkdir()
+    page = folder / "dump" / "index.html"
+    page.write_text("old")
+    done = python("-m", "depyf", "run", "-o", "dump", "program.py", cwd=folder)
+    assert done.stderr.splitlines()[-1] == f"depyf: {page} is of an earlier run"
+    assert page.read_text() == "old"
+
+
 COMPILES = """
 import os, sys
 os.environ["TORCH_COMPILE_THREADS"] = "1"
@@ -233,6 +242,26 @@ def test_what_is_compiled_is_dumped_and_summed_up(folder: Path) -> None:
         f"depyf: the page                {folder / 'depyf_compiles' / 'index.html'}",
     ):
         assert line in said.splitlines(), said
+
+
+def test_what_lies_in_the_directory_is_neither_taken_for_this_run_nor_lost(folder: Path) -> None:
+    (folder / "compiles.py").write_text(COMPILES)
+    dump = folder / "dump"
+    dump.mkdir()
+    own = {"index.html": "<h1>mine</h1>", "index.md": "# mine", "manifest.json": '{"name":"my web app"}'}
+    own["manifest.process_1.json"] = '{"schema":1,"started":1000.5,"command":["python","old.py"]}'
+    for name, text in own.items():
+        (dump / name).write_text(text)
+    for _ in range(2):
+        done = python("-m", "depyf", "run", "-o", "dump", "compiles.py", cwd=folder)
+        assert f"depyf: the page                {dump / 'depyf_index.html'}" in done.stderr.splitlines()
+    assert {name: (dump / name).read_text() for name in own} == own
+    page = (dump / "depyf_index.html").read_text()
+    assert "compiles.py" in page
+    assert "old.py" not in page
+    assert "process 1" not in page
+    assert {"depyf_index.md", "manifest.depyf.json"} <= set(os.listdir(dump))
+    assert "depyf_index_2.html" not in os.listdir(dump)
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from depyf.report.manifest import ManifestError, from_json, to_json
+from depyf.report.manifest import ForeignManifestError, ManifestError, from_json, to_json
 from depyf.report.model import (
     SCHEMA,
     Artifact,
@@ -66,10 +67,45 @@ def test_what_this_version_does_not_know_is_ignored() -> None:
     assert from_json(json.dumps(data)) == a_run()
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"schema": "x"}', '{"functions": 3}', '{"functions": [{"name": 1}]}'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{", "{}", '{"schema": "x"}', '{"schema": true}', '{"functions": []}', '{"name":"my app","icons":[]}'],
+)
 def test_what_is_no_manifest_is_said(text: str) -> None:
-    with pytest.raises(ManifestError, match=r"^there\.json: not a manifest of depyf"):
+    with pytest.raises(ForeignManifestError, match=r"^there\.json: not a manifest of depyf"):
         from_json(text, "there.json")
+
+
+@pytest.mark.parametrize("more", ['"functions": 3', '"functions": [{"name": 1}]', '"functions": [3]'])
+def test_a_manifest_of_another_form_is_damaged(more: str) -> None:
+    with pytest.raises(ManifestError, match=r"^there\.json: a damaged manifest"):
+        from_json(f'{{"schema": {SCHEMA}, {more}}}', "there.json")
+
+
+F = Function("f", "f", 0, 1, 9)
+BASE = Run(sources=(Source("a.py"),), functions=(F,))
+
+
+@pytest.mark.parametrize(
+    ("run", "words"),
+    [
+        (replace(BASE, compilations=(Compilation("0/0", 1),)), "there is no function 1"),
+        (replace(BASE, compilations=(Compilation("0/0", -1),)), "there is no function -1"),
+        (replace(BASE, compilations=(Compilation("0/0", 0, calls=(Call(function=7),)),)), "there is no function 7"),
+        (replace(BASE, compilations=(Compilation("0/0", 0, guards=(Guard("K", "t", "", (2, 1)),)),)), "no source 2"),
+        (replace(BASE, recompiles=(Recompile("0/1", 3, (FailedGuard("0/0", "t", "w"),)),)), "there is no function 3"),
+        (replace(BASE, recompiles=(Recompile("0/1", 0, ()),)), "no guard failed for the recompilation 0/1"),
+        (replace(BASE, functions=(replace(F, source=1),)), "there is no source 1"),
+        (replace(BASE, functions=(replace(F, resumes=1), replace(F, resumes=0))), "in a circle"),
+        (replace(BASE, kernels=(Kernel("k", "n", None, None, places=((1, 1),)),)), "there is no source 1"),
+        (replace(BASE, artifacts=(Artifact("g", "graph", "t", links=(Link(1, 1, ((1, 1),)),)),)), "no source 1"),
+        (replace(BASE, phases=(Phase(None, "n", 0.0, 1.0, parent=1),)), "there is no phase 1"),
+    ],
+)
+def test_an_index_of_nothing_is_said(run: Run, words: str) -> None:
+    assert from_json(to_json(BASE)) == BASE
+    with pytest.raises(ManifestError, match=rf"^there\.json: a damaged manifest \(.*{words}"):
+        from_json(to_json(run), "there.json")
 
 
 def test_a_newer_schema_is_said() -> None:

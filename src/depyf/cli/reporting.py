@@ -74,9 +74,10 @@ def _diff(options: argparse.Namespace) -> int:
     before, after = sides
     names = _names(options.before, options.after)
     comparison = compare(before.named(names[0]).side, after.named(names[1]).side)
+    if options.html:  # first: what can't be written is said instead of the comparison, and not after pages of it
+        write_comparison(before.named(names[0]), after.named(names[1]), comparison, options.html)
     _print(comparison_lines(comparison, options.lines))
     if options.html:
-        write_comparison(before.named(names[0]), after.named(names[1]), comparison, options.html)
         print(f"\n{'the page':<24}{os.path.abspath(options.html)}")
     return 0 if comparison.same else 1
 

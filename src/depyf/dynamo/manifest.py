@@ -30,6 +30,7 @@ from depyf.report.from_events import build_run
 from depyf.report.manifest import to_json, without_texts
 from depyf.report.markdown import index_markdown
 from depyf.report.model import Run
+from depyf.report.own_files import MARKDOWN_MARK, manifest_name, page_stem
 from depyf.report.page import render_page
 from depyf.trace.events import Event
 from depyf.trace.generations import told_apart
@@ -48,6 +49,7 @@ class _Chronicle:
     """How many records of each open session are another process's: those that a parent had before it forked."""
     written: int = 0
     forked: bool = False
+    page: Optional[str] = None
     runs: Dict[Tuple[Optional[str], str, int], int] = field(default_factory=dict)
     """How often each transformed code has run."""
 
@@ -82,7 +84,7 @@ def note_runs(session: Session) -> None:
 def forget_the_parents() -> None:
     """In a forked child: what happened so far is told by the parent."""
     for known in _chronicles.values():
-        known.ended, known.written, known.forked = [], 0, True
+        known.ended, known.written, known.forked, known.page = [], 0, True, None
         known.skipped = {id(session): len(session.all_records()) for session in known.open}
 
 
@@ -135,10 +137,17 @@ def _slim(event: Event) -> Event:
 def _write(session: Session, known: _Chronicle, records: Sequence[Record]) -> None:
     run, texts = _run_of(session, known, records)
     suffix = _suffix(session.directory, known)
-    session.directory.write(f"manifest{suffix}.json", to_json(without_texts(run)))
-    session.directory.write(f"index{suffix}.md", index_markdown(run))
+    stem = page_stem(session.directory.path, suffix)
+    session.directory.write(manifest_name(session.directory.path, suffix), to_json(without_texts(run)))
+    session.directory.write(f"{stem}{suffix}.md", f"{MARKDOWN_MARK}\n\n{index_markdown(run)}")
     page = render_page(without_texts(run), lambda artifact: texts.get(artifact.id))
-    session.directory.write(f"index{suffix}.html", page)
+    known.page = session.directory.write(f"{stem}{suffix}.html", page)
+
+
+def page_of(session: Session) -> Optional[str]:
+    """The page that this process has written about the directory of ``session``; None if it could not."""
+    known = _chronicles.get(id(session.directory))
+    return None if known is None else known.page
 
 
 def run_of(session: Session) -> Run:

@@ -10,10 +10,15 @@ import typing
 from typing import Any, Dict, Mapping, Tuple, Type, Union
 
 from depyf.report.model import SCHEMA, Run
+from depyf.report.references import dangling
 
 
 class ManifestError(ValueError):
-    """A file that is no manifest, or one of a newer depyf; says which and what to do."""
+    """A file that is no manifest, a damaged one, or one of a newer depyf; says which and what to do."""
+
+
+class ForeignManifestError(ManifestError):
+    """A file that only has the name of a manifest: web applications and others have one, too."""
 
 
 def to_json(run: Run) -> str:
@@ -41,18 +46,24 @@ def from_json(text: str, name: str = "manifest.json") -> Run:
     """
     try:
         data = json.loads(text)
-        if not isinstance(data, dict):
-            raise ManifestError(f"{name}: not a manifest of depyf (no JSON object)")
-        schema = data.get("schema", SCHEMA)
-        if schema > SCHEMA:
-            raise ManifestError(
-                f"{name}: written by a newer depyf (schema {schema}, this one reads up to {SCHEMA}); update depyf"
-            )
+    except (ValueError, RecursionError) as error:
+        raise ForeignManifestError(f"{name}: not a manifest of depyf ({type(error).__name__}: {error})") from error
+    if not isinstance(data, dict):
+        raise ForeignManifestError(f"{name}: not a manifest of depyf (no JSON object)")
+    schema = data.get("schema")
+    if type(schema) is not int:
+        raise ForeignManifestError(f"{name}: not a manifest of depyf (it has no number of a schema)")
+    if schema > SCHEMA:
+        raise ManifestError(
+            f"{name}: written by a newer depyf (schema {schema}, this one reads up to {SCHEMA}); update depyf"
+        )
+    try:
         run: Run = _build(Run, data)
-    except ManifestError:
-        raise
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise ManifestError(f"{name}: not a manifest of depyf ({type(error).__name__}: {error})") from error
+        wrong = dangling(run)
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
+        raise ManifestError(f"{name}: a damaged manifest ({type(error).__name__}: {error})") from error
+    if wrong is not None:
+        raise ManifestError(f"{name}: a damaged manifest ({wrong})")
     return run
 
 

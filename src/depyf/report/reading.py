@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 from dataclasses import dataclass, field, replace
@@ -9,10 +10,13 @@ from typing import List, Optional, Sequence
 
 from depyf.report.from_files import runs_of_files
 from depyf.report.from_log import run_of_log
-from depyf.report.manifest import from_json
+from depyf.report.manifest import ForeignManifestError, from_json
 from depyf.report.matching import Side
 from depyf.report.model import Artifact, Run
 from depyf.trace.log_file import find_logs, is_log, read_log
+
+_BETWEEN_RANKS = 10.0
+"""Seconds within which a launcher has started all ranks, as far as their compilers are imported."""
 
 
 class NothingToRead(ValueError):
@@ -65,12 +69,32 @@ def load(paths: Sequence[str]) -> List[Loaded]:
 
 
 def runs_in_directory(directory: str) -> List[Loaded]:
-    """The runs of the manifests in a dump directory; without a manifest, of its files."""
-    manifests = sorted(glob.glob(os.path.join(glob.escape(directory), "manifest*.json")))
-    if manifests:
-        return _named_apart([_of_manifest(path) for path in manifests])
+    """The runs of the manifests in a dump directory; without a manifest of depyf, of its files."""
+    runs = []
+    for path in sorted(glob.glob(os.path.join(glob.escape(directory), "manifest*.json"))):
+        with contextlib.suppress(ForeignManifestError):  # that of a web application, say
+            runs.append(_of_manifest(path))
+    if runs:
+        return _named_apart(runs)
     found = runs_of_files(directory)
     return _named_apart([Loaded(_name(run, mark or _base(directory)), run, directory) for mark, run in found.items()])
+
+
+def of_the_same_launch(runs: Sequence[Loaded], ours: Run) -> List[Loaded]:
+    """Those of ``runs`` that belong to the launch of the run ``ours``: itself, its children, and its other ranks.
+
+    A directory keeps the manifests of earlier runs, which began before; other ranks may have begun a little earlier.
+    """
+    return [loaded for loaded in runs if _began_with(loaded.run, ours)]
+
+
+def _began_with(run: Run, ours: Run) -> bool:
+    if run.started is None or ours.started is None:
+        return False
+    if run.started >= ours.started:
+        return True
+    other_rank = run.rank is not None and ours.rank is not None and run.rank != ours.rank
+    return other_rank and run.command == ours.command and ours.started - run.started <= _BETWEEN_RANKS
 
 
 def _load_one(path: str) -> List[Loaded]:
@@ -89,7 +113,7 @@ def _load_one(path: str) -> List[Loaded]:
 
 
 def _of_manifest(path: str) -> Loaded:
-    with open(path, encoding="utf-8") as file:
+    with open(path, encoding="utf-8", errors="replace") as file:
         run = from_json(file.read(), path)
     directory = os.path.dirname(path)
     mark = os.path.basename(path)[len("manifest") : -len(".json")].strip(".")

@@ -10,6 +10,7 @@ from depyf.report.comparison import Comparison, as_differences
 from depyf.report.manifest import to_json, without_texts
 from depyf.report.markdown import index_markdown
 from depyf.report.model import Run
+from depyf.report.own_files import MARKDOWN_MARK, check
 from depyf.report.page import render_pages
 from depyf.report.ranks import Difference, differences
 from depyf.report.reading import Loaded
@@ -19,22 +20,28 @@ def write_report(runs: Sequence[Loaded], output: Optional[str]) -> str:
     """Write the page of these runs, and beside it ``index.md`` and the manifests; answers the path of the page.
 
     ``output`` is a file with the ending ``.html``, or a directory. Without one the page goes into the
-    directory of the first run's dump, and for logs into the current one. Raises ``OSError``.
+    directory of the first run's dump, and for logs into the current one. Raises ``OSError``, before anything is
+    written when a file that depyf has not written would be replaced.
     """
     page = output or _directory(runs)
     if not page.endswith((".html", ".htm")):
         page = os.path.join(page, "index.html")
     directory = os.path.dirname(page) or "."
-    os.makedirs(directory, exist_ok=True)
-    apart = where_ranks_differ(runs)
-    _write(page, render_pages([(each.run, each.text_of) for each in runs], apart, [each.name for each in runs]))
-    _write(f"{os.path.splitext(page)[0]}.md", _index(runs, apart))
+    index = f"{os.path.splitext(page)[0]}.md"
+    manifests = {}
     for each in runs:
         beside = each.directory is not None and os.path.realpath(each.directory) == os.path.realpath(directory)
         if not (beside and each.has_manifest):
             mark = f".{each.name.replace(' ', '_')}" if len(runs) > 1 else ""
             run = without_texts(each.run) if beside else _with_texts(each)
-            _write(os.path.join(directory, f"manifest{mark}.json"), to_json(run))
+            manifests[os.path.join(directory, f"manifest{mark}.json")] = run
+    check([page, index, *manifests])
+    os.makedirs(directory, exist_ok=True)
+    apart = where_ranks_differ(runs)
+    _write(page, render_pages([(each.run, each.text_of) for each in runs], apart, [each.name for each in runs]))
+    _write(index, _index(runs, apart))
+    for path, run in manifests.items():
+        _write(path, to_json(run))
     return page
 
 
@@ -45,7 +52,7 @@ def where_ranks_differ(runs: Sequence[Loaded]) -> List[Difference]:
 
 def _index(runs: Sequence[Loaded], apart: Sequence[Difference]) -> str:
     """``index.md``: where the ranks differ, and what there is to say of each."""
-    lines: List[str] = []
+    lines = [MARKDOWN_MARK, ""]
     if len(runs) > 1:
         lines += ["# Where the ranks differ", ""]
         for each in apart:
@@ -68,6 +75,7 @@ def _with_texts(loaded: Loaded) -> Run:
 
 def write_comparison(before: Loaded, after: Loaded, comparison: Comparison, path: str) -> None:
     """Write the page that shows two runs and what changed from one to the other. Raises ``OSError``."""
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     runs = [(each.run, each.text_of) for each in (before, after)]
     _write(path, render_pages(runs, as_differences(comparison), [before.name, after.name], "What changed"))
 

@@ -42,11 +42,11 @@ def run_dumped(program: Program, directory: str, *, quiet: bool = False, open_pa
         stop_waiting()
         recording.end()
         _take_back(made)
+        lines = recording.summary()
         if not quiet:
-            _say(recording.summary())
-        page = os.path.join(directory, "index.html")
-        if open_page and os.path.exists(page):
-            webbrowser.open(Path(page).as_uri())
+            _say(lines)
+        if open_page and recording.page is not None:
+            webbrowser.open(Path(recording.page).as_uri())
 
     atexit.register(at_exit)
     try:
@@ -89,6 +89,8 @@ class _Recording:
         self._progress = progress
         self._open: Optional[Any] = None
         self._lock = threading.Lock()
+        self.page: Optional[str] = None
+        """The page of this run, once ``summary`` has been called."""
 
     def begin(self) -> None:
         """The program is in the midst of importing torch's compiler: nothing that fails here may reach it."""
@@ -121,26 +123,31 @@ class _Recording:
     def summary(self) -> List[str]:
         """What is said at the end. The program has ended: whatever fails here must not change how."""
         if self._open is None:
-            return ["nothing was compiled: the program did not use torch.compile"]
+            old = os.path.join(self._directory, "index.html")
+            lines = ["nothing was compiled: the program did not use torch.compile"]
+            return [*lines, f"{old} is of an earlier run"] if os.path.exists(old) else lines
         try:
             return self._summary()
         except Exception as error:
             return [f"no summary: {type(error).__name__}: {error}", f"{'the dump':<24}{self._directory}"]
 
     def _summary(self) -> List[str]:
-        from depyf.dynamo.manifest import run_of
-        from depyf.report.reading import runs_in_directory
+        from depyf.dynamo.manifest import page_of, run_of
+        from depyf.report.own_files import page_stem
+        from depyf.report.reading import of_the_same_launch, runs_in_directory
         from depyf.report.summary import summary_lines
         from depyf.report.writing import write_report
 
         if self._open is None or self._open.session is None:
             return []
-        lines = summary_lines(run_of(self._open.session))
-        runs = runs_in_directory(self._directory)  # other ranks that have ended are on the page, too
-        page = os.path.join(self._directory, "index.html")
-        if len(runs) > 1 or not os.path.exists(page):
-            page = write_report(runs, self._directory)
-        return [*lines, f"{'the page':<24}{page}"]
+        ours = run_of(self._open.session)
+        lines = summary_lines(ours)
+        # Other ranks that have ended are on the page, too, and what an earlier run has left is not.
+        runs = of_the_same_launch(runs_in_directory(self._directory), ours)
+        self.page = page_of(self._open.session)
+        if len(runs) > 1:
+            self.page = write_report(runs, os.path.join(self._directory, f"{page_stem(self._directory)}.html"))
+        return [*lines, f"{'the dump':<24}{self._directory}" if self.page is None else f"{'the page':<24}{self.page}"]
 
 
 def _say(lines: List[str]) -> None:

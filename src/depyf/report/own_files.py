@@ -1,0 +1,52 @@
+"""Which files depyf has written: only those are ever replaced by a page, an ``index.md`` or a manifest."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import Iterable
+
+MARKDOWN_MARK = "<!-- generator: depyf -->"
+
+_MARKS = {
+    ".html": b'<meta name="generator" content="depyf',  # web/page.html
+    ".htm": b'<meta name="generator" content="depyf',
+    ".md": MARKDOWN_MARK.encode(),
+    ".json": b'{"schema":',  # how to_json begins
+}
+
+_HEAD = 2048
+
+
+def may_be_written(path: str) -> bool:
+    """Whether nothing is lost by writing there: there is no such file, or it is one of ours."""
+    if not os.path.lexists(path):
+        return True
+    try:
+        with open(path, "rb") as file:
+            return _MARKS[os.path.splitext(path)[1]] in file.read(_HEAD)
+    except OSError:
+        return False
+
+
+def check(paths: Iterable[str]) -> None:
+    """Raise ``FileExistsError`` when one of these is somebody else's."""
+    for path in paths:
+        if not may_be_written(path):
+            words = "not written by depyf, and so not replaced; name another file or directory with -o"
+            raise FileExistsError(errno.EEXIST, words, path)
+
+
+def page_stem(directory: str, suffix: str = "") -> str:
+    """What the page and the index are called without their endings: ``index``, unless that is the user's own there."""
+    stem, number = "index", 1
+    while not all(may_be_written(os.path.join(directory, f"{stem}{suffix}{ending}")) for ending in (".html", ".md")):
+        stem = "depyf_index" if number == 1 else f"depyf_index_{number}"
+        number += 1
+    return stem
+
+
+def manifest_name(directory: str, suffix: str = "") -> str:
+    """``manifest.json``, or ``manifest.depyf.json`` where that is the user's own (a web application has one)."""
+    name = f"manifest{suffix}.json"
+    return name if may_be_written(os.path.join(directory, name)) else f"manifest{suffix}.depyf.json"
