@@ -6,6 +6,7 @@ import re
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.report.advice import advice_for_break
+from depyf.report.anchors import from_cache
 from depyf.report.facts import TransformedFact
 from depyf.report.functions import Functions, Key
 from depyf.report.graph_links import whole_stacks
@@ -17,7 +18,7 @@ from depyf.trace.events import Event, resolve_frames
 from depyf.trace.generations import of_same_generation
 from depyf.trace.guards import guards_of
 from depyf.trace.metrics import seconds_of, started_at
-from depyf.trace.provenance import NODE_STACKS, node_stacks
+from depyf.trace.provenance import CAPTURED, NODE_STACKS, node_stacks
 from depyf.trace.recompiles import FailedGuardText, failed_guards
 
 _CACHES = {"fx_graph_cache_": "fx_graph", "aotautograd_cache_": "aotautograd"}
@@ -185,7 +186,9 @@ class Compilations:
         if frame is None or place is None or not self._sources.is_library(place[0]):
             return place
         if compile_id not in self._whole:
-            stacks = [node_stacks(event)[1] for event in self._named(compile_id, NODE_STACKS)]
+            noted = [node_stacks(event) for event in self._named(compile_id, NODE_STACKS)]
+            hit = compile_id in from_cache(self._events.get(compile_id, ()))  # then only this stage has today's lines
+            stacks = [nodes for stage, nodes in noted if not hit or stage == CAPTURED]
             stacks += [{"": self._user_stack(event)} for event in self._named(compile_id, "create_symbol")]
             self._whole[compile_id] = whole_stacks(iter(stacks), self._sources)
         stack = self._whole[compile_id].get((self._sources.full(frame[0]), frame[1]), ())

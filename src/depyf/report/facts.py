@@ -67,9 +67,10 @@ class Provenance:
     """Where the lines of one artifact come from, as far as the process knows more than its text says.
 
     ``nodes`` are stacks of graph nodes by name, ``lines`` those of the lines of a generated module, ``kernels`` what
-    each launch in it computes.
+    each launch in it computes. ``code`` is what the lines of frames say, as far as that was noted with them.
     """
 
     nodes: Mapping[str, Tuple[Frame, ...]] = field(default_factory=dict)
     lines: Sequence[LineStack] = ()
     kernels: Sequence[KernelFact] = ()
+    code: Mapping[Frame, str] = field(default_factory=dict)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from depyf.report.advice import advice_for_fallback
+from depyf.report.anchors import anchored, from_cache
 from depyf.report.artifacts import artifacts_of
 from depyf.report.compilations import Compilations, calls_in
 from depyf.report.facts import FallbackFact, Provenance, TransformedFact
@@ -72,7 +73,7 @@ def build_run(
     )
     for key, artifact_id in (full_code or {}).items():
         functions.full_code[functions.index(*key)] = artifact_id
-    noted = with_noted(made, events, provenance or {})
+    noted = anchored(made, with_noted(made, events, provenance or {}), from_cache(events), sources)
     linked_artifacts, kernels = linked(made, noted, sources, {f.artifact: f for f in transformed})
     run = Run(
         depyf=depyf,
@@ -90,7 +91,7 @@ def build_run(
         recompiles=recompiles,
         fallbacks=tuple(skipped),
         phases=tuple(_phases(events, begin)),
-        notes=tuple(notes),
+        notes=(*notes, *noted.notes),
     )
     run = replace(run, sources=sources.table())
     return replace(run, findings=findings_of(run), totals=totals_of(run))

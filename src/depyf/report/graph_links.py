@@ -10,19 +10,24 @@ from depyf.report.sources import Sources
 from depyf.trace.breaks import Frame
 from depyf.trace.provenance import node_in
 
-_COMMENT = re.compile(r"^\s*# File: (.+?):(\d+) in (.*?)(?:, code: .*)?$")
+_COMMENT = re.compile(r"^\s*# File: (.+?):(\d+) in (.*?)(?:, code: (.*))?$")
 _DEFINITION = re.compile(r"^\s*(?:class|def)\b")
 
 Stacks = Mapping[str, Tuple[Frame, ...]]
 
 
 def graph_links(
-    text: str, stacks: Stacks, outer: Mapping[Tuple[str, int], Tuple[Frame, ...]], sources: Sources
+    text: str,
+    stacks: Stacks,
+    outer: Mapping[Tuple[str, int], Tuple[Frame, ...]],
+    sources: Sources,
+    moves: Optional[Mapping[Frame, Optional[Frame]]] = None,
 ) -> List[Link]:
     """The links of the text of a graph, one for each node (with the comment above it, where there is one).
 
     ``stacks`` are the whole stacks of nodes, by name. Where a node has none the comment counts, which names only the
     innermost frame: ``outer`` has the whole stack of such a frame where it is the only one.
+    ``moves`` says where a frame in a comment is now (None: nobody knows), for a text that is out of a cache.
     """
     found: List[Link] = []
     comment: Optional[Tuple[Frame, ...]] = None
@@ -33,8 +38,10 @@ def graph_links(
             continue
         match = _COMMENT.match(line)
         if match is not None:
-            innermost = (match.group(1), int(match.group(2)), match.group(3))
-            comment, first = outer.get((sources.full(innermost[0]), innermost[1]), (innermost,)), number
+            then = _frame(match)
+            now = then if moves is None else moves.get(then)
+            comment = None if now is None else outer.get((sources.full(now[0]), now[1]), (now,))
+            first = number
             continue
         if _DEFINITION.match(line):
             comment, first = None, 0
@@ -48,6 +55,16 @@ def graph_links(
             found.append(Link(first or number, number, places, (node,)))
         first = 0
     return found
+
+
+def comments(text: str) -> Iterator[Tuple[Frame, Optional[str]]]:
+    """The frames that the comments in the text of a graph name, with what their lines say."""
+    for match in filter(None, map(_COMMENT.match, text.splitlines())):
+        yield _frame(match), match.group(4)
+
+
+def _frame(comment: re.Match[str]) -> Frame:
+    return comment.group(1), int(comment.group(2)), comment.group(3)
 
 
 def whole_stacks(all_stacks: Iterator[Stacks], sources: Sources) -> Dict[Tuple[str, int], Tuple[Frame, ...]]:

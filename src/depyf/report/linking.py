@@ -5,23 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.report.facts import Provenance, TransformedFact
+from depyf.report.anchors import Anchored
+from depyf.report.facts import TransformedFact
 from depyf.report.functions import resumed
 from depyf.report.graph_links import graph_links, places_of_names, union, whole_stacks
 from depyf.report.kernels import kernels_of
 from depyf.report.model import Artifact, Kernel, Link, Place
 from depyf.report.sources import Sources
-
-_CAPTURED = "Captured_Graph"
+from depyf.trace.provenance import CAPTURED
 
 
 def linked(
     artifacts: Sequence[Artifact],
-    provenance: Mapping[str, Provenance],
+    anchored: Anchored,
     sources: Sources,
     transformed: Mapping[Optional[str], TransformedFact],
 ) -> Tuple[List[Artifact], List[Kernel]]:
     """The artifacts with their links, in order, and the kernels in them. Links that an artifact has are kept."""
+    provenance, moves = anchored.provenance, anchored.moves
     links: Dict[str, Sequence[Link]] = {}
     kernels: List[Kernel] = []
     for compile_id in dict.fromkeys(artifact.compile_id for artifact in artifacts):
@@ -31,7 +32,7 @@ def linked(
         outer = whole_stacks(iter(known), sources)
         for each in graphs:
             stacks = provenance[each.id].nodes if each.id in provenance else {}
-            links[each.id] = each.links or graph_links(each.text or "", stacks, outer, sources)
+            links[each.id] = each.links or graph_links(each.text or "", stacks, outer, sources, moves.get(each.id))
         for each in ours:
             if each.kind == "kernels":
                 nodes = _nodes_for(each, graphs, links)
@@ -69,7 +70,7 @@ def _of_transformed(
     by_line: Dict[int, Tuple[List[Place], List[str]]] = {}
     captured: Dict[str, Tuple[Place, ...]] = {}
     for graph in artifacts:
-        if graph.stage == _CAPTURED and graph.compile_id == artifact.compile_id:
+        if graph.stage == CAPTURED and graph.compile_id == artifact.compile_id:
             places = union([link.places for link in links.get(graph.id, ())])
             captured.setdefault(_graph_name(graph), places)
     for number, line in enumerate((artifact.text or "").splitlines(), 1):

@@ -7,8 +7,20 @@ from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.report.facts import KernelFact, Provenance
 from depyf.report.model import Artifact
+from depyf.trace.breaks import Frame
 from depyf.trace.events import Event
-from depyf.trace.provenance import KERNEL_LAUNCHES, NODE_STACKS, Launch, Stack, kernel_launches, node_in, node_stacks
+from depyf.trace.provenance import (
+    KERNEL_LAUNCHES,
+    NODE_STACKS,
+    Launch,
+    Stack,
+    kernel_launches,
+    node_in,
+    node_stacks,
+    quoted,
+)
+
+Code = Mapping[Frame, str]
 
 
 def with_noted(
@@ -16,39 +28,41 @@ def with_noted(
 ) -> Dict[str, Provenance]:
     """``known`` with what the events note, by artifact."""
     found = dict(known)
-    stacks: Dict[Tuple[Optional[str], str], List[Dict[str, Stack]]] = {}
-    launches: Dict[Optional[str], List[List[Launch]]] = {}
+    stacks: Dict[Tuple[Optional[str], str], List[Tuple[Dict[str, Stack], Code]]] = {}
+    launches: Dict[Optional[str], List[Tuple[List[Launch], Code]]] = {}
     for event in events:
         if event.name == NODE_STACKS:
             stage, nodes = node_stacks(event)
-            stacks.setdefault((event.compile_id, stage), []).append(nodes)
+            stacks.setdefault((event.compile_id, stage), []).append((nodes, quoted(event)))
         elif event.name == KERNEL_LAUNCHES:
-            launches.setdefault(event.compile_id, []).append(kernel_launches(event))
+            launches.setdefault(event.compile_id, []).append((kernel_launches(event), quoted(event)))
     for artifact in artifacts:
         if artifact.kind == "graph":
-            nodes = _best_nodes(artifact, stacks.get((artifact.compile_id, artifact.stage), ()))
+            nodes, code = _best_nodes(artifact, stacks.get((artifact.compile_id, artifact.stage), ()))
             if nodes:
-                found[artifact.id] = replace(found.get(artifact.id, Provenance()), nodes=nodes)
+                found[artifact.id] = replace(found.get(artifact.id, Provenance()), nodes=nodes, code=code)
         elif artifact.kind == "kernels":
-            listed = _take_launches(artifact, launches.get(artifact.compile_id, []))
+            listed, code = _take_launches(artifact, launches.get(artifact.compile_id, []))
             if listed:
                 facts = [KernelFact(each.name, each.nodes, each.stacks) for each in listed]
-                found[artifact.id] = replace(found.get(artifact.id, Provenance()), kernels=facts)
+                found[artifact.id] = replace(found.get(artifact.id, Provenance()), kernels=facts, code=code)
     return found
 
 
-def _best_nodes(artifact: Artifact, candidates: Sequence[Dict[str, Stack]]) -> Dict[str, Stack]:
+def _best_nodes(
+    artifact: Artifact, candidates: Sequence[Tuple[Dict[str, Stack], Code]]
+) -> Tuple[Dict[str, Stack], Code]:
     """The stacks of the nodes that this graph has; with warm caches the same may be noted twice."""
     if not candidates:
-        return {}
+        return {}, {}
     printed: Set[str] = {name for name in map(node_in, (artifact.text or "").splitlines()) if name is not None}
-    return max(candidates, key=lambda nodes: len(printed & set(nodes)) - len(set(nodes) - printed) / 1000)
+    return max(candidates, key=lambda each: len(printed & set(each[0])) - len(set(each[0]) - printed) / 1000)
 
 
-def _take_launches(artifact: Artifact, candidates: List[List[Launch]]) -> List[Launch]:
+def _take_launches(artifact: Artifact, candidates: List[Tuple[List[Launch], Code]]) -> Tuple[List[Launch], Code]:
     """What is noted of the launches in this module: all kernels that it names are there. It is taken out."""
     text = artifact.text or ""
-    for number, launches in enumerate(candidates):
+    for number, (launches, _) in enumerate(candidates):
         if all(each.name.rpartition(".")[2] in text for each in launches):
             return candidates.pop(number)
-    return []
+    return [], {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import List, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
 from depyf.trace.events import Event
 
@@ -15,6 +15,7 @@ _PLACE = re.compile(r"^Graph break in user code at (.*):(\d+)$", re.MULTILINE)
 _REASON = re.compile(r"^Graph Break Reason: (.*?)(?=^User code traceback:|\Z)", re.MULTILINE | re.DOTALL)
 _USER_STACK = re.compile(r"^User code traceback:\n((?:[ \t]+.*\n?)*)", re.MULTILINE)
 _FRAME = re.compile(r'^[ \t]*File "(.+?)", line (\d+)(?:, in (.+))?$', re.MULTILINE)
+_FRAME_WITH_CODE = re.compile(_FRAME.pattern + r"\n[ \t]+(?!File )(\S.*)$", re.MULTILINE)
 _ANOTHER = re.compile(r"^\*\*\* While handling this graph break", re.MULTILINE)
 _EXPLANATION = re.compile(r"^ *Explanation: (.*?)(?=^ *Hint:|^ *Developer debug context:|\Z)", re.MULTILINE | re.DOTALL)
 _HINT = re.compile(r"^ *Hint: (.*?)(?=^ *Hint:|^ *Developer debug context:|^\s*$|\Z)", re.MULTILINE | re.DOTALL)
@@ -63,6 +64,12 @@ def break_report(event: Event) -> BreakReport:
 def frames_of(traceback: str) -> List[Frame]:
     """The frames in a text of the form of Python's tracebacks, in its order (the outermost first)."""
     return [(name, int(line), function or "") for name, line, function in _FRAME.findall(traceback)]
+
+
+def code_of(traceback: str) -> Dict[Frame, str]:
+    """What the lines of those frames say, for all that the text quotes."""
+    found = _FRAME_WITH_CODE.findall(traceback)
+    return {(name, int(line), function or ""): code.strip() for name, line, function, code in found}
 
 
 def _title(reason: str) -> str:

@@ -11,11 +11,14 @@ import re
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.trace.breaks import Frame, frames_of
+from depyf.trace.breaks import Frame, code_of, frames_of
 from depyf.trace.events import Event
 
 NODE_STACKS = "depyf_node_stacks"
 """Of one graph: the frames of each node, by name. It follows the event with the graph's text."""
+
+CAPTURED = "Captured_Graph"
+"""The stage whose graph is of this run whatever caches there are."""
 
 KERNEL_LAUNCHES = "depyf_kernel_launches"
 """Of one generated module: what each launch computes, in their order. It follows ``inductor_output_code``."""
@@ -41,28 +44,37 @@ def node_in(line: str) -> Optional[str]:
 
 
 class Frames:
-    """A table of frames, so that a stack is a short list of numbers; stacks as texts are read once."""
+    """A table of frames, so that a stack is a short list of numbers; stacks as texts are read once.
+
+    What their lines say is kept beside it: line numbers in a cache are those of the run that filled it.
+    """
 
     def __init__(self) -> None:
         self._numbers: Dict[Frame, int] = {}
         self._parsed: Dict[str, List[int]] = {}
+        self._code: Dict[Frame, str] = {}
 
     def numbers(self, traceback: str) -> List[int]:
         """The numbers of the frames in a text of the form of Python's tracebacks."""
         if traceback not in self._parsed:
             frames = frames_of(traceback)
+            self._code.update(code_of(traceback))
             self._parsed[traceback] = [self._numbers.setdefault(frame, len(self._numbers)) for frame in frames]
         return self._parsed[traceback]
 
     def table(self) -> List[Frame]:
         return list(self._numbers)
 
+    def code(self) -> List[Optional[str]]:
+        """What the lines of the table's frames say, None where nobody quoted them."""
+        return [self._code.get(frame) for frame in self._numbers]
+
 
 def node_stacks_event(event: Event, stage: str, tracebacks: Mapping[str, str]) -> Event:
     """The event that follows ``event``, which brought the graph of that stage."""
     frames = Frames()
     nodes = {name: frames.numbers(traceback) for name, traceback in tracebacks.items()}
-    payload = json.dumps({"stage": stage, "frames": frames.table(), "nodes": nodes})
+    payload = json.dumps({"stage": stage, "frames": frames.table(), "code": frames.code(), "nodes": nodes})
     return Event(NODE_STACKS, event.compile_id, event.attempt, {}, payload, event.created)
 
 
@@ -70,7 +82,7 @@ def kernel_launches_event(event: Event, launches: Sequence[Tuple[str, Sequence[s
     """The event that follows ``event``, which brought a generated module; launches are kernel, nodes, tracebacks."""
     frames = Frames()
     listed = [[name, list(nodes), [frames.numbers(each) for each in stacks]] for name, nodes, stacks in launches]
-    payload = json.dumps({"frames": frames.table(), "launches": listed})
+    payload = json.dumps({"frames": frames.table(), "code": frames.code(), "launches": listed})
     return Event(KERNEL_LAUNCHES, event.compile_id, event.attempt, {}, payload, event.created)
 
 
@@ -89,6 +101,12 @@ def kernel_launches(event: Event) -> List[Launch]:
         Launch(str(name), tuple(nodes), tuple(_stack(numbers, table) for numbers in stacks))
         for name, nodes, stacks in data.get("launches", ())
     ]
+
+
+def quoted(event: Event) -> Dict[Frame, str]:
+    """What the lines of the frames in either event say, as far as it quotes them."""
+    data = json.loads(event.payload or "{}")
+    return {frame: str(code) for frame, code in zip(_table(data), data.get("code", ())) if code}
 
 
 def _table(data: Mapping[str, Any]) -> List[Frame]:
