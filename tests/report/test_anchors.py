@@ -85,11 +85,19 @@ def test_lines_between_which_something_was_written_are_known_by_their_text() -> 
     assert found(run_of(at(2), now)) == places(2, 5, 9)
 
 
-def test_what_can_t_be_told_has_no_place_and_that_is_said_once() -> None:
+def test_lines_that_say_the_same_are_told_by_their_order_where_all_are_there() -> None:
     twice = ("x = relu(x)", "x = relu(x)", "return x")
-    now = [(2, twice[0]), (4, twice[1]), (5, twice[2])]
-    run = run_of(at(2, twice), now)
-    assert found(run) == places(5)
+    assert found(run_of(at(2, twice), [(2, twice[0]), (4, twice[1]), (5, twice[2])])) == places(2, 4, 5)
+
+
+def test_one_of_two_lines_that_say_the_same_is_not_guessed() -> None:
+    then, now = [(3, "x = relu(x)")], [(3, "x = relu(x)"), (4, "x = relu(x)")]
+    assert found(run_of(then, now)) == places()
+
+
+def test_what_can_t_be_told_has_no_place_and_that_is_said_once() -> None:
+    run = run_of([(3, "x = relu(x)"), (5, "return x")], [(2, "x = relu(x)"), (4, "x = relu(x)"), (8, "return x")])
+    assert found(run) == places(8)
     (note,) = (each for each in run.notes if "could not be told" in each)
     assert "2 graphs and kernel files" in note
     assert "force_recompile=True" in note

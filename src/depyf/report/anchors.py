@@ -71,7 +71,8 @@ def anchored(
             found.moves[each.id] = of_comments
             if each.id in known:
                 found.provenance[each.id] = _now(known[each.id], of_nodes, of_kernels)
-            untold += any(now is None for moves in every for now in moves.values())
+            asked = [of_nodes or of_comments, of_kernels]  # comments name less than nodes that were noted
+            untold += any(now is None for moves in asked for now in moves.values())
             moved += any(now not in (None, then) for moves in every for then, now in moves.items())
     if moved:
         found.notes.append(
@@ -120,10 +121,13 @@ def _moves(said: Said, fresh: Mapping[Function, Lines], sources: Sources) -> Mov
         same = {path} if path in paths else {each for each in paths if _base(each) == _base(path)}
         candidates = {each: fresh[each, name] for each in sorted(same) if (each, name) in fresh}
         offsets = list(_offsets(lines, candidates))
+        in_order = {} if len(offsets) == 1 else _in_order(lines, candidates)
         for line, code in lines.items():
             if len(offsets) == 1:
                 now: List[Tuple[str, int]] = [(offsets[0][0], line + offsets[0][1])]
-            else:  # edited within the function, two functions of one name, or lines that say the same
+            elif in_order:
+                now = [in_order[line]]
+            else:  # some lines of an edited function, or of several of one name: those that say what no other says
                 now = [(each, n) for each, texts in candidates.items() for n in texts if code and texts[n] == code]
             found[path, line, name] = (*now[0], name) if len(now) == 1 else None
     where = {frame: (sources.full(frame[0]), frame[1], frame[2]) for frame in said}  # torch may name the end of a path
@@ -141,6 +145,20 @@ def _offsets(lines: Lines, candidates: Mapping[str, Lines]) -> Iterator[Tuple[st
             offset = line - first
             if all(each + offset in texts and _alike(code, texts[each + offset]) for each, code in lines.items()):
                 yield path, offset
+
+
+def _in_order(lines: Lines, candidates: Mapping[str, Lines]) -> Dict[int, Tuple[str, int]]:
+    """One by one where these are all the lines that were captured, and say the same in the same order.
+
+    So it is after something was written between them, or between two functions of one name.
+    """
+    if len(candidates) != 1 or None in lines.values():
+        return {}
+    ((path, texts),) = candidates.items()
+    then, now = sorted(lines), sorted(texts)
+    if [lines[line] for line in then] != [texts[line] for line in now]:
+        return {}
+    return {line: (path, to) for line, to in zip(then, now)}
 
 
 def _alike(one: Optional[str], other: Optional[str]) -> bool:
