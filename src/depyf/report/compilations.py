@@ -223,11 +223,12 @@ def _what_is_new_first(
     failed: List[Tuple[FailedGuard, str]], seen: Set[Tuple[str, str]]
 ) -> List[Tuple[FailedGuard, str]]:
     """torch names one guard for each entry, the latest first. What a function has been compiled for before is not why:
-    the first guard whose value is new comes to the front. ``seen`` has what is known so far, and learns."""
+    the first guard whose value is new, or not known, comes to the front. ``seen`` has what is known so far, and
+    learns."""
 
     def is_new(guard: FailedGuard) -> bool:
         subject = explain(guard.text).subject
-        return guard.now is not None and (subject, guard.now) not in seen
+        return guard.now is None or (subject, guard.now) not in seen
 
     news = [pair for pair in failed if is_new(pair[0])]
     for guard, _ in failed:
