@@ -7,15 +7,21 @@ from __future__ import annotations
 
 import atexit
 import os
+from typing import List
 
 from depyf.running.torch_import import when_compiler_is_imported
 
 VARIABLE = "DEPYF_WATCH"
 
 
+_begun: List[bool] = []
+"""Not empty when it watches: once is enough."""
+
+
 def begin() -> None:
     """Watch this process from the moment that it imports torch's compiler, if the environment asks for it."""
-    if os.environ.get(VARIABLE, "") not in ("", "0"):
+    if os.environ.get(VARIABLE, "") not in ("", "0") and not _begun:
+        _begun.append(True)
         when_compiler_is_imported(_watch)
 
 
