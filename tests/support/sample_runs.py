@@ -256,7 +256,9 @@ def _scaled(b: RunBuilder, function: int) -> Tuple[Recompile, ...]:
                 multiply,
             )
             recompiles.append(
-                Recompile(f"6/{number}", function, (failed,), "Pass factor as a tensor, or mark it as dynamic.")
+                Recompile(
+                    f"6/{number}", function, (failed,), "Pass factor as a tensor, or mark it as dynamic.", failed.place
+                )
             )
     return tuple(recompiles)
 

@@ -1,7 +1,7 @@
 """``manifest.json``, ``index.md`` and ``index.html``: what a directory holds and what happened, in one model.
 
 A directory has one of each for each process that dumps into it, about all sessions of that process: a later session
-writes them anew, with what the earlier ones had seen. Events are kept as far as the model reads them.
+writes them anew, with what the earlier ones had seen. Texts that lie in files are kept there only.
 """
 
 from __future__ import annotations
@@ -35,8 +35,6 @@ from depyf.report.page import render_page
 from depyf.trace.events import Event
 from depyf.trace.generations import told_apart
 
-_NOT_READ = frozenset({"fx_graph_runnable", "aot_forward_graph_fw_metadata", "dynamo_error", "compiled_autograd_graph"})
-
 
 @dataclass
 class _Chronicle:
@@ -56,7 +54,7 @@ class _Chronicle:
     def records(self) -> List[Record]:
         found = list(self.ended)
         for session in self.open:
-            found += _kept(session.all_records()[self.skipped.get(id(session), 0) :])
+            found += session.all_records()[self.skipped.get(id(session), 0) :]
         return found
 
 
@@ -83,9 +81,10 @@ def note_runs(session: Session) -> None:
 
 def forget_the_parents() -> None:
     """In a forked child: what happened so far is told by the parent."""
-    for known in _chronicles.values():
-        known.ended, known.written, known.forked, known.page = [], 0, True, None
-        known.skipped = {id(session): len(session.all_records()) for session in known.open}
+    with _lock:
+        for known in _chronicles.values():
+            known.ended, known.written, known.forked, known.page = [], 0, True, None
+            known.skipped = {id(session): len(session.all_records()) for session in known.open}
 
 
 @safely("writing the manifest")
@@ -106,20 +105,9 @@ def end(session: Session) -> None:
     with _lock:
         known = _chronicles.get(id(session.directory))
         if known is not None and session in known.open:
-            records = _kept(session.all_records()[known.skipped.pop(id(session), 0) :])
+            records = session.all_records()[known.skipped.pop(id(session), 0) :]
             known.ended += [_without_text(record) for record in records]
             known.open = [each for each in known.open if each is not session]
-
-
-def _kept(records: Sequence[Record]) -> List[Record]:
-    """The records that the model needs; payloads that lie in files, or that nobody reads, are dropped."""
-    found: List[Record] = []
-    for record in records:
-        if not isinstance(record, Event):
-            found.append(record)
-        elif record.name not in _NOT_READ:
-            found.append(_slim(record))
-    return found
 
 
 def _without_text(record: Record) -> Record:
@@ -127,11 +115,6 @@ def _without_text(record: Record) -> Record:
     if isinstance(record, (GraphFile, KernelFile, TransformedCode)) and record.path is not None:
         return replace(record, text="")
     return record
-
-
-def _slim(event: Event) -> Event:
-    in_files = event.name.endswith("_graph") or event.name == "inductor_output_code" or "_cache_" in event.name
-    return replace(event, payload=None) if in_files and event.payload is not None else event
 
 
 def _write(session: Session, known: _Chronicle, records: Sequence[Record]) -> None:

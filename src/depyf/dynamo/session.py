@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 from depyf.dynamo.dump import DumpDirectory
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.names import StableNames
-from depyf.trace.events import Event
+from depyf.trace.events import Event, without_bulk
 from depyf.trace.stages import Stage
 
 CodeRef = weakref.ref  # of a code object
@@ -220,7 +220,7 @@ class Session:
 
     def add(self, record: Record) -> None:
         with self._lock:
-            self._append(record)
+            self._append(without_bulk(record) if isinstance(record, Event) else record)
             if isinstance(record, CompiledFunction):
                 self._names[record.compile_id] = record
         if isinstance(record, Event):

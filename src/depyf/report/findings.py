@@ -50,16 +50,11 @@ def _function_name(run: Run, index: object) -> str:
     return run.functions[index].qualified_name if isinstance(index, int) else "a function"
 
 
-def _root(run: Run, index: int) -> int:
-    resumes = run.functions[index].resumes
-    return index if resumes is None or resumes == index else _root(run, resumes)
-
-
 def _seconds_by_function(run: Run) -> Dict[int, float]:
     seconds: Dict[int, float] = {}
     for each in run.compilations:
         if each.function is not None:
-            root = _root(run, each.function)
+            root = run.root(each.function)
             seconds[root] = seconds.get(root, 0.0) + (each.seconds or 0.0) + (each.backward_seconds or 0.0)
     return seconds
 
@@ -70,7 +65,7 @@ def _fallbacks(run: Run) -> Iterator[Finding]:
         if each.cause == SKIPPED:
             continue
         name = _function_name(run, each.function)
-        spent = seconds.get(_root(run, each.function), 0.0) if each.function is not None else 0.0
+        spent = seconds.get(run.root(each.function), 0.0) if each.function is not None else 0.0
         limit = "limit" in each.cause
         title = f"{name} hit the recompile limit" if limit else f"{name} runs as plain Python: {each.cause}"
         first = each.reason.strip().split("\n")[0]
@@ -85,10 +80,11 @@ def _fallbacks(run: Run) -> Iterator[Finding]:
 def _breaks(run: Run) -> Iterator[Finding]:
     by_function: Dict[int, List[GraphBreak]] = {}
     functions = {each.compile_id: each.function for each in run.compilations}
+    told = {(each.compile_id, each.place) for each in run.fallbacks if each.cause != SKIPPED and each.place}
     for each in run.breaks:
         function = functions.get(each.compile_id or "")
-        if function is not None:
-            by_function.setdefault(_root(run, function), []).append(each)
+        if function is not None and (each.compile_id, each.place) not in told:  # the fallback is what it led to
+            by_function.setdefault(run.root(function), []).append(each)
     seconds = _seconds_by_function(run)
     for function, breaks in by_function.items():
         places = len({each.place for each in breaks})
@@ -107,7 +103,7 @@ def _recompiles(run: Run) -> Iterator[Finding]:
     seconds = {each.compile_id: (each.seconds or 0.0) + (each.backward_seconds or 0.0) for each in run.compilations}
     by_function: Dict[int, List[int]] = {}
     for number, each in enumerate(run.recompiles):
-        by_function.setdefault(_root(run, each.function), []).append(number)
+        by_function.setdefault(run.root(each.function), []).append(number)
     for function, numbers in by_function.items():
         recompiles = [run.recompiles[number] for number in numbers]
         reasons = Counter(each.failed[0].words for each in recompiles if each.failed)
@@ -115,19 +111,25 @@ def _recompiles(run: Run) -> Iterator[Finding]:
         times = "once" if len(recompiles) == 1 else f"{len(recompiles)} times"
         why = "; ".join(words for words, _ in reasons.most_common(3))
         advice = next((each.advice for each in recompiles if each.advice), "")
+        after_breaks = sum(each.function != function for each in recompiles)
         title = f"{run.functions[function].qualified_name} was recompiled {times}"
-        place = next((each.failed[0].place for each in recompiles if each.failed and each.failed[0].place), None)
+        if after_breaks:
+            title += (
+                ", where it goes on after a graph break"
+                if after_breaks == len(recompiles)
+                else (f", {after_breaks} of them where it goes on after a graph break")
+            )
         yield Finding(
             title,
             f"Because {why}. {advice}".strip() if why else advice,
             spent,
-            place,
+            recompiles[0].place,
             recompiles[0].compile_id,
         )
     failures: Dict[Tuple[int, str], int] = {}
     for each in run.recompiles:
         for guard in each.failed:
-            key = (_root(run, each.function), guard.text)
+            key = (run.root(each.function), guard.text)
             failures[key] = failures.get(key, 0) + 1
     for (function, text), count in failures.items():
         if count >= _OFTEN:

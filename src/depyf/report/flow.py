@@ -69,17 +69,7 @@ class _Facts:
             elif artifact.compile_id and artifact.kind == "guards":
                 self.guards.setdefault(artifact.compile_id, artifact.id)
         for index in range(len(run.functions)):
-            self._families.setdefault(self._root(index), []).append(index)
-
-    def _root(self, index: int) -> int:
-        seen = set()
-        while index not in seen:
-            seen.add(index)
-            onwards = self.run.functions[index].resumes
-            if onwards is None or not 0 <= onwards < len(self.run.functions):
-                break
-            index = onwards
-        return index
+            self._families.setdefault(self.run.root(index), []).append(index)
 
     def family(self, root: int) -> List[int]:
         """The function with its resume functions, in the order in which calls reach them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.report.advice import advice_for_fallback
 from depyf.report.anchors import anchored, from_cache
@@ -13,7 +13,7 @@ from depyf.report.facts import FallbackFact, Provenance, TransformedFact
 from depyf.report.findings import findings_of, totals_of
 from depyf.report.functions import Functions, Key
 from depyf.report.linking import linked
-from depyf.report.model import Artifact, Compilation, Fallback, Phase, Recompile, Run
+from depyf.report.model import Artifact, Compilation, Fallback, Function, Phase, Recompile, Run
 from depyf.report.noted import with_noted
 from depyf.report.sources import ReadText, Sources, read_source
 from depyf.trace.events import Event
@@ -75,6 +75,7 @@ def build_run(
         functions.full_code[functions.index(*key)] = artifact_id
     noted = anchored(made, with_noted(made, events, provenance or {}), from_cache(events), sources)
     linked_artifacts, kernels = linked(made, noted, sources, {f.artifact: f for f in transformed})
+    table = functions.table()
     run = Run(
         depyf=depyf,
         torch=torch,
@@ -83,12 +84,12 @@ def build_run(
         rank=rank,
         command=tuple(command),
         started=begin,
-        functions=functions.table(),
+        functions=table,
         compilations=tuple(compilations),
         artifacts=tuple(linked_artifacts),
         kernels=tuple(kernels),
         breaks=breaks,
-        recompiles=recompiles,
+        recompiles=_with_places(recompiles, table),
         fallbacks=tuple(skipped),
         phases=tuple(_phases(events, begin)),
         notes=(*notes, *noted.notes),
@@ -101,6 +102,12 @@ def _mentioned(events: Sequence[Event]) -> List[str]:
     """Full names of files that events mention, for those that only mention the last parts."""
     found = (event.meta.get("co_filename") for event in events if isinstance(event.meta, Mapping))
     return [str(path) for path in found if path]
+
+
+def _with_places(recompiles: Sequence[Recompile], functions: Sequence[Function]) -> Tuple[Recompile, ...]:
+    """Each with the line that it is about: of its first guard, or else where the function begins."""
+    starts = [(each.source, each.first_line) for each in functions]
+    return tuple(replace(each, place=each.failed[0].place or starts[each.function]) for each in recompiles)
 
 
 def _with_failures(compilation: Compilation, recompiles: Sequence[Recompile]) -> Compilation:

@@ -63,7 +63,7 @@ def _findings(run: Run) -> Iterator[str]:
 
 
 def _function(run: Run, number: int, function: Function) -> Iterator[str]:
-    ours = {number, *(index for index, each in enumerate(run.functions) if _root(run, index) == number)}
+    ours = {number, *(index for index, each in enumerate(run.functions) if run.root(index) == number)}
     compilations = [each for each in run.compilations if each.function in ours]
     ids = {each.compile_id for each in compilations}
     place = f"{run.sources[function.source].path}:{function.first_line}"
@@ -102,13 +102,8 @@ def _function(run: Run, number: int, function: Function) -> Iterator[str]:
 
 def _has_a_story(run: Run, number: int) -> bool:
     """Whether more happened than that Dynamo looked at the function and left it alone."""
-    ours = any(each.function is not None and _root(run, each.function) == number for each in run.compilations)
+    ours = any(each.function is not None and run.root(each.function) == number for each in run.compilations)
     return ours or any(each.function == number and each.cause != SKIPPED for each in run.fallbacks)
-
-
-def _root(run: Run, index: int) -> int:
-    resumes = run.functions[index].resumes
-    return index if resumes is None or resumes == index else _root(run, resumes)
 
 
 def _compilation(run: Run, each: Compilation) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Dict, List, Optional
+from typing import Dict, List
 
 from depyf.report.model import Fallback, GraphBreak, Place, Recompile, Run
 
@@ -34,10 +34,8 @@ def marks_of(run: Run) -> Dict[Place, Marks]:
         if fallback.place is not None:
             at(fallback.place).fallbacks.append(fallback)
     for recompile in run.recompiles:
-        place = recompile.failed[0].place if recompile.failed else None
-        place = place or start_of(run, recompile.function)
-        if place is not None:
-            at(place).recompiles.append(recompile)
+        if recompile.place is not None:
+            at(recompile.place).recompiles.append(recompile)
     for compilation in run.compilations:
         for guard in compilation.guards:
             if guard.place is not None:
@@ -68,10 +66,3 @@ def _graphs(run: Run, marks: Dict[Place, Marks]) -> None:
 def lost(run: Run) -> List[Fallback]:
     """The frames that were to be compiled and were not; in those that Dynamo skips there is nothing to compile."""
     return [each for each in run.fallbacks if each.cause != "skipped"]
-
-
-def start_of(run: Run, function: Optional[int]) -> Optional[Place]:
-    """Where a function begins."""
-    if function is None or not 0 <= function < len(run.functions):
-        return None
-    return run.functions[function].source, run.functions[function].first_line

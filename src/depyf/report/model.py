@@ -132,12 +132,16 @@ class FailedGuard:
 
 @dataclass(frozen=True)
 class Recompile:
-    """A compilation that was needed although the function had been compiled: the guards that failed, what avoids it."""
+    """A compilation that was needed although the function had been compiled: the guards that failed, what avoids it.
+
+    ``place`` is the line that made Dynamo guard the first of them, or else where the function begins.
+    """
 
     compile_id: str
     function: int
     failed: Tuple[FailedGuard, ...]
     advice: str = ""
+    place: Optional[Place] = None
 
 
 @dataclass(frozen=True)
@@ -261,3 +265,12 @@ class Run:
     findings: Tuple[Finding, ...] = ()
     notes: Tuple[str, ...] = ()
     totals: Dict[str, float] = field(default_factory=dict)
+
+    def root(self, function: int) -> int:
+        """The index of the user's function that ``function`` is, or goes on with."""
+        for _ in self.functions:
+            onwards = self.functions[function].resumes
+            if onwards is None or not 0 <= onwards < len(self.functions):
+                break
+            function = onwards
+        return function

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Dict, List, Mapping, Optional
 
 _CONTEXT = frozenset(
@@ -22,6 +22,8 @@ _CONTEXT = frozenset(
 _BULKY = frozenset({"str", "describe_tensor", "describe_storage", "describe_source", "dump_file"})
 """Kinds that are many, large and of no use here."""
 
+_READ_ONCE = frozenset({"fx_graph_runnable", "aot_forward_graph_fw_metadata", "dynamo_error"})
+
 
 @dataclass(frozen=True)
 class Event:
@@ -39,6 +41,14 @@ class Event:
     payload: Optional[str] = field(repr=False)
     created: float
     stack: Any = field(repr=False, default=None)
+
+
+def without_bulk(event: Event) -> Event:
+    """The event without a payload that lies in a file of its own anyway, or that nobody reads once it has come."""
+    in_file = event.name.endswith("_graph") or event.name == "inductor_output_code" or "_cache_" in event.name
+    if event.payload is None or not (in_file or event.name in _READ_ONCE):
+        return event
+    return replace(event, payload=None)
 
 
 def event_of(record: Mapping[str, Any], payload: Optional[str], created: float) -> Optional[Event]:

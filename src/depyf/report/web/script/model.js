@@ -13,7 +13,7 @@ const DEFAULTS = {
   functions: { resumes: null, resumes_at: null, full_code: null },
   kernels: { compile_id: null, backward: null, extern: false, first: 0, last: 0, calls: [], places: [], nodes: [] },
   phases: { compile_id: null, backward: false, parent: null },
-  recompiles: { failed: [], advice: "" },
+  recompiles: { failed: [], advice: "", place: null },
   sources: { text: null, library: false },
 };
 const GUARD = { source: "", place: null };
@@ -174,8 +174,7 @@ class RunModel {
       for (const guard of one.guards) if (guard.place) mark(guard.place).guards.push({ guard, id: one.compile_id });
     }
     for (const each of this.recompiles) {
-      const place = (each.failed[0] || {}).place || this.startOf(each.function);
-      if (place) mark(place).recompiles.push(each);
+      if (each.place) mark(each.place).recompiles.push(each);
     }
     for (const each of this.kernels) for (const place of each.places) mark(place).kernels.push(each);
     for (const [id, artifacts] of this.byCompilation) {
