@@ -124,6 +124,24 @@ def test_lines_have_their_marks(chromium: Any, pages: Dict[str, Path]) -> None:
         assert page.inner_text("#source-code-L33 .tally >> nth=0") == "14g"
 
 
+@pytest.mark.parametrize("width", [1280, 1920])
+def test_remarks_are_in_sight_beside_long_lines(chromium: Any, pages: Dict[str, Path], width: int) -> None:
+    with opened(chromium, pages["sample"], "#source/f0/18", width=width) as page:
+        pane = page.locator("#source-code").bounding_box()
+        remark = page.locator("#source-code-L18 .remark").bounding_box()
+        assert pane and remark
+        assert remark["x"] >= pane["x"] + pane["width"] / 3
+        assert remark["x"] + remark["width"] <= pane["x"] + pane["width"]
+
+
+def test_kernels_are_shown_from_the_first_one_on(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"], "#source/f0") as page:
+        pane = page.locator("#kernel-code").bounding_box()
+        kernel = page.locator("#kernel-code .line:has-text('cpp_fused_') >> nth=0").bounding_box()
+        assert pane and kernel
+        assert pane["y"] <= kernel["y"] <= pane["y"] + pane["height"] / 3
+
+
 def test_keys_move_through_what_matters(chromium: Any, pages: Dict[str, Path]) -> None:
     with opened(chromium, pages["sample"], "#source/f0") as page:
         page.keyboard.press("n")

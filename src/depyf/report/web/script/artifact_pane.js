@@ -70,6 +70,8 @@ class ArtifactPane {
       this.open_.href = address("stages", [artifact.id], {}, this.run);
       this.open_.setAttribute("aria-label", `Open ${stageName(artifact)} ${artifact.compile_id || ""} under Stages`);
       this.code.show(this.run.text(artifact), artifact.language, `${stageName(artifact)} ${artifact.compile_id || ""}`);
+      const first = this.run.kernels.filter((each) => each.artifact === artifact.id && each.first).map((each) => each.first);
+      if (first.length) this.code.reveal(Math.min(...first), "top"); // not the imports above it
     }
     if (!quiet || this.view.selection) this.paint();
   }

@@ -204,7 +204,7 @@ class SourceView {
     if (mark.breaks.length) parts.push(el("span", { class: "remark break" }, first(mark.breaks, `graph break: ${shortened(mark.breaks[0].reason.split("\n")[0], 80)}`)));
     if (mark.recompiles.length) parts.push(el("span", { class: "remark recompile" }, `recompiled ${mark.recompiles.length}×`));
     if (mark.fallbacks.length) parts.push(el("span", { class: "remark fallback" }, "left to Python"));
-    return parts;
+    return parts.length ? el("span", { class: "remarks" }, parts) : null;
   }
 
   choose(line) {
