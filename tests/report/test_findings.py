@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from depyf.report.findings import findings_of
-from depyf.report.model import Compilation, FailedGuard, Fallback, Function, GraphBreak, Recompile, Run, Source
+from depyf.report.model import Compilation, FailedGuard, Fallback, Function, GraphBreak, Phase, Recompile, Run, Source
 
 FUNCTIONS = (Function("f", "f", 0, 1, 9), Function("torch_dynamo_resume_in_f_at_4", "f", 0, 1, 9, 0, 4))
 
@@ -46,3 +46,12 @@ def test_a_break_that_leaves_the_frame_to_python_is_told_as_that_only() -> None:
 def test_functions_that_resume_each_other_in_a_circle_have_some_root() -> None:
     circle = (Function("f", "f", 0, 1, 9, 1), Function("g", "g", 0, 1, 9, 0))
     assert Run(functions=circle).root(0) in (0, 1)
+
+
+def test_of_phases_that_wait_for_each_other_only_the_slowest_is_told() -> None:
+    compiled = (Compilation("0/0", 0, seconds=20.0),)
+    phases = (Phase("0/0", "compile_file", 0.0, 14.7), Phase("0/0", "async_compile.wait", 0.0, 14.4))
+    slow = findings_of(Run(functions=FUNCTIONS, compilations=compiled, phases=phases))
+    assert [each.title for each in slow] == ["Most of the compile time is compile_file"]
+    assert "TORCHINDUCTOR_CACHE_DIR" in slow[0].text
+    assert not findings_of(Run(functions=FUNCTIONS, compilations=compiled))

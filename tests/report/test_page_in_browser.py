@@ -115,7 +115,7 @@ def test_choosing_goes_to_the_graph_that_holds_the_line(chromium: Any, pages: Di
 
 
 def test_lines_have_their_marks(chromium: Any, pages: Dict[str, Path]) -> None:
-    with opened(chromium, pages["sample"], "#source/f0") as page:
+    with opened(chromium, pages["sample"], "#source/f0", width=1920) as page:
         assert "graph break: print() was called" in page.inner_text("#source-code-L18")
         assert "recompiled 6" in page.inner_text("#source-code-L33")
         assert "left to Python" in page.inner_text("#source-code-L38")
@@ -129,7 +129,8 @@ def test_remarks_are_in_sight_beside_long_lines(chromium: Any, pages: Dict[str, 
     with opened(chromium, pages["sample"], "#source/f0/18", width=width) as page:
         pane = page.locator("#source-code").bounding_box()
         remark = page.locator("#source-code-L18 .remark").bounding_box()
-        assert pane and remark
+        assert pane
+        assert remark
         assert remark["x"] >= pane["x"] + pane["width"] / 3
         assert remark["x"] + remark["width"] <= pane["x"] + pane["width"]
 
@@ -138,7 +139,8 @@ def test_kernels_are_shown_from_the_first_one_on(chromium: Any, pages: Dict[str,
     with opened(chromium, pages["sample"], "#source/f0") as page:
         pane = page.locator("#kernel-code").bounding_box()
         kernel = page.locator("#kernel-code .line:has-text('cpp_fused_') >> nth=0").bounding_box()
-        assert pane and kernel
+        assert pane
+        assert kernel
         assert pane["y"] <= kernel["y"] <= pane["y"] + pane["height"] / 3
 
 

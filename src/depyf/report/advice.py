@@ -74,3 +74,16 @@ def advice_for_fallback(cause: str, reason: str) -> str:
     if "suppressed" in cause:
         return "Unset torch._dynamo.config.suppress_errors to see the error, and report it to PyTorch."
     return ""
+
+
+def advice_for_phase(name: str) -> str:
+    """What to do about a phase, named as torch names it, that takes most of the compile time."""
+    if re.search(r"compile_file|async_compile|precompile|triton", name):
+        return (
+            "Compilers of kernels (C++ or Triton) run in it. torch's cache keeps what they make: point "
+            "TORCHINDUCTOR_CACHE_DIR to a folder that outlives the machine, or compile a repeated layer instead of "
+            "the whole model, so that there are fewer kernels."
+        )
+    if re.search(r"autotun|benchmark", name):
+        return "It measures candidates for kernels. mode='default' does not, and the cache keeps what was found."
+    return ""

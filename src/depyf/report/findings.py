@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Dict, Iterator, List, Sequence, Tuple
 
+from depyf.report.advice import advice_for_phase
 from depyf.report.model import Finding, GraphBreak, Run
 
 SKIPPED = "skipped"
@@ -138,16 +139,16 @@ def _recompiles(run: Run) -> Iterator[Finding]:
 
 
 def _slow(run: Run) -> Iterator[Finding]:
-    """Phases that take most of the time, where that is long."""
+    """The phase that takes most of the time, where that is long."""
     total = sum((each.seconds or 0.0) + (each.backward_seconds or 0.0) for each in run.compilations)
     by_name: Dict[str, float] = {}
     for index, seconds in enumerate(own_seconds(run)):
         name = run.phases[index].name
         by_name[name] = by_name.get(name, 0.0) + seconds
-    for name, seconds in by_name.items():
-        if seconds >= _SLOW_SECONDS and seconds >= _SLOW_SHARE * total:
-            text = f"{seconds:.1f} s of {total:.1f} s of compile time, phases inside of it not counted."
-            yield Finding(f"Most of the compile time is {name}", text, seconds)
+    name, seconds = max(by_name.items(), key=lambda each: each[1], default=("", 0.0))
+    if seconds >= _SLOW_SECONDS and seconds >= _SLOW_SHARE * total:
+        text = f"{seconds:.1f} s of {total:.1f} s of compile time, phases inside of it not counted. "
+        yield Finding(f"Most of the compile time is {name}", (text + advice_for_phase(name)).strip(), seconds)
 
 
 def own_seconds(run: Run) -> Sequence[float]:

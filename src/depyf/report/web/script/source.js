@@ -200,8 +200,8 @@ class SourceView {
     const mark = this.target && this.run.at([this.target.source, line]);
     if (!mark) return null;
     const parts = [];
-    const first = (list, words) => `${words}${list.length > 1 ? ` (${list.length})` : ""}`;
-    if (mark.breaks.length) parts.push(el("span", { class: "remark break" }, first(mark.breaks, `graph break: ${shortened(mark.breaks[0].reason.split("\n")[0], 80)}`)));
+    const many = (list) => (list.length > 1 ? ` (${list.length})` : "");
+    if (mark.breaks.length) parts.push(el("span", { class: "remark break" }, "graph break", el("span", { class: "why" }, `: ${shortened(mark.breaks[0].reason.split("\n")[0], 80)}`), many(mark.breaks)));
     if (mark.recompiles.length) parts.push(el("span", { class: "remark recompile" }, `recompiled ${mark.recompiles.length}×`));
     if (mark.fallbacks.length) parts.push(el("span", { class: "remark fallback" }, "left to Python"));
     return parts.length ? el("span", { class: "remarks" }, parts) : null;
