@@ -6,6 +6,7 @@ else in depyf reaches into torch's private modules by name (guards have their ow
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib
 import importlib.util
@@ -392,3 +393,23 @@ def cache_directory() -> str:
         "torch._inductor.runtime.runtime_utils", "cache_dir"
     )
     return str(where()) if where is not None else os.path.join(tempfile.gettempdir(), "depyf")
+
+
+_SET_BY_TORCH = (".deterministic", ".fake_tensor_allow_unsafe_data_ptr_access")
+"""Told as changed though nobody did: one stands for another setting, one is set while Dynamo traces."""
+
+
+def settings_that_were_changed() -> List[str]:
+    """Statements that give Inductor and AOTAutograd the settings of this process, as far as they can be written."""
+    statements: List[str] = []
+    for name in ("torch._inductor", "torch._functorch"):
+        tell = getattr(find(name, "config") if name + ".config" in sys.modules else None, "codegen_config", None)
+        for line in tell().splitlines() if tell is not None else ():
+            setting, _, value = line.partition(" = ")
+            try:
+                ast.literal_eval(value)
+            except (ValueError, SyntaxError):
+                continue
+            if not setting.endswith(_SET_BY_TORCH):
+                statements.append(line)
+    return statements
