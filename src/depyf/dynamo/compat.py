@@ -413,3 +413,46 @@ def settings_that_were_changed() -> List[str]:
             if not setting.endswith(_SET_BY_TORCH):
                 statements.append(line)
     return statements
+
+
+def all_modules_with(attribute: str, value: Any) -> List[ModuleType]:
+    """The imported modules, of whatever package, whose attribute of that name is ``value``."""
+    return [each for each in list(sys.modules.values()) if getattr(each, "__dict__", {}).get(attribute) is value]
+
+
+def name_of_captured(module: Any) -> Optional[str]:
+    """``__compiled_fn_<n>`` of the graph module that Dynamo hands to a backend now; None where it does not say.
+
+    The name is a local variable of the function of Dynamo's that calls the backend.
+    """
+    caller: Optional[FrameType] = sys._getframe(1)
+    while caller is not None:
+        if caller.f_globals.get("__name__") == "torch._dynamo.output_graph":
+            name = caller.f_locals.get("name")
+            if isinstance(name, str) and name.startswith("__compiled_fn"):
+                return "_".join(name.split("_")[:5])
+        caller = caller.f_back
+    return None
+
+
+def sizes_that_dynamo_has_seen() -> Optional[Any]:
+    """The table, by code, from which Dynamo tells which sizes vary; None where this torch keeps it elsewhere."""
+    read = find("torch._dynamo.pgo", "get_code_state")
+    return None if read is None else read()
+
+
+def has_regions() -> bool:
+    """Whether this torch (2.13) can keep the cache entries of one ``torch.compile`` apart from those of others."""
+    return find("torch._dynamo.eval_frame", "_get_cache_entries_for_region") is not None
+
+
+def registered_backend(name: str, required: bool = False) -> Any:
+    """The backend of that name; None where torch has none, or, if it is ``required``, what torch raises then."""
+    lookup: Any = find("torch._dynamo.backends.registry", "lookup_backend")
+    return lookup(name) if required or name in names_of_backends() else None
+
+
+def names_of_backends() -> List[str]:
+    """The names of all backends that torch knows."""
+    known = find("torch._dynamo.backends.registry", "list_backends")
+    return [] if known is None else list(known(exclude_tags=()))

@@ -1,0 +1,214 @@
+"""``compare``: eager mode against compiled code on the same inputs, down to the first operation that differs."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from depyf.dynamo import compat
+from depyf.dynamo.numerics.culprit import Fault, Search, described, kernels_of, reproducing
+from depyf.dynamo.numerics.judging import Judge
+from depyf.dynamo.numerics.observed_run import random_numbers_kept, run
+from depyf.dynamo.numerics.private_copy import innermost, private_copy
+from depyf.dynamo.numerics.recorded import Recorder
+from depyf.dynamo.numerics.stage_runs import (
+    STAGES,
+    OwnEntries,
+    compiled_with,
+    nothing_left_behind,
+    same_random_numbers,
+)
+from depyf.dynamo.numerics.wide import in_float64
+from depyf.dynamo.safely import describe
+from depyf.report.compared import BACKEND, Compared, Measured, StageResult
+
+_SEED = 0
+
+
+def compare(
+    fn: Any,
+    *args: Any,
+    backend: Any = None,
+    rtol: Optional[float] = None,
+    atol: Optional[float] = None,
+    backward: bool = True,
+    directory: Optional[str] = None,
+    **kwargs: Any,
+) -> Compared:
+    """Run ``fn(*args, **kwargs)`` eagerly and compiled, and say whether, where and by how much the results differ.
+
+    ``fn`` is a function, method or module, or what ``torch.compile`` made of one (then its backend, mode and options
+    are used). ``backend`` is one of ``torch.compile``'s (Inductor). Compared are what it returns, with ``backward`` the
+    gradients of that for all that requires them, and what it writes to. A value is wrong when its error against float64
+    is clearly larger than eager's; with ``rtol`` or ``atol``, when it differs from eager's by more than these.
+
+    The function, its arguments and the modules that it reaches are copied, so that nothing of yours changes. A script
+    that reproduces what was found is written into ``directory`` (a new temporary one). Keyword arguments of ``fn`` that
+    have the names of those of ``compare`` can be given with ``functools.partial``.
+
+    Raises ``ImportError`` without PyTorch, and whatever ``fn`` raises in eager mode.
+    """
+    compat.require_torch("compare")
+    return _Comparison(fn, args, kwargs, backend, Judge(rtol, atol), backward, directory).answer()
+
+
+class _Comparison:
+    def __init__(
+        self,
+        fn: Any,
+        args: Tuple[Any, ...],
+        kwargs: Dict[str, Any],
+        backend: Any,
+        judge: Judge,
+        backward: bool,
+        directory: Optional[str],
+    ) -> None:
+        entered = compat.entry_of(fn) or compat.entry_of(getattr(fn, "_compiled_call_impl", None))
+        self._fn = innermost(fn)
+        self._args = args
+        self._kwargs = kwargs
+        self._dynamic = getattr(entered, "_dynamic", None)
+        self._backend, self._name = _backend(backend, entered)
+        self._judge = judge
+        self._backward = backward
+        self._directory = directory
+        self._notes: List[str] = []
+        self._eager: Dict[str, Any] = {}
+        self._reference: Dict[str, Any] = {}
+        self._noise: Dict[str, float] = {}
+
+    def answer(self) -> Compared:
+        """Run everything that is needed and put the answer together."""
+        with random_numbers_kept(), nothing_left_behind() as entries, same_random_numbers():
+            self._eager = self._run(None)
+            self._reference = self._in_float64()
+            result, recorder = self._stage(BACKEND, self._name, self._backend, entries)
+            stages, stage, fault = [result], None, None
+            if not result.right and self._is_noisy():
+                result = self._judged(BACKEND, self._name, self._last)
+                stages = [result]
+            if not result.right:
+                stage, more, fault = self._first_stage(recorder, entries)
+                stages += more
+            culprit = None if fault is None else self._described(fault)
+            if entries.left and not compat.has_regions():
+                names = ", ".join(sorted({code.co_name for code in entries.left}))
+                self._notes.append(f"{names} had cache entries before, and has some of this comparison now")
+        return Compared(
+            function=getattr(self._fn, "__qualname__", type(self._fn).__qualname__),
+            backend=self._name,
+            stages=tuple(stages),
+            stage=stage,
+            culprit=culprit,
+            notes=tuple(dict.fromkeys(self._notes)),
+        )
+
+    def _run(
+        self, compile_with: Optional[Callable[[Any], Any]], wide: bool = False, seed: int = _SEED
+    ) -> Dict[str, Any]:
+        call = private_copy(self._fn, self._args, self._kwargs, wide)
+        function = call.function if compile_with is None else compile_with(call.function)
+        with random_numbers_kept(seed):
+            return run(call, function, self._backward)
+
+    def _in_float64(self) -> Dict[str, Any]:
+        """The results of a run in float64, none where it can't be made."""
+        torch = compat.module("torch")
+        types = [v.dtype for v in self._eager.values() if isinstance(v, torch.Tensor) and v.dtype.is_floating_point]
+        try:
+            with in_float64(types[0] if types else torch.float32):
+                return self._run(None, wide=True)
+        except Exception as error:
+            self._notes.append(f"it does not run in float64 ({describe(error)[:200]}): errors are against eager mode")
+            return {}
+
+    def _stage(
+        self, stage: str, name: str, backend: Callable[..., Any], entries: OwnEntries
+    ) -> Tuple[StageResult, Recorder]:
+        recorder = Recorder(backend, name)
+        undo = recorder.install()
+        isolate = compat.has_regions()
+        try:
+            self._last = self._run(lambda function: compiled_with(function, recorder, self._dynamic, isolate))
+        except Exception as error:
+            return StageResult(stage, name, (), f"{describe(error)[:500]}"), recorder
+        finally:
+            for each in undo:
+                each()
+        return self._judged(stage, name, self._last), recorder
+
+    def _judged(self, stage: str, name: str, results: Dict[str, Any]) -> StageResult:
+        values = []
+        for key, eager in self._eager.items():
+            if key in results:
+                noise = self._noise.get(key, 0.0)
+                values.append(self._judge.measure(key, results[key], eager, self._reference.get(key), noise))
+            else:
+                values.append(Measured(key, "", None, None, "is missing in the compiled run"))
+        values += [
+            Measured(key, "", None, None, "is not there in eager mode") for key in results if key not in self._eager
+        ]
+        return StageResult(stage, name, tuple(values))
+
+    def _is_noisy(self) -> bool:
+        """Look whether eager mode itself gives something else each time, and whether it draws random numbers."""
+        again, other = self._run(None), self._run(None, seed=_SEED + 1)
+        for key, value in self._eager.items():
+            for results in (again, other):
+                measured = Judge().measure(key, results.get(key), value)
+                if measured.compiled is None or not measured.compiled.rms:
+                    continue
+                if results is again:
+                    self._noise[key] = measured.compiled.rms
+                    self._notes.append("eager mode itself gives something else in each run: its spread is allowed for")
+                elif not self._noise and self._name != "inductor":
+                    self._notes.append(
+                        f"it draws random numbers: if {self._name} draws others, values differ, and nothing is wrong"
+                    )
+        return bool(self._noise)
+
+    def _first_stage(self, last: Recorder, entries: OwnEntries) -> Tuple[str, List[StageResult], Optional[Fault]]:
+        """Run the stages before the backend, up to the first that differs."""
+        results: List[StageResult] = []
+        search = Search(self._backend, self._name, self._judge)
+        before: Optional[Recorder] = None
+        for stage, name in STAGES:
+            if name == self._name:
+                return stage, results, search.in_stage(stage, last, before)
+            backend = compat.registered_backend(name)
+            if backend is None:
+                continue
+            result, recorder = self._stage(stage, name, backend, entries)
+            results.append(result)
+            if not result.right:
+                return stage, results, None if result.error else search.in_stage(stage, recorder, before)
+            before = recorder
+        return self._name, results, search.in_backend(last)
+
+    def _described(self, fault: Fault) -> Any:
+        directory = self._directory or tempfile.mkdtemp(prefix="depyf_compare_")
+        script = None
+        try:
+            script = reproducing(fault, directory, _importable(self._backend, self._name), None)
+        except Exception as error:
+            self._notes.append(f"no script was written: {describe(error)[:200]}")
+        return described(fault, kernels_of(fault), script)
+
+
+def _backend(backend: Any, entered: Any) -> Tuple[Callable[..., Any], str]:
+    """The backend as a callable, and its name."""
+    if backend is None:
+        inner = compat.innermost_backend(getattr(entered, "callback", None)) if entered is not None else None
+        backend = inner if callable(inner) else "inductor"
+    if isinstance(backend, str):
+        return compat.registered_backend(backend, required=True), backend
+    name = getattr(backend, "compiler_name", None) or getattr(backend, "__name__", type(backend).__name__)
+    return backend, str(name)
+
+
+def _importable(backend: Any, name: str) -> str:
+    """What a script calls the backend: the name that torch knows, or module and function."""
+    if name in compat.names_of_backends():
+        return name
+    module, function = getattr(backend, "__module__", "__main__"), getattr(backend, "__qualname__", "<locals>")
+    return name if module == "__main__" or "<" in function or "." in function else f"{module}:{function}"

@@ -1,0 +1,127 @@
+"""Whether a value of a compiled run is right: its error against float64 must not be clearly larger than eager's own.
+
+Compiled code adds in another order and keeps more or fewer digits in between. That is no fault as long as its distance
+from the same computation in float64 is of the size of eager's. The idea is that of PyTorch's own tests of compilers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from depyf.dynamo import compat
+from depyf.report.compared import Errors, Measured
+
+_FACTOR = 8.0
+"""How many times eager's error a compiled value may have."""
+
+_MANY = 64
+_ALL_ROUNDING = 0.05
+"""Where eager's own error is such a part of the value, little but rounding is left of it: a sum that should be zero."""
+
+_ROUNDINGS = 32.0
+"""An error of so many roundings of the type's needs no reason: eager's own may be zero by chance."""
+
+_FLIPPED = 0.002
+"""The share of elements of integers and booleans that may differ: a comparison of two numbers that are nearly equal."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Compares values. With ``rtol`` or ``atol``, against eager and by these alone."""
+
+    rtol: Optional[float] = None
+    atol: Optional[float] = None
+
+    def measure(self, name: str, compiled: Any, eager: Any, reference: Any = None, noise: float = 0.0) -> Measured:
+        """How ``compiled`` compares with ``eager``; ``reference`` is the value in float64, None where there is none.
+
+        ``noise`` is how far two eager runs are apart, against the size of the values.
+        """
+        torch = compat.module("torch")
+        if not isinstance(eager, torch.Tensor) or not isinstance(compiled, torch.Tensor):
+            right = type(compiled) is type(eager) and bool(compiled == eager)
+            reason = "" if right or _both_nan(compiled, eager) else f"{compiled!r} where eager has {eager!r}"
+            return Measured(name, type(eager).__name__, None, None, reason)
+        kind = f"{str(eager.dtype).replace('torch.', '')}{list(eager.shape)}"
+        if compiled.shape != eager.shape or compiled.dtype != eager.dtype:
+            other = f"{str(compiled.dtype).replace('torch.', '')}{list(compiled.shape)}"
+            return Measured(name, kind, None, None, f"is {other}")
+        if reference is not None and (not isinstance(reference, torch.Tensor) or reference.shape != eager.shape):
+            reference = None
+        given = compiled.detach(), eager.detach(), None if reference is None else reference.detach()
+        if not eager.dtype.is_floating_point and not eager.dtype.is_complex:
+            return self._discrete(name, kind, *given)
+        return self._continuous(name, kind, *given, noise)
+
+    def _discrete(self, name: str, kind: str, compiled: Any, eager: Any, reference: Any) -> Measured:
+        wrong = compiled != eager
+        if reference is not None:
+            wrong = wrong & (compiled != reference)
+        count = int(wrong.sum())
+        allowed = 0 if self.rtol is not None or self.atol is not None else int(_FLIPPED * eager.numel())
+        return Measured(name, kind, None, None, f"{count} elements differ" if count > allowed else "")
+
+    def _continuous(self, name: str, kind: str, compiled: Any, eager: Any, reference: Any, noise: float) -> Measured:
+        actual, plain = _wide(compiled), _wide(eager)
+        if self.rtol is not None or self.atol is not None:
+            limit = (self.atol or 0.0) + (self.rtol or 0.0) * plain.abs()
+            errors = errors_of(actual, plain)
+            good = ((actual - plain).abs() <= limit) | (actual == plain) | (actual.isnan() & plain.isnan())
+            reason = "" if bool(good.all()) else "beyond the tolerance given"
+            return Measured(name, kind, None, errors, reason, reference=False)
+        exact = plain if reference is None else _wide(reference)
+        broken = (~actual.isfinite() & plain.isfinite()) | (actual.isfinite() & ~plain.isfinite() & ~exact.isfinite())
+        ours = errors_of(actual, exact)
+        theirs = None if reference is None else errors_of(plain, exact)
+        if bool(broken.any()):
+            return Measured(
+                name, kind, theirs, ours, f"NaN or Inf in {int(broken.sum())} other places", theirs is not None
+            )
+        torch = compat.module("torch")
+        floor = (_ROUNDINGS if theirs is not None else 4 * _ROUNDINGS) * torch.finfo(eager.dtype).eps + 4 * noise
+        size = _largest(exact)
+        own = theirs or Errors(0.0, 0.0, 0.0)
+        factor = _factor(own, eager.numel())
+        limits = (factor * own.rms + floor, factor * own.largest + floor * size)
+        reason = ""
+        if ours.rms > limits[0] or ours.largest > limits[1]:
+            than = "eager's own" if theirs is not None else f"{floor:.1g} of the largest value"
+            reason = f"its error is clearly larger than {than}"
+        return Measured(name, kind, theirs, ours, reason, theirs is not None)
+
+
+def _factor(own: Errors, elements: int) -> float:
+    """How many times eager's error is allowed: errors of few elements scatter, those of what cancels out even more."""
+    if own.rms > _ALL_ROUNDING:
+        return 12 * _FACTOR
+    return _FACTOR if elements >= _MANY else 3 * _FACTOR
+
+
+def errors_of(actual: Any, exact: Any) -> Errors:
+    """The errors of a tensor against another, where both are finite."""
+    torch = compat.module("torch")
+    where = actual.isfinite() & exact.isfinite()
+    if not bool(where.any()):
+        return Errors(0.0, 0.0, 0.0)
+    actual, exact = _wide(actual)[where], _wide(exact)[where]
+    error = (actual - exact).abs()
+    relative = (error / exact.abs()).nan_to_num(0.0, float("inf"))
+    size = float(exact.abs().square().mean().sqrt())
+    rms = float(error.square().mean().sqrt())
+    rms = rms / size if size else (0.0 if not rms else float("inf"))
+    return Errors(float(error.max()), float(torch.max(relative)), rms)
+
+
+def _wide(value: Any) -> Any:
+    torch = compat.module("torch")
+    return value.detach().to(torch.complex128 if value.dtype.is_complex else torch.float64)
+
+
+def _largest(value: Any) -> float:
+    finite = value[value.isfinite()]
+    return float(finite.abs().max()) if finite.numel() else 0.0
+
+
+def _both_nan(one: Any, other: Any) -> bool:
+    return isinstance(one, float) and isinstance(other, float) and one != one and other != other

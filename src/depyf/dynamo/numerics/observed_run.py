@@ -1,0 +1,79 @@
+"""One run of a private copy: what it returns, the gradients of that, and what it writes to, by name."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sys
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+from depyf.dynamo import compat
+from depyf.dynamo.numerics.private_copy import PrivateCopy, tensors_in
+
+
+@contextlib.contextmanager
+def random_numbers_kept(seed: Optional[int] = None) -> Iterator[None]:
+    """Inside, random numbers go on as they would have, or from ``seed``; afterwards they are as they were before."""
+    torch = compat.module("torch")
+    python = random.getstate()
+    numpy: Any = sys.modules.get("numpy")
+    numbers = numpy.random.get_state() if numpy is not None else None
+    devices = (
+        list(range(torch.cuda.device_count())) if torch.cuda.is_available() and torch.cuda.is_initialized() else []
+    )
+    with torch.random.fork_rng(devices=devices):
+        if seed is not None:
+            torch.manual_seed(seed)
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            if numpy is not None:
+                numpy.random.set_state(numbers)
+
+
+def run(call: PrivateCopy, function: Callable[..., Any], backward: bool) -> Dict[str, Any]:
+    """Call ``function`` (the copy, or that compiled) with the copied arguments; answers its results by name.
+
+    Those are ``output...``, ``gradient of ...`` for everything that requires one, and ``... afterwards`` for what the
+    call has written to.
+    """
+    torch = compat.module("torch")
+    versions = {name: tensor._version for name, tensor in call.tensors.items() if not tensor.is_inference()}
+    before = {name: tensor.grad for name, tensor in call.tensors.items() if tensor.is_leaf}
+    returned = function(*call.args, **call.kwargs)
+    outputs = tensors_in(returned, "output") if not isinstance(returned, (int, float, bool)) else [("output", returned)]
+    results: Dict[str, Any] = dict(outputs)
+    if backward:
+        results.update(_gradients(call, outputs))
+    for name, tensor in call.tensors.items():
+        if tensor.is_leaf and tensor.grad is not None and tensor.grad is not before.get(name):
+            results[f"{name}.grad afterwards"] = tensor.grad
+        if tensor._version != versions.get(name, tensor._version):
+            results[f"{name} afterwards"] = tensor
+    return {name: value.detach() if isinstance(value, torch.Tensor) else value for name, value in results.items()}
+
+
+def _gradients(call: PrivateCopy, outputs: List[Tuple[str, Any]]) -> Iterator[Tuple[str, Any]]:
+    torch = compat.module("torch")
+    ends = [(name, value) for name, value in outputs if isinstance(value, torch.Tensor) and value.requires_grad]
+    starts = [(name, value) for name, value in call.tensors.items() if value.requires_grad and value.is_leaf]
+    if not ends or not starts:
+        return
+    found = torch.autograd.grad(
+        [value for _, value in ends],
+        [value for _, value in starts],
+        [_tangent(value, number) for number, (_, value) in enumerate(ends)],
+        allow_unused=True,
+    )
+    for (name, _), gradient in zip(starts, found):
+        if gradient is not None:
+            yield f"gradient of {name}", gradient
+
+
+def _tangent(value: Any, number: int) -> Any:
+    """What the gradients start from: random numbers (the gradient of a softmax's sum is zero), the same in each run."""
+    torch = compat.module("torch")
+    generator = torch.Generator().manual_seed(number)
+    made = torch.randn(value.shape, generator=generator, dtype=torch.float32)
+    return made.to(device=value.device, dtype=value.dtype)

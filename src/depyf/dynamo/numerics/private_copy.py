@@ -1,0 +1,207 @@
+"""A copy of a function, with all that its call may change: arguments, modules and tensors that it reaches, its code.
+
+A copy of the code has no cache entries, and what is compiled of it leaves none behind. Tensors may become float64.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import types
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+from depyf.dynamo import compat
+
+
+@dataclass
+class PrivateCopy:
+    """A call that is ready to be made once. ``tensors`` are the copies in it, by what a person calls them."""
+
+    function: Callable[..., Any]
+    args: Tuple[Any, ...]
+    kwargs: Dict[str, Any]
+    tensors: Dict[str, Any] = field(default_factory=dict)
+
+
+def innermost(function: Any) -> Any:
+    """The function or module that ``torch.compile`` wrapped, through any number of wrappings."""
+    while True:
+        inner = getattr(function, "_orig_mod", None) or getattr(function, "_torchdynamo_orig_callable", None)
+        if inner is None:
+            return function
+        function = inner
+
+
+def private_copy(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], wide: bool = False) -> PrivateCopy:
+    """Copy ``function`` (a function, method, module, partial or callable object) and its arguments.
+
+    ``wide`` makes float64 of floating point tensors. Raises what ``copy.deepcopy`` raises for what can't be copied.
+    """
+    roots: List[Tuple[str, Any]] = [*_named_arguments(args, kwargs), *_reached(function)]
+    memo: Dict[int, Any] = {}
+    tensors: Dict[str, Any] = {}
+    for name, value in roots:
+        for inner, tensor in _tensors(value, name):
+            if id(tensor) not in memo:
+                memo[id(tensor)] = _copied(tensor, wide)
+                tensors[inner] = memo[id(tensor)]
+    keep: List[Any] = [value for _, value in roots]  # the memo goes by their ids
+    copied_args, copied_kwargs = copy.deepcopy((tuple(args), dict(kwargs)), memo)
+    copied = _function(function, memo)
+    del keep
+    return PrivateCopy(copied, copied_args, copied_kwargs, tensors)
+
+
+def _copied(tensor: Any, wide: bool) -> Any:
+    torch = compat.module("torch")
+    data = tensor.detach()
+    if wide and data.dtype.is_floating_point:
+        new = data.to(torch.float64)
+    elif wide and data.dtype.is_complex:
+        new = data.to(torch.complex128)
+    else:
+        new = data
+    if new is data or new.data_ptr() == data.data_ptr():
+        new = _cloned(data)
+    new.requires_grad_(bool(tensor.requires_grad))
+    if not isinstance(tensor, torch.nn.Parameter):
+        return new
+    parameter = torch.nn.Parameter(new.detach(), requires_grad=bool(tensor.requires_grad))
+    if tensor.grad is not None:
+        parameter.grad = _copied(tensor.grad, wide)
+    vars(parameter).update({k: v for k, v in vars(tensor).items() if not k.startswith("__")})
+    return parameter
+
+
+def _cloned(data: Any) -> Any:
+    """With the same strides, also where elements overlap."""
+    torch = compat.module("torch")
+    if data.layout != torch.strided or type(data) is not torch.Tensor or not data.numel():
+        return data.clone()
+    span = 1 + sum((size - 1) * stride for size, stride in zip(data.shape, data.stride()))
+    return data.as_strided((span,), (1,), data.storage_offset()).clone().as_strided(data.shape, data.stride())
+
+
+def _named_arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Tuple[str, Any]]:
+    for number, value in enumerate(args):
+        yield f"argument {number}", value
+    yield from kwargs.items()
+
+
+def _reached(function: Any) -> Iterator[Tuple[str, Any]]:
+    """Modules and tensors that a call of the function reaches by its own names."""
+    torch = compat.module("torch")
+    if isinstance(function, functools.partial):
+        yield from _reached(function.func)
+        yield from _named_arguments(function.args, function.keywords)
+    elif isinstance(function, torch.nn.Module):
+        yield "", function
+    elif isinstance(function, types.MethodType):
+        yield "", function.__self__
+    elif isinstance(function, types.FunctionType):
+        yield from _variables(function).items()
+    else:
+        yield "", function
+
+
+def _variables(function: types.FunctionType) -> Dict[str, Any]:
+    """Variables of the enclosing function, and global ones that the code names, which hold tensors or modules."""
+    torch = compat.module("torch")
+    found: Dict[str, Any] = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:
+            continue
+    for name in _names(function.__code__):
+        value = function.__globals__.get(name)
+        if isinstance(value, (torch.Tensor, torch.nn.Module, torch.optim.Optimizer)):
+            found.setdefault(name, value)
+    return found
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
+
+
+def _tensors(value: Any, name: str, depth: int = 0) -> Iterator[Tuple[str, Any]]:
+    """The tensors in a value: in containers, modules, and the attributes of plain objects."""
+    torch = compat.module("torch")
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif depth > 6 or isinstance(value, (str, bytes, int, float, type, types.ModuleType, types.FunctionType)):
+        return
+    elif isinstance(value, torch.nn.Module):
+        for path, module in value.named_modules(prefix=name):
+            for key, each in [*module._parameters.items(), *module._buffers.items(), *vars(module).items()]:
+                if isinstance(each, torch.Tensor):
+                    yield f"{path}.{key}".lstrip("."), each
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield from _tensors(each, f"{name}[{key!r}]", depth + 1)
+    elif isinstance(value, (list, tuple)):
+        for number, each in enumerate(value):
+            yield from _tensors(each, f"{name}[{number}]", depth + 1)
+    elif hasattr(value, "__dict__"):
+        for key, each in vars(value).items():
+            yield from _tensors(each, f"{name}.{key}".lstrip("."), depth + 1)
+
+
+def tensors_in(value: Any, name: str) -> List[Tuple[str, Any]]:
+    """The tensors in what a call returned, with names."""
+    return list(_tensors(value, name))
+
+
+def _function(function: Any, memo: Dict[int, Any]) -> Callable[..., Any]:
+    torch = compat.module("torch")
+    if isinstance(function, functools.partial):
+        args, keywords = copy.deepcopy((function.args, function.keywords), memo)
+        return functools.partial(_function(function.func, memo), *args, **keywords)
+    if isinstance(function, types.MethodType):
+        owner = copy.deepcopy(function.__self__, memo)
+        return types.MethodType(_with_own_code(function.__func__, {}, {}), owner)
+    if isinstance(function, torch.nn.Module):
+        module = copy.deepcopy(function, memo)
+        forward = vars(module).get("forward") or type(module).forward
+        if isinstance(forward, types.FunctionType):
+            module.forward = types.MethodType(_with_own_code(forward, {}, {}), module)
+        return module  # type: ignore[no-any-return]
+    if isinstance(function, types.FunctionType):
+        known = _variables(function)
+        copies = {name: _deep(value, memo) for name, value in known.items() if _may_change(value)}
+        return _with_own_code(function, copies, copies)
+    copied = copy.deepcopy(function, memo)
+    call = type(copied).__call__
+    return types.MethodType(_with_own_code(call, {}, {}), copied) if isinstance(call, types.FunctionType) else copied
+
+
+def _deep(value: Any, memo: Dict[int, Any]) -> Any:
+    """A copy; the value itself where there is none to be had, as of a lock or a file."""
+    try:
+        return copy.deepcopy(value, memo)
+    except (TypeError, ValueError, RuntimeError):
+        return value
+
+
+def _may_change(value: Any) -> bool:
+    """Whether a variable of a function is copied: functions, classes and modules of Python stay what they are."""
+    return not isinstance(value, (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type))
+
+
+def _with_own_code(function: Any, cells: Mapping[str, Any], variables: Mapping[str, Any]) -> types.FunctionType:
+    """The function with a code object of its own, and with other values of some variables."""
+    closure: Optional[Tuple[Any, ...]] = function.__closure__
+    if closure is not None and cells:
+        names = function.__code__.co_freevars
+        closure = tuple(types.CellType(cells[n]) if n in cells else cell for n, cell in zip(names, closure))
+    namespace = dict(function.__globals__)  # Dynamo adds what it compiles
+    namespace.update({name: value for name, value in variables.items() if name in namespace})
+    made = types.FunctionType(function.__code__.replace(), namespace, function.__name__, function.__defaults__, closure)
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__dict__.update(function.__dict__)
+    made.__qualname__, made.__module__ = function.__qualname__, function.__module__
+    return made
