@@ -109,7 +109,7 @@ class Search:
         return self._first_missing(one, graph, call.inputs, call.rng_state, good, [bad], wrong, step)
 
     def _joint(self, one: Compilation, other: Optional[Compilation], step: str) -> Optional[Fault]:
-        """Where the forward and backward graphs (or the joint graph of another compilation) differ from the joint graph."""
+        """Where the forward and backward graphs (or another compilation's joint graph) differ from the joint graph."""
         joint, forward, backward = one.graph(JOINT), one.graph(FORWARD), one.graph(BACKWARD)
         if joint is None or forward is None or backward is None or not forward.calls or not backward.calls:
             return None
