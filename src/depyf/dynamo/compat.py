@@ -24,6 +24,9 @@ _reported: Set[str] = set()
 _kept_out: Set[str] = set()
 _ids_of_contexts: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
+REMOVED = "removed by depyf, which had it made to observe the graph"
+"""Why a cache entry is invalid that ``dynamo/numerics`` had made; Dynamo keeps such entries in its list."""
+
 NO_TORCH = "depyf.{name} looks into torch.compile and needs PyTorch: install it with `pip install 'depyf[torch]'`"
 
 
@@ -297,7 +300,8 @@ def cache_entries(code: CodeType, region: int = -1) -> List[Any]:
     lookup = find_or_report(
         "torch._dynamo.eval_frame", "_debug_get_cache_entry_list", "cache entries and their guards can't be read"
     )
-    return own if lookup is None else own + [entry for entry in lookup(code) if entry not in own]
+    found = own if lookup is None else own + [entry for entry in lookup(code) if entry not in own]
+    return [entry for entry in found if getattr(guards_of(entry), "invalidation_reason", None) != REMOVED]
 
 
 def entry_of(compiled: Any) -> Optional[Any]:

@@ -1,0 +1,146 @@
+"""What observers of compiled graphs are told, and who observes now."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+
+from depyf.dynamo import compat
+from depyf.dynamo.locks import Lock
+from depyf.dynamo.numerics.graph_facts import GraphCopy
+from depyf.dynamo.numerics.random_state import RandomState
+from depyf.dynamo.safely import safely
+
+ATEN, DYNAMO = "aten", "dynamo"
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedGraph:
+    """A graph that a backend compiled.
+
+    ``function`` is Dynamo's name for it, ``__compiled_fn_<n>``. ``input_names`` are the user's names of its inputs in
+    Dynamo's terms, with "" where they are not known. ``results`` are the numbers of the outputs that the program gets
+    (the others are saved for the backward), ``written`` those of the inputs that the graph writes to. ``random`` says
+    whether it draws random numbers, ``backend`` is the name of the user's backend.
+    """
+
+    compile_id: Optional[str]
+    function: str
+    backward: bool
+    level: str
+    copied: GraphCopy = field(repr=False)
+    input_names: Tuple[str, ...]
+    results: Tuple[int, ...]
+    written: Tuple[int, ...]
+    random: bool
+    backend: str
+
+    @property
+    def graph(self) -> Any:
+        """The ``torch.fx.Graph``."""
+        return self.copied.graph
+
+    @property
+    def module(self) -> Any:
+        """The ``torch.fx.GraphModule`` to interpret."""
+        return self.copied.module()
+
+
+@dataclass(frozen=True, eq=False)
+class GraphCall:
+    """One call of a compiled graph. ``written`` has the inputs that the graph wrote to as they are after the call, by
+    their numbers; ``inputs`` has copies of those. ``random_state`` is that before the call, None where it draws none.
+    """
+
+    graph: ObservedGraph
+    inputs: Tuple[Any, ...]
+    outputs: Tuple[Any, ...]
+    written: Mapping[int, Any]
+    random_state: Optional[RandomState]
+
+
+Observer = Callable[[GraphCall], Optional[BaseException]]
+
+
+class Observation:
+    """Who observes now. There is one for the process."""
+
+    def __init__(self) -> None:
+        self._observers: List[Observer] = []
+        self._lock = Lock()
+        self._close: Optional[Callable[[], None]] = None
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self._observers)
+
+    def add(self, observer: Observer, begin: Callable[[Observation], Callable[[], None]]) -> None:
+        with self._lock:
+            if not self._observers:
+                self._close = begin(self)
+            self._observers.append(observer)
+
+    def remove(self, observer: Observer) -> None:
+        with self._lock:
+            if observer in self._observers:
+                self._observers.remove(observer)
+            if not self._observers and self._close is not None:
+                close, self._close = self._close, None
+                close()
+
+    def run(self, graph: ObservedGraph, compiled: Callable[..., Any], arguments: List[Any], boxed: bool) -> Any:
+        """Call ``compiled``, the code of ``graph``, and tell the observers."""
+        before = _before(graph, arguments) if self.is_open else None
+        given = list(arguments)
+        if boxed:
+            arguments.clear()  # its caller expects that: what is not needed any more shall be freed
+        outputs = compiled(given) if boxed else compiled(*given)
+        if before is not None:
+            error = self._tell(before, outputs)
+            if error is not None:
+                raise error
+        return outputs
+
+    @safely("looking at what a compiled graph has computed")
+    def _tell(self, before: _Before, outputs: Any) -> Optional[BaseException]:
+        call = before.finished(outputs)
+        with _unseen():
+            for observer in list(self._observers):
+                error = observer(call)
+                if error is not None:
+                    return error
+        return None
+
+
+observation = Observation()
+
+
+@dataclass(frozen=True, eq=False)
+class _Before:
+    graph: ObservedGraph
+    inputs: Tuple[Any, ...]
+    originals: Dict[int, Any]
+    random_state: Optional[RandomState]
+
+    def finished(self, outputs: Any) -> GraphCall:
+        many = tuple(outputs) if isinstance(outputs, (list, tuple)) else (outputs,)
+        return GraphCall(self.graph, self.inputs, many, self.originals, self.random_state)
+
+
+@safely("keeping what goes into a compiled graph")
+def _before(graph: ObservedGraph, arguments: List[Any]) -> _Before:
+    tensor: Any = compat.find("torch", "Tensor")
+    with _unseen():
+        originals = {i: arguments[i] for i in graph.written if isinstance(arguments[i], tensor)}
+        inputs = tuple(value.detach().clone() if i in originals else value for i, value in enumerate(arguments))
+        return _Before(graph, inputs, originals, RandomState(arguments) if graph.random else None)
+
+
+@contextlib.contextmanager
+def _unseen() -> Any:
+    """No gradients, and none of the user's dispatch modes: they would count what we do."""
+    disable: Any = compat.find("torch.utils._python_dispatch", "_disable_current_modes") or contextlib.nullcontext
+    no_grad: Any = compat.find("torch", "no_grad")
+    with disable(), no_grad():
+        yield
