@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, List
 if TYPE_CHECKING:
     from depyf.decompiler import DecompilationError, Decompiler, decompile, decompile_code, decompile_pyc
     from depyf.dynamo.bytecode_log import install, uninstall
+    from depyf.dynamo.numerics.nonfinite import find_nonfinite
     from depyf.dynamo.pausing import debug
     from depyf.dynamo.prepare import prepare_debug
     from depyf.dynamo.watch import watch
@@ -29,6 +30,7 @@ __all__ = [
     "decompile",
     "decompile_code",
     "decompile_pyc",
+    "find_nonfinite",
     "install",
     "prepare_debug",
     "uninstall",
@@ -46,6 +48,7 @@ _HOMES = {
     "decompile": "depyf.decompiler",
     "decompile_code": "depyf.decompiler",
     "decompile_pyc": "depyf.decompiler",
+    "find_nonfinite": "depyf.dynamo.numerics.nonfinite",
     "install": "depyf.dynamo.bytecode_log",
     "prepare_debug": "depyf.dynamo.prepare",
     "uninstall": "depyf.dynamo.bytecode_log",

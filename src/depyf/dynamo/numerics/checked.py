@@ -2,8 +2,9 @@
 
 ``observe_graphs(observer)`` is a context manager. While it is open, ``observer(call)`` is called after each call of a
 compiled graph, in the thread that made it, with a ``GraphCall``: the graph as it was before the backend changed it,
-what went in (before the call) and what came out of the code that the backend made. Interpreting ``call.graph.module`` with
-``call.inputs`` computes the same once more. Results of the program stay those of its own backend, with its options.
+what went in (before the call) and what came out of the code that the backend made. Interpreting
+``call.graph.module`` with ``call.inputs`` computes the same once more. Results of the program stay those of its own
+backend, with its options.
 
 How it works: what is compiled does not keep the graph that it was compiled from, and a compiler cache never had it. So
 Dynamo is handed a backend that calls the user's own and notes the graphs on their way (``checked_backend.py``), and

@@ -2,7 +2,8 @@
 
 Three places are watched, from the outside in: the backend itself (Dynamo's graph), the compilers that AOTAutograd is
 given (forward, backward, inference), and what Inductor calls for one graph, because AOTAutograd hands Inductor graphs
-in which Inductor has yet to replace random numbers by its own. A graph is observed at the innermost place that it reaches.
+in which Inductor has yet to replace random numbers by its own. A graph is observed at the innermost place that
+it reaches.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import functools
 import inspect
 import threading
+from dataclasses import replace
 from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 from depyf.dynamo import compat
@@ -153,9 +155,7 @@ def _observed_compiler(observation: Observation, compilation: _Compilation, comp
             compiled = compiler(module, example_inputs, *args, **kwargs)
         if mine.inside or note is None:
             return compiled
-        if getattr(compiled, "_boxed_call", False):
-            return _observed(observation, note, compiled, boxed=True)
-        return _observed(observation, note, compiled, boxed=False)
+        return _observed(observation, note, compiled, boxed=bool(getattr(compiled, "_boxed_call", False)))
 
     return compile_one
 
@@ -176,6 +176,8 @@ def _watch_inductor(observation: Observation) -> Optional[Undo]:
             return compiled
         compilation.inside = True
         if hasattr(compiled, "current_callable"):
+            code = getattr(compiled.current_callable, "__code__", None)
+            note = replace(note, generated=getattr(code, "co_filename", None))
             compiled.current_callable = _observed(observation, note, compiled.current_callable, boxed=True)
             return compiled
         return _observed(observation, note, compiled, boxed=bool(getattr(compiled, "_boxed_call", False)))

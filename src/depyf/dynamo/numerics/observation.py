@@ -22,7 +22,8 @@ class ObservedGraph:
     ``function`` is Dynamo's name for it, ``__compiled_fn_<n>``. ``input_names`` are the user's names of its inputs in
     Dynamo's terms, with "" where they are not known. ``results`` are the numbers of the outputs that the program gets
     (the others are saved for the backward), ``written`` those of the inputs that the graph writes to. ``random`` says
-    whether it draws random numbers, ``backend`` is the name of the user's backend.
+    whether it draws random numbers, ``backend`` is the name of the user's backend, ``generated`` the file of Inductor's
+    code.
     """
 
     compile_id: Optional[str]
@@ -35,6 +36,7 @@ class ObservedGraph:
     written: Tuple[int, ...]
     random: bool
     backend: str
+    generated: Optional[str] = None
 
     @property
     def graph(self) -> Any:

@@ -1,0 +1,189 @@
+"""What was found, as plain data with the user's names and lines, and the files for it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any, Dict, List, Optional, Tuple
+
+from depyf.dynamo import compat
+from depyf.dynamo.numerics import graph_facts
+from depyf.dynamo.numerics.finite import Bad, facts
+from depyf.dynamo.numerics.node_words import by_name, called_of, line_of, operation_of, running_line
+from depyf.dynamo.numerics.observation import GraphCall, ObservedGraph
+from depyf.dynamo.numerics.origin import capture, is_written_down
+from depyf.dynamo.numerics.replay_script import write_replay
+from depyf.dynamo.numerics.verdict import Verdict
+from depyf.dynamo.safely import describe as describe_error
+from depyf.report.guard_words import as_written
+from depyf.report.nonfinite import COMPILED, INPUT, OPERATION, NonFinite, Step, TensorFacts
+
+_IN_FORWARD = "the forward graph computes it and saves it for the backward; no result of the forward shows it"
+
+
+class Describer:
+    """Turns verdicts into answers. It remembers the forward graphs: a backward's saved values have their names."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._forwards: Dict[Tuple[Optional[str], str], ObservedGraph] = {}
+        self._last: Optional[ObservedGraph] = None
+
+    def has_run(self, graph: ObservedGraph) -> None:
+        if not graph.backward:
+            self._forwards[graph.compile_id, graph.function] = graph
+        self._last = graph
+
+    def describe(self, shown_in: GraphCall, verdict: Verdict) -> NonFinite:
+        """``shown_in`` is the call whose result was not finite."""
+        call, node = verdict.call, verdict.node
+        if verdict.entered:
+            return self._entered(call, verdict)
+        in_forward = shown_in.graph.backward and not call.graph.backward
+        args, kwargs, value = capture(call, node)
+        steps = []
+        if verdict.source is not None:
+            steps.append(self._source(call, verdict.source))
+        if verdict.becomes_nan is not None:
+            steps.append(Step("it becomes NaN", operation_of(verdict.becomes_nan), line_of(verdict.becomes_nan)))
+        found = NonFinite(
+            kind=verdict.kind,
+            source=OPERATION,
+            operation=operation_of(node),
+            called=called_of(node),
+            line=line_of(node),
+            backward=shown_in.graph.backward,
+            graph=call.graph.function,
+            compile_id=call.graph.compile_id,
+            inputs=tuple(self._inputs(call, node, args, kwargs)),
+            output=_facts_of(node.name, value),
+            steps=tuple(steps),
+            called_from=running_line(),
+            notes=(_IN_FORWARD,) if in_forward else (),
+        )
+        return self._saved(found, call, node, args, kwargs)
+
+    def compiled_only(self, call: GraphCall, place: Tuple[str, int], bad: Bad) -> NonFinite:
+        """A result that only the compiled code makes bad."""
+        kind, number = place
+        graph = call.graph.module.graph
+        if kind == "output":
+            node, value = graph_facts.output_nodes(graph)[number], call.outputs[number]
+        else:
+            node, value = graph_facts.placeholders(graph)[number], call.written[number]
+        notes = [f"the compiled code is in {call.graph.generated}"] if call.graph.generated else []
+        return NonFinite(
+            kind=bad.kind,
+            source=COMPILED,
+            operation=operation_of(node),
+            called=called_of(node),
+            line=line_of(node),
+            backward=call.graph.backward,
+            graph=call.graph.function,
+            compile_id=call.graph.compile_id,
+            output=_facts_of(node.name, value),
+            called_from=running_line(),
+            notes=(f"backend: {call.graph.backend}", *notes),
+        )
+
+    def _entered(self, call: GraphCall, verdict: Verdict) -> NonFinite:
+        placeholders = graph_facts.placeholders(call.graph.module.graph)
+        number = placeholders.index(verdict.node)
+        user = verdict.becomes_nan or next(iter(verdict.node.users), verdict.node)
+        steps = [] if verdict.becomes_nan is None else [Step("it becomes NaN", operation_of(user), line_of(user))]
+        name = self._name(call, verdict.node)
+        return NonFinite(
+            kind=verdict.kind,
+            source=INPUT,
+            name="the gradient of a result" if call.graph.backward else name,
+            line=line_of(next(iter(verdict.node.users), verdict.node)),
+            backward=call.graph.backward,
+            graph=call.graph.function,
+            compile_id=call.graph.compile_id,
+            inputs=(facts(name, call.inputs[number]),),
+            steps=tuple(steps),
+            called_from=running_line(),
+            notes=self._before_it(call),
+        )
+
+    def _before_it(self, call: GraphCall) -> Tuple[str, ...]:
+        if self._last is None:
+            return ("it was there before the first compiled graph ran",)
+        number = "" if self._last.compile_id is None else f" [{self._last.compile_id}]"
+        direction = "backward" if self._last.backward else "forward"
+        last = f"the {direction} of {self._last.function}{number}"
+        return (f"made after {last} and before this graph: not in compiled code",)
+
+    def _source(self, call: GraphCall, node: Any) -> Step:
+        """Where an Inf (or a NaN that the forward hid) comes from."""
+        if node.op != "placeholder":
+            words = "the Inf is written there" if is_written_down(node) else "the Inf comes from there"
+            return Step(words, operation_of(node), line_of(node))
+        forward = self._forward(call)
+        saved = None if forward is None else by_name(forward.graph).get(node.name)
+        while saved is not None and operation_of(saved).startswith(("aten.detach", "aten.alias")):
+            saved = saved.args[0]
+        if saved is not None and saved.op != "placeholder":
+            return Step("the forward has made it, where it reaches no result", operation_of(saved), line_of(saved))
+        return Step(f"the Inf comes in from outside as {self._name(call, node)}")
+
+    def _forward(self, call: GraphCall) -> Optional[ObservedGraph]:
+        return self._forwards.get((call.graph.compile_id, call.graph.function)) if call.graph.backward else None
+
+    def _name(self, call: GraphCall, node: Any) -> str:
+        """The user's name of an input of a graph; the node's where there is none."""
+        graph, searched = call.graph, node
+        forward = self._forward(call)
+        if forward is not None:
+            graph, searched = forward, by_name(forward.graph).get(node.name)
+        inputs = graph_facts.placeholders(graph.graph)
+        if searched in inputs and graph.input_names[inputs.index(searched)]:
+            return as_written(graph.input_names[inputs.index(searched)])
+        return str(node.name)
+
+    def _inputs(self, call: GraphCall, node: Any, args: Any, kwargs: Any) -> List[TensorFacts]:
+        map_arg: Any = compat.find("torch.fx.node", "map_arg")
+        flat: Any = compat.find("torch.utils._pytree", "tree_flatten")
+        tensor: Any = compat.find("torch", "Tensor")
+        names: List[Any] = []
+        map_arg((node.args, node.kwargs), names.append)
+        values = [each for each in flat((args, kwargs))[0] if isinstance(each, tensor)]
+        if len(values) != len(names):  # an input that is itself a list
+            names = [None] * len(values)
+        found = []
+        for each, value in zip(names, values):
+            name = "input" if each is None else self._name(call, each) if each.op == "placeholder" else each.name
+            found.append(facts(name, value))
+        return found
+
+    def _saved(self, found: NonFinite, call: GraphCall, node: Any, args: Any, kwargs: Any) -> NonFinite:
+        try:
+            directory = _new_directory(self._directory)
+            about = {
+                "title": found.title,
+                "where": f"It belongs to {found.line}\n" if found.line is not None else "",
+                "line": "" if found.line is None else found.line.code,
+            }
+            return replace(found, directory=directory, replay=write_replay(directory, node, args, kwargs, about))
+        except Exception as error:
+            note = f"its inputs could not be saved: {describe_error(error)}"
+            return replace(found, notes=(*found.notes, note))
+
+
+def _facts_of(name: str, value: Any) -> Optional[TensorFacts]:
+    flat: Any = compat.find("torch.utils._pytree", "tree_flatten")
+    tensor: Any = compat.find("torch", "Tensor")
+    tensors = [each for each in flat(value)[0] if isinstance(each, tensor)]
+    return facts(name, tensors[0]) if tensors else None
+
+
+def _new_directory(parent: str) -> str:
+    """A new directory ``nonfinite_<n>``, also when other processes make some at the same time."""
+    number = 0
+    while True:
+        path = os.path.join(parent, f"nonfinite_{number}")
+        try:
+            os.makedirs(path)
+            return path
+        except FileExistsError:
+            number += 1

@@ -1,0 +1,83 @@
+"""A node of a graph in the user's terms: the line that it comes from, the operation, what was called."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from types import FrameType
+from typing import Any, Dict, List, Optional, Set
+
+from depyf.dynamo import compat
+from depyf.report.nonfinite import Line
+from depyf.report.sources import is_library
+from depyf.trace.breaks import code_of, frames_of
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+_FARTHEST = 4
+"""How many steps from a node without a line of its own one is looked for: passes of a backend forget some."""
+
+
+def line_of(node: Any) -> Optional[Line]:
+    """The user's line that a node comes from, that of a neighbour where it has none."""
+    near: List[Any] = [node]
+    seen: Set[Any] = set()
+    for _ in range(_FARTHEST):
+        for each in near:
+            found = _line_in(each.meta.get("stack_trace"))
+            if found is not None:
+                return found
+        seen.update(near)
+        near = [other for each in near for other in (*each.all_input_nodes, *each.users) if other not in seen]
+    return None
+
+
+def _line_in(stack: Any) -> Optional[Line]:
+    """The innermost line of the user's own in a stack."""
+    frames = frames_of(stack) if isinstance(stack, str) else []
+    if not frames:
+        return None
+    frame = next((each for each in reversed(frames) if not is_library(each[0])), frames[-1])
+    code = code_of(stack).get(frame, "")
+    return Line(frame[0], frame[1], code.partition(", code: ")[2] or code)
+
+
+def operation_of(node: Any) -> str:
+    """``aten.log.default``, ``torch.log``, ``Tensor.log``: what a node runs."""
+    if node.op == "call_method":
+        return f"Tensor.{node.target}"
+    if node.op != "call_function" or hasattr(node.target, "_schema"):
+        return str(node.target)
+    name = str(getattr(node.target, "__name__", node.target))
+    module = str(getattr(node.target, "__module__", "") or "")
+    return f"{module}.{name}" if module.startswith("torch.nn.functional") else name
+
+
+def called_of(node: Any) -> str:
+    """What the user called that the node is a part of; "" where that is not known."""
+    stack = node.meta.get("source_fn_stack") or node.meta.get("fwd_source_fn_stack") or ()
+    if not stack:
+        return ""
+    called = stack[-1][1]
+    return str(getattr(called, "__name__", called)).rpartition(".")[2]
+
+
+def running_line() -> Optional[Line]:
+    """The innermost line of the user's own that runs on this thread; None on a thread of autograd's."""
+    frame: Optional[FrameType] = sys._getframe(1)
+    while frame is not None:
+        path = frame.f_code.co_filename
+        known = path.startswith(("<", _PACKAGE)) or is_library(path) or compat.original_of(frame.f_code) is not None
+        if not known:
+            return Line(path, frame.f_lineno, source_line(path, frame.f_lineno))
+        frame = frame.f_back
+    return None
+
+
+def source_line(path: str, number: int) -> str:
+    """What the line says; "" where the file can't be read."""
+    return linecache.getline(path, number).strip()
+
+
+def by_name(graph: Any) -> Dict[str, Any]:
+    return {node.name: node for node in graph.nodes}

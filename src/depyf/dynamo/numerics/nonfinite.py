@@ -1,0 +1,152 @@
+"""``find_nonfinite``: the first operation of compiled code that makes a NaN or an Inf, forward or backward.
+
+After each call of a compiled graph its results are checked (``checked.py``). Only when some are not finite is the graph
+replayed to find the origin (``origin.py``). What is no result does not count: a value that is not finite and reaches
+none is nobody's concern; nor does an Inf that the user wrote or passed in, as masks have it, before it becomes NaN.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+from types import TracebackType
+from typing import Any, Dict, List, Optional, Set, TextIO, Tuple, Type
+
+from depyf.dynamo import compat
+from depyf.dynamo.locks import Lock
+from depyf.dynamo.numerics.checked import GraphCall, ObservedGraph, observe_graphs
+from depyf.dynamo.numerics.describe import Describer
+from depyf.dynamo.numerics.finite import all_finite, count_bad, tensors_in
+from depyf.dynamo.numerics.origin import follow
+from depyf.dynamo.numerics.saved_values import SavedValues
+from depyf.dynamo.numerics.verdict import judge
+from depyf.report.nonfinite import NOTHING, NonFinite, summary
+
+DIRECTORY = "depyf_nonfinite"
+
+
+class FindNonFinite:
+    """The context manager that ``find_nonfinite`` returns. ``found`` lists what was found; it is false while empty."""
+
+    def __init__(
+        self,
+        directory: Optional[str] = None,
+        *,
+        stop: bool = False,
+        all_graphs: bool = False,
+        stream: Optional[TextIO] = None,
+    ) -> None:
+        compat.require_torch("find_nonfinite")
+        self.found: List[NonFinite] = []
+        self._stop = stop
+        self._all_graphs = all_graphs
+        self._stream = stream
+        self._lock = Lock()
+        self._observing: Optional[observe_graphs] = None
+        self._describer = Describer(os.path.abspath(directory or DIRECTORY))
+        self._saved = SavedValues()
+        self._judged: Set[Tuple[int, Tuple[Any, ...]]] = set()
+        """Graphs with bad results that were found to be none of our business: the same need not be replayed again."""
+        self._told: Set[int] = set()
+        self._kept: Dict[int, ObservedGraph] = {}
+
+    def __enter__(self) -> FindNonFinite:
+        if self._observing is None:
+            observing = observe_graphs(self._observe)
+            observing.__enter__()
+            self._observing = observing
+        return self
+
+    def __exit__(
+        self,
+        exc_type: Optional[Type[BaseException]],
+        exc_value: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        observing, self._observing = self._observing, None
+        if observing is not None:
+            observing.__exit__(exc_type, exc_value, traceback)
+
+    @property
+    def first(self) -> Optional[NonFinite]:
+        """The first that was found; None when there is none."""
+        return self.found[0] if self.found else None
+
+    def __bool__(self) -> bool:
+        return bool(self.found)
+
+    def __str__(self) -> str:
+        return summary(tuple(self.found))
+
+    def _repr_html_(self) -> str:
+        return "".join(each._repr_html_() for each in self.found) or f"<p>{NOTHING}</p>"
+
+    def _observe(self, call: GraphCall) -> Optional[BaseException]:
+        if self.found and not self._all_graphs:
+            return None
+        with self._lock:
+            found = self._examine(call)
+            self._describer.has_run(call.graph)
+            self._saved.has_run(call)
+        if found is None:
+            return None
+        self.found.append(found)
+        self._say(str(found))
+        return FloatingPointError(str(found)) if self._stop else None
+
+    def _examine(self, call: GraphCall) -> Optional[NonFinite]:
+        results = {number: call.outputs[number] for number in call.graph.results if tensors_in([call.outputs[number]])}
+        written = {number: value for number, value in call.written.items() if tensors_in([value])}
+        if all_finite([*results.values(), *written.values()]) or id(call.graph) in self._told:
+            return None
+        bad = {("output", number): count_bad([value]) for number, value in results.items()}
+        bad.update({("input", number): count_bad([value]) for number, value in written.items()})
+        bad = {place: counted for place, counted in bad.items() if counted.nans or counted.infs}
+        pattern = (id(call.graph), tuple(sorted((place, counted.kind) for place, counted in bad.items())))
+        if pattern in self._judged:
+            return None
+        chain = follow(
+            call,
+            [number for kind, number in bad if kind == "output"],
+            [number for kind, number in bad if kind == "input"],
+        )
+        verdict = None if chain is None else judge(call, chain, functools.partial(self._saved.judge, call))
+        if chain is not None and verdict is None:
+            self._judged.add(pattern)
+            self._kept[id(call.graph)] = call.graph  # so that no other gets its id
+            return None
+        self._told.add(id(call.graph))
+        self._kept[id(call.graph)] = call.graph
+        if verdict is None:
+            place, counted = next(iter(bad.items()))
+            return self._describer.compiled_only(call, place, counted)
+        return self._describer.describe(call, verdict)
+
+    def _say(self, text: str) -> None:
+        stream = self._stream or sys.stderr
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or there is none: the list has it
+            stream.write("".join(f"depyf: {line}\n" for line in text.splitlines()))
+            stream.flush()
+
+
+def find_nonfinite(
+    directory: Optional[str] = None,
+    *,
+    stop: bool = False,
+    all_graphs: bool = False,
+    stream: Optional[TextIO] = None,
+) -> FindNonFinite:
+    """A context manager that finds the first operation of compiled code which makes a NaN or an Inf.
+
+    ``with depyf.find_nonfinite() as found: train()`` tells of it once, on ``stream`` (default: the error stream), and
+    has it in ``found.first``: the operation, the user's line, the inputs in numbers. The inputs are saved, with a
+    script that replays the operation, to ``nonfinite_<n>`` in ``directory`` (default: ``depyf_nonfinite``). The
+    program goes on and computes what it would without; with ``stop`` it gets a ``FloatingPointError`` there and then.
+    With ``all_graphs`` it goes on looking, and ``found.found`` has the first of each graph.
+
+    Code that is compiled already is compiled once more inside. Raises ``ImportError`` when PyTorch is not installed,
+    and ``RuntimeError`` on entering when this PyTorch (before 2.6) can't be observed.
+    """
+    return FindNonFinite(directory, stop=stop, all_graphs=all_graphs, stream=stream)

@@ -1,0 +1,94 @@
+"""One operation with its inputs as files: ``inputs.pt``, and ``replay.py``, which runs just that operation again."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, Optional, Tuple
+
+from depyf.dynamo import compat
+from depyf.dynamo.numerics.node_words import operation_of
+
+_TEMPLATE = '''\
+"""{title}
+
+{where}
+This runs just that operation again, with the inputs that it had, and exits with 0 if it shows the same.
+"""
+
+import os
+{imports}
+import torch
+
+saved = torch.load(
+    os.path.join(os.path.dirname(os.path.abspath(__file__)), "inputs.pt"),
+    map_location=None if torch.cuda.is_available() else "cpu",
+    weights_only=False,
+)
+args, kwargs = saved["args"], saved["kwargs"]
+
+
+def tensors(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [tensor for each in value for tensor in tensors(each)] if isinstance(value, (list, tuple)) else []
+
+
+def show(name, value):
+    for tensor in tensors(value):
+        nans, infs = int(torch.isnan(tensor).sum()), int(torch.isinf(tensor).sum())
+        print(f"{{name}}: {{tensor.dtype}}{{list(tensor.shape)}} on {{tensor.device}}, {{nans}} NaN, {{infs}} Inf")
+    return sum(int((~torch.isfinite(tensor)).sum()) for tensor in tensors(value) if tensor.is_floating_point())
+
+
+show("input", (args, kwargs))
+{random}result = {call}  # {line}
+count = show("output", result)
+print(f"{operation}: {{count}} values are not finite")
+raise SystemExit(0 if count else 1)
+'''
+
+
+def write_replay(
+    directory: str, node: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], about: Dict[str, Any]
+) -> str:
+    """Write both files into ``directory``; answers the path of the script. ``about`` has title, where and line.
+
+    Raises ``OSError`` when they can't be written, and ``ValueError`` when the operation can't be named in a script.
+    """
+    imports, call = _call(node)
+    torch = compat.module("torch")
+    random: Optional[Any] = about.get("random_state")
+    torch.save({"args": args, "kwargs": kwargs, "random_state": random}, os.path.join(directory, "inputs.pt"))
+    path = os.path.join(directory, "replay.py")
+    text = _TEMPLATE.format(
+        title=about["title"],
+        where=about["where"],
+        line=about["line"],
+        imports=imports,
+        call=call,
+        operation=operation_of(node),
+        random='torch.set_rng_state(saved["random_state"])\n' if random is not None else "",
+    )
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    return path
+
+
+def _call(node: Any) -> Tuple[str, str]:
+    """The imports that a call of the node's operation needs, and the call."""
+    if node.op == "call_method":
+        return "", f"args[0].{node.target}(*args[1:], **kwargs)"
+    target = node.target
+    if hasattr(target, "_schema"):
+        return "", f"torch.ops.{target}(*args, **kwargs)"
+    module, name = str(getattr(target, "__module__", None) or ""), str(getattr(target, "__name__", ""))
+    torch = compat.module("torch")
+    for home in (module, "torch", "torch.nn.functional"):
+        if home and compat.find(home, name) is target:
+            used = home.replace("_operator", "operator")
+            return ("" if used.split(".")[0] == "torch" else f"import {used}"), f"{used}.{name}(*args, **kwargs)"
+    if getattr(torch.Tensor, name, None) is target:
+        return "", f"torch.Tensor.{name}(*args, **kwargs)"
+    raise ValueError(f"{operation_of(node)} can't be named in a script")
