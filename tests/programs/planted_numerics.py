@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -34,18 +34,28 @@ class Planted:
 PLANTED: Dict[str, Planted] = {}
 
 
-def retarget(graph: Any, old: Any, new: Any, scale: Optional[float] = None) -> None:
-    """Make the first call of ``old`` in the graph one of ``new``, or scale its result."""
+def retarget(graph: Any, old: Any, new: Any) -> None:
+    """Make the first call of ``old`` in the graph one of ``new``."""
     for node in graph.nodes:
         if node.target == old:
-            if scale is None:
-                node.target = new
-                return
-            with graph.inserting_after(node):
-                scaled = graph.call_function(new, (node, scale))
-            node.replace_all_uses_with(scaled)
-            scaled.args = (node, scale)
+            node.target = new
             return
+
+
+def scale_first(graph: Any, target: Any, factor: float) -> None:
+    """Multiply what the first call of ``target`` in the graph gives."""
+    for node in graph.nodes:
+        if node.target == target:
+            scale_result(graph, node, factor)
+            return
+
+
+def scale_result(graph: Any, node: Any, factor: float) -> None:
+    with graph.inserting_after(node):
+        scaled = graph.call_function(aten.mul.Tensor, (node, factor))
+    scaled.meta = dict(node.meta)
+    node.replace_all_uses_with(scaled)
+    scaled.args = (node, factor)
 
 
 def boxed(module: Any) -> Any:
@@ -91,7 +101,7 @@ PLANTED["backend that changes a node"] = Planted(network, two_matrices, opaque, 
 
 
 def forward_compiler(module: Any, inputs: Any) -> Any:
-    retarget(module.graph, aten.sigmoid.default, aten.mul.Tensor, 1.001)
+    scale_first(module.graph, aten.sigmoid.default, 1.001)
     module.recompile()
     return boxed(module)
 
@@ -101,7 +111,7 @@ def plain_compiler(module: Any, inputs: Any) -> Any:
 
 
 def backward_compiler(module: Any, inputs: Any) -> Any:
-    retarget(module.graph, aten.mul.Tensor, aten.mul.Tensor, 1.01)
+    scale_first(module.graph, aten.mul.Tensor, 1.01)
     module.recompile()
     return boxed(module)
 
@@ -186,24 +196,19 @@ def pre_grad(graph: Any) -> None:
 
 
 def post_grad(graph: Any) -> None:
-    retarget(graph, aten.tanh.default, aten.mul.Tensor, 0.999)
+    scale_first(graph, aten.tanh.default, 0.999)
 
 
 def joint(graph: Any) -> None:
-    """Changes a node of the backward part: what it multiplies with the derivative of tanh."""
+    """Changes a node of the backward part: what is multiplied with the derivative of tanh."""
     for node in graph.nodes:
-        if node.target == aten.tanh_backward.default or (node.target == aten.sub.Tensor and node.args[0] == 1):
-            with graph.inserting_after(node):
-                wrong = graph.call_function(aten.mul.Tensor, (node, 1.02))
-            node.replace_all_uses_with(wrong)
-            wrong.args = (node, 1.02)
+        if node.target == aten.mul.Tensor and getattr(node.args[1], "target", None) == aten.sub.Tensor:
+            scale_result(graph, node, 1.02)
             return
 
 
 def post_grad_in_backward(graph: Any) -> None:
-    if any(node.op == "placeholder" and node.name.startswith("tangents") for node in graph.nodes):
-        retarget(graph, aten.sigmoid.default, aten.mul.Tensor, 1.05)
-        retarget(graph, aten.mm.default, aten.mul.Tensor, 1.05)
+    scale_first(graph, aten.where.self, 1.05)
 
 
 def one_multiplication(x: Tensor, w: Tensor) -> Tensor:
@@ -234,13 +239,13 @@ PLANTED["post_grad_custom_pre_pass"] = Planted(
     block(), one_batch, lambda: inductor_pass("post_grad_custom_pre_pass", post_grad), "tanh", "inductor"
 )
 PLANTED["joint_custom_pre_pass"] = Planted(
-    block(), one_batch, lambda: inductor_pass("joint_custom_pre_pass", joint), "sub", "inductor", backward=True
+    block(), one_batch, lambda: inductor_pass("joint_custom_pre_pass", joint), "mul", "inductor", backward=True
 )
 PLANTED["post_grad_custom_post_pass, backward"] = Planted(
     one_multiplication,
     lambda: (torch.randn(6, 5, requires_grad=True), torch.randn(5, 7)),
     lambda: inductor_pass("post_grad_custom_post_pass", post_grad_in_backward),
-    "mm",
+    "where",
     "inductor",
     backward=True,
 )

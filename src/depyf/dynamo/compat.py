@@ -399,22 +399,27 @@ def cache_directory() -> str:
     return str(where()) if where is not None else os.path.join(tempfile.gettempdir(), "depyf")
 
 
-_SET_BY_TORCH = (".deterministic", ".fake_tensor_allow_unsafe_data_ptr_access")
-"""Told as changed though nobody did: one stands for another setting, one is set while Dynamo traces."""
+_SET_BY_TORCH = (".deterministic", ".fake_tensor_allow_unsafe_data_ptr_access", "_cache")
+"""Told as changed though nobody did: one stands for another setting, one is set while Dynamo traces; and the caches
+that we switch off."""
 
 
 def settings_that_were_changed() -> List[str]:
     """Statements that give Inductor and AOTAutograd the settings of this process, as far as they can be written."""
     statements: List[str] = []
     for name in ("torch._inductor", "torch._functorch"):
-        tell = getattr(find(name, "config") if name + ".config" in sys.modules else None, "codegen_config", None)
+        config = find(name, "config") if name + ".config" in sys.modules else None
+        tell = getattr(config, "codegen_config", None)
+        defaults = getattr(config, "_config", {})
         for line in tell().splitlines() if tell is not None else ():
-            setting, _, value = line.partition(" = ")
+            setting, _, text = line.partition(" = ")
             try:
-                ast.literal_eval(value)
+                value = ast.literal_eval(text)
             except (ValueError, SyntaxError):
                 continue
-            if not setting.endswith(_SET_BY_TORCH):
+            known = defaults.get(setting.partition(".config.")[2])
+            # A setting that was changed for a while, and put back, is told as well.
+            if not setting.endswith(_SET_BY_TORCH) and (known is None or getattr(known, "default", known) != value):
                 statements.append(line)
     return statements
 

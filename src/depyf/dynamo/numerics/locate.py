@@ -127,10 +127,24 @@ def first_missing(good: Values, bad: Sequence[Values], wrong: Sequence[Any], jud
     other = next((each for values in bad for each in [_same_name(values, first)] if each is not None), None)
     if other is None:
         other = _stands_instead(good, bad, judge)
-    value = next((v.nodes[other] for v in bad if other in v.nodes), None)
+    computed = {each: value for values in bad for each, value in values.nodes.items()}
+    first, other = _what_goes_in(first, other, good, computed, judge)
+    value = computed.get(other)
     if not _is_tensor(value) or _kind(value) != _kind(good.nodes[first]):
         return Found(first, Measured(first.name, "", None, None, "its value is not computed"), other)
     return Found(first, judge.measure(first.name, value, good.nodes[first], good.wide.get(first)), other)
+
+
+def _what_goes_in(node: Any, other: Any, good: Values, computed: Mapping[Any, Any], judge: Judge) -> Tuple[Any, Any]:
+    """Where both nodes do the same, but one gets an operand that was put in between: what stood there, and that."""
+    if other is None or other.target != node.target or len(node.all_input_nodes) != len(other.all_input_nodes):
+        return node, other
+    for ours, theirs in zip(node.all_input_nodes, other.all_input_nodes):
+        right, value = good.nodes.get(ours), computed.get(theirs)
+        if ours.name != theirs.name and _is_tensor(right) and _is_tensor(value):
+            if not judge.measure(ours.name, value, right, good.wide.get(ours)).right:
+                return ours, theirs
+    return node, other
 
 
 def _same_name(values: Values, node: Any) -> Optional[Any]:

@@ -16,12 +16,16 @@ from depyf.dynamo import compat
 
 @dataclass
 class PrivateCopy:
-    """A call that is ready to be made once. ``tensors`` are the copies in it, by what a person calls them."""
+    """A call that is ready to be made once.
+
+    ``tensors`` are the copies in it, by what a person calls them, ``originals`` what they are copies of.
+    """
 
     function: Callable[..., Any]
     args: Tuple[Any, ...]
     kwargs: Dict[str, Any]
     tensors: Dict[str, Any] = field(default_factory=dict)
+    originals: Dict[str, Any] = field(default_factory=dict)
 
 
 def innermost(function: Any) -> Any:
@@ -41,16 +45,17 @@ def private_copy(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], 
     roots: List[Tuple[str, Any]] = [*_named_arguments(args, kwargs), *_reached(function)]
     memo: Dict[int, Any] = {}
     tensors: Dict[str, Any] = {}
+    originals: Dict[str, Any] = {}
     for name, value in roots:
         for inner, tensor in _tensors(value, name):
             if id(tensor) not in memo:
                 memo[id(tensor)] = _copied(tensor, wide)
-                tensors[inner] = memo[id(tensor)]
+                tensors[inner], originals[inner] = memo[id(tensor)], tensor
     keep: List[Any] = [value for _, value in roots]  # the memo goes by their ids
     copied_args, copied_kwargs = copy.deepcopy((tuple(args), dict(kwargs)), memo)
     copied = _function(function, memo)
     del keep
-    return PrivateCopy(copied, copied_args, copied_kwargs, tensors)
+    return PrivateCopy(copied, copied_args, copied_kwargs, tensors, originals)
 
 
 def _copied(tensor: Any, wide: bool) -> Any:
