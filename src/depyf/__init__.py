@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, List
 if TYPE_CHECKING:
     from depyf.decompiler import DecompilationError, Decompiler, decompile, decompile_code, decompile_pyc
     from depyf.dynamo.bytecode_log import install, uninstall
+    from depyf.dynamo.numerics.compare import compare
     from depyf.dynamo.numerics.nonfinite import find_nonfinite
     from depyf.dynamo.pausing import debug
     from depyf.dynamo.prepare import prepare_debug
@@ -26,6 +27,7 @@ __all__ = [
     "Decompiler",
     "Hints",
     "Verdict",
+    "compare",
     "debug",
     "decompile",
     "decompile_code",
@@ -44,6 +46,7 @@ _HOMES = {
     "Decompiler": "depyf.decompiler",
     "Hints": "depyf.result",
     "Verdict": "depyf.result",
+    "compare": "depyf.dynamo.numerics.compare",
     "debug": "depyf.dynamo.pausing",
     "decompile": "depyf.decompiler",
     "decompile_code": "depyf.decompiler",

@@ -28,7 +28,7 @@ class Planted:
     operation: str
     stage: str
     backward: bool = False
-    slow: bool = True
+    inductor: bool = True
 
 
 PLANTED: Dict[str, Planted] = {}
@@ -94,7 +94,7 @@ def opaque() -> Iterator[Any]:
     yield cosine_backend
 
 
-PLANTED["backend that changes a node"] = Planted(network, two_matrices, opaque, "sin", "cosine_backend", slow=False)
+PLANTED["backend that changes a node"] = Planted(network, two_matrices, opaque, "sin", "cosine_backend", inductor=False)
 
 
 # One that uses AOTAutograd: the compiler of the forward, and that of the backward
@@ -147,10 +147,10 @@ def wrong_backward_compiler() -> Iterator[Any]:
 
 
 PLANTED["compiler of the forward"] = Planted(
-    gated, two_weights, wrong_forward_compiler, "sigmoid", "wrong_forward", slow=False
+    gated, two_weights, wrong_forward_compiler, "sigmoid", "wrong_forward", inductor=False
 )
 PLANTED["compiler of the backward"] = Planted(
-    waves, two_weights, wrong_backward_compiler, "mul", "wrong_backward", backward=True, slow=False
+    waves, two_weights, wrong_backward_compiler, "mul", "wrong_backward", backward=True, inductor=False
 )
 
 

@@ -450,6 +450,17 @@ def sizes_that_dynamo_has_seen() -> Optional[Any]:
     return None if read is None else read()
 
 
+def forget_entry(guards: Any) -> None:
+    """Make the cache entry with these guards invalid: it stays in Dynamo's list, unused, and counts for no limit."""
+    deleted = find("torch._dynamo.guards", "DeletedGuardManagerWrapper")
+    entry, owner = getattr(guards, "cache_entry", None), getattr(guards, "extra_state", None)
+    if deleted is not None and entry is not None and owner is not None:
+        removed = deleted(REMOVED)
+        # It must not count as one for the same objects: the limit.
+        removed.id_matched_objs = {"depyf": object}
+        owner.invalidate(entry, removed)
+
+
 def has_regions() -> bool:
     """Whether this torch (2.13) can keep the cache entries of one ``torch.compile`` apart from those of others."""
     return find("torch._dynamo.eval_frame", "_get_cache_entries_for_region") is not None

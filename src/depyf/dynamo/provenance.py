@@ -31,19 +31,24 @@ class LaunchNotes:
 
     def watch(self) -> List[Undo]:
         """Note every launch from now on; answers the functions that end it."""
-        original = compat.find("torch._inductor.debug", _TRACER)
-        if original is None:
+        if compat.find("torch._inductor.debug", _TRACER) is None:
             return []
+        original = getattr(compat.module("torch._inductor.debug"), _TRACER)  # that of a session around this one
 
         @functools.wraps(original)
         def and_note(*args: Any, **kwargs: Any) -> Any:
             self._note(*args, **kwargs)
             return original(*args, **kwargs)
 
-        return [
+        for module in compat.modules_with("torch._inductor", _TRACER, original):
             replace_attribute(module, _TRACER, and_note)
-            for module in compat.modules_with("torch._inductor", _TRACER, original)
-        ]
+
+        def undo() -> None:
+            # Modules that were first imported meanwhile have ours from the one that defines it.
+            for module in compat.modules_with("torch._inductor", _TRACER, and_note):
+                replace_attribute(module, _TRACER, original)
+
+        return [undo]
 
     def take(self) -> List[_Launch]:
         """What was noted on this thread since the last call."""

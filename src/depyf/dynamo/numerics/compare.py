@@ -13,7 +13,8 @@ from depyf.dynamo.numerics.private_copy import innermost, private_copy
 from depyf.dynamo.numerics.recorded import Recorder
 from depyf.dynamo.numerics.stage_runs import (
     STAGES,
-    OwnEntries,
+    CompiledCode,
+    backend_itself,
     compiled_with,
     nothing_left_behind,
     same_random_numbers,
@@ -91,9 +92,6 @@ class _Comparison:
                 stage, more, fault = self._first_stage(recorder, entries)
                 stages += more
             culprit = None if fault is None else self._described(fault)
-            if entries.left and not compat.has_regions():
-                names = ", ".join(sorted({code.co_name for code in entries.left}))
-                self._notes.append(f"{names} had cache entries before, and has some of this comparison now")
         return Compared(
             function=getattr(self._fn, "__qualname__", type(self._fn).__qualname__),
             backend=self._name,
@@ -123,7 +121,7 @@ class _Comparison:
             return {}
 
     def _stage(
-        self, stage: str, name: str, backend: Callable[..., Any], entries: OwnEntries
+        self, stage: str, name: str, backend: Callable[..., Any], entries: CompiledCode
     ) -> Tuple[StageResult, Recorder]:
         recorder = Recorder(backend, name)
         undo = recorder.install()
@@ -167,7 +165,7 @@ class _Comparison:
                     )
         return bool(self._noise)
 
-    def _first_stage(self, last: Recorder, entries: OwnEntries) -> Tuple[str, List[StageResult], Optional[Fault]]:
+    def _first_stage(self, last: Recorder, entries: CompiledCode) -> Tuple[str, List[StageResult], Optional[Fault]]:
         """Run the stages before the backend, up to the first that differs."""
         results: List[StageResult] = []
         search = Search(self._backend, self._name, self._judge)
@@ -199,7 +197,9 @@ def _backend(backend: Any, entered: Any) -> Tuple[Callable[..., Any], str]:
     """The backend as a callable, and its name."""
     if backend is None:
         inner = compat.innermost_backend(getattr(entered, "callback", None)) if entered is not None else None
-        backend = inner if callable(inner) else "inductor"
+        own = backend_itself(inner)
+        known = getattr(inner, "compiler_name", None) in compat.names_of_backends()
+        backend = (inner if known else own) if callable(own) else "inductor"
     if isinstance(backend, str):
         return compat.registered_backend(backend, required=True), backend
     name = getattr(backend, "compiler_name", None) or getattr(backend, "__name__", type(backend).__name__)

@@ -103,14 +103,8 @@ class OwnEntries:
 
     @safely("removing the cache entries of what was observed")
     def _forget(self) -> None:
-        deleted = compat.find("torch._dynamo.guards", "DeletedGuardManagerWrapper")
         for guards in self._made:
-            entry, owner = getattr(guards, "cache_entry", None), getattr(guards, "extra_state", None)
-            if deleted is not None and entry is not None and owner is not None:
-                removed = deleted(compat.REMOVED)
-                # Such an entry stays in Dynamo's list. It must not count as one for the same objects: the limit.
-                removed.id_matched_objs = {"depyf": object}
-                owner.invalidate(entry, removed)
+            compat.forget_entry(guards)
         self._made.clear()
         self._callbacks.clear()
 

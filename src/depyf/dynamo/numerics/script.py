@@ -59,6 +59,8 @@ def write_script(
     """
     tensors = Tensors(values, gradients)
     code = graph_code(module, tensors)
+    if ":" in backend:
+        code.imports.find(backend.partition(":")[0])
     input_names = names_of_inputs(module)
     expressions = tensors.inputs(input_names, inputs)
     saved: Dict[str, Any] = dict(tensors.saved)

@@ -167,15 +167,21 @@ class Imports:
 
     def _import(self, module: str, statement: str) -> None:
         """Import from a module; one of the user's own from a folder which need not be the script's."""
+        if self.find(module):
+            self._late[statement] = None
+        else:
+            self._lines[statement] = None
+
+    def find(self, module: str) -> bool:
+        """Make the folder of a module known, if it is one of the user's own; answers whether it is."""
         path = getattr(sys.modules.get(module), "__file__", None)
         if not path or is_library(path):
-            self._lines[statement] = None
-            return
+            return False
         folder = os.path.dirname(os.path.abspath(path))
         for _ in range(module.count(".") + (os.path.basename(path) == "__init__.py")):
             folder = os.path.dirname(folder)
         self._paths[folder] = None
-        self._late[statement] = None
+        return True
 
 
 def _in_a_fresh_process(module: str) -> bool:

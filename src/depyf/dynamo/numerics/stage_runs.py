@@ -27,7 +27,13 @@ STAGES: Tuple[Tuple[str, str], ...] = (
 """The backends that stop after each stage."""
 
 
-class OwnEntries:
+def backend_itself(backend: Any) -> Any:
+    """The function that was given to ``torch.compile``, in what that and Dynamo put around it."""
+    inner = compat.innermost_backend(backend)
+    return getattr(inner, "compiler_fn", inner)
+
+
+class CompiledCode:
     """Notes the code that is compiled on this thread, to forget what is compiled of it."""
 
     def __init__(self) -> None:
@@ -53,12 +59,16 @@ class OwnEntries:
         for code in self._fresh.values():
             if reset is not None:
                 reset(code)
+        for code in self.left:
+            for entry in compat.cache_entries(code):
+                if isinstance(backend_itself(getattr(entry, "backend", None)), Recorder):
+                    compat.forget_entry(compat.guards_of(entry))
 
 
 @contextlib.contextmanager
-def nothing_left_behind() -> Iterator[OwnEntries]:
+def nothing_left_behind() -> Iterator[CompiledCode]:
     """Inside, things may be compiled; afterwards cache entries, sizes that Dynamo saw, and settings are as before."""
-    entries = OwnEntries()
+    entries = CompiledCode()
     thread = threading.get_ident()
 
     def note(original: CodeType, transformed: CodeType) -> None:

@@ -47,7 +47,11 @@ def _mode(narrow: Any) -> Any:
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
             if seeded is not None and seeded in func.tags:
-                answer = func(*tree_map(narrowed, args), **tree_map(narrowed, kwargs))
+                torch.set_default_dtype(narrow)
+                try:
+                    answer = func(*tree_map(narrowed, args), **tree_map(narrowed, kwargs))
+                finally:
+                    torch.set_default_dtype(torch.float64)
                 if str(func).split(".")[1].endswith("_") and args and isinstance(args[0], torch.Tensor):
                     return args[0].copy_(answer)
                 return tree_map(widened, answer)

@@ -1,0 +1,261 @@
+"""``compare``: planted numerical bugs are found at their operation, healthy code gives no alarm, nothing changes."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch")
+
+import depyf  # noqa: E402
+from depyf.dynamo import compat  # noqa: E402
+from depyf.dynamo.numerics.judging import Judge  # noqa: E402
+from depyf.report.compared import Compared  # noqa: E402
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
+import planted_numerics  # noqa: E402
+from planted_numerics import HEALTHY, PLANTED  # noqa: E402
+
+LINES = Path(planted_numerics.__file__).read_text().splitlines()
+
+
+@pytest.fixture(autouse=True)
+def fresh_torch() -> Any:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    yield
+    torch._dynamo.reset()
+
+
+def entries(function: Any) -> int:
+    return len(compat.cache_entries(function.__code__))
+
+
+# Planted bugs: tools/check_compare.py has all of them
+
+
+@pytest.mark.parametrize("name", [name for name, planted in PLANTED.items() if not planted.inductor])
+def test_a_planted_bug_is_found_at_its_operation(name: str, tmp_path: Path) -> None:
+    check_found(name, tmp_path)
+
+
+@pytest.mark.inductor
+@pytest.mark.parametrize("name", ["only where it is fused", "decomposition", "post_grad_custom_post_pass, backward"])
+def test_a_planted_bug_of_inductor_is_found(name: str, tmp_path: Path) -> None:
+    answer = check_found(name, tmp_path)
+    assert answer.culprit is not None
+    if name != "decomposition":
+        assert any(kernel.startswith("cpp_fused") for kernel in answer.culprit.kernels)
+        assert [(stage.stage, stage.right) for stage in answer.stages] == [
+            ("the backend", False),
+            ("Dynamo", True),
+            ("AOTAutograd", True),
+            ("decompositions", True),
+        ]
+
+
+def check_found(name: str, directory: Path) -> Compared:
+    planted = PLANTED[name]
+    with planted.install() as backend:
+        answer = depyf.compare(planted.function, *planted.arguments(), backend=backend, directory=str(directory))
+    assert not answer.same
+    assert answer.stage == planted.stage
+    culprit = answer.culprit
+    assert culprit is not None
+    assert planted.operation in culprit.operation
+    assert culprit.backward == planted.backward
+    assert culprit.place is not None
+    assert culprit.place[0] == planted_numerics.__file__
+    assert "# wrong" in LINES[culprit.place[1] - 1]
+    assert culprit.measured is not None
+    assert culprit.measured.compiled is not None
+    assert culprit.measured.eager is not None
+    assert culprit.measured.compiled.largest > 100 * culprit.measured.eager.largest
+    return answer
+
+
+def test_the_script_reproduces_it(tmp_path: Path) -> None:
+    planted = PLANTED["backend that changes a node"]
+    answer = depyf.compare(
+        planted.function, *planted.arguments(), backend=planted_numerics.cosine_backend, directory=str(tmp_path)
+    )
+    assert answer.culprit is not None
+    assert answer.culprit.script is not None
+    done = subprocess.run([sys.executable, answer.culprit.script], capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert "same    output 0" in done.stdout.split("compiled with planted_numerics:cosine_backend")[0]
+    assert "DIFFER  output 0" in done.stdout
+
+
+# Healthy code
+
+
+@pytest.mark.parametrize("name", ["graph_breaks_and_branches", "updates_in_place", "dropout_while_training"])
+def test_healthy_code_gives_no_alarm(name: str) -> None:
+    function, arguments = HEALTHY[name]()
+    answer = depyf.compare(function, *arguments, backend="aot_eager_decomp_partition")
+    assert answer.same, str(answer)
+    assert answer.stage is None
+    assert len(answer.stages) == 1
+    assert any(value.name.startswith("gradient of") for value in answer.stages[0].values)
+
+
+@pytest.mark.inductor
+@pytest.mark.parametrize("name", ["long_sums", "half_precision_overflow"])
+def test_healthy_code_gives_no_alarm_with_inductor(name: str) -> None:
+    function, arguments = HEALTHY[name]()
+    answer = depyf.compare(function, *arguments)
+    assert answer.same, str(answer)
+    assert answer.backend == "inductor"
+
+
+def test_other_rounding_is_no_error_and_a_small_error_is_one() -> None:
+    exact = torch.randn(1000, dtype=torch.float64) * 100
+    eager = exact.float() * (1 + 1e-6 * torch.randn(1000))
+    rounded = exact.float() * (1 + 1e-6 * torch.randn(1000))
+    assert Judge().measure("x", rounded, eager, exact).right
+    assert not Judge().measure("x", exact.float() * (1 + 1e-4), eager, exact).right
+    one_wrong = rounded.clone()
+    one_wrong[3] += 0.1
+    assert not Judge().measure("x", one_wrong, eager, exact).right
+    assert Judge(rtol=1e-2).measure("x", exact.float() * (1 + 1e-4), eager, exact).right
+    assert not Judge(atol=1e-6).measure("x", rounded, eager, exact).right
+
+
+def test_infinities_count_where_eager_is_right() -> None:
+    wide = torch.tensor([1.0, 1e6], dtype=torch.float64)
+    eager = torch.tensor([1.0, float("inf")]).half()
+    assert Judge().measure("x", eager, eager, wide).right
+    assert not Judge().measure("x", torch.tensor([float("nan"), float("inf")]).half(), eager, wide).right
+
+
+# Nothing of the user's changes
+
+
+class Model(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+        self.norm = torch.nn.BatchNorm1d(4)
+        self.seen: List[int] = []
+
+    def forward(self, x: Any) -> Any:
+        self.seen.append(len(x))
+        y = helper(self.norm(self.linear(x)))
+        return torch.nn.functional.dropout(y, 0.5)
+
+
+def helper(x: Any) -> Any:
+    torch._dynamo.graph_break()
+    return x.sin()
+
+
+def state(model: Any) -> Dict[str, Any]:
+    return {name: value.clone() for name, value in model.state_dict().items()}
+
+
+def test_nothing_changes() -> None:
+    model, x = Model(), torch.randn(5, 4, requires_grad=True)
+    compiled = torch.compile(model, backend="aot_eager")
+    compiled(x).sum().backward()
+    gradient, counted = x.grad.clone(), (entries(Model.forward), entries(helper))
+    before, numbers, python = state(model), torch.get_rng_state(), random.getstate()
+    settings = torch._inductor.config.fallback_random
+    answer = depyf.compare(compiled, x)
+    assert answer.same, str(answer)
+    assert answer.backend == "aot_eager"
+    assert "norm.running_mean afterwards" in [value.name for value in answer.stages[0].values]
+    assert all(torch.equal(value, before[name]) for name, value in state(model).items())
+    assert torch.equal(x.grad, gradient)
+    assert model.seen == [5]
+    assert torch.equal(torch.get_rng_state(), numbers)
+    assert random.getstate() == python
+    assert torch._inductor.config.fallback_random == settings
+    assert (entries(Model.forward), entries(helper)) == counted
+
+
+def test_code_without_cache_entries_has_none_afterwards() -> None:
+    depyf.compare(Model(), torch.randn(5, 4), backend="eager")
+    assert (entries(Model.forward), entries(helper)) == (0, 0)
+
+
+scale = torch.nn.Parameter(torch.tensor([2.0]))
+
+
+def test_what_a_function_reaches_by_its_own_names_is_copied_and_has_gradients() -> None:
+    inside = torch.nn.Linear(3, 3)
+
+    def function(x: Any, *, power: int) -> Any:
+        inside.weight.data.mul_(1.5)
+        return (inside(x) * scale) ** power
+
+    before = inside.weight.clone()
+    answer = depyf.compare(function, torch.randn(2, 3), backend="aot_eager", power=2)
+    assert answer.same, str(answer)
+    assert torch.equal(inside.weight, before)
+    names = [value.name for value in answer.stages[0].values]
+    assert {"gradient of inside.weight", "gradient of scale", "inside.weight afterwards"} <= set(names)
+
+
+# Answers
+
+
+def test_a_backend_that_fails_is_an_answer() -> None:
+    def broken(module: Any, inputs: Any) -> Any:
+        raise ValueError("no such thing")
+
+    answer = depyf.compare(lambda x: x + 1, torch.ones(2), backend=broken)
+    assert not answer.same
+    assert "no such thing" in str(answer)
+
+
+def test_what_eager_mode_raises_is_raised() -> None:
+    def function(x: Any) -> Any:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        depyf.compare(function, torch.ones(2), backend="eager")
+
+
+def test_the_answer_is_a_table_in_a_notebook(tmp_path: Path) -> None:
+    planted = PLANTED["compiler of the forward"]
+    with planted.install() as backend:
+        answer = depyf.compare(planted.function, *planted.arguments(), backend=backend, directory=str(tmp_path))
+    html = answer._repr_html_()
+    assert "<td>the backend (wrong_forward)</td>" in html
+    assert "sigmoid" in html
+    assert not answer
+
+
+def test_values_without_float64_are_compared_with_eager() -> None:
+    class Stubborn(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            if x.dtype == torch.float64:
+                raise TypeError("only floats")
+            return x.exp()
+
+    answer = depyf.compare(Stubborn(), torch.randn(4), backend="aot_eager")
+    assert answer.same
+    assert "does not run in float64 (TypeError: only floats)" in answer.notes[0]
+    value = answer.stages[0].values[0]
+    assert value.eager is None
+    assert not value.reference
+
+
+def test_randomness_of_another_kind_is_said() -> None:
+    def drawing(module: Any, inputs: Any) -> Any:
+        def call(*arguments: Any) -> Any:
+            torch.rand(3)
+            return module(*arguments)
+
+        return call
+
+    answer = depyf.compare(lambda x: x * torch.rand(8), torch.ones(8), backend=drawing)
+    assert not answer.same
+    assert any("draws random numbers" in note for note in answer.notes)
