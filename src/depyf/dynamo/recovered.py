@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType, MethodType
+from types import BuiltinMethodType, CodeType, FunctionType, MethodType
 from typing import Any, Deque, Dict, Iterator, List, Optional, Tuple
 
 from depyf.dynamo import compat
@@ -82,6 +82,8 @@ def _parts(part: Any) -> List[Tuple[str, Any]]:
         return [*_closure(part), *vars(part).items()]
     if isinstance(part, MethodType):
         return [("", part.__self__), ("", part.__func__)]
+    if isinstance(part, BuiltinMethodType):  # ``apply`` of an autograd function
+        return [("", part.__self__)]
     if isinstance(part, (staticmethod, classmethod)):
         return [("", part.__func__)]
     if isinstance(part, (list, tuple)):

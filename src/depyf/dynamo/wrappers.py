@@ -22,8 +22,9 @@ _GENERATOR = "_compile_and_exec_source"
 def watch_wrappers(receivers: Receivers) -> List[Undo]:
     """From now on write each generated wrapper to a file and run it from there; answers the functions that end it."""
     undo: List[Undo] = []
-    for generator_module in compat.aot_codegen_modules():
-        original = getattr(generator_module, _GENERATOR)
+    # One of the modules may have it from the other: each is replaced once, wherever it is known.
+    originals = {id(each): each for each in (getattr(module, _GENERATOR) for module in compat.aot_codegen_modules())}
+    for original in originals.values():
         replacement = _generating_files(original, receivers)
         holders = [module for module in list(sys.modules.values()) if vars(module).get(_GENERATOR) is original]
         undo.extend(replace_attribute(module, _GENERATOR, replacement) for module in holders)
