@@ -24,29 +24,50 @@ _END_OF_RUNNER = re.compile(r"^(?:runner = |def (?:get_args|benchmark)|if __name
 _NO_KERNELS = frozenset({"torch.ops.aten.set_.source_Tensor", "extern_kernels.record_function"})
 
 
+@dataclass(frozen=True)
+class NodePlaces:
+    """The places of graph nodes by name. Graphs of different stages use one name for different nodes: ``lowered`` are
+    those of the graph that was lowered, ``source`` those of the captured graph, each with other stages behind it."""
+
+    lowered: Mapping[str, Tuple[Place, ...]]
+    source: Mapping[str, Tuple[Place, ...]]
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    """Names of nodes in a comment, and whether they are those of the captured graph."""
+
+    names: Tuple[str, ...] = ()
+    source: bool = False
+
+    def places(self, known: NodePlaces) -> List[Tuple[Place, ...]]:
+        by_name = known.source if self.source else known.lowered
+        return [by_name.get(name, ()) for name in self.names]
+
+
 @dataclass
 class _Launch:
     name: str
     line: int
     extern: bool
-    nodes: Tuple[str, ...]
+    nodes: _Nodes
 
 
 @dataclass
 class _Module:
     definitions: Dict[str, Tuple[int, int]] = field(default_factory=dict)
     launches: List[_Launch] = field(default_factory=list)
-    nodes: Dict[str, Tuple[str, ...]] = field(default_factory=dict)
-    """Of defined kernels, from the comments above them."""
+    nodes: Dict[str, _Nodes] = field(default_factory=dict)
+    """Of defined kernels, from the comments above them, which are about the first launch."""
 
 
 def kernels_of(
-    artifact: Artifact, known: Optional[Provenance], places_of_node: Mapping[str, Tuple[Place, ...]], sources: Sources
+    artifact: Artifact, known: Optional[Provenance], places_of_node: NodePlaces, sources: Sources
 ) -> Tuple[List[Kernel], List[Link]]:
     """The kernels of a generated module and the links of its lines.
 
-    ``places_of_node`` are the places of the nodes of the graphs that it was made from. ``known`` is what the process
-    that generated it knows more: what each launch computes, and where torch says that its lines come from.
+    ``known`` is what the process that generated it knows more: what each launch computes, and where torch says that its
+    lines come from.
     """
     module = _read(artifact.text or "")
     facts = _by_name(known.kernels if known else ())
@@ -56,15 +77,15 @@ def kernels_of(
     found: List[Kernel] = []
     for launch in module.launches:
         fact = _next(facts, launch.name)
-        nodes = fact.nodes if fact is not None else launch.nodes or module.nodes.get(launch.name, ())
+        nodes = _Nodes(fact.nodes) if fact is not None else _told(module, launch, first=launch.name not in kernels)
         places = union(
             [
                 *(sources.places(stack) for stack in (fact.stacks if fact is not None else ())),
-                *(places_of_node.get(node, ()) for node in nodes),
+                *nodes.places(places_of_node),
                 lines.at(launch.line),
             ]
         )
-        links.append(Link(launch.line, launch.line, places, (launch.name, *nodes)))
+        links.append(Link(launch.line, launch.line, places, (launch.name, *nodes.names)))
         kernel = Kernel(
             artifact=artifact.id,
             name=launch.name,
@@ -73,7 +94,7 @@ def kernels_of(
             extern=launch.extern,
             calls=(launch.line,),
             places=places,
-            nodes=nodes,
+            nodes=nodes.names,
         )
         if launch.extern:
             found.append(kernel)
@@ -89,6 +110,15 @@ def kernels_of(
     order = [*kernels.values(), *found]
     order.sort(key=lambda kernel: kernel.calls[:1] or (kernel.first,))
     return order, sorted((link for link in links if link.places or link.names), key=lambda link: link.first)
+
+
+def _told(module: _Module, launch: _Launch, *, first: bool) -> _Nodes:
+    """The nodes that comments name for a launch: above the kernel for its first one, where they are of the lowered
+    graph, and else above the launch itself."""
+    above = module.nodes.get(launch.name, _Nodes())
+    if launch.nodes.names and not (first and above.names and not above.source):
+        return launch.nodes
+    return above
 
 
 def _joined(kernel: Kernel, other: Kernel) -> Kernel:
@@ -203,12 +233,12 @@ def _end_of_definition(lines: Sequence[str], start: int) -> int:
     return start
 
 
-def _nodes_in(comment: Sequence[str]) -> Tuple[str, ...]:
+def _nodes_in(comment: Sequence[str]) -> _Nodes:
     """The graph nodes that comments name: those of the graph that was lowered, where they are listed."""
     fragment = [match.group(1) for match in map(_FRAGMENT.match, comment) if match is not None]
     if fragment:
-        return tuple(dict.fromkeys(fragment))
-    return tuple(dict.fromkeys(_source_nodes(comment)))
+        return _Nodes(tuple(dict.fromkeys(fragment)))
+    return _Nodes(tuple(dict.fromkeys(_source_nodes(comment))), source=True)
 
 
 def _source_nodes(comment: Sequence[str]) -> Iterator[str]:

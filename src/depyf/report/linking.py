@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.report.anchors import Anchored
 from depyf.report.facts import TransformedFact
 from depyf.report.functions import resumed
 from depyf.report.graph_links import graph_links, places_of_names, union, whole_stacks
-from depyf.report.kernels import kernels_of
+from depyf.report.kernels import NodePlaces, kernels_of
 from depyf.report.model import Artifact, Kernel, Link, Place
 from depyf.report.sources import Sources
 from depyf.trace.provenance import CAPTURED
@@ -46,14 +46,18 @@ def linked(
     return [replace(each, links=tuple(links.get(each.id, each.links))) for each in artifacts], kernels
 
 
-def _nodes_for(
-    module: Artifact, graphs: Sequence[Artifact], links: Mapping[str, Sequence[Link]]
-) -> Dict[str, Tuple[Place, ...]]:
-    """The places of the nodes that comments in a generated module name: its own graph counts before all others."""
+def _nodes_for(module: Artifact, graphs: Sequence[Artifact], links: Mapping[str, Sequence[Link]]) -> NodePlaces:
+    """The places of the nodes that a generated module names: by the last graph before it, and by the first of all."""
     same_side = [each for each in graphs if each.backward is None or each.backward == module.backward]
+    first_to_last = sorted(same_side, key=lambda each: each.order)
+    names = [places_of_names(links.get(graph.id, ())) for graph in first_to_last]
+    return NodePlaces(lowered=_first_known(reversed(names)), source=_first_known(names))
+
+
+def _first_known(many: Iterable[Mapping[str, Tuple[Place, ...]]]) -> Dict[str, Tuple[Place, ...]]:
     found: Dict[str, Tuple[Place, ...]] = {}
-    for graph in sorted(same_side, key=lambda each: -each.order):
-        for name, places in places_of_names(links.get(graph.id, ())).items():
+    for each in many:
+        for name, places in each.items():
             found.setdefault(name, places)
     return found
 
