@@ -15,6 +15,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.autograd_threads import watch_autograd_threads
+from depyf.dynamo.cudagraphs import watch_cudagraphs
 from depyf.dynamo.earlier import dump_earlier
 from depyf.dynamo.fallbacks import Fallbacks
 from depyf.dynamo.fallbacks_text import write_fallbacks
@@ -124,6 +125,7 @@ class Capture:
         self._add(lambda: _all_of(self._fallbacks.watch()))
         self._add(lambda: _all_of(self._provenance.launches.watch()))
         self._add(lambda: compat.watch_runs(self._note_run))
+        self._add(lambda: _all_of(watch_cudagraphs(self.receivers)))
 
     def _add(self, install: Callable[[], Optional[Undo]]) -> None:
         try:

@@ -53,6 +53,30 @@ _FOR_BREAKS: Sequence[Tuple[str, str]] = [
 ]
 
 
+_FOR_CUDAGRAPHS: Sequence[Tuple[str, str]] = [
+    (
+        r"mutated inputs",
+        "A recording can't write into memory that the caller owns. Return the new value instead of changing the "
+        "argument, or make the tensor a parameter or buffer, whose address stays.",
+    ),
+    (
+        r"cpu device|multiple devices|cpu tensor",
+        "All tensors of the graph have to be on one GPU. Make this one there (device=...), or set "
+        "torch._inductor.config.graph_partition = True, which leaves out only the operations on the CPU.",
+    ),
+    (
+        r"dynamic shape|distinct (?:sizes|shapes)|too many",
+        "Each size is recorded on its own. Pad to a few sizes, or set "
+        "torch._inductor.config.triton.cudagraph_skip_dynamic_graphs = True.",
+    ),
+    (
+        r"incompatible op|non-?determini|data.dependent|unbacked|DeviceCopy",
+        "A recording can't hold this operation: call it outside of the compiled function, or set "
+        "torch._inductor.config.graph_partition = True.",
+    ),
+]
+
+
 def advice_for_break(reason: str, explanation: str, hints: Sequence[str]) -> str:
     """What to do about this graph break; torch's own first hint where we know nothing better."""
     for text in (reason, explanation):
@@ -73,6 +97,14 @@ def advice_for_fallback(cause: str, reason: str) -> str:
         return advice_for_break(reason, "", ())
     if "suppressed" in cause:
         return "Unset torch._dynamo.config.suppress_errors to see the error, and report it to PyTorch."
+    return ""
+
+
+def advice_for_cudagraphs(reason: str) -> str:
+    """What to do where CUDA graphs are not used, although mode='reduce-overhead' or 'max-autotune' asks for them."""
+    for pattern, advice in _FOR_CUDAGRAPHS:
+        if re.search(pattern, reason, re.IGNORECASE):
+            return advice
     return ""
 
 

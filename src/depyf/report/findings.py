@@ -18,7 +18,7 @@ _SLOW_SHARE, _SLOW_SECONDS = 0.5, 5.0
 
 def findings_of(run: Run) -> Tuple[Finding, ...]:
     """The findings, the most expensive first. Weights are seconds, estimated by what the compilations took."""
-    found = [*_fallbacks(run), *_breaks(run), *_recompiles(run), *_slow(run)]
+    found = [*_fallbacks(run), *_breaks(run), *_recompiles(run), *_cudagraphs(run), *_slow(run)]
     return tuple(sorted(found, key=lambda finding: -finding.weight))
 
 
@@ -37,6 +37,7 @@ def totals_of(run: Run) -> Dict[str, float]:
         "graphs": len({(each.compile_id, each.graph) for each in compiled}),
         "graph_breaks": len(run.breaks),
         "recompiles": len(run.recompiles),
+        "cudagraph_skips": len(run.cudagraph_skips),
         "fallbacks": sum(each.cause != SKIPPED for each in run.fallbacks),
         "skipped": sum(each.cause == SKIPPED for each in run.fallbacks),
         "kernels": len(run.kernels),
@@ -136,6 +137,15 @@ def _recompiles(run: Run) -> Iterator[Finding]:
         if count >= _OFTEN:
             title = f"A guard of {run.functions[function].qualified_name} failed {count} times"
             yield Finding(title, f"`{text}` was checked in vain each time another entry was needed.", 0.1 * count)
+
+
+def _cudagraphs(run: Run) -> Iterator[Finding]:
+    functions = {each.compile_id: each.function for each in run.compilations}
+    for each in run.cudagraph_skips:
+        function = functions.get(each.compile_id or "")
+        name = "" if function is None else f" in {_function_name(run, run.root(function))}"
+        text = each.advice or "The graph runs without them: each kernel is launched by Python."
+        yield Finding(f"CUDA graphs are not used{name}: {each.reason}", text, 1.0, each.place, each.compile_id)
 
 
 def _slow(run: Run) -> Iterator[Finding]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.report.advice import advice_for_fallback
+from depyf.report.advice import advice_for_cudagraphs, advice_for_fallback
 from depyf.report.anchors import anchored, from_cache
 from depyf.report.artifacts import artifacts_of
 from depyf.report.compilations import Compilations, calls_in
@@ -13,9 +13,10 @@ from depyf.report.facts import FallbackFact, Provenance, TransformedFact
 from depyf.report.findings import findings_of, totals_of
 from depyf.report.functions import Functions, Key
 from depyf.report.linking import linked
-from depyf.report.model import Artifact, Compilation, Fallback, Function, Phase, Recompile, Run
+from depyf.report.model import Artifact, Compilation, CudaGraphSkip, Fallback, Function, Phase, Recompile, Run
 from depyf.report.noted import with_noted
 from depyf.report.sources import ReadText, Sources, read_source
+from depyf.trace.cudagraphs import skips
 from depyf.trace.events import Event
 from depyf.trace.metrics import spans
 
@@ -91,6 +92,7 @@ def build_run(
         breaks=breaks,
         recompiles=_with_places(recompiles, table),
         fallbacks=tuple(skipped),
+        cudagraph_skips=tuple(_cudagraph_skips(events, sources)),
         phases=tuple(_phases(events, begin)),
         notes=(*notes, *noted.notes),
     )
@@ -102,6 +104,12 @@ def _mentioned(events: Sequence[Event]) -> List[str]:
     """Full names of files that events mention, for those that only mention the last parts."""
     found = (event.meta.get("co_filename") for event in events if isinstance(event.meta, Mapping))
     return [str(path) for path in found if path]
+
+
+def _cudagraph_skips(events: Sequence[Event], sources: Sources) -> Iterator[CudaGraphSkip]:
+    for each in skips(events):
+        place = None if each.place is None else sources.place(*each.place)
+        yield CudaGraphSkip(each.compile_id, each.reason, place, advice_for_cudagraphs(each.reason))
 
 
 def _with_places(recompiles: Sequence[Recompile], functions: Sequence[Function]) -> Tuple[Recompile, ...]:

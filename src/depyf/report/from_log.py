@@ -63,7 +63,9 @@ def _torch_version(events: Sequence[Event]) -> str:
                 data = json.loads(event.payload or "")
             except ValueError:
                 return (event.payload or "").strip()
-            return str(data.get("version", data) if isinstance(data, dict) else data)
+            if not isinstance(data, dict):
+                return str(data)
+            return str(data.get("version") or data.get("pytorch_version") or "")
     return ""
 
 

@@ -157,6 +157,19 @@ class Fallback:
 
 
 @dataclass(frozen=True)
+class CudaGraphSkip:
+    """CUDA graphs were asked for and are not used: torch's reason, the user's line if it names one, what to do.
+
+    ``compile_id`` is None for what was found while compiled code ran.
+    """
+
+    compile_id: Optional[str]
+    reason: str
+    place: Optional[Place] = None
+    advice: str = ""
+
+
+@dataclass(frozen=True)
 class Phase:
     """One span of a compilation. ``name`` is torch's; ``parent`` the index of the span around it in ``Run.phases``."""
 
@@ -261,6 +274,7 @@ class Run:
     breaks: Tuple[GraphBreak, ...] = ()
     recompiles: Tuple[Recompile, ...] = ()
     fallbacks: Tuple[Fallback, ...] = ()
+    cudagraph_skips: Tuple[CudaGraphSkip, ...] = ()
     phases: Tuple[Phase, ...] = ()
     findings: Tuple[Finding, ...] = ()
     notes: Tuple[str, ...] = ()

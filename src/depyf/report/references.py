@@ -41,6 +41,7 @@ def _places(run: Run) -> Iterator[Place]:
     for each in run.breaks:
         yield from each.stack
     with_place: Tuple[Tuple[Any, ...], ...] = (run.breaks, run.recompiles, run.fallbacks, run.findings)
+    with_place += (run.cudagraph_skips,)
     with_place += tuple(each.guards for each in run.compilations) + tuple(each.failed for each in run.recompiles)
     yield from (each.place for group in with_place for each in group if each.place is not None)
 

@@ -13,6 +13,7 @@ const DEFAULTS = {
   functions: { resumes: null, resumes_at: null, full_code: null },
   kernels: { compile_id: null, backward: null, extern: false, first: 0, last: 0, calls: [], places: [], nodes: [] },
   phases: { compile_id: null, backward: false, parent: null },
+  cudagraph_skips: { place: null, advice: "" },
   recompiles: { failed: [], advice: "", place: null },
   sources: { text: null, library: false },
 };

@@ -1,0 +1,47 @@
+"""What torch says when it does not use CUDA graphs: its metrics while it compiles, only its log while code runs."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+from typing import List
+
+from depyf.dynamo import compat
+from depyf.dynamo.patching import Undo
+from depyf.dynamo.safely import safely
+from depyf.dynamo.session import Receivers
+from depyf.trace.cudagraphs import SKIPPED
+from depyf.trace.events import Event
+
+_LOGGERS = ("__cudagraphs", "__perf_hints")
+"""Of Inductor's, the later one is what torch up to 2.4 uses."""
+_MODULES = (
+    "torch._inductor.cudagraph_utils",
+    "torch._inductor.cudagraph_trees",
+    "torch._inductor.compile_fx",
+    "torch._dynamo.backends.cudagraphs",
+)
+
+
+def watch_cudagraphs(receivers: Receivers) -> List[Undo]:
+    """Note each message about skipped CUDA graphs from now on, in every session that ``receivers`` answers."""
+
+    @safely("noting skipped CUDA graphs")
+    def note(record: logging.LogRecord) -> None:
+        message = record.getMessage()
+        if "skipping cudagraphs" not in message.lower():
+            return
+        event = Event(SKIPPED, compat.current_compile_id(), 0, None, message, time.time())
+        for session in receivers():
+            session.add(event)
+
+    def filter_(record: logging.LogRecord) -> bool:
+        note(record)
+        return True
+
+    undo: List[Undo] = []
+    for logger in [logging.getLogger(f"{module}.{name}") for module in _MODULES for name in _LOGGERS]:
+        logger.addFilter(filter_)
+        undo.append(functools.partial(logger.removeFilter, filter_))
+    return undo

@@ -1,0 +1,29 @@
+"""What torch logs of CUDA graphs that it skips while code runs."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import depyf  # noqa: E402
+from depyf.dynamo.manifest import run_of  # noqa: E402
+
+
+def test_a_message_of_torchs_is_a_finding(tmp_path: Path) -> None:
+    utils = importlib.import_module("torch._inductor.cudagraph_utils")
+    log = getattr(utils, "log_cudagraph_skip_and_bump_counter", None)
+    if log is None:
+        pytest.skip("this PyTorch has no such function")
+    with depyf.prepare_debug(tmp_path) as session:
+        log("skipping cudagraphs due to mutated inputs (1 instances)")
+        log("skipping cudagraphs due to mutated inputs (1 instances)")
+        run = run_of(session.session)
+    log("skipping cudagraphs due to something later")
+    assert [(each.compile_id, each.reason) for each in run.cudagraph_skips] == [(None, "mutated inputs (1 instances)")]
+    assert [each.title for each in run.findings] == ["CUDA graphs are not used: mutated inputs (1 instances)"]
+    assert "mutated inputs" in (tmp_path / "index.md").read_text()
+    assert "later" not in (tmp_path / "index.md").read_text()
