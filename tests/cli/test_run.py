@@ -346,3 +346,27 @@ def test_what_fails_when_the_compiler_is_imported_stays_out_of_the_import(capsys
 
     when_compiler_is_imported(fail)
     assert "ZeroDivisionError: injected" in capsys.readouterr().err
+
+
+def test_the_first_value_that_is_not_finite_is_found(tmp_path: Path) -> None:
+    program = """
+    import torch
+
+    @torch.compile(backend="aot_eager")
+    def loss(x):
+        return torch.log(x).sum()
+
+    print(loss(torch.tensor([-1.0, 1.0])).item())
+    """
+    (tmp_path / "program.py").write_text(textwrap.dedent(program))
+    done = python("-m", "depyf", "run", "-o", "dump", "--find-nonfinite", "program.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "nan\n"), done.stderr
+    assert done.stderr.count("NaN first made by aten.log.default in the forward") == 2  # then, and in the summary
+    assert "program.py:6: return torch.log(x).sum()" in done.stderr
+    assert "aten.log.default" in (tmp_path / "dump" / "nonfinite_0" / "finding.txt").read_text()
+    assert list((tmp_path / "dump").glob("full_code_for_loss_*.py"))
+    again = python(str(tmp_path / "dump" / "nonfinite_0" / "replay.py"), cwd=tmp_path)
+    assert (again.returncode, "1 values are not finite" in again.stdout) == (0, True)
+    (tmp_path / "program.py").write_text(textwrap.dedent(program).replace("-1.0", "1.0"))
+    done = python("-m", "depyf", "run", "-o", "other", "--find-nonfinite", "program.py", cwd=tmp_path)
+    assert "no value that is not finite was made" in done.stderr

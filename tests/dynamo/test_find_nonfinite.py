@@ -211,7 +211,7 @@ def test_a_directory_that_cannot_be_written_is_a_note(tmp_path: Path) -> None:
     with find(tmp_path / "file") as found:
         torch.compile(logarithm, backend="aot_eager")(-torch.ones(2))
     assert found.first.replay is None
-    assert "could not be saved" in found.first.notes[0]
+    assert "nothing could be saved" in found.first.notes[0]
 
 
 def test_an_exception_of_the_program_passes(tmp_path: Path) -> None:

@@ -280,11 +280,10 @@ def with_dynamic_shapes(compiled: Any) -> None:
 @planted("mul", backward=True, kind="Inf")
 def half_precision_overflows_backward(compiled: Any) -> None:
     def scaled(x: Any) -> Any:
-        small = x.half() * 0.001
-        large = small * 300.0  # HERE
+        large = x * 300.0  # HERE
         return large.sum()
 
-    x = torch.ones(4, requires_grad=True)
+    x = torch.ones(4, dtype=torch.float16, requires_grad=True)
     (compiled(scaled)(x).float() * 1000).backward()
 
 

@@ -10,7 +10,8 @@ from typing import Any, List, NoReturn, Sequence, Tuple
 from depyf.running.program import Program
 from depyf.running.runner import CannotRunError, run_dumped
 
-USAGE = "depyf run [-o DIR] [--open] [-q] SCRIPT [ARGS...]\n       depyf run [-o DIR] [--open] [-q] -m MODULE [ARGS...]"
+_OPTIONS = "[-o DIR] [--open] [-q] [--find-nonfinite]"
+USAGE = f"depyf run {_OPTIONS} SCRIPT [ARGS...]\n       depyf run {_OPTIONS} -m MODULE [ARGS...]"
 
 _WITH_VALUE = ("-o", "--output")
 
@@ -31,6 +32,11 @@ def add_command(commands: Any) -> None:
     parser.add_argument("-o", "--output", metavar="DIR", help="where to dump (depyf_NAME)")
     parser.add_argument("--open", action="store_true", help="open the page in a browser when the program has ended")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress and no summary")
+    parser.add_argument(
+        "--find-nonfinite",
+        action="store_true",
+        help="find the first operation of compiled code that makes a NaN or an Inf (the program runs slower)",
+    )
     parser.add_argument("-m", action="store_true", dest="module", help="what follows is a module, as for python -m")
 
 
@@ -59,7 +65,13 @@ def run(options: argparse.Namespace, words: Sequence[str]) -> int:
     program = Program(words[0], words[1:], options.module)
     directory = os.path.abspath(options.output or f"depyf_{program.short_name}")
     try:
-        outcome = run_dumped(program, directory, quiet=options.quiet, open_page=options.open)
+        outcome = run_dumped(
+            program,
+            directory,
+            quiet=options.quiet,
+            open_page=options.open,
+            find_nonfinite=options.find_nonfinite,
+        )
     except CannotRunError as error:
         print(f"depyf: {error}", file=sys.stderr)
         return 2

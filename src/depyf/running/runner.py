@@ -22,8 +22,17 @@ class CannotRunError(Exception):
     """Why nothing was run, in words."""
 
 
-def run_dumped(program: Program, directory: str, *, quiet: bool = False, open_page: bool = False) -> Outcome:
+def run_dumped(
+    program: Program,
+    directory: str,
+    *,
+    quiet: bool = False,
+    open_page: bool = False,
+    find_nonfinite: bool = False,
+) -> Outcome:
     """Run ``program`` with what it compiles dumped into ``directory``; answers how it ended.
+
+    With ``find_nonfinite`` the first NaN or Inf of its compiled code is looked for, too.
 
     The summary is given when the process ends: threads of the program that go on, and what it has left to do at exit,
     belong to it. Raises ``CannotRunError`` before anything has run.
@@ -32,7 +41,7 @@ def run_dumped(program: Program, directory: str, *, quiet: bool = False, open_pa
         raise CannotRunError("depyf run needs PyTorch: install it with `pip install 'depyf[torch]'`")
     importlib.import_module("depyf.dynamo.writers")  # it clears up at exit; what comes later does so before
     made = _prepare(directory)
-    recording = _Recording(directory, None if quiet or sys.stderr is None else Progress(sys.stderr))
+    recording = _Recording(directory, None if quiet or sys.stderr is None else Progress(sys.stderr), find_nonfinite)
     stop_waiting = when_compiler_is_imported(recording.begin)
     process = os.getpid()
 
@@ -84,8 +93,10 @@ def _take_back(made: List[str]) -> None:
 class _Recording:
     """``prepare_debug`` around what is compiled, from the time at which the program has imported the compiler."""
 
-    def __init__(self, directory: str, progress: Optional[Progress]) -> None:
+    def __init__(self, directory: str, progress: Optional[Progress], find_nonfinite: bool) -> None:
         self._directory = directory
+        self._find_nonfinite = find_nonfinite
+        self._finding: Optional[Any] = None
         self._progress = progress
         self._open: Optional[Any] = None
         self._lock = threading.Lock()
@@ -113,12 +124,20 @@ class _Recording:
             self._progress.numbers = compat.interned_strings
             show: Callable[..., Any] = safely("showing how far it is")(self._progress)
             self._open.session.watch(show)
+        if self._find_nonfinite:
+            from depyf.dynamo.numerics.nonfinite import find_nonfinite
+
+            finding = find_nonfinite(self._directory)
+            finding.__enter__()
+            self._finding = finding
 
     def end(self) -> None:
         if self._progress is not None:
             self._progress.close()
         if self._open is not None:
             self._open.__exit__(None, None, None)
+        if self._finding is not None:  # after the dump, which reads the cache entries
+            self._finding.__exit__(None, None, None)
 
     def summary(self) -> List[str]:
         """What is said at the end. The program has ended: whatever fails here must not change how."""
@@ -142,6 +161,9 @@ class _Recording:
             return []
         ours = run_of(self._open.session)
         lines = summary_lines(ours)
+        if self._finding is not None:
+            first, *details = str(self._finding).splitlines()
+            lines += [f"{'not finite':<24}{first}", *details]
         # Other ranks that have ended are on the page, too, and what an earlier run has left is not.
         runs = of_the_same_launch(runs_in_directory(self._directory), ours)
         self.page = page_of(self._open.session)

@@ -61,7 +61,7 @@ class Describer:
             called_from=running_line(),
             notes=(_IN_FORWARD,) if in_forward else (),
         )
-        return self._saved(found, call, node, args, kwargs)
+        return self._saved(found, node, args, kwargs)
 
     def compiled_only(self, call: GraphCall, place: Tuple[str, int], bad: Bad) -> NonFinite:
         """A result that only the compiled code makes bad."""
@@ -72,7 +72,7 @@ class Describer:
         else:
             node, value = graph_facts.placeholders(graph)[number], call.written[number]
         notes = [f"the compiled code is in {call.graph.generated}"] if call.graph.generated else []
-        return NonFinite(
+        found = NonFinite(
             kind=bad.kind,
             source=COMPILED,
             operation=operation_of(node),
@@ -85,6 +85,7 @@ class Describer:
             called_from=running_line(),
             notes=(f"backend: {call.graph.backend}", *notes),
         )
+        return self._saved(found)
 
     def _entered(self, call: GraphCall, verdict: Verdict) -> NonFinite:
         placeholders = graph_facts.placeholders(call.graph.module.graph)
@@ -92,7 +93,7 @@ class Describer:
         user = verdict.becomes_nan or next(iter(verdict.node.users), verdict.node)
         steps = [] if verdict.becomes_nan is None else [Step("it becomes NaN", operation_of(user), line_of(user))]
         name = self._name(call, verdict.node)
-        return NonFinite(
+        found = NonFinite(
             kind=verdict.kind,
             source=INPUT,
             name="the gradient of a result" if call.graph.backward else name,
@@ -105,6 +106,7 @@ class Describer:
             called_from=running_line(),
             notes=self._before_it(call),
         )
+        return self._saved(found)
 
     def _before_it(self, call: GraphCall) -> Tuple[str, ...]:
         if self._last is None:
@@ -156,18 +158,22 @@ class Describer:
             found.append(facts(name, value))
         return found
 
-    def _saved(self, found: NonFinite, call: GraphCall, node: Any, args: Any, kwargs: Any) -> NonFinite:
+    def _saved(self, found: NonFinite, node: Any = None, args: Any = (), kwargs: Any = None) -> NonFinite:
+        """What was found with its directory: the words as a file, and a replay of the node, if one is given."""
         try:
-            directory = _new_directory(self._directory)
-            about = {
-                "title": found.title,
-                "where": f"It belongs to {found.line}\n" if found.line is not None else "",
-                "line": "" if found.line is None else found.line.code,
-            }
-            return replace(found, directory=directory, replay=write_replay(directory, node, args, kwargs, about))
-        except Exception as error:
-            note = f"its inputs could not be saved: {describe_error(error)}"
+            found = replace(found, directory=_new_directory(self._directory))
+            if node is not None:
+                try:
+                    found = replace(found, replay=write_replay(str(found.directory), node, args, kwargs, found))
+                except Exception as error:
+                    note = f"the operation could not be saved to be replayed: {describe_error(error)}"
+                    found = replace(found, notes=(*found.notes, note))
+            with open(os.path.join(str(found.directory), "finding.txt"), "w", encoding="utf-8") as file:
+                file.write(f"{found}\n")
+        except OSError as error:
+            note = f"nothing could be saved: {describe_error(error)}"
             return replace(found, notes=(*found.notes, note))
+        return found
 
 
 def _facts_of(name: str, value: Any) -> Optional[TensorFacts]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.numerics.node_words import operation_of
+from depyf.report.nonfinite import NonFinite
 
 _TEMPLATE = '''\
 """{title}
@@ -43,33 +44,29 @@ def show(name, value):
 
 
 show("input", (args, kwargs))
-{random}result = {call}  # {line}
+result = {call}  # {line}
 count = show("output", result)
 print(f"{operation}: {{count}} values are not finite")
 raise SystemExit(0 if count else 1)
 '''
 
 
-def write_replay(
-    directory: str, node: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], about: Dict[str, Any]
-) -> str:
-    """Write both files into ``directory``; answers the path of the script. ``about`` has title, where and line.
+def write_replay(directory: str, node: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], found: NonFinite) -> str:
+    """Write both files into ``directory`` for what was found in ``node``; answers the path of the script.
 
     Raises ``OSError`` when they can't be written, and ``ValueError`` when the operation can't be named in a script.
     """
     imports, call = _call(node)
     torch = compat.module("torch")
-    random: Optional[Any] = about.get("random_state")
-    torch.save({"args": args, "kwargs": kwargs, "random_state": random}, os.path.join(directory, "inputs.pt"))
+    torch.save({"args": args, "kwargs": kwargs}, os.path.join(directory, "inputs.pt"))
     path = os.path.join(directory, "replay.py")
     text = _TEMPLATE.format(
-        title=about["title"],
-        where=about["where"],
-        line=about["line"],
+        title=found.title,
+        where="" if found.line is None else f"It belongs to {found.line}\n",
+        line="" if found.line is None else found.line.code,
         imports=imports,
         call=call,
         operation=operation_of(node),
-        random='torch.set_rng_state(saved["random_state"])\n' if random is not None else "",
     )
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
