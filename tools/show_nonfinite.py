@@ -1,4 +1,4 @@
-"""Prints what ``find_nonfinite`` finds in each program of tests/programs/nonfinite_programs.py, and whether it is right.
+"""Prints what ``find_nonfinite`` finds in each program of tests/programs/nonfinite_programs.py: is it right?
 
 python tools/show_nonfinite.py [backend ...]      # default: aot_eager inductor
 """
@@ -49,11 +49,8 @@ def main() -> None:
             for name, planted in programs.PLANTED.items():
                 found = run(planted.program, backend, directory)
                 rights.append(is_right(name, found))
-                words = (
-                    "nothing"
-                    if found is None
-                    else f"{found.kind} {found.operation} line {found.line and found.line.line}"
-                )
+                line = "" if found is None or found.line is None else found.line.line
+                words = "nothing" if found is None else f"{found.kind} {found.operation} line {line}"
                 print(f"{'right' if all(rights[-1]) else 'WRONG':<6}{name:<42}{words}", flush=True)
             alarms = []
             for name, program in programs.CLEAN.items():

@@ -73,7 +73,7 @@ class NonFinite:
     ``kind`` is ``NaN`` or ``Inf``; ``source`` says what it comes from: an ``operation`` of a compiled graph, an
     ``input`` of one (``name`` is the user's name of it), the ``compiled code`` alone, where the same graph without the
     compiler gives finite values, or ``eager code``. ``operation`` is the operator, ``called`` what the user called.
-    ``line`` is the user's; of a backward, the line of the forward that it belongs to. ``inputs`` and ``output`` are
+    ``line`` is the user's; of a backward, the line of the forward that it belongs to; ``module`` is the module in it. ``inputs`` and ``output`` are
     those of the operation. ``steps`` are other places that matter: where an Inf comes from that became NaN, or where
     it becomes NaN. ``called_from`` is the line that ran the graph. ``directory`` has ``inputs.pt`` and ``replay.py``.
     """
@@ -84,6 +84,7 @@ class NonFinite:
     called: str = ""
     name: str = ""
     line: Optional[Line] = None
+    module: str = ""
     backward: bool = False
     graph: str = ""
     compile_id: Optional[str] = None
@@ -135,6 +136,8 @@ def _title(found: NonFinite) -> str:
 def _details(found: NonFinite) -> Iterator[Tuple[str, str]]:
     if found.line is not None:
         yield ("line of the forward" if found.backward else "line"), str(found.line)
+    if found.module:
+        yield "module", found.module
     for step in found.steps:
         yield "also", str(step)
     for facts in found.inputs:

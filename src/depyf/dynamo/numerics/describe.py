@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from depyf.dynamo import compat
 from depyf.dynamo.numerics import graph_facts
 from depyf.dynamo.numerics.finite import Bad, facts
-from depyf.dynamo.numerics.node_words import by_name, called_of, line_of, operation_of, running_line
+from depyf.dynamo.numerics.node_words import by_name, called_of, line_of, module_of, operation_of, running_line
 from depyf.dynamo.numerics.observation import GraphCall, ObservedGraph
 from depyf.dynamo.numerics.origin import capture, is_written_down
 from depyf.dynamo.numerics.replay_script import write_replay
@@ -52,6 +52,7 @@ class Describer:
             operation=operation_of(node),
             called=called_of(node),
             line=line_of(node),
+            module=module_of(node),
             backward=shown_in.graph.backward,
             graph=call.graph.function,
             compile_id=call.graph.compile_id,

@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Any, Dict, List, Optional, Set
 
 from depyf.dynamo import compat
+from depyf.report.guard_words import as_written
 from depyf.report.nonfinite import Line
 from depyf.report.sources import is_library
 from depyf.trace.breaks import code_of, frames_of
@@ -60,6 +61,15 @@ def called_of(node: Any) -> str:
         return ""
     called = stack[-1][1]
     return str(getattr(called, "__name__", called)).rpartition(".")[2]
+
+
+def module_of(node: Any) -> str:
+    """The module that the node runs in, as the user would write it: ``self.layers[1] (Linear)``; "" where unknown."""
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
+    if not stack:
+        return ""
+    path, kind = list(stack.values())[-1]
+    return f"{as_written(str(path))} ({str(getattr(kind, '__name__', kind)).rpartition('.')[2]})"
 
 
 def running_line() -> Optional[Line]:
