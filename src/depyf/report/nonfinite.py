@@ -71,11 +71,12 @@ class NonFinite:
     """The first value of a chain that is not finite.
 
     ``kind`` is ``NaN`` or ``Inf``; ``source`` says what it comes from: an ``operation`` of a compiled graph, an
-    ``input`` of one (``name`` is the user's name of it), the ``compiled code`` alone, where the same graph without the
-    compiler gives finite values, or ``eager code``. ``operation`` is the operator, ``called`` what the user called.
-    ``line`` is the user's; of a backward, the line of the forward that it belongs to; ``module`` is the module in it. ``inputs`` and ``output`` are
-    those of the operation. ``steps`` are other places that matter: where an Inf comes from that became NaN, or where
-    it becomes NaN. ``called_from`` is the line that ran the graph. ``directory`` has ``inputs.pt`` and ``replay.py``.
+    ``input`` of one (``name`` is the user's name of it), or the ``compiled code`` alone, where the same graph without
+    the compiler gives finite values. ``operation`` is the operator, ``called`` what the user called. ``line`` is the
+    user's, ``module`` the module in it; of a backward they are those of the forward that it belongs to. ``inputs`` and
+    ``output`` are those of the operation. ``steps`` are other places that matter: where an Inf comes from that became
+    NaN, or where it becomes NaN. ``called_from`` is the line that ran the graph. ``directory`` has ``finding.txt``, and
+    ``inputs.pt`` with ``replay.py`` where there is an operation to replay.
     """
 
     kind: str
