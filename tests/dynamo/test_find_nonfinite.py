@@ -15,7 +15,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.report.nonfinite import COMPILED, INPUT, OPERATION  # noqa: E402
+from depyf.dynamo.numerics import nonfinite  # noqa: E402
+from depyf.report.nonfinite import COMPILED, INPUT, OPERATION, RESULT  # noqa: E402
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 sys.path.insert(0, str(PROGRAMS))
@@ -175,12 +176,23 @@ def test_what_only_the_compiled_code_makes_is_told(tmp_path: Path) -> None:
         run._boxed_call = True  # type: ignore[attr-defined]
         return run
 
+    torch._dynamo.register_backend(aot_autograd(fw_compiler=broken), name="breaks_kernels")
     with find(tmp_path) as found:
-        torch.compile(lambda x: torch.cos(x), backend=aot_autograd(fw_compiler=broken))(torch.zeros(2))
+        torch.compile(lambda x: torch.cos(x), backend="breaks_kernels")(torch.zeros(2))
+    assert Path(found.first.replay).read_text().startswith('"""Inf made by the compiled code only')
     assert found.first.source == COMPILED
     assert found.first.operation == "aten.cos.default"
     assert "torch.cos(x)" in found.first.line.code
     assert "the same graph without the compiler is finite" in found.first.title
+
+
+def test_a_graph_that_cannot_be_replayed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nonfinite, "follow", lambda *_: 1 / 0)
+    with find(tmp_path) as found:
+        torch.compile(logarithm, backend="aot_eager")(-torch.ones(2))
+    assert found.first.source == RESULT
+    assert found.first.line.code == "return torch.log(x) * 2"
+    assert any("ZeroDivisionError" in note for note in found.first.notes)
 
 
 def test_a_graph_of_dynamos_alone_is_searched(tmp_path: Path) -> None:

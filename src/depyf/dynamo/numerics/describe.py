@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.numerics import graph_facts
@@ -12,11 +12,11 @@ from depyf.dynamo.numerics.finite import Bad, facts
 from depyf.dynamo.numerics.node_words import by_name, called_of, line_of, module_of, operation_of, running_line
 from depyf.dynamo.numerics.observation import GraphCall, ObservedGraph
 from depyf.dynamo.numerics.origin import capture, is_written_down
-from depyf.dynamo.numerics.replay_script import write_replay
+from depyf.dynamo.numerics.replay_script import write_graph_replay, write_replay
 from depyf.dynamo.numerics.verdict import Verdict
 from depyf.dynamo.safely import describe as describe_error
 from depyf.report.guard_words import as_written
-from depyf.report.nonfinite import COMPILED, INPUT, OPERATION, NonFinite, Step, TensorFacts
+from depyf.report.nonfinite import COMPILED, INPUT, OPERATION, RESULT, NonFinite, Step, TensorFacts
 
 _IN_FORWARD = "the forward graph computes it and saves it for the backward; no result of the forward shows it"
 
@@ -62,20 +62,24 @@ class Describer:
             called_from=running_line(),
             notes=(_IN_FORWARD,) if in_forward else (),
         )
-        return self._saved(found, node, args, kwargs)
+        return self._saved(found, lambda directory, told: write_replay(directory, node, args, kwargs, told))
 
-    def compiled_only(self, call: GraphCall, place: Tuple[str, int], bad: Bad) -> NonFinite:
-        """A result that only the compiled code makes bad."""
+    def result(self, call: GraphCall, place: Tuple[str, int], bad: Bad, error: Optional[Exception]) -> NonFinite:
+        """A result that only the compiled code makes bad; or, with an error, one whose graph can't be replayed."""
         kind, number = place
-        graph = call.graph.module.graph
+        graph = call.graph.graph
         if kind == "output":
             node, value = graph_facts.output_nodes(graph)[number], call.outputs[number]
         else:
             node, value = graph_facts.placeholders(graph)[number], call.written[number]
-        notes = [f"the compiled code is in {call.graph.generated}"] if call.graph.generated else []
+        notes = [f"backend: {call.graph.backend}"]
+        if call.graph.generated:
+            notes.append(f"the compiled code is in {call.graph.generated}")
+        if error is not None:
+            notes.append(f"why it could not be replayed: {describe_error(error)}")
         found = NonFinite(
             kind=bad.kind,
-            source=COMPILED,
+            source=COMPILED if error is None else RESULT,
             operation=operation_of(node),
             called=called_of(node),
             line=line_of(node),
@@ -84,9 +88,9 @@ class Describer:
             compile_id=call.graph.compile_id,
             output=_facts_of(node.name, value),
             called_from=running_line(),
-            notes=(f"backend: {call.graph.backend}", *notes),
+            notes=tuple(notes),
         )
-        return self._saved(found)
+        return self._saved(found, lambda directory, told: write_graph_replay(directory, call, told))
 
     def _entered(self, call: GraphCall, verdict: Verdict) -> NonFinite:
         placeholders = graph_facts.placeholders(call.graph.module.graph)
@@ -159,15 +163,15 @@ class Describer:
             found.append(facts(name, value))
         return found
 
-    def _saved(self, found: NonFinite, node: Any = None, args: Any = (), kwargs: Any = None) -> NonFinite:
-        """What was found with its directory: the words as a file, and a replay of the node, if one is given."""
+    def _saved(self, found: NonFinite, write: Optional[Callable[[str, NonFinite], str]] = None) -> NonFinite:
+        """What was found with its directory: the words as a file, and the script that ``write`` writes there."""
         try:
             found = replace(found, directory=_new_directory(self._directory))
-            if node is not None:
+            if write is not None:
                 try:
-                    found = replace(found, replay=write_replay(str(found.directory), node, args, kwargs, found))
+                    found = replace(found, replay=write(str(found.directory), found))
                 except Exception as error:
-                    note = f"the operation could not be saved to be replayed: {describe_error(error)}"
+                    note = f"no script to replay it could be written: {describe_error(error)}"
                     found = replace(found, notes=(*found.notes, note))
             with open(os.path.join(str(found.directory), "finding.txt"), "w", encoding="utf-8") as file:
                 file.write(f"{found}\n")

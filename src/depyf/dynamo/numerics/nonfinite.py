@@ -107,22 +107,26 @@ class FindNonFinite:
         pattern = (id(call.graph), tuple(sorted((place, counted.kind) for place, counted in bad.items())))
         if pattern in self._judged:
             return None
-        chain = follow(
-            call,
-            [number for kind, number in bad if kind == "output"],
-            [number for kind, number in bad if kind == "input"],
-        )
-        verdict = None if chain is None else judge(call, chain, functools.partial(self._saved.judge, call))
-        if chain is not None and verdict is None:
-            self._judged.add(pattern)
-            self._kept[id(call.graph)] = call.graph  # so that no other gets its id
-            return None
-        self._told.add(id(call.graph))
-        self._kept[id(call.graph)] = call.graph
-        if verdict is None:
-            place, counted = next(iter(bad.items()))
-            return self._describer.compiled_only(call, place, counted)
-        return self._describer.describe(call, verdict)
+        self._kept[id(call.graph)] = call.graph  # so that no other gets its id
+        error: Optional[Exception] = None
+        try:
+            chain = follow(
+                call,
+                [number for kind, number in bad if kind == "output"],
+                [number for kind, number in bad if kind == "input"],
+            )
+            verdict = None if chain is None else judge(call, chain, functools.partial(self._saved.judge, call))
+            if chain is not None and verdict is None:
+                self._judged.add(pattern)
+                return None
+            self._told.add(id(call.graph))
+            if verdict is not None:
+                return self._describer.describe(call, verdict)
+        except Exception as failed:  # there is a bad value all the same, and that is told
+            error = failed
+            self._told.add(id(call.graph))
+        place, counted = next(iter(bad.items()))
+        return self._describer.result(call, place, counted, error)
 
     def _say(self, text: str) -> None:
         stream = self._stream or sys.stderr

@@ -7,6 +7,8 @@ from typing import Any, Dict, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.numerics.node_words import operation_of
+from depyf.dynamo.numerics.observation import GraphCall
+from depyf.dynamo.numerics.script import write_script
 from depyf.report.nonfinite import NonFinite
 
 _TEMPLATE = '''\
@@ -70,6 +72,30 @@ def write_replay(directory: str, node: Any, args: Tuple[Any, ...], kwargs: Dict[
     )
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
+    return path
+
+
+def write_graph_replay(directory: str, call: GraphCall, found: NonFinite) -> str:
+    """Write a script that runs the whole graph with its backend and without; answers its path.
+
+    Raises ``ValueError`` when the backend can't be named in a script, and ``OSError`` when it can't be written.
+    """
+    known = compat.module("torch._dynamo").list_backends(())
+    if call.graph.backend not in known:
+        raise ValueError(f"the backend {call.graph.backend} can't be named in a script")
+    path = os.path.join(directory, "replay.py")
+    outputs = [call.outputs[number] for number in call.graph.results]
+    whole = len(outputs) == len(call.outputs)
+    write_script(
+        path,
+        call.graph.module,
+        call.inputs,
+        title=found.title,
+        values=True,
+        expected=outputs if whole else None,
+        backend=call.graph.backend,
+        gradients=False,
+    )
     return path
 
 
