@@ -8,7 +8,7 @@ from typing import Iterator, List, Optional, Tuple
 
 from depyf.report.happening import shortened
 
-OPERATION, INPUT, COMPILED, RESULT = "operation", "input", "compiled code", "result"
+OPERATION, INPUT, COMPILED, EAGER, RESULT = "operation", "input", "compiled code", "eager code", "result"
 """What a value that is not finite comes from (``NonFinite.source``)."""
 
 
@@ -72,7 +72,8 @@ class NonFinite:
 
     ``kind`` is ``NaN`` or ``Inf``; ``source`` says what it comes from: an ``operation`` of a compiled graph, an
     ``input`` of one (``name`` is the user's name of it), or the ``compiled code`` alone, where the same graph without
-    the compiler gives finite values; or it is a ``result`` of a graph that can't be replayed. ``operation`` is the
+    the compiler gives finite values, or ``eager code``; or it is a ``result`` of a graph that can't be replayed.
+    ``operation`` is the
     operator, ``called`` what the user called. ``line`` is the user's, ``module`` the module in it; of a backward they
     are those of the forward that it belongs to. ``inputs`` and ``output`` are those of the operation. ``steps`` are
     other places that matter: where an Inf comes from that became NaN, or where it becomes NaN. ``called_from`` is the
@@ -133,6 +134,9 @@ def _title(found: NonFinite) -> str:
         return f"{found.kind} made by the compiled code only{graph}: the same graph without the compiler is finite"
     if found.source == RESULT:
         return f"{found.kind} in a result{graph}, which could not be replayed"
+    if found.source == EAGER:
+        what = found.operation + (f" (of {found.called})" if found.called else "")
+        return f"{found.kind} first made by {what} in code that is not compiled, {direction}"
     what = found.operation + (f" (of {found.called})" if found.called and found.called not in found.operation else "")
     return f"{found.kind} first made by {what}{graph}"
 

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.numerics import graph_facts
+from depyf.dynamo.numerics.eager_operations import Birth
 from depyf.dynamo.numerics.finite import Bad, facts
 from depyf.dynamo.numerics.node_words import by_name, called_of, line_of, module_of, operation_of, running_line
 from depyf.dynamo.numerics.observation import GraphCall, ObservedGraph
@@ -16,7 +17,7 @@ from depyf.dynamo.numerics.replay_script import write_graph_replay, write_replay
 from depyf.dynamo.numerics.verdict import Verdict
 from depyf.dynamo.safely import describe as describe_error
 from depyf.report.guard_words import as_written
-from depyf.report.nonfinite import COMPILED, INPUT, OPERATION, RESULT, NonFinite, Step, TensorFacts
+from depyf.report.nonfinite import COMPILED, EAGER, INPUT, OPERATION, RESULT, NonFinite, Step, TensorFacts
 
 _IN_FORWARD = "the forward graph computes it and saves it for the backward; no result of the forward shows it"
 
@@ -24,8 +25,9 @@ _IN_FORWARD = "the forward graph computes it and saves it for the backward; no r
 class Describer:
     """Turns verdicts into answers. It remembers the forward graphs: a backward's saved values have their names."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, births: Callable[[Any], Optional[Birth]]) -> None:
         self._directory = directory
+        self._births = births
         self._forwards: Dict[Tuple[Optional[str], str], ObservedGraph] = {}
         self._last: Optional[ObservedGraph] = None
 
@@ -92,9 +94,29 @@ class Describer:
         )
         return self._saved(found, lambda directory, told: write_graph_replay(directory, call, told))
 
+    def born(self, birth: Birth, notes: Tuple[str, ...] = ()) -> NonFinite:
+        """What an operation outside of compiled graphs has made."""
+        found = NonFinite(
+            kind=birth.kind,
+            source=EAGER,
+            operation=birth.operation,
+            called=birth.node,
+            line=birth.line,
+            backward=birth.backward,
+            inputs=birth.inputs,
+            output=birth.output,
+            called_from=running_line(),
+            notes=notes,
+        )
+        return self._saved(found)
+
     def _entered(self, call: GraphCall, verdict: Verdict) -> NonFinite:
         placeholders = graph_facts.placeholders(call.graph.module.graph)
         number = placeholders.index(verdict.node)
+        birth = self._births(call.inputs[number])
+        if birth is not None:
+            direction = "backward" if call.graph.backward else "forward"
+            return self.born(birth, (f"it comes into the {direction} of {call.graph.function} and reaches a result",))
         user = verdict.becomes_nan or next(iter(verdict.node.users), verdict.node)
         steps = [] if verdict.becomes_nan is None else [Step("it becomes NaN", operation_of(user), line_of(user))]
         name = self._name(call, verdict.node)
@@ -119,7 +141,7 @@ class Describer:
         number = "" if self._last.compile_id is None else f" [{self._last.compile_id}]"
         direction = "backward" if self._last.backward else "forward"
         last = f"the {direction} of {self._last.function}{number}"
-        return (f"made after {last} and before this graph: not in compiled code",)
+        return (f"made after {last} and before this graph, by code that is not compiled (eager=True finds where)",)
 
     def _source(self, call: GraphCall, node: Any) -> Step:
         """Where an Inf (or a NaN that the forward hid) comes from."""

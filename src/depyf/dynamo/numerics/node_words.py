@@ -5,8 +5,8 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-from types import FrameType
-from typing import Any, Dict, List, Optional, Set
+from types import CodeType, FrameType
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 from depyf.dynamo import compat
 from depyf.report.guard_words import as_written
@@ -74,12 +74,24 @@ def module_of(node: Any) -> str:
 
 def running_line() -> Optional[Line]:
     """The innermost line of the user's own that runs on this thread; None on a thread of autograd's."""
+    place = running_place({})
+    return None if place is None else Line(*place, source_line(*place))
+
+
+def running_place(known: Dict[int, Tuple[CodeType, bool]]) -> Optional[Tuple[str, int]]:
+    """File and number of that line. ``known`` remembers which code is the user's.
+
+    It does so by their ids: constants in code of Dynamo's need not be hashable, and then the code isn't, either.
+    """
     frame: Optional[FrameType] = sys._getframe(1)
     while frame is not None:
-        path = frame.f_code.co_filename
-        known = path.startswith(("<", _PACKAGE)) or is_library(path) or compat.original_of(frame.f_code) is not None
-        if not known:
-            return Line(path, frame.f_lineno, source_line(path, frame.f_lineno))
+        code = frame.f_code
+        if id(code) not in known:
+            path = code.co_filename
+            other = path.startswith(("<", _PACKAGE)) or is_library(path) or compat.original_of(code) is not None
+            known[id(code)] = code, not other
+        if known[id(code)][1]:
+            return code.co_filename, frame.f_lineno
         frame = frame.f_back
     return None
 

@@ -18,10 +18,12 @@ from depyf.dynamo import compat
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.numerics.checked import GraphCall, ObservedGraph, observe_graphs
 from depyf.dynamo.numerics.describe import Describer
+from depyf.dynamo.numerics.eager_operations import EagerOperations
 from depyf.dynamo.numerics.finite import all_finite, count_bad, tensors_in
 from depyf.dynamo.numerics.origin import follow
 from depyf.dynamo.numerics.saved_values import SavedValues
 from depyf.dynamo.numerics.verdict import judge
+from depyf.dynamo.safely import safely
 from depyf.report.nonfinite import NOTHING, NonFinite, summary
 
 DIRECTORY = "depyf_nonfinite"
@@ -34,6 +36,7 @@ class FindNonFinite:
         self,
         directory: Optional[str] = None,
         *,
+        eager: bool = False,
         stop: bool = False,
         all_graphs: bool = False,
         stream: Optional[TextIO] = None,
@@ -45,7 +48,9 @@ class FindNonFinite:
         self._stream = stream
         self._lock = Lock()
         self._observing: Optional[observe_graphs] = None
-        self._describer = Describer(os.path.abspath(directory or DIRECTORY))
+        self._eager = EagerOperations() if eager else None
+        births = (lambda _: None) if self._eager is None else self._eager.birth_of
+        self._describer = Describer(os.path.abspath(directory or DIRECTORY), births)
         self._saved = SavedValues()
         self._judged: Set[Tuple[int, Tuple[Any, ...]]] = set()
         """Graphs with bad results that were found to be none of our business: the same need not be replayed again."""
@@ -56,6 +61,12 @@ class FindNonFinite:
         if self._observing is None:
             observing = observe_graphs(self._observe)
             observing.__enter__()
+            try:
+                if self._eager is not None:
+                    self._eager.start()
+            except RuntimeError:
+                observing.__exit__(None, None, None)
+                raise
             self._observing = observing
         return self
 
@@ -66,8 +77,19 @@ class FindNonFinite:
         traceback: Optional[TracebackType],
     ) -> None:
         observing, self._observing = self._observing, None
-        if observing is not None:
-            observing.__exit__(exc_type, exc_value, traceback)
+        if observing is None:
+            return
+        if self._eager is not None:
+            self._eager.stop()
+            self._tell_what_is_left()
+        observing.__exit__(exc_type, exc_value, traceback)
+
+    @safely("looking for values that are not finite")
+    def _tell_what_is_left(self) -> None:
+        """A NaN of eager code that came into no graph, and is still there."""
+        birth = None if self._eager is None or self.found else next(self._eager.living(), None)
+        if birth is not None:
+            self._tell(self._describer.born(birth, ("no compiled graph has seen it; it is there at the end",)))
 
     @property
     def first(self) -> Optional[NonFinite]:
@@ -92,8 +114,7 @@ class FindNonFinite:
             self._saved.has_run(call)
         if found is None:
             return None
-        self.found.append(found)
-        self._say(str(found))
+        self._tell(found)
         return FloatingPointError(str(found)) if self._stop else None
 
     def _examine(self, call: GraphCall) -> Optional[NonFinite]:
@@ -128,7 +149,11 @@ class FindNonFinite:
         place, counted = next(iter(bad.items()))
         return self._describer.result(call, place, counted, error)
 
-    def _say(self, text: str) -> None:
+    def _tell(self, found: NonFinite) -> None:
+        self.found.append(found)
+        if self._eager is not None:
+            self._eager.enough = not self._all_graphs
+        text = str(found)
         stream = self._stream or sys.stderr
         with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or there is none: the list has it
             stream.write("".join(f"depyf: {line}\n" for line in text.splitlines()))
@@ -138,6 +163,7 @@ class FindNonFinite:
 def find_nonfinite(
     directory: Optional[str] = None,
     *,
+    eager: bool = False,
     stop: bool = False,
     all_graphs: bool = False,
     stream: Optional[TextIO] = None,
@@ -148,9 +174,10 @@ def find_nonfinite(
     has it in ``found.first``: the operation, the user's line, the inputs in numbers. The inputs are saved, with a
     script that replays the operation, to ``nonfinite_<n>`` in ``directory`` (default: ``depyf_nonfinite``). The
     program goes on and computes what it would without; with ``stop`` it gets a ``FloatingPointError`` there and then.
-    With ``all_graphs`` it goes on looking, and ``found.found`` has the first of each graph.
+    With ``all_graphs`` it goes on looking, and ``found.found`` has the first of each graph. With ``eager`` it looks at
+    the operations outside of compiled graphs, too, on this thread, which makes them slow.
 
     Code that is compiled already is compiled once more inside. Raises ``ImportError`` when PyTorch is not installed,
-    and ``RuntimeError`` on entering when this PyTorch (before 2.6) can't be observed.
+    and ``RuntimeError`` on entering when this PyTorch (before 2.6; with ``eager``, before 2.9) can't be observed.
     """
-    return FindNonFinite(directory, stop=stop, all_graphs=all_graphs, stream=stream)
+    return FindNonFinite(directory, eager=eager, stop=stop, all_graphs=all_graphs, stream=stream)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
@@ -69,6 +70,7 @@ class Observation:
     """Who observes now. There is one for the process."""
 
     def __init__(self) -> None:
+        self._here = threading.local()
         self._observers: List[Observer] = []
         self._lock = Lock()
         self._close: Optional[Callable[[], None]] = None
@@ -97,12 +99,20 @@ class Observation:
         given = list(arguments)
         if boxed:
             arguments.clear()  # its caller expects that: what is not needed any more shall be freed
-        outputs = compiled(given) if boxed else compiled(*given)
+        was_inside, self._here.inside = self.inside_a_graph(), True
+        try:
+            outputs = compiled(given) if boxed else compiled(*given)
+        finally:
+            self._here.inside = was_inside
         if before is not None:
             error = self._tell(before, outputs)
             if error is not None:
                 raise error
         return outputs
+
+    def inside_a_graph(self) -> bool:
+        """Whether this thread runs a compiled graph now."""
+        return getattr(self._here, "inside", False)
 
     @safely("looking at what a compiled graph has computed")
     def _tell(self, before: _Before, outputs: Any) -> Optional[BaseException]:

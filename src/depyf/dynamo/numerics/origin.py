@@ -103,9 +103,14 @@ def is_written_down(node: Any) -> bool:
     """Whether the node puts a value that is not finite, which the user wrote, into a tensor: as for a mask."""
     if node.op == "get_attr":
         return True
-    name = str(getattr(node.target, "__name__", node.target))
+    return is_written_down_by(node.target, (node.args, node.kwargs))
+
+
+def is_written_down_by(operator: Any, arguments: Any) -> bool:
+    """The same of an operator with its arguments."""
+    name = str(getattr(operator, "__name__", operator))
     flat: Any = compat.find("torch.utils._pytree", "tree_flatten")
-    numbers = [each for each in flat((node.args, node.kwargs))[0] if isinstance(each, float)]
+    numbers = [each for each in flat(arguments)[0] if isinstance(each, float)]
     return any(part in name for part in _FILLS) and any(each - each != 0 for each in numbers)
 
 
