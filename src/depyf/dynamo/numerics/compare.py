@@ -69,7 +69,7 @@ class _Comparison:
         self._args = args
         self._kwargs = kwargs
         self._dynamic = getattr(entered, "_dynamic", None)
-        self._backend, self._name = _backend(backend, entered)
+        self._backend, self._name = backend_of(backend, entered)
         self._judge = judge
         self._backward = backward
         self._directory = directory
@@ -187,13 +187,13 @@ class _Comparison:
         directory = self._directory or tempfile.mkdtemp(prefix="depyf_compare_")
         script = None
         try:
-            script = reproducing(fault, directory, _importable(self._backend, self._name), None)
+            script = reproducing(fault, directory, importable(self._backend, self._name), None)
         except Exception as error:
             self._notes.append(f"no script was written: {describe(error)[:200]}")
         return described(fault, kernels_of(fault), script)
 
 
-def _backend(backend: Any, entered: Any) -> Tuple[Callable[..., Any], str]:
+def backend_of(backend: Any, entered: Any) -> Tuple[Callable[..., Any], str]:
     """The backend as a callable, and its name."""
     if backend is None:
         inner = compat.innermost_backend(getattr(entered, "callback", None)) if entered is not None else None
@@ -206,7 +206,7 @@ def _backend(backend: Any, entered: Any) -> Tuple[Callable[..., Any], str]:
     return backend, str(name)
 
 
-def _importable(backend: Any, name: str) -> str:
+def importable(backend: Any, name: str) -> str:
     """What a script calls the backend: the name that torch knows, or module and function."""
     if name in compat.names_of_backends():
         return name

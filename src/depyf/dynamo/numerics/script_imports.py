@@ -99,9 +99,10 @@ class Imports:
             self._lines[f"import {type(target).__module__}"] = None
         elif isinstance(target, (operators.OpOverload, operators.OpOverloadPacket)):
             overload = getattr(target, "overloadpacket", target)
-            self._library(overload._qualified_op_name)
+            self.for_library(overload._qualified_op_name)
 
-    def _library(self, name: str) -> None:
+    def for_library(self, name: str) -> None:
+        """Import what registers the operator of this qualified name (``aten::add``)."""
         namespace = name.split("::")[0]
         if namespace in _BUILT_IN:
             return

@@ -1,0 +1,161 @@
+"""``extract``: one compiled graph as a script that runs on its own, for a bug report."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any, List, Optional, Sequence, Tuple, Union
+
+from depyf.dynamo import compat
+from depyf.dynamo.names import compiled_fn_number
+from depyf.dynamo.numerics.compare import backend_of, importable
+from depyf.dynamo.numerics.extract_sources import Source, called, fake_inputs, held
+from depyf.dynamo.numerics.graph_text import script_from_text
+from depyf.dynamo.numerics.script import Script, write_script
+from depyf.report.extracted import Extracted
+from depyf.trace.stages import Stage
+
+_PATIENCE = 600
+"""Seconds that a script may take when it is checked."""
+
+GraphId = Union[int, str, None]
+
+
+def extract(
+    compiled: Any,
+    graph_id: GraphId = None,
+    *args: Any,
+    path: Optional[str] = None,
+    values: bool = True,
+    check: bool = True,
+    **kwargs: Any,
+) -> Extracted:
+    """Write one graph of ``compiled`` as a script that runs on its own, and run that to see whether it does.
+
+    ``compiled`` is what ``torch.compile`` made of a function, method or module, or a dump directory. ``graph_id`` names
+    the graph: ``1`` or ``"__compiled_fn_1"`` (as in a dump), a compile id (``"0/0"``), with a stage or without one:
+    ``"__compiled_fn_1.Forward_graph"`` (without: the graph that Dynamo captured). It may be left out where there is
+    only one. With arguments, ``compiled`` is called on copies of them, and the inputs are those that the graph gets
+    then; their ``values`` are saved beside the script. Without, values are made up.
+
+    The script goes to ``path`` (``<graph>.py`` in the working directory). ``check`` runs it in a process of its own.
+
+    Raises ``LookupError``, which lists the graphs that there are, when ``graph_id`` fits none or several of them.
+    """
+    compat.require_torch("extract")
+    if isinstance(compiled, (str, os.PathLike)):
+        return extract_file(os.fspath(compiled), graph_id, path=path, check=check)
+    sources = called(compiled, args, kwargs) if args or kwargs else held(compiled)
+    source = chosen(sources, graph_id, bool(args or kwargs))
+    entered = compat.entry_of(compiled) or compat.entry_of(getattr(compiled, "_compiled_call_impl", None))
+    backend, name = backend_of(None, entered)
+    script = write(source, path or f"{source.name}.py", importable(backend, name), values)
+    return checked(source.name, script, source.notes, check)
+
+
+def extract_file(directory: str, graph_id: GraphId, *, path: Optional[str] = None, check: bool = True) -> Extracted:
+    """Write one graph of a dump directory as a script, from its text alone; ``graph_id`` may be a file's name, too."""
+    source = chosen(list(_files(directory)), graph_id, False)
+    script = write(source, path or f"{source.name}.py", "inductor", values=False)
+    return checked(source.name, script, source.notes, check)
+
+
+def _files(directory: str) -> List[Source]:
+    """The graph files of a dump."""
+    sources = []
+    stages = {stage.value: stage for stage in Stage}
+    for name in sorted(os.listdir(directory)):
+        parts = name.split(".")
+        if name.endswith(".py") and len(parts) == 4 and parts[1] in stages:
+            with open(os.path.join(directory, name), encoding="utf-8") as file:
+                sources.append(Source(parts[0], stages[parts[1]], None, text=file.read()))
+    if not sources:
+        raise LookupError(f"there are no graph files in {directory}")
+    return sources
+
+
+def chosen(sources: Sequence[Source], graph_id: GraphId, had_arguments: bool) -> Source:
+    """The source that ``graph_id`` names."""
+    if not sources:
+        more = "" if had_arguments else " Give its arguments (depyf.extract(compiled, None, x)), or call it first"
+        raise LookupError(f"nothing is compiled here that has a graph.{more}")
+    found = [source for source in sources if _fits(source, graph_id)]
+    names = {source.function for source in found}
+    if len(names) == 1:
+        captured = [source for source in found if source.stage is Stage.CAPTURED]
+        if len(found) == 1 or captured:
+            return (captured or found)[0]
+        if len({source.stage for source in found}) == 1:
+            return found[0]
+    there = ", ".join(f"{each.name}{f' [{each.compile_id}]' if each.compile_id else ''}" for each in sources)
+    problem = "no graph is called" if not found else "several graphs are called"
+    raise LookupError(f"{problem} {graph_id!r}; there are: {there}" if graph_id is not None else f"there are: {there}")
+
+
+def _fits(source: Source, graph_id: GraphId) -> bool:
+    if graph_id is None:
+        return True
+    if isinstance(graph_id, int):
+        return compiled_fn_number(source.function) == graph_id
+    function, _, stage = graph_id.partition(".")
+    if stage and stage.split(".")[0] != source.stage.value:
+        return False
+    return function in (source.function, source.compile_id) or function == str(compiled_fn_number(source.function))
+
+
+def write(source: Source, path: str, backend: str, values: bool) -> Script:
+    """Write the script of a source."""
+    title = f"{source.stage.value} of {source.function}"
+    if source.compile_id:
+        title += f", compile id {source.compile_id}"
+    if source.module is None:
+        return script_from_text(source.text, path, title=title, backend=backend)
+    of_dynamo = source.stage in (Stage.CAPTURED, Stage.AFTER_PRE_GRAD)
+    call = source.call
+    return write_script(
+        path,
+        source.module,
+        fake_inputs(source.module) if call is None else call.inputs,
+        title=title,
+        values=values and call is not None and not source.notes,
+        expected=None if call is None else call.outputs,
+        backend=backend,
+        gradients=of_dynamo and compat.module("torch").is_grad_enabled(),
+        rng_state=None if call is None else call.rng_state,
+        contexts=surroundings() if of_dynamo else (),
+    )
+
+
+def surroundings() -> Tuple[str, ...]:
+    """The context managers that a graph of Dynamo's is run in here, as expressions."""
+    torch = compat.module("torch")
+    found = [] if torch.is_grad_enabled() else ["torch.no_grad()"]
+    if torch.is_autocast_enabled():
+        found.append(f'torch.autocast("cuda", dtype={torch.get_autocast_gpu_dtype()})')
+    if torch.is_autocast_cpu_enabled():
+        found.append(f'torch.autocast("cpu", dtype={torch.get_autocast_cpu_dtype()})')
+    return tuple(found)
+
+
+def checked(name: str, script: Script, notes: Sequence[str], check: bool) -> Extracted:
+    """The answer, after the script was run where that is wanted."""
+    runs, output = run_script(script.path) if check else (None, "")
+    return Extracted(name, script.path, script.values, runs, output, (*notes, *script.notes))
+
+
+def run_script(path: str, *arguments: str) -> Tuple[bool, str]:
+    """Run a script as a person would, in another process; whether it ended well, and what it printed."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("DEPYF_")}
+    try:
+        done = subprocess.run(
+            [sys.executable, path, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_PATIENCE,
+            env=environment,
+        )
+    except subprocess.TimeoutExpired:
+        return False, f"it was stopped after {_PATIENCE} seconds"
+    return done.returncode == 0, done.stdout

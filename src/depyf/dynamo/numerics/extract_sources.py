@@ -1,0 +1,189 @@
+"""Where the graphs to extract come from: what a compiled function still holds, or a run of a copy of it."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+from depyf.dynamo import compat
+from depyf.dynamo.full_code_story import global_scope
+from depyf.dynamo.names import compiled_fn_number
+from depyf.dynamo.numerics import script_template
+from depyf.dynamo.numerics.compare import backend_of
+from depyf.dynamo.numerics.observed_run import random_numbers_kept, run
+from depyf.dynamo.numerics.private_copy import innermost, private_copy
+from depyf.dynamo.numerics.recorded import AFTER_PASSES, BACKWARD, CAPTURED, FORWARD, JOINT, Call, Recorder
+from depyf.dynamo.numerics.script_graph import names_of_inputs
+from depyf.dynamo.numerics.script_tensors import Tensors
+from depyf.dynamo.numerics.stage_runs import compiled_with, nothing_left_behind, same_random_numbers
+from depyf.dynamo.recovered import recover
+from depyf.trace.stages import Stage
+
+_STAGES = {
+    CAPTURED: Stage.CAPTURED,
+    AFTER_PASSES: Stage.AFTER_PRE_GRAD,
+    JOINT: Stage.JOINT,
+    FORWARD: Stage.FORWARD,
+    BACKWARD: Stage.BACKWARD,
+}
+
+
+@dataclass
+class Source:
+    """A graph that can be extracted: its module (or its text, where no more is left), and how it was called."""
+
+    function: str
+    stage: Stage
+    compile_id: Optional[str]
+    module: Any = field(default=None, repr=False)
+    text: str = field(default="", repr=False)
+    call: Optional[Call] = field(default=None, repr=False)
+    notes: Tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.function}.{self.stage.value}"
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled function of Dynamo's in a cache entry."""
+
+    name: str
+    compile_id: Optional[str]
+    function: Any
+
+
+def compiled_functions(target: Any) -> List[Compiled]:
+    """All ``__compiled_fn_<n>`` in the cache entries of a function and of its resume functions, by their numbers."""
+    found: Dict[str, Compiled] = {}
+    todo, seen = [_code_of(target)], set()
+    while todo:
+        code = todo.pop()
+        if code is None or code in seen:
+            continue
+        seen.add(code)
+        for entry in compat.cache_entries(code):
+            scope: Mapping[str, Any] = global_scope(compat.guards_of(entry))
+            compile_id = str(entry.compile_id) if hasattr(entry, "compile_id") else None
+            for name in entry.code.co_names:
+                number = compiled_fn_number(name)
+                if number is not None and name in scope:
+                    found[f"__compiled_fn_{number}"] = Compiled(f"__compiled_fn_{number}", compile_id, scope[name])
+                elif name.startswith("__resume_at_") and isinstance(scope.get(name), FunctionType):
+                    todo.append(scope[name].__code__)
+    return sorted(found.values(), key=lambda each: compiled_fn_number(each.name) or 0)
+
+
+def _code_of(target: Any) -> Optional[CodeType]:
+    function = innermost(target)
+    for candidate in (function, getattr(function, "forward", None), type(function).__call__):
+        code = getattr(getattr(candidate, "__func__", candidate), "__code__", None)
+        if isinstance(code, CodeType):
+            return code
+    return None
+
+
+def held(target: Any) -> List[Source]:
+    """The graphs that a compiled function still holds; Inductor's forward and backward are made again."""
+    sources: List[Source] = []
+    for compiled in compiled_functions(target):
+        found = recover(compiled.function)
+        modules = dict(found.graphs)
+        for stage in (Stage.CAPTURED, Stage.FORWARD, Stage.BACKWARD):
+            module = modules.get(stage)
+            if module is not None and _has_values(module):
+                sources.append(Source(compiled.name, stage, compiled.compile_id, module))
+        there = {source.stage for source in sources if source.function == compiled.name}
+        if Stage.CAPTURED in there and found.kernels and Stage.FORWARD not in there:
+            sources += list(_made_again(compiled, modules[Stage.CAPTURED]))
+        for kernel in found.kernels:
+            if kernel.post_grad and not kernel.backward:
+                sources.append(Source(compiled.name, Stage.AFTER_POST_GRAD, compiled.compile_id, text=kernel.post_grad))
+    return sources
+
+
+def fake_inputs(module: Any) -> List[Any]:
+    """What the inputs of the graph were while it was traced: fake tensors, sizes."""
+    found = []
+    for node in module.graph.nodes:
+        if node.op == "placeholder":
+            found.append(node.meta.get("val", node.meta.get("example_value")))
+    return found
+
+
+def _has_values(module: Any) -> bool:
+    nodes = [node for node in module.graph.nodes if node.op == "placeholder"]
+    return all("val" in node.meta or "example_value" in node.meta for node in nodes)
+
+
+def _made_again(compiled: Compiled, captured: Any) -> Iterator[Source]:
+    """The graphs that AOTAutograd makes of a captured one, with Inductor's decompositions and made-up inputs."""
+    backend = compat.registered_backend("aot_eager_decomp_partition")
+    if backend is None:
+        return
+    recorder = Recorder(backend, "aot_eager_decomp_partition")
+    inputs = _made_up(captured)
+    undo = recorder.install()
+    try:
+        with nothing_left_behind(), random_numbers_kept(0):
+            outputs = recorder(captured, inputs)(*inputs)
+            _run_backward(outputs)
+    except Exception:  # made-up values may be out of some bounds; then there is only the captured graph
+        return
+    finally:
+        for each in undo:
+            each()
+    note = "made again from the captured graph by AOTAutograd, with the decompositions of Inductor"
+    for kind, stage in ((FORWARD, Stage.FORWARD), (BACKWARD, Stage.BACKWARD)):
+        graph = recorder.compilations[0].graph(kind) if recorder.compilations else None
+        if graph is not None and graph.calls:
+            call = graph.calls[0]
+            yield Source(compiled.name, stage, compiled.compile_id, graph.module, call=call, notes=(note,))
+
+
+def _run_backward(outputs: Any) -> None:
+    torch = compat.module("torch")
+    ends = [each for each in outputs if isinstance(each, torch.Tensor) and each.requires_grad]
+    if ends:
+        torch.autograd.backward(ends, [torch.ones_like(each) for each in ends])
+
+
+def _made_up(module: Any) -> List[Any]:
+    """Real inputs for a graph whose inputs are known as fakes, as a script makes them."""
+    torch = compat.module("torch")
+    tensors = Tensors(values=False)
+    expressions = tensors.inputs(names_of_inputs(module), fake_inputs(module))
+    names: Dict[str, Any] = {"torch": torch}
+    exec(script_template.TENSOR, names)
+    for base in tensors.bases:
+        exec(base, names)
+    return [eval(expression, names) for expression in expressions]
+
+
+def called(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> List[Source]:
+    """The graphs that a call runs, with the values that they get: a copy is run, and nothing of the user's changes."""
+    entered = compat.entry_of(target) or compat.entry_of(getattr(target, "_compiled_call_impl", None))
+    backend, name = backend_of(None, entered)
+    recorder = Recorder(backend, name)
+    known = compiled_functions(target)
+    with contextlib.ExitStack() as stack:
+        for manager in (random_numbers_kept(), nothing_left_behind(), same_random_numbers()):
+            stack.enter_context(manager)
+        for undo in recorder.install():
+            stack.callback(undo)
+        copied = private_copy(innermost(target), args, kwargs)
+        function = compiled_with(copied.function, recorder, getattr(entered, "_dynamic", None), compat.has_regions())
+        run(copied, function, compat.module("torch").is_grad_enabled())
+    sources = []
+    same = len(known) == len(recorder.compilations)
+    for number, compilation in enumerate(recorder.compilations):
+        function_name = known[number].name if same else compilation.name or f"graph_{number}"
+        compile_id = known[number].compile_id if same else None
+        for kind, graph in compilation.graphs.items():
+            call = graph.calls[0] if graph.calls else None
+            if call is not None:
+                sources.append(Source(function_name, _STAGES[kind], compile_id, graph.module, call=call))
+    return sources
