@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from depyf.decompiler import DecompilationError, Decompiler, decompile, decompile_code, decompile_pyc
     from depyf.dynamo.bytecode_log import install, uninstall
     from depyf.dynamo.numerics.compare import compare
+    from depyf.dynamo.numerics.extract import extract
     from depyf.dynamo.numerics.nonfinite import find_nonfinite
     from depyf.dynamo.pausing import debug
     from depyf.dynamo.prepare import prepare_debug
@@ -32,6 +33,7 @@ __all__ = [
     "decompile",
     "decompile_code",
     "decompile_pyc",
+    "extract",
     "find_nonfinite",
     "install",
     "prepare_debug",
@@ -51,6 +53,7 @@ _HOMES = {
     "decompile": "depyf.decompiler",
     "decompile_code": "depyf.decompiler",
     "decompile_pyc": "depyf.decompiler",
+    "extract": "depyf.dynamo.numerics.extract",
     "find_nonfinite": "depyf.dynamo.numerics.nonfinite",
     "install": "depyf.dynamo.bytecode_log",
     "prepare_debug": "depyf.dynamo.prepare",

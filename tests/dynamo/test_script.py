@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from typing import Any, Callable, List, Sequence, Tuple
 
 import pytest
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
+from scripts import namespace, ran  # noqa: E402
 from torch import nn  # noqa: E402
 
-from depyf.dynamo.numerics.script import Script, write_script  # noqa: E402
+from depyf.dynamo.numerics.script import write_script  # noqa: E402
 
 
 def captured(function: Callable[..., Any], *arguments: Any, **options: Any) -> Tuple[Any, List[Any]]:
@@ -34,27 +33,6 @@ def captured(function: Callable[..., Any], *arguments: Any, **options: Any) -> T
     torch._dynamo.reset()
     torch.compile(function, backend=backend, fullgraph=True, **options)(*arguments)
     return found[0], found[1]
-
-
-def namespace(script: Script) -> Dict[str, Any]:
-    """What the script defines."""
-    names: Dict[str, Any] = {"__name__": "script", "__file__": script.path}
-    exec(compile(Path(script.path).read_text(), script.path, "exec"), names)
-    return names
-
-
-def ran(script: Script, *arguments: str, backend: str = "eager") -> Tuple[int, str]:
-    """The exit status of the script, and what it prints."""
-    names = namespace(script)
-    before, sys.argv = sys.argv, [script.path, "--backend", backend, *arguments]
-    printed = io.StringIO()
-    try:
-        with contextlib.redirect_stdout(printed):
-            status = names["main"]()
-    finally:
-        sys.argv = before
-        torch._dynamo.reset()
-    return status, printed.getvalue()
 
 
 class Net(nn.Module):

@@ -8,7 +8,7 @@ import sys
 import warnings
 from typing import Optional, Sequence
 
-from depyf.cli import decompiling, reporting, running
+from depyf.cli import decompiling, extracting, reporting, running
 from depyf.report.manifest import ManifestError
 from depyf.report.reading import NothingToRead
 from depyf.sweep.targets import UnreadableError
@@ -62,5 +62,6 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     running.add_command(commands)
     reporting.add_commands(commands)
+    extracting.add_command(commands)
     decompiling.add_commands(commands)
     return parser

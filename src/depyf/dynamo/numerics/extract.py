@@ -12,6 +12,7 @@ from depyf.dynamo.names import compiled_fn_number
 from depyf.dynamo.numerics.compare import backend_of, importable
 from depyf.dynamo.numerics.extract_sources import Source, called, fake_inputs, held
 from depyf.dynamo.numerics.graph_text import script_from_text
+from depyf.dynamo.numerics.locate import without_views
 from depyf.dynamo.numerics.script import Script, write_script
 from depyf.report.extracted import Extracted
 from depyf.trace.stages import Stage
@@ -33,19 +34,20 @@ def extract(
 ) -> Extracted:
     """Write one graph of ``compiled`` as a script that runs on its own, and run that to see whether it does.
 
-    ``compiled`` is what ``torch.compile`` made of a function, method or module, or a dump directory. ``graph_id`` names
-    the graph: ``1`` or ``"__compiled_fn_1"`` (as in a dump), a compile id (``"0/0"``), with a stage or without one:
-    ``"__compiled_fn_1.Forward_graph"`` (without: the graph that Dynamo captured). It may be left out where there is
-    only one. With arguments, ``compiled`` is called on copies of them, and the inputs are those that the graph gets
-    then; their ``values`` are saved beside the script. Without, values are made up.
+    ``compiled`` is what ``torch.compile`` made of a function, method or module, or a dump directory, or what
+    ``prepare_debug`` answered. ``graph_id`` names the graph: ``1`` or ``"__compiled_fn_1"`` (as in a dump), a compile
+    id (``"0/0"``), with a stage (``"__compiled_fn_1.Forward_graph"``) or without one: the graph that Dynamo captured.
+    It may be left out where there is only one. With arguments, ``compiled`` is called on copies of them, and the inputs
+    are those that the graph gets then; their ``values`` are saved beside the script. Without, values are made up.
 
     The script goes to ``path`` (``<graph>.py`` in the working directory). ``check`` runs it in a process of its own.
 
     Raises ``LookupError``, which lists the graphs that there are, when ``graph_id`` fits none or several of them.
     """
     compat.require_torch("extract")
-    if isinstance(compiled, (str, os.PathLike)):
-        return extract_file(os.fspath(compiled), graph_id, path=path, check=check)
+    directory = getattr(compiled, "dump_src_dir", compiled)  # of a session
+    if isinstance(directory, (str, os.PathLike)):
+        return extract_file(os.fspath(directory), graph_id, path=path, check=check)
     sources = called(compiled, args, kwargs) if args or kwargs else held(compiled)
     source = chosen(sources, graph_id, bool(args or kwargs))
     entered = compat.entry_of(compiled) or compat.entry_of(getattr(compiled, "_compiled_call_impl", None))
@@ -113,9 +115,12 @@ def write(source: Source, path: str, backend: str, values: bool) -> Script:
         return script_from_text(source.text, path, title=title, backend=backend)
     of_dynamo = source.stage in (Stage.CAPTURED, Stage.AFTER_PRE_GRAD)
     call = source.call
+    module = source.module
+    if call is not None and not of_dynamo:
+        module = without_views(module, call.inputs)
     return write_script(
         path,
-        source.module,
+        module,
         fake_inputs(source.module) if call is None else call.inputs,
         title=title,
         values=values and call is not None and not source.notes,
@@ -131,10 +136,10 @@ def surroundings() -> Tuple[str, ...]:
     """The context managers that a graph of Dynamo's is run in here, as expressions."""
     torch = compat.module("torch")
     found = [] if torch.is_grad_enabled() else ["torch.no_grad()"]
-    if torch.is_autocast_enabled():
-        found.append(f'torch.autocast("cuda", dtype={torch.get_autocast_gpu_dtype()})')
-    if torch.is_autocast_cpu_enabled():
-        found.append(f'torch.autocast("cpu", dtype={torch.get_autocast_cpu_dtype()})')
+    for device in ("cpu", "cuda"):
+        dtype = compat.autocast_on(device)
+        if dtype is not None:
+            found.append(f'torch.autocast("{device}", dtype={dtype})')
     return tuple(found)
 
 

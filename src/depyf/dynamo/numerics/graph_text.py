@@ -35,6 +35,8 @@ _TYPES = {
 _TENSOR = re.compile(r"^(\w+)\[([^\]]*)\](?:\[([^\]]*)\])?([a-z]+(?::\d+)?)?$")
 _SYMBOL = re.compile(r"\b[suz]\d+\b")
 _BOXED = re.compile(r'^([ ]*)(\w+)(?:: "([^"]*)")? = next\(\w+\)(?:;.*)?\n', re.MULTILINE)
+_FLATTENED = re.compile(r"^[ ]*(.+?),? = fx_pytree\.tree_flatten_spec\(.*\)\n", re.MULTILINE)
+_UNFLATTENED = re.compile(r"return pytree\.tree_unflatten\((\[.*\]), self\._out_spec\)", re.DOTALL)
 _DELETED = re.compile(r";  (?:\w+ = )+None$", re.MULTILINE)
 _OPERATOR = re.compile(r"\btorch\.ops\.(\w+)\.(\w+)")
 
@@ -129,15 +131,29 @@ def _forward(forward: ast.FunctionDef, text: str) -> Tuple[Inputs, str]:
     source = _DELETED.sub("", source)
     arguments = [argument for argument in forward.args.args if argument.arg != "self"]
     inputs = [(each.arg, _text_of(each.annotation)) for each in arguments]
+    source = _UNFLATTENED.sub(r"return \1", source)
     boxed = _BOXED.findall(source)
+    flattened = _FLATTENED.search(source)
+    if flattened is not None:  # AOTAutograd's joint graph takes two lists
+        names = [name.strip() for name in flattened.group(1).split(",") if name.strip()]
+        types = {
+            each.target.id: _text_of(each.annotation)
+            for each in ast.walk(forward)
+            if isinstance(each, ast.AnnAssign) and each.value is None and isinstance(each.target, ast.Name)
+        }
+        inputs = [(name, types.get(name, "")) for name in names]
+        return inputs, f"def forward(self, {_typed(inputs)}):\n{source[flattened.end() :]}"
     if not boxed:
         return inputs, source
     inputs = [(name, kind) for _, name, kind in boxed]
     source = _BOXED.sub("", source)
     source = re.sub(r"^[ ]*\w+ = iter\(\w+\)\n|^[ ]*\w+\.clear\(\)\n", "", source, flags=re.MULTILINE)
-    typed = ", ".join(f'{name}: "{kind}"' if kind else name for name, kind in inputs)
     _, _, body = source.partition("\n")
-    return inputs, f"def forward(self, {typed}):\n{body}"
+    return inputs, f"def forward(self, {_typed(inputs)}):\n{body}"
+
+
+def _typed(inputs: Inputs) -> str:
+    return ", ".join(f'{name}: "{kind}"' if kind else name for name, kind in inputs)
 
 
 def _text_of(annotation: Any) -> str:
@@ -151,7 +167,7 @@ def _constants(forward: ast.FunctionDef, code: GraphCode, members: Dict[str, str
     found: Inputs = []
     for node in ast.walk(forward):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
-            if node.attr not in members and node.attr not in [name for name, _ in found]:
+            if node.attr not in (*members, "_in_spec", "_out_spec") and node.attr not in [name for name, _ in found]:
                 kind = next(
                     (
                         _text_of(each.annotation)

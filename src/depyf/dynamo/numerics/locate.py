@@ -66,6 +66,21 @@ def interpreted(module: Any, inputs: Sequence[Any], rng_state: Any) -> Values:
     return Values(module, nodes, wide)
 
 
+def without_views(module: Any, inputs: Sequence[Any]) -> Any:
+    """The graph with ``reshape`` for ``view`` where eager mode gives other strides than the graph was made with."""
+    torch = compat.module("torch")
+    try:
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            compat.module("torch.fx").Interpreter(module).run(*kept(inputs))
+        return module
+    except RuntimeError:
+        changed = copy_of(module)
+        for node in changed.graph.nodes:
+            if node.target is torch.ops.aten.view.default:
+                node.target = torch.ops.aten.reshape.default
+        return changed
+
+
 def _widened(value: Any) -> Any:
     torch = compat.module("torch")
     if not isinstance(value, torch.Tensor):
@@ -77,8 +92,18 @@ def _interpret(module: Any, inputs: Sequence[Any], rng_state: Any) -> Dict[Any, 
     torch = compat.module("torch")
     interpreter = compat.module("torch.fx").Interpreter
     nodes: Dict[Any, Any] = {}
+    view, reshape = torch.ops.aten.view.default, torch.ops.aten.reshape.default
 
     class Noting(interpreter):  # type: ignore[misc, valid-type]
+        def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+            try:
+                return super().call_function(target, args, kwargs)
+            except RuntimeError:
+                # Strides that were planned for compiled convolutions are not those that eager mode gives.
+                if target is not view:
+                    raise
+                return reshape(*args, **kwargs)
+
         def run_node(self, node: Any) -> Any:
             value = super().run_node(node)
             if node.op != "output":

@@ -103,7 +103,9 @@ class Imports:
 
     def for_library(self, name: str) -> None:
         """Import what registers the operator of this qualified name (``aten::add``)."""
-        namespace = name.split("::")[0]
+        namespace, _, operator = name.partition("::")
+        if namespace == "prims" and compat.find("torch._prims", operator) is None:
+            namespace = "inductor_prims"
         if namespace in _BUILT_IN:
             return
         if namespace in _REGISTERED_BY:

@@ -1,0 +1,40 @@
+"""``depyf extract``: one graph of a dump as a script that runs on its own."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+
+def add_command(commands: Any) -> None:
+    """Add it to the subparsers of the command line."""
+    parser = commands.add_parser(
+        "extract",
+        help="write one graph of a dump as a script that runs on its own",
+        description="Writes GRAPH of the dump directory DIR as a script for a bug report, which needs PyTorch and not "
+        "depyf, and runs it. Its inputs have the shapes, strides and types of the dump; values are made up. Exit "
+        "status 0 when the script runs and gives the same compiled as eagerly, 1 when not, 2 when it can't be made.",
+    )
+    parser.set_defaults(run=_extract)
+    parser.add_argument("directory", metavar="DIR", help="a dump directory")
+    parser.add_argument(
+        "graph",
+        metavar="GRAPH",
+        nargs="?",
+        help="a number, or __compiled_fn_1, or __compiled_fn_1.Forward_graph; not needed where there is one only",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="the script (GRAPH.py)")
+    parser.add_argument("--no-check", action="store_false", dest="check", help="write it, and do not run it")
+
+
+def _extract(options: argparse.Namespace) -> int:
+    from depyf.dynamo.numerics.extract import extract  # needs PyTorch, and the other commands do not
+
+    try:
+        answer = extract(options.directory, options.graph, path=options.output, check=options.check)
+    except (LookupError, ImportError) as error:
+        print(f"depyf: {error}", file=sys.stderr)
+        return 2
+    print(answer)
+    return 1 if answer.runs is False else 0

@@ -1,0 +1,199 @@
+"""``extract``: a graph of a compiled function, or of a dump, becomes a script that runs by itself."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch")
+
+from scripts import namespace, ran  # noqa: E402
+
+import depyf  # noqa: E402
+from depyf.cli import main  # noqa: E402
+from depyf.dynamo import compat  # noqa: E402
+from depyf.dynamo.numerics.extract import checked, extract_file, write  # noqa: E402
+from depyf.dynamo.numerics.extract_sources import Source, called, held  # noqa: E402
+from depyf.dynamo.numerics.graph_text import script_from_text  # noqa: E402
+from depyf.trace.stages import Stage  # noqa: E402
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
+import kernel_models  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def fresh_torch() -> Any:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    yield
+    torch._dynamo.reset()
+
+
+def broken(x: Any, w: Any) -> Any:
+    y = x @ w
+    torch._dynamo.graph_break()
+    return y.relu() * 2
+
+
+def compiled_and_called(backend: str = "aot_eager", **options: Any) -> Any:
+    compiled = torch.compile(broken, backend=backend, **options)
+    compiled(torch.randn(4, 6), torch.randn(6, 3, requires_grad=True)).sum().backward()
+    return compiled
+
+
+@pytest.mark.parametrize("model", ["mixed_precision"])
+def test_every_graph_of_a_model_runs_and_gives_the_same(model: str, tmp_path: Path) -> None:
+    function, arguments = getattr(kernel_models, model)()
+    sources = called(torch.compile(function, backend="aot_eager"), arguments, {})
+    assert [source.stage.value for source in sources] == ["Captured_Graph", "Forward_graph", "Backward_graph"]
+    for source in sources:
+        script = write(source, str(tmp_path / f"{source.name}.py"), "aot_eager", values=True)
+        assert script.notes == ()
+        status, output = ran(script, backend="aot_eager")
+        assert status == 0, output
+        assert "eagerly, and when it was captured:\n    same" in output
+
+
+def test_a_graph_after_a_break_is_found_by_its_number(tmp_path: Path) -> None:
+    compiled = compiled_and_called()
+    numbers = sorted({source.function for source in held(compiled)})
+    assert len(numbers) == 2
+    answer = depyf.extract(compiled, f"{numbers[1]}.Backward_graph", path=str(tmp_path / "b.py"))
+    assert answer.runs, answer.output
+    assert answer.graph == f"{numbers[1]}.Backward_graph"
+    text = Path(answer.path).read_text()
+    assert "aten.threshold_backward" in text
+    assert "code: return y.relu() * 2" in text
+    assert "it runs, and gives the same compiled as eagerly" in str(answer)
+
+
+def test_the_values_of_a_call_are_saved(tmp_path: Path) -> None:
+    compiled = compiled_and_called()
+    before = len(compat.cache_entries(broken.__code__))
+    name = sorted({source.function for source in held(compiled)})[0]
+    x, w = torch.randn(4, 6), torch.randn(6, 3, requires_grad=True)
+    answer = depyf.extract(compiled, name, x, w, path=str(tmp_path / "c.py"), check=False)
+    assert answer.graph == f"{name}.Captured_Graph"
+    assert answer.runs is None
+    made = namespace(answer.path)["inputs"]()
+    assert torch.equal(made[0], x)
+    assert torch.equal(made[1], w)
+    assert made[1].requires_grad
+    assert len(compat.cache_entries(broken.__code__)) == before
+    assert w.grad is None
+
+
+def test_what_does_not_name_one_graph_is_refused_with_a_list() -> None:
+    compiled = compiled_and_called()
+    with pytest.raises(
+        LookupError, match=r"no graph is called 99; there are: __compiled_fn_\d+.Captured_Graph \[0/0\]"
+    ):
+        depyf.extract(compiled, 99)
+    with pytest.raises(LookupError, match=r"there are: .*Backward_graph"):
+        depyf.extract(compiled)
+    with pytest.raises(LookupError, match="nothing is compiled here"):
+        depyf.extract(torch.compile(lambda x: x), None)
+
+
+def test_by_compile_id_and_with_sizes_that_vary(tmp_path: Path) -> None:
+    compiled = torch.compile(lambda x: (x * x.shape[0]).sin(), backend="aot_eager", dynamic=True)
+    compiled(torch.randn(7, 3))
+    answer = depyf.extract(compiled, "0/0", path=str(tmp_path / "d.py"))
+    assert answer.runs, answer.output
+    assert "float32[7, 3]" in answer.output
+
+
+@pytest.mark.inductor
+def test_the_forward_graph_of_inductor_is_made_again(tmp_path: Path) -> None:
+    compiled = compiled_and_called("inductor")
+    name = sorted({source.function for source in held(compiled)})[1]
+    answer = depyf.extract(compiled, f"{name}.Forward_graph", path=str(tmp_path / "f.py"), check=False)
+    assert "made again from the captured graph" in answer.notes[0]
+    status, output = ran(answer, backend="aot_eager")
+    assert status == 0, output
+
+
+def test_a_graph_file_of_a_dump_is_enough(tmp_path: Path) -> None:
+    with depyf.prepare_debug(tmp_path / "dump"):
+        compiled_and_called(dynamic=True)
+    files = sorted(path.name for path in (tmp_path / "dump").glob("__compiled_fn_*graph*"))
+    for name in files:
+        answer = extract_file(str(tmp_path / "dump"), name, path=str(tmp_path / f"{name[:-5]}.py"), check=False)
+        status, output = ran(answer)
+        assert status == 0, f"{name}: {output}"
+        assert "Sym(" not in Path(answer.path).read_text() or "sizes that vary are made up" in answer.notes[0]
+
+
+TEXT = """
+class <lambda>(torch.nn.Module):
+    def forward(self, args_list):
+        args_iter = iter(args_list)
+        x: "f32[s0, 4][4, 1]cpu" = next(args_iter)
+        s0: "Sym(s0)" = next(args_iter)
+        index: "i64[3]" = next(args_iter)
+        args_list.clear()
+
+        # File: model.py:3 in f, code: y = x[index]
+        y: "f32[3, 4]" = torch.ops.aten.index.Tensor(x, [index]);  x = index = None
+        true_graph_0 = self.true_graph_0
+        out = true_graph_0(y, s0);  y = None
+        return (out,)
+
+    class true_graph_0(torch.nn.Module):
+        def forward(self, a, b):
+            return a * b
+"""
+
+
+def test_boxed_inputs_inner_graphs_and_symbols_are_read_from_text(tmp_path: Path) -> None:
+    script = script_from_text(TEXT, str(tmp_path / "t.py"), title="text", backend="eager")
+    status, output = ran(script)
+    assert status == 0, output
+    names = namespace(script.path)
+    x, size, index = names["inputs"]()
+    assert x.shape == (size, 4)
+    assert index.max() < size
+    assert torch.equal(names["Graph"]()(x, size, index)[0], x[index] * size)
+    text = Path(script.path).read_text()
+    assert "# File: model.py:3 in f, code: y = x[index]" in text
+    assert "= None" not in text.split("class Graph")[1].split("def inputs")[0]
+
+
+def test_text_that_is_no_graph_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LookupError, match="no graph in this text"):
+        script_from_text("x = 1\n", str(tmp_path / "t.py"), title="text", backend="eager")
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with depyf.prepare_debug(tmp_path / "dump") as prepared:
+        torch.compile(lambda x: x.sin(), backend="eager")(torch.ones(3))
+    monkeypatch.chdir(tmp_path)
+    assert main(["extract", "dump", "--no-check", "-o", "mine.py"]) == 0
+    assert capsys.readouterr().out.endswith(": mine.py\n  not run yet\n")
+    assert ran(tmp_path / "mine.py")[0] == 0
+    assert main(["extract", "dump", "7000"]) == 2
+    assert "no graph is called '7000'; there are: __compiled_fn_" in capsys.readouterr().err
+    assert main(["extract", str(tmp_path)]) == 2
+    assert "there are no graph files in" in capsys.readouterr().err
+    answer = depyf.extract(prepared, path=str(tmp_path / "session.py"), check=False)
+    assert answer.graph.endswith(".Captured_Graph")
+
+
+def test_a_script_that_does_not_run_is_told(tmp_path: Path) -> None:
+    class Odd(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+    graph = torch.fx.Graph()
+    graph.output((graph.call_function(Odd.apply, (graph.placeholder("x"),)),))
+    source = Source("odd", Stage.CAPTURED, None, torch.fx.GraphModule(torch.nn.Module(), graph))
+    source.module.graph.find_nodes(op="placeholder")[0].meta["val"] = torch.ones(2)
+    script = write(source, str(tmp_path / "odd.py"), "eager", values=False)
+    answer = checked(source.name, script, (), True)
+    assert answer.runs is False
+    assert "does NOT run well by itself" in str(answer)
