@@ -41,8 +41,11 @@ def _lines(answer: Extracted) -> Iterator[str]:
     if answer.runs is None:
         yield "  not run yet"
     else:
-        words = "runs, and gives the same compiled as eagerly" if answer.runs else "does NOT run well by itself"
-        yield f"  checked in a process of its own: it {words}"
-        yield from (f"    {line}" for line in answer.output.splitlines()[-12:])
+        if answer.runs:
+            count = sum(line.startswith("    same") for line in answer.output.splitlines())
+            yield f"  checked in a process of its own: it runs, and gives the same compiled as eagerly ({count} values)"
+        else:
+            yield "  checked in a process of its own: it does NOT run well by itself"
+            yield from (f"    {line}" for line in answer.output.splitlines()[-12:])
     for note in answer.notes:
         yield f"  note: {note}"

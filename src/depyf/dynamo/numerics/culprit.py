@@ -87,6 +87,21 @@ class Search:
             fault = self._code(each, BACKWARD)
             if fault is not None:
                 return fault
+        return self._inside(run)
+
+    def _inside(self, run: Recorder) -> Optional[Fault]:
+        """The fault of a graph whose outputs are right: what its values do to gradients may be wrong all the same."""
+        forward = [each.graph(FORWARD) or each.graph(CAPTURED) for each in run.compilations]
+        backward = [each.graph(BACKWARD) for each in reversed(run.compilations)]
+        owners = [*run.compilations, *reversed(run.compilations)]
+        for compilation, graph in zip(owners, [*forward, *backward]):
+            if graph is None or not graph.calls:
+                continue
+            call = graph.calls[0]
+            found = self._isolated(graph, call)
+            if found is not None:
+                step = f"the code that {self._name} made of it is wrong"
+                return Fault(found, compilation, graph, call.inputs, call.rng_state, step)
         return None
 
     def _passes(self, compilation: Compilation) -> Optional[Fault]:

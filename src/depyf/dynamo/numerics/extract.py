@@ -37,8 +37,9 @@ def extract(
     ``compiled`` is what ``torch.compile`` made of a function, method or module, or a dump directory, or what
     ``prepare_debug`` answered. ``graph_id`` names the graph: ``1`` or ``"__compiled_fn_1"`` (as in a dump), a compile
     id (``"0/0"``), with a stage (``"__compiled_fn_1.Forward_graph"``) or without one: the graph that Dynamo captured.
-    It may be left out where there is only one. With arguments, ``compiled`` is called on copies of them, and the inputs
-    are those that the graph gets then; their ``values`` are saved beside the script. Without, values are made up.
+    A stage alone, or nothing, is enough where there is only one. With arguments, ``compiled`` is called on copies of
+    them, and the inputs are those that the graph gets then; their ``values`` are saved beside the script. Without,
+    values are made up.
 
     The script goes to ``path`` (``<graph>.py`` in the working directory). ``check`` runs it in a process of its own.
 
@@ -100,6 +101,8 @@ def _fits(source: Source, graph_id: GraphId) -> bool:
         return True
     if isinstance(graph_id, int):
         return compiled_fn_number(source.function) == graph_id
+    if graph_id == source.stage.value:
+        return True
     function, _, stage = graph_id.partition(".")
     if stage and stage.split(".")[0] != source.stage.value:
         return False

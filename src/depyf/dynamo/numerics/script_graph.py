@@ -22,6 +22,7 @@ _DELETED = re.compile(r";  (?:\w+ = )+None$", re.MULTILINE)
 _NO_LINE = re.compile(r"^[ ]*# No stacktrace found for following nodes[ ]*\n", re.MULTILINE)
 _BLANK = re.compile(r"\n[ ]+\n")
 _FORWARD = re.compile(r"^def forward\(self(?:, )?")
+_INTERPRETING = ("autograd_function_apply", "tag_activation_checkpoint")
 _EMPTY_LINES = re.compile(r"\n{3,}")
 
 
@@ -94,13 +95,16 @@ class _Classes:
                     containers[outer] = None
                     yield _assign(path[:depth], "torch.nn.Module()")
             value = _member(module, target)
-            yield _assign(path, self._made(value, target))
+            made = self._made(value, target, interpreted=_is_interpreted(module, target))
+            yield _assign(path, made)
 
-    def _made(self, value: Any, target: str) -> str:
+    def _made(self, value: Any, target: str, *, interpreted: bool) -> str:
         """An expression for a member."""
         torch = compat.module("torch")
         if isinstance(value, compat.module("torch.fx").GraphModule):
-            return self.write(value, f"graph_{target}", whole=False)  # Dynamo makes globals called `cond_true_0`
+            # Dynamo makes globals called `cond_true_0`: ours have other names.
+            made = self.write(value, f"graph_{target}", whole=interpreted)
+            return f"torch.fx.symbolic_trace({made})" if interpreted else made
         if isinstance(value, torch.Tensor):
             return self._tensors.expression(f"self.{target}", value, constant=True)
         text = self._code.imports.literal(value)
@@ -123,6 +127,14 @@ class _Classes:
             for name, tensor in value.state_dict().items()
         )
         return f"with_state({text}.train({value.training}), {{{inside}}})"
+
+
+def _is_interpreted(module: Any, target: str) -> bool:
+    """Whether the operator that gets this inner graph has it interpreted, which takes a graph module."""
+    users = [
+        user for node in module.graph.nodes if node.op == "get_attr" and node.target == target for user in node.users
+    ]
+    return any(str(getattr(user.target, "__name__", user.target)) in _INTERPRETING for user in users)
 
 
 def _makes(text: str, cls: type) -> bool:
