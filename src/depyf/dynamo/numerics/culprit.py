@@ -37,6 +37,7 @@ from depyf.dynamo.numerics.script import write_script
 from depyf.dynamo.numerics.script_graph import user_stack
 from depyf.dynamo.numerics.script_tensors import is_tensor
 from depyf.report.compared import AOT, DECOMPOSITIONS, Culprit
+from depyf.trace.breaks import Frame
 
 Backend = Callable[..., Any]
 
@@ -266,7 +267,7 @@ def _inputs_of_backward(backward: Graph, forward: Values) -> List[Any]:
 
 def described(fault: Fault, kernels: Sequence[str], script: Optional[str]) -> Culprit:
     """The fault in words."""
-    node, frame = fault.found.node, user_stack(fault.found.node)
+    node, frame = fault.found.node, _frame(fault.found.node)
     instead = fault.found.instead
     name = fault.compilation.name or f"graph {fault.compilation.number}"
     return Culprit(
@@ -284,6 +285,18 @@ def described(fault: Fault, kernels: Sequence[str], script: Optional[str]) -> Cu
         kernels=tuple(kernels),
         script=script,
     )
+
+
+def _frame(node: Any) -> Optional[Frame]:
+    """The user's line of a node; of one that a pass has made, and that has none, that of what it is made for."""
+    near, seen = [node], {node}
+    for each in near:  # grows while it is walked: the users, and theirs
+        frame = user_stack(each)
+        if frame is not None:
+            return frame
+        near += [user for user in each.users if user not in seen]
+        seen.update(each.users)
+    return next((frame for frame in map(user_stack, node.all_input_nodes) if frame is not None), None)
 
 
 def _is_backward(node: Any) -> bool:

@@ -72,7 +72,7 @@ def _files(directory: str) -> List[Source]:
         parts = name.split(".")
         if name.endswith(".py") and len(parts) == 4 and parts[1] in stages:
             with open(os.path.join(directory, name), encoding="utf-8") as file:
-                sources.append(Source(parts[0], stages[parts[1]], None, text=file.read()))
+                sources.append(Source(parts[0], stages[parts[1]], None, text=file.read(), index=parts[2]))
     if not sources:
         raise LookupError(f"there are no graph files in {directory}")
     return sources
@@ -104,7 +104,8 @@ def _fits(source: Source, graph_id: GraphId) -> bool:
     if graph_id == source.stage.value:
         return True
     function, _, stage = graph_id.partition(".")
-    if stage and stage.split(".")[0] != source.stage.value:
+    stage, _, rest = stage.partition(".")
+    if (stage and stage != source.stage.value) or rest.partition(".")[0] not in ("", source.index):
         return False
     return function in (source.function, source.compile_id) or function == str(compiled_fn_number(source.function))
 

@@ -41,6 +41,7 @@ class Source:
     text: str = field(default="", repr=False)
     call: Optional[Call] = field(default=None, repr=False)
     notes: Tuple[str, ...] = ()
+    index: str = "0"
 
     @property
     def name(self) -> str:
