@@ -461,16 +461,6 @@ def forget_entry(guards: Any) -> None:
         owner.invalidate(entry, removed)
 
 
-def autocast_on(device: str) -> Any:
-    """The type that autocast computes in on this type of device now; None where it is off."""
-    torch = module("torch")
-    if hasattr(torch, "get_autocast_dtype"):
-        return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
-    if device == "cpu":  # up to 2.3
-        return torch.get_autocast_cpu_dtype() if torch.is_autocast_cpu_enabled() else None
-    return torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else None
-
-
 def has_regions() -> bool:
     """Whether this torch (2.13) can keep the cache entries of one ``torch.compile`` apart from those of others."""
     return find("torch._dynamo.eval_frame", "_get_cache_entries_for_region") is not None

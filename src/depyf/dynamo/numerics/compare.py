@@ -187,7 +187,7 @@ class _Comparison:
         directory = self._directory or tempfile.mkdtemp(prefix="depyf_compare_")
         script = None
         try:
-            script = reproducing(fault, directory, importable(self._backend, self._name), None)
+            script = reproducing(fault, directory, importable(self._backend, self._name))
         except Exception as error:
             self._notes.append(f"no script was written: {describe(error)[:200]}")
         return described(fault, kernels_of(fault), script)

@@ -338,7 +338,7 @@ def kernels_of(fault: Fault) -> List[str]:
     return list(found)
 
 
-def reproducing(fault: Fault, directory: str, backend: str, tolerance: Optional[float]) -> Optional[str]:
+def reproducing(fault: Fault, directory: str, backend: str) -> str:
     """Write a script for the part of the graph up to the wrong node, with the values that went in."""
     module = with_outputs(fault.graph.module, [fault.found.node], only_needed=True)
     kept_names = {node.target for node in module.graph.nodes if node.op == "placeholder"}
@@ -348,19 +348,28 @@ def reproducing(fault: Fault, directory: str, backend: str, tolerance: Optional[
     inputs = [value for _, value in pairs]
     path = os.path.join(directory, f"wrong_{fault.found.node.name}.py")
     title = f"{fault.found.node.name} in the {fault.graph.kind} of {fault.compilation.name or 'a graph'}"
-    random = any(is_tensor(value) for value in inputs)
+    expected = interpreted(module, inputs, fault.rng_state).outputs[0][1]
     return write_script(
         path,
         module,
         inputs,
         title=title,
         values=True,
-        expected=[interpreted(module, inputs, fault.rng_state).outputs[0][1]],
+        expected=[expected],
         backend=backend,
         gradients=False,
-        rng_state=fault.rng_state if random else None,
-        tolerance=tolerance,
+        rng_state=fault.rng_state,
+        tolerance=_tolerance(fault, expected),
     ).path
+
+
+def _tolerance(fault: Fault, expected: Any) -> Optional[float]:
+    """An error that is smaller than that of the fault, as a part of the largest value."""
+    errors = fault.found.measured.compiled
+    largest = float(expected.detach().abs().max()) if is_tensor(expected) and expected.numel() else 0.0
+    if errors is None or not errors.largest or not 0 < largest < float("inf"):
+        return None
+    return float(f"{errors.largest / largest / 4:.1g}")
 
 
 __all__ = ["Fault", "Search", "described", "kernels_of", "operation", "output_nodes", "reproducing"]

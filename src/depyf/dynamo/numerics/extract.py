@@ -141,10 +141,20 @@ def surroundings() -> Tuple[str, ...]:
     torch = compat.module("torch")
     found = [] if torch.is_grad_enabled() else ["torch.no_grad()"]
     for device in ("cpu", "cuda"):
-        dtype = compat.autocast_on(device)
+        dtype = _autocast_on(device)
         if dtype is not None:
             found.append(f'torch.autocast("{device}", dtype={dtype})')
     return tuple(found)
+
+
+def _autocast_on(device: str) -> Any:
+    """The type that autocast computes in on this type of device now; None where it is off."""
+    torch = compat.module("torch")
+    if hasattr(torch, "get_autocast_dtype"):
+        return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
+    if device == "cpu":  # up to 2.3
+        return torch.get_autocast_cpu_dtype() if torch.is_autocast_cpu_enabled() else None
+    return torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else None
 
 
 def checked(name: str, script: Script, notes: Sequence[str], check: bool) -> Extracted:

@@ -165,6 +165,7 @@ def _inputs(names: Sequence[str], expressions: Sequence[str], bases: Sequence[st
 def _constants(names: Sequence[str], backend: str, expected: bool, tolerance: Optional[float]) -> str:
     lines = ["NAMES = [", *(f"    {name!r}," for name in names), "]"] if names else ["NAMES = []"]
     lines += [f"BACKEND = {backend!r}", 'EXPECTED = load()["expected"]' if expected else "EXPECTED = None"]
+    lines += [f"ALLOWED = {tolerance!r}"]
     return "\n".join(lines)
 
 

@@ -76,7 +76,7 @@ def same(actual, expected, tolerance):
         return False, f"{kind}: NaN or Inf in other places"
     error = float((actual - wanted)[finite].abs().nan_to_num(float("inf")).max()) if finite.any() else 0.0
     largest = float(wanted[finite].abs().max()) if finite.any() else 0.0
-    limit = (TOLERANCE.get(expected.dtype, 0.1) if tolerance is None else tolerance) * (largest + 0.01)
+    limit = TOLERANCE.get(expected.dtype, 0.1) * (largest + 0.1) if tolerance is None else tolerance * largest
     return error <= limit, f"{kind}: largest error {error:.3g}, largest value {largest:.3g}"
 
 
@@ -94,7 +94,7 @@ def compare(title, actual, expected, tolerance):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", default=BACKEND, help="or MODULE:FUNCTION, or none (%(default)s)")
-    parser.add_argument("--tolerance", type=float, help="largest error, as a part of the largest value")
+    parser.add_argument("--tolerance", type=float, default=ALLOWED, help="largest error, as a part of the largest value")
     options = parser.parse_args()
     eager = run(None)
     good = True
