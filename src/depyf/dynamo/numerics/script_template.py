@@ -94,7 +94,7 @@ def compare(title, actual, expected, tolerance):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", default=BACKEND, help="or MODULE:FUNCTION, or none (%(default)s)")
-    parser.add_argument("--tolerance", type=float, default=ALLOWED, help="largest error, as a part of the largest value")
+    parser.add_argument("--tolerance", type=float, default=ALLOWED, help="largest error as a part of the largest value")
     options = parser.parse_args()
     eager = run(None)
     good = True
