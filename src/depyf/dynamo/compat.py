@@ -276,6 +276,12 @@ def aot_codegen_modules() -> Iterator[ModuleType]:
             yield module
 
 
+def tells_of_absent_items() -> bool:
+    """Whether the text of a guard on what a set holds says which way it is meant (not so in 2.8 and 2.9)."""
+    builder = find("torch._dynamo.guards", "GuardBuilder")
+    return not hasattr(builder, "SET_CONTAINS") or hasattr(builder, "SET_NOT_CONTAINS")
+
+
 def interprets_graphs() -> bool:
     """Whether the backend aot_eager hands its graphs to ``torch.fx.Interpreter`` (2.13 calls their ``forward``)."""
     compiler = find("torch._dynamo.backends.debugging", "boxed_nop")

@@ -13,13 +13,17 @@ import sysconfig
 import threading
 import weakref
 from types import CodeType
-from typing import Any, Callable, List, Optional, Protocol, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Protocol, Sequence, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.names import StableNames
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.safely import describe, safely
 from depyf.dynamo.session import Cause, FrameSkipped
+from depyf.dynamo.trace import listen
+from depyf.dynamo.trace_by_hooks import supplement
+from depyf.trace.breaks import BreakReport, break_report
+from depyf.trace.events import Event
 
 _NEVER_TO_BE_COMPILED = ("already Dynamo-generated code", "in the Dynamo skipfiles list")
 _ADDED_BY_TORCH = re.compile(r"\n+(?:from user code:|Set TORCHDYNAMO_VERBOSE|Set TORCH_LOGS).*", re.DOTALL)
@@ -41,6 +45,7 @@ class Fallbacks:
     def __init__(self, receivers: Callable[[], Sequence[Receiver]]) -> None:
         self._receivers = receivers
         self._told = threading.local()
+        self._broken: Dict[Optional[str], BreakReport] = {}
 
     def watch(self) -> List[Undo]:
         """See every such frame from now on; answers the functions that end it."""
@@ -49,6 +54,11 @@ class Fallbacks:
             ("add_skip_reason", self._skip),  # PyTorch 2.13 and later
         ]
         undo: List[Undo] = []
+        if compat.find("torch._dynamo.convert_frame", "add_skip_reason") is None:
+            # What an older one gives up for a graph break, in a loop for example, it only tells between the lines.
+            undo += [listen(self._event), *supplement(self._event)]
+            handle = compat.register_bytecode_hook(self._has_code)
+            undo += [] if handle is None else [handle.remove]
         for name, note in notes:
             original = compat.find("torch._dynamo.convert_frame", name)
             if original is not None:
@@ -66,6 +76,21 @@ class Fallbacks:
         for session in self._receivers():
             place = compat.place_of(error)
             session.add(_record(session, code, cause, reason, compat.compile_id_of(error), place, limit))
+
+    @safely("noting that Dynamo goes on behind a graph break")
+    def _has_code(self, original: CodeType, transformed: CodeType) -> None:
+        self._broken.pop(compat.current_compile_id(), None)
+
+    @safely("noting a frame that Dynamo skips for a graph break")
+    def _event(self, event: Event) -> None:
+        if event.name == "dynamo_graph_break_reason":
+            self._broken[event.compile_id] = break_report(event)
+        elif event.name == "compilation_metrics":
+            broken, code = self._broken.pop(event.compile_id, None), compat.code_being_compiled()
+            if broken is not None and code is not None and not event.meta.get("fail_type"):
+                place = None if broken.filename is None or broken.line is None else (broken.filename, broken.line)
+                for session in self._receivers():
+                    session.add(_record(session, code, Cause.GRAPH_BREAK, broken.reason, event.compile_id, place))
 
     @safely("noting a frame that Dynamo skips")
     def _skip(self, reason: str, frame: Any, *args: Any, **kwargs: Any) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import weakref
 from types import CodeType
-from typing import Any, Callable, Dict, FrozenSet, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Mapping, Optional, Sequence, Tuple
 
 from depyf.dynamo import guards_function
 from depyf.dynamo.locks import Lock
@@ -88,21 +88,35 @@ class LiveGuard:
         manager = self._living()
         if guards_function.is_function(manager):
             return guards_function.holds(manager, frame_locals, sources)
-        root: Any = getattr(manager, "root", None)
-        if not hasattr(root, "clone_manager"):
+        if not self.tells_apart():
             return self.check(frame_locals)
+        root: Any = manager.root
         if sources not in self._partial:
             root_type = type(root)
             self._partial[sources] = root.clone_manager(
                 lambda node: isinstance(node, root_type) or node.get_source() in sources
             )
-        return bool(self._partial[sources].check(dict(frame_locals)))
+        answer = self._partial[sources].check_verbose(dict(frame_locals))
+        return bool(answer.result) or _only_relations_fail(root, answer.verbose_code_parts)
+
+    def tells_apart(self) -> bool:
+        """Whether single guards can be asked with ``check_path``; an older PyTorch only answers for all of them."""
+        manager = self._living()
+        return guards_function.is_function(manager) or hasattr(getattr(manager, "root", None), "clone_manager")
 
     def global_scope(self) -> Optional[Dict[str, Any]]:
         """The globals that the guards read, ``None`` once the entry is gone."""
         manager = self._manager()
         scope = getattr(manager, "global_scope", None) or {}
         return scope.get("G")
+
+
+def _only_relations_fail(root: Any, told: Sequence[str]) -> bool:
+    """Whether what fails are the relations between sizes, which a partial copy of the guards has, too: they come last,
+    so that all that was asked for holds."""
+    relations_of = getattr(root, "get_epilogue_lambda_guards", None)
+    relations = {text for guard in (relations_of() if relations_of else ()) for text in guard.verbose_code_parts()}
+    return bool(told) and relations.issuperset(told)
 
 
 class LiveTable:

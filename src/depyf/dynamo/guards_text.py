@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Callable, Dict, FrozenSet, Mapping, Optional, Sequence, Set, Tuple
 
-from depyf.dynamo import guard_runtime
+from depyf.dynamo import compat, guard_runtime
 from depyf.dynamo.guards_function import is_same_in_every_run
 from depyf.dynamo.guards_literals import literal_value
 from depyf.dynamo.guards_tree import ACCESS, DICT_MANAGER, TEXT, Check
@@ -283,7 +283,7 @@ def _dict_version(check: Check, code: str, naming: Naming) -> Optional[str]:
 
 def _set_contains(check: Check, code: str, naming: Naming) -> Optional[str]:
     match = re.match(r"(not )?set\.__contains__\((.*)\)\Z", code, re.S)
-    if match is None:
+    if match is None or (not match.group(1) and not compat.tells_of_absent_items()):
         return None
     arguments = match.group(2)
     # C++ fails a container that is no set in either case.

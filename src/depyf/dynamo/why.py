@@ -129,6 +129,9 @@ def _failures(manager: Any, values: Mapping[str, Any], first: Sequence[str]) -> 
     scope: Mapping[str, Any] = guards.live.global_scope() or {}
     try:
         lines = guards.failing(values, scope)
+        if not guards.live.tells_apart():  # those that only PyTorch can check: the one that it names, if any
+            named = split(first[0]).code if len(first) == 1 else ""
+            lines = [line for line in lines if not line.live or _is_about(line, named)]
     except NotLiveError:
         lines = []
     found = [_failed(line, values, scope) for line in lines]
