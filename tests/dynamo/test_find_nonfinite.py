@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import re
 import runpy
@@ -184,6 +185,46 @@ def test_what_only_the_compiled_code_makes_is_told(tmp_path: Path) -> None:
     assert found.first.operation == "aten.cos.default"
     assert "torch.cos(x)" in found.first.line.code
     assert "the same graph without the compiler is finite" in found.first.title
+
+
+def in_a_branch(x: Any) -> Any:
+    doubled = x * 2
+    return torch.log(doubled - 100)  # HERE
+
+
+def test_a_branch_is_looked_into(tmp_path: Path) -> None:
+    def function(x: Any) -> Any:
+        return torch.cond(x.sum() > 0, in_a_branch, lambda x: x.cos(), (x,))
+
+    with find(tmp_path) as found:
+        torch.compile(function, backend="aot_eager")(torch.ones(3))
+    assert found.first.operation == "aten.log.default"
+    assert found.first.line.code == "return torch.log(doubled - 100)  # HERE"
+
+
+OPERATOR = """
+import torch
+from torch import Tensor
+
+@torch.library.custom_op("depyf_tests::logarithm", mutates_args=())
+def logarithm(x: Tensor) -> Tensor:
+    return x.log()
+
+@logarithm.register_fake
+def _(x):
+    return torch.empty_like(x)
+"""
+
+
+def test_an_operator_of_the_users_own_is_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "module_with_an_operator.py").write_text(OPERATOR)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    logarithm = importlib.import_module("module_with_an_operator").logarithm
+    with find(tmp_path) as found:
+        torch.compile(lambda x: logarithm(x) + 1, backend="aot_eager")(-torch.ones(2))
+    assert found.first.operation == "depyf_tests.logarithm.default"
+    replayed = subprocess.run([sys.executable, found.first.replay], capture_output=True, text=True)
+    assert replayed.returncode == 0, replayed.stderr
 
 
 def test_a_graph_that_cannot_be_replayed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.numerics import graph_facts
+from depyf.dynamo.numerics.branches import inside_branch
 from depyf.dynamo.numerics.eager_operations import Birth
 from depyf.dynamo.numerics.finite import Bad, facts
 from depyf.dynamo.numerics.node_words import by_name, called_of, line_of, module_of, operation_of, running_line
@@ -43,6 +44,9 @@ class Describer:
             return self._entered(call, verdict)
         in_forward = shown_in.graph.backward and not call.graph.backward
         args, kwargs, value = capture(call, node)
+        inner = inside_branch(call, node, args)
+        if inner is not None:
+            return self.describe(shown_in, inner)
         steps = []
         if verdict.source is not None:
             steps.append(self._source(call, verdict.source))

@@ -9,6 +9,7 @@ from depyf.dynamo import compat
 from depyf.dynamo.numerics.node_words import operation_of
 from depyf.dynamo.numerics.observation import GraphCall
 from depyf.dynamo.numerics.script import write_script
+from depyf.dynamo.numerics.script_imports import Imports
 from depyf.report.nonfinite import NonFinite
 
 _TEMPLATE = '''\
@@ -21,7 +22,7 @@ This runs just that operation again, with the inputs that it had, and exits with
 import os
 {imports}
 import torch
-
+{setup}
 saved = torch.load(
     os.path.join(os.path.dirname(os.path.abspath(__file__)), "inputs.pt"),
     map_location=None if torch.cuda.is_available() else "cpu",
@@ -67,6 +68,7 @@ def write_replay(directory: str, node: Any, args: Tuple[Any, ...], kwargs: Dict[
         where="" if found.line is None else f"It belongs to {found.line}\n",
         line="" if found.line is None else found.line.code,
         imports=imports,
+        setup=_setup(node.target),
         call=call,
         operation=operation_of(node),
     )
@@ -97,6 +99,15 @@ def write_graph_replay(directory: str, call: GraphCall, found: NonFinite) -> str
         gradients=False,
     )
     return path
+
+
+def _setup(operator: Any) -> str:
+    """What has to run before an operator can be called that PyTorch does not have by itself."""
+    imports = Imports()
+    imports.for_operator(operator)
+    paths = ["import sys", *imports.paths()] if imports.paths() else []
+    parts = [*imports.lines(), *paths, *imports.late(), imports.sources(), *(f"# {note}" for note in imports.notes)]
+    return "".join(f"{part}\n" for part in parts if part)
 
 
 def _call(node: Any) -> Tuple[str, str]:
