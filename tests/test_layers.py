@@ -18,7 +18,7 @@ LAYERS: List[Tuple[str, ...]] = [
     ("__init__", "explain", "optimization", "utils"),  # the drop-in surface: names that users already import
     ("dynamo",),
     ("report",),
-    ("trace",),
+    ("torch_trace",),
     ("decompiler",),
     ("pipeline",),
     ("verify",),

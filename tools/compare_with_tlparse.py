@@ -20,7 +20,7 @@ from typing import Counter as CounterType
 from typing import Dict, List
 
 from depyf.report.reading import load
-from depyf.trace.log_file import log_lines
+from depyf.torch_trace.log_file import log_lines
 
 Facts = Dict[str, List[str]]
 

@@ -25,8 +25,8 @@ from kernel_models import MODELS  # noqa: E402
 import depyf  # noqa: E402
 from depyf.dynamo.manifest import run_of  # noqa: E402
 from depyf.report.model import Kernel, Run  # noqa: E402
-from depyf.trace.breaks import frames_of  # noqa: E402
-from depyf.trace.events import Event  # noqa: E402
+from depyf.torch_trace.breaks import frames_of  # noqa: E402
+from depyf.torch_trace.events import Event  # noqa: E402
 
 Lines = Set[Tuple[str, int]]
 

@@ -10,7 +10,7 @@ import pytest
 
 from depyf.running import progress as module
 from depyf.running.progress import Progress
-from depyf.trace.events import Event
+from depyf.torch_trace.events import Event
 
 
 class Terminal(io.StringIO):

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 import depyf  # noqa: E402
 from depyf.dynamo.compilations import compilations, graph_break  # noqa: E402
 from depyf.dynamo.session import Session  # noqa: E402
-from depyf.trace.events import Event  # noqa: E402
+from depyf.torch_trace.events import Event  # noqa: E402
 
 
 def captured(function: Any, *calls: Any, directory: Path) -> Session:

@@ -141,7 +141,7 @@ def test_a_bug_anywhere_costs_one_message(target: str, tmp_path: Path, messages:
     if target not in ("listing:running_from", "fallbacks:_record"):  # not needed here: all is proved and compiled
         (message,) = messages()
         assert "ZeroDivisionError: injected" in message
-        place = "trace/events" if target == "trace:event_of" else f"dynamo/{target.partition(':')[0]}"
+        place = "torch_trace/events" if target == "trace:event_of" else f"dynamo/{target.partition(':')[0]}"
         assert f"depyf/{place}.py:" in message
         assert "Your program goes on" in message
         assert "please report" in message

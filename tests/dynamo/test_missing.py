@@ -18,8 +18,8 @@ from depyf.dynamo.graphs import write_graph  # noqa: E402
 from depyf.dynamo.missing import missing, write_missing  # noqa: E402
 from depyf.dynamo.session import KernelFile, Session  # noqa: E402
 from depyf.dynamo.warm_caches import WarmCaches  # noqa: E402
-from depyf.trace.events import Event  # noqa: E402
-from depyf.trace.stages import Stage  # noqa: E402
+from depyf.torch_trace.events import Event  # noqa: E402
+from depyf.torch_trace.stages import Stage  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 

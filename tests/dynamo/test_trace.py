@@ -8,7 +8,7 @@ import pytest
 
 from depyf.dynamo import patching, safely
 from depyf.dynamo.trace import TraceHandler
-from depyf.trace.events import Event, event_of
+from depyf.torch_trace.events import Event, event_of
 
 
 def test_the_same_thing_has_the_same_name_as_artifact_and_as_kind_of_its_own() -> None:

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 from depyf.dynamo import compat  # noqa: E402
 from depyf.dynamo.compilations import graph_break  # noqa: E402
 from depyf.dynamo.trace_by_hooks import _Hooks  # noqa: E402
-from depyf.trace.events import Event  # noqa: E402
+from depyf.torch_trace.events import Event  # noqa: E402
 
 
 def broken(x: Any) -> Any:

@@ -19,7 +19,7 @@ from depyf.dynamo.dump import DumpDirectory  # noqa: E402
 from depyf.dynamo.graphs import write_graph  # noqa: E402
 from depyf.dynamo.session import KernelFile, Session  # noqa: E402
 from depyf.dynamo.what_runs import DOES_NOT_RUN, RUNS, note_what_runs  # noqa: E402
-from depyf.trace.stages import Stage  # noqa: E402
+from depyf.torch_trace.stages import Stage  # noqa: E402
 
 
 def branching(x: Any, y: Any) -> Any:

@@ -14,7 +14,7 @@ import depyf  # noqa: E402
 from depyf.dynamo import compat  # noqa: E402
 from depyf.dynamo.trace import listen  # noqa: E402
 from depyf.report.guard_words import explain  # noqa: E402
-from depyf.trace.recompiles import reasons_of  # noqa: E402
+from depyf.torch_trace.recompiles import reasons_of  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))
 from guarded_inputs import CASES, GuardCase  # noqa: E402

@@ -8,8 +8,8 @@ import pytest
 
 from depyf.report.from_events import build_run
 from depyf.report.model import Run
-from depyf.trace.events import Event
-from depyf.trace.provenance import kernel_launches_event, node_stacks_event
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.provenance import kernel_launches_event, node_stacks_event
 
 NOW = "/home/me/net.py"
 HIT = Event("fx_graph_cache_hit", "0/0", 0, {}, "{}", 1.0)

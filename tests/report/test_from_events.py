@@ -9,9 +9,9 @@ from depyf.report.facts import TransformedFact
 from depyf.report.from_events import build_run
 from depyf.report.manifest import from_json, to_json
 from depyf.report.model import Artifact
-from depyf.trace.events import Event
-from depyf.trace.generations import told_apart
-from depyf.trace.provenance import kernel_launches_event, node_stacks_event
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.generations import told_apart
+from depyf.torch_trace.provenance import kernel_launches_event, node_stacks_event
 
 USER = "/home/me/net.py"
 LIBRARY = "/opt/lib/python3.11/site-packages/torch/nn/modules/linear.py"

@@ -9,9 +9,9 @@ import pytest
 from depyf.report.advice import advice_for_cudagraphs
 from depyf.report.from_log import run_of_log
 from depyf.report.model import Run
-from depyf.trace.cudagraphs import SKIPPED, skips
-from depyf.trace.events import Event
-from depyf.trace.log_file import read_log
+from depyf.torch_trace.cudagraphs import SKIPPED, skips
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.log_file import read_log
 
 LOG = Path(__file__).resolve().parent / "logs" / "torch_2_13_triton.log.gz"
 

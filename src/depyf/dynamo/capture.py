@@ -35,7 +35,7 @@ from depyf.dynamo.trace_by_hooks import supplement
 from depyf.dynamo.transformed import bytecode_hook
 from depyf.dynamo.warm_caches import WarmCaches
 from depyf.dynamo.wrappers import watch_wrappers
-from depyf.trace.events import Event
+from depyf.torch_trace.events import Event
 
 _END_OF_COMPILATION = frozenset({"compilation_metrics", "bwd_compilation_metrics"})
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, List, Mapping, Optional, Tuple
 
 from depyf.dynamo.session import Cause, FrameSkipped, GraphFile, KernelFile, Session, TransformedCode
-from depyf.trace.breaks import break_report
-from depyf.trace.events import Event
-from depyf.trace.metrics import seconds_of
-from depyf.trace.recompiles import reasons_of
+from depyf.torch_trace.breaks import break_report
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.metrics import seconds_of
+from depyf.torch_trace.recompiles import reasons_of
 
 
 @dataclass(frozen=True)

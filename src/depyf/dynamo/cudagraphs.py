@@ -11,8 +11,8 @@ from depyf.dynamo import compat
 from depyf.dynamo.patching import Undo
 from depyf.dynamo.safely import safely
 from depyf.dynamo.session import Receivers
-from depyf.trace.cudagraphs import SKIPPED
-from depyf.trace.events import Event
+from depyf.torch_trace.cudagraphs import SKIPPED
+from depyf.torch_trace.events import Event
 
 _LOGGERS = ("__cudagraphs", "__perf_hints")
 """Of Inductor's, the later one is what torch up to 2.4 uses."""

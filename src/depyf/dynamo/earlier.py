@@ -21,7 +21,7 @@ from depyf.dynamo.rendering import render
 from depyf.dynamo.safely import safely
 from depyf.dynamo.session import EarlierFunction, KernelFile, Session, TransformedCode
 from depyf.dynamo.what_runs import DOES_NOT_RUN
-from depyf.trace.stages import Stage, with_status
+from depyf.torch_trace.stages import Stage, with_status
 
 _EARLIER = "Compiled before prepare_debug was entered."
 

@@ -32,8 +32,8 @@ from depyf.report.artifacts import (
 from depyf.report.facts import FallbackFact, LineStack, Provenance, TransformedFact
 from depyf.report.functions import Key
 from depyf.report.model import Artifact
-from depyf.trace.breaks import frames_of
-from depyf.trace.stages import Stage
+from depyf.torch_trace.breaks import frames_of
+from depyf.torch_trace.stages import Stage
 
 _SIDES = {Stage.FORWARD: False, Stage.BACKWARD: True}
 

@@ -14,7 +14,7 @@ from depyf.dynamo.hints import RESUME_PREFIX, resume_code
 from depyf.dynamo.names import StableNames, file_stem
 from depyf.dynamo.rendering import render
 from depyf.dynamo.session import FrameSkipped, Session, TransformedCode
-from depyf.trace.breaks import break_report
+from depyf.torch_trace.breaks import break_report
 
 EARLIER = "Compiled before prepare_debug was entered, or after it was left."
 

@@ -20,8 +20,8 @@ from depyf.dynamo.relocate import SourceFile
 from depyf.dynamo.safely import safely
 from depyf.dynamo.session import GraphFile, KernelFile, Session
 from depyf.dynamo.what_runs import note_what_runs
-from depyf.trace.events import Event
-from depyf.trace.stages import Outline, Stage, graph_file, outlines, stage_of, with_input_types, without_imports
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.stages import Outline, Stage, graph_file, outlines, stage_of, with_input_types, without_imports
 
 _PRINT_OPTIONS: Tuple[Dict[str, bool], ...] = (
     {"print_output": False, "include_stride": True, "include_device": True},

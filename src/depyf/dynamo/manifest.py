@@ -32,8 +32,8 @@ from depyf.report.markdown import index_markdown
 from depyf.report.model import Run
 from depyf.report.own_files import MARKDOWN_MARK, manifest_name, page_stem
 from depyf.report.page import render_page
-from depyf.trace.events import Event
-from depyf.trace.generations import told_apart
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.generations import told_apart
 
 
 @dataclass

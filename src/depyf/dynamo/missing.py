@@ -8,7 +8,7 @@ from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.dynamo.session import EarlierFunction, GraphFile, KernelFile, Session
 from depyf.dynamo.what_runs import backward_is_pending
-from depyf.trace.stages import Stage
+from depyf.torch_trace.stages import Stage
 
 _ONCE = (Stage.CAPTURED, Stage.BEFORE_PRE_GRAD, Stage.AFTER_PRE_GRAD, Stage.FORWARD)
 _ONCE_WITH_GRADIENTS = (Stage.JOINT, Stage.BACKWARD)

@@ -14,9 +14,9 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set,
 from depyf.dynamo import compat
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.safely import safely
-from depyf.trace.events import Event
-from depyf.trace.provenance import kernel_launches_event, node_in, node_stacks_event
-from depyf.trace.stages import stage_of
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.provenance import kernel_launches_event, node_in, node_stacks_event
+from depyf.torch_trace.stages import stage_of
 
 _Launch = Tuple[str, List[str], List[str]]
 

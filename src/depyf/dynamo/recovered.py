@@ -12,7 +12,7 @@ from types import BuiltinMethodType, CodeType, FunctionType, MethodType
 from typing import Any, Deque, Dict, Iterator, List, Optional, Tuple
 
 from depyf.dynamo import compat
-from depyf.trace.stages import Stage
+from depyf.torch_trace.stages import Stage
 
 _MOST_OBJECTS = 5000
 """Where the walk ends: a compiled function of torch's holds some hundreds."""

@@ -15,8 +15,8 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 from depyf.dynamo.dump import DumpDirectory
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.names import StableNames
-from depyf.trace.events import Event, without_bulk
-from depyf.trace.stages import Stage
+from depyf.torch_trace.events import Event, without_bulk
+from depyf.torch_trace.stages import Stage
 
 CodeRef = weakref.ref  # of a code object
 

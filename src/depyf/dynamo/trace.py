@@ -12,7 +12,7 @@ from typing import Callable
 from depyf.dynamo import compat
 from depyf.dynamo.patching import Undo
 from depyf.dynamo.safely import report_failure
-from depyf.trace.events import Event, event_of
+from depyf.torch_trace.events import Event, event_of
 
 TRACE_LOGGER = "torch.__trace"
 

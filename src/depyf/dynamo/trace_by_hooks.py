@@ -22,7 +22,7 @@ from depyf.dynamo import compat
 from depyf.dynamo.names import compiled_fn_number
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.safely import safely
-from depyf.trace.events import Event
+from depyf.torch_trace.events import Event
 
 Receive = Callable[[Event], object]
 

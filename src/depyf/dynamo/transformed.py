@@ -14,7 +14,7 @@ from depyf.dynamo.relocate import in_file
 from depyf.dynamo.rendering import Rendering, render
 from depyf.dynamo.safely import safely
 from depyf.dynamo.session import Receivers, Session, TransformedCode
-from depyf.trace.stages import Stage
+from depyf.torch_trace.stages import Stage
 
 BytecodeHook = Callable[[CodeType, CodeType], Optional[CodeType]]
 

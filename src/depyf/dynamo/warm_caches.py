@@ -18,8 +18,8 @@ from depyf.dynamo.locks import Lock
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.safely import safely
 from depyf.dynamo.session import Receivers, Session
-from depyf.trace.events import Event
-from depyf.trace.provenance import KERNEL_LAUNCHES, NODE_STACKS
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.provenance import KERNEL_LAUNCHES, NODE_STACKS
 
 LOST_WHEN_WARM = frozenset(
     {"before_pre_grad_graph", "after_pre_grad_graph", "before_post_grad_graph", NODE_STACKS, KERNEL_LAUNCHES}

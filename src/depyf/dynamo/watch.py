@@ -25,9 +25,9 @@ from depyf.report.advice import advice_for_break, advice_for_fallback
 from depyf.report.guard_words import explain
 from depyf.report.happening import BREAK, FALLBACK, RECOMPILE, Happening, summary
 from depyf.report.sources import is_library
-from depyf.trace.breaks import Frame, break_report
-from depyf.trace.events import Event
-from depyf.trace.recompiles import failed_guards
+from depyf.torch_trace.breaks import Frame, break_report
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.recompiles import failed_guards
 
 _NOTHING_TO_COMPILE = ("No ops traced", "no content in function call")
 """Why Dynamo leaves alone a frame that has nothing for it, such as a resume function that only returns."""

@@ -11,7 +11,7 @@ from typing import List, Optional, Sequence
 
 from depyf.dynamo import compat
 from depyf.dynamo.session import GraphFile, KernelFile, Session
-from depyf.trace.stages import Stage, is_boxed, with_status
+from depyf.torch_trace.stages import Stage, is_boxed, with_status
 
 RUNS = "This file is what runs: a breakpoint in it stops."
 DOES_NOT_RUN = "This file does not run, a breakpoint in it never stops."

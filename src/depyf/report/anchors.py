@@ -15,9 +15,9 @@ from depyf.report.facts import LineStack, Provenance
 from depyf.report.graph_links import comments
 from depyf.report.model import Artifact
 from depyf.report.sources import Sources
-from depyf.trace.breaks import Frame
-from depyf.trace.events import Event
-from depyf.trace.provenance import CAPTURED
+from depyf.torch_trace.breaks import Frame
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.provenance import CAPTURED
 
 _HITS = frozenset({"fx_graph_cache_hit", "aotautograd_cache_hit"})
 

@@ -9,8 +9,8 @@ from typing import Counter as CounterType
 from typing import List, Optional, Sequence, Tuple
 
 from depyf.report.model import Artifact
-from depyf.trace.events import Event
-from depyf.trace.stages import Stage, stage_of
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.stages import Stage, stage_of
 
 STAGE_ORDER = {
     Stage.CAPTURED: 10,

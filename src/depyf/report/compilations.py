@@ -13,13 +13,13 @@ from depyf.report.graph_links import whole_stacks
 from depyf.report.guard_words import as_written, explain
 from depyf.report.model import Call, Compilation, FailedGuard, GraphBreak, Guard, Place, Recompile
 from depyf.report.sources import Sources
-from depyf.trace.breaks import Frame, break_report
-from depyf.trace.events import Event, resolve_frames
-from depyf.trace.generations import of_same_generation
-from depyf.trace.guards import guards_of
-from depyf.trace.metrics import seconds_of, started_at
-from depyf.trace.provenance import CAPTURED, NODE_STACKS, node_stacks
-from depyf.trace.recompiles import FailedGuardText, failed_guards
+from depyf.torch_trace.breaks import Frame, break_report
+from depyf.torch_trace.events import Event, resolve_frames
+from depyf.torch_trace.generations import of_same_generation
+from depyf.torch_trace.guards import guards_of
+from depyf.torch_trace.metrics import seconds_of, started_at
+from depyf.torch_trace.provenance import CAPTURED, NODE_STACKS, node_stacks
+from depyf.torch_trace.recompiles import FailedGuardText, failed_guards
 
 _CACHES = {"fx_graph_cache_": "fx_graph", "aotautograd_cache_": "aotautograd"}
 

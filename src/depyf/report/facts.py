@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Mapping, Optional, Sequence, Tuple
 
 from depyf.report.functions import Key
-from depyf.trace.breaks import Frame
+from depyf.torch_trace.breaks import Frame
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from depyf.report.linking import linked
 from depyf.report.model import Artifact, Compilation, CudaGraphSkip, Fallback, Function, Phase, Recompile, Run
 from depyf.report.noted import with_noted
 from depyf.report.sources import ReadText, Sources, read_source
-from depyf.trace.cudagraphs import skips
-from depyf.trace.events import Event
-from depyf.trace.metrics import spans
+from depyf.torch_trace.cudagraphs import skips
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.metrics import spans
 
 
 def build_run(

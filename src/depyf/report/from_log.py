@@ -11,9 +11,9 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 from depyf.report.from_events import build_run
 from depyf.report.model import Run
 from depyf.report.sources import read_source
-from depyf.trace.events import Event
-from depyf.trace.generations import told_apart
-from depyf.trace.log_file import TraceLog
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.generations import told_apart
+from depyf.torch_trace.log_file import TraceLog
 
 _IN_GRAPH = re.compile(r"# File: (\S.*?):(\d+) in [^,]+, code: (.*)$", re.MULTILINE)
 _IN_TRACEBACK = re.compile(r'^ *File "([^"\n]+)", line (\d+)(?:, in [^\n]*)?\n +(\S[^\n]*)$', re.MULTILINE)

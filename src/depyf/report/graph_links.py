@@ -7,8 +7,8 @@ from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.report.model import Link, Place
 from depyf.report.sources import Sources
-from depyf.trace.breaks import Frame
-from depyf.trace.provenance import node_in
+from depyf.torch_trace.breaks import Frame
+from depyf.torch_trace.provenance import node_in
 
 _COMMENT = re.compile(r"^\s*# File: (.+?):(\d+) in (.*?)(?:, code: (.*))?$")
 _DEFINITION = re.compile(r"^\s*(?:class|def)\b")

@@ -12,7 +12,7 @@ from depyf.report.graph_links import graph_links, places_of_names, union, whole_
 from depyf.report.kernels import NodePlaces, kernels_of
 from depyf.report.model import Artifact, Kernel, Link, Place
 from depyf.report.sources import Sources
-from depyf.trace.provenance import CAPTURED
+from depyf.torch_trace.provenance import CAPTURED
 
 
 def linked(

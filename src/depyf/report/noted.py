@@ -7,9 +7,9 @@ from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.report.facts import KernelFact, Provenance
 from depyf.report.model import Artifact
-from depyf.trace.breaks import Frame
-from depyf.trace.events import Event
-from depyf.trace.provenance import (
+from depyf.torch_trace.breaks import Frame
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.provenance import (
     KERNEL_LAUNCHES,
     NODE_STACKS,
     Launch,

@@ -13,7 +13,7 @@ from depyf.report.from_log import run_of_log
 from depyf.report.manifest import ForeignManifestError, from_json
 from depyf.report.matching import Side
 from depyf.report.model import Artifact, Run
-from depyf.trace.log_file import find_logs, is_log, read_log
+from depyf.torch_trace.log_file import find_logs, is_log, read_log
 
 _BETWEEN_RANKS = 10.0
 """Seconds within which a launcher has started all ranks, as far as their compilers are imported."""

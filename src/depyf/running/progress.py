@@ -11,7 +11,7 @@ import shutil
 import time
 from typing import Any, Callable, Dict, Mapping, Optional, TextIO
 
-from depyf.trace.events import Event
+from depyf.torch_trace.events import Event
 
 _NEXT = {
     "dynamo_start": "Dynamo traces",

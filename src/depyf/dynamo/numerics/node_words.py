@@ -12,7 +12,7 @@ from depyf.dynamo import compat
 from depyf.report.guard_words import as_written
 from depyf.report.nonfinite import Line
 from depyf.report.sources import is_library
-from depyf.trace.breaks import code_of, frames_of
+from depyf.torch_trace.breaks import code_of, frames_of
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _FARTHEST = 4

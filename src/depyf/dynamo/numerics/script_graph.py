@@ -16,7 +16,7 @@ from depyf.dynamo import compat
 from depyf.dynamo.numerics.script_imports import Imports
 from depyf.dynamo.numerics.script_tensors import Tensors
 from depyf.report.sources import is_library
-from depyf.trace.breaks import Frame, frames_of
+from depyf.torch_trace.breaks import Frame, frames_of
 
 _DELETED = re.compile(r";  (?:\w+ = )+None$", re.MULTILINE)
 _NO_LINE = re.compile(r"^[ ]*# No stacktrace found for following nodes[ ]*\n", re.MULTILINE)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.trace.events import Event
+from depyf.torch_trace.events import Event
 
 SKIPPED = "cudagraph_skip"
 """The name of our own event for what torch only logs, as it does while a program runs; its payload is the message."""

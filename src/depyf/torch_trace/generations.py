@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Dict, Iterable, List, Optional, Set, TypeVar
 
-from depyf.trace.events import Event
+from depyf.torch_trace.events import Event
 
 R = TypeVar("R")
 

@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass
 from typing import Iterator, List, Optional, Sequence
 
-from depyf.trace.breaks import Frame
-from depyf.trace.events import Event
-from depyf.trace.recompiles import split_user_line
+from depyf.torch_trace.breaks import Frame
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.recompiles import split_user_line
 
 _NODE = re.compile(r"^(?:\| )*\+- (?:__SHAPE_GUARD__|__[A-Z_]+__|(\w+)): ?(.*)$")
 _SOURCE = re.compile(r"source=(.*?), accessed_by=")

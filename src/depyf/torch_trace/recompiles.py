@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import List, Optional, Tuple
 
-from depyf.trace.breaks import Frame, frames_of
-from depyf.trace.events import Event
+from depyf.torch_trace.breaks import Frame, frames_of
+from depyf.torch_trace.events import Event
 
 _ENTRY = re.compile(r"^(\[?!?\d*\]?/?\d+/\d+(?:_\d+)?):\s+(.*)\Z", re.DOTALL)
 _USER_STACK = re.compile(r"\nUser stack trace:\n(.*)\Z", re.DOTALL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from depyf.trace.stages import Outline, Stage, graph_file, outlines, stage_of, with_input_types, without_imports
+from depyf.torch_trace.stages import Outline, Stage, graph_file, outlines, stage_of, with_input_types, without_imports
 
 READABLE = """class <lambda>(torch.nn.Module):
     def forward(self, L_x_: "f32[3][1]cpu"):

@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.trace.breaks import Frame, code_of, frames_of
-from depyf.trace.events import Event
+from depyf.torch_trace.breaks import Frame, code_of, frames_of
+from depyf.torch_trace.events import Event
 
 NODE_STACKS = "depyf_node_stacks"
 """Of one graph: the frames of each node, by name. It follows the event with the graph's text."""

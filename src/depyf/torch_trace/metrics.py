@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
-from depyf.trace.events import Event
+from depyf.torch_trace.events import Event
 
 
 def seconds_of(metrics: Any) -> Optional[float]:

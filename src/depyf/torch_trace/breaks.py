@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Dict, List, Optional, Tuple
 
-from depyf.trace.events import Event
+from depyf.torch_trace.events import Event
 
 Frame = Tuple[str, int, str]
 """File, line and name of the function."""

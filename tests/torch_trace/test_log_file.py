@@ -9,7 +9,7 @@ from typing import List
 
 import pytest
 
-from depyf.trace.log_file import LogError, TraceLog, find_logs, is_log, read_log
+from depyf.torch_trace.log_file import LogError, TraceLog, find_logs, is_log, read_log
 
 LOGS = Path(__file__).resolve().parent.parent / "report" / "logs"
 RECORDED = [LOGS / f"torch_{version}.log.gz" for version in ("2_7", "2_13", "2_15")]

@@ -21,7 +21,7 @@ import zlib
 from dataclasses import dataclass, field
 from typing import IO, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
-from depyf.trace.events import Event, event_of
+from depyf.torch_trace.events import Event, event_of
 
 PATTERN = "dedicated_log_torch_trace_*.log*"
 """What torch calls these files."""
