@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from depyf.dynamo.numerics.nonfinite import find_nonfinite
     from depyf.dynamo.pausing import debug
     from depyf.dynamo.prepare import prepare_debug
+    from depyf.dynamo.run_trace import trace
     from depyf.dynamo.watch import watch
     from depyf.dynamo.why import why
     from depyf.result import Decompilation, Hints, Verdict
@@ -37,6 +38,7 @@ __all__ = [
     "find_nonfinite",
     "install",
     "prepare_debug",
+    "trace",
     "uninstall",
     "watch",
     "why",
@@ -57,6 +59,7 @@ _HOMES = {
     "find_nonfinite": "depyf.dynamo.numerics.nonfinite",
     "install": "depyf.dynamo.bytecode_log",
     "prepare_debug": "depyf.dynamo.prepare",
+    "trace": "depyf.dynamo.run_trace",
     "uninstall": "depyf.dynamo.bytecode_log",
     "watch": "depyf.dynamo.watch",
     "why": "depyf.dynamo.why",

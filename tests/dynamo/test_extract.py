@@ -19,7 +19,7 @@ from depyf.dynamo import compat  # noqa: E402
 from depyf.dynamo.numerics.extract import checked, extract_file, write  # noqa: E402
 from depyf.dynamo.numerics.extract_sources import Source, called, held  # noqa: E402
 from depyf.dynamo.numerics.graph_text import script_from_text  # noqa: E402
-from depyf.trace.stages import Stage  # noqa: E402
+from depyf.torch_trace.stages import Stage  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
 import kernel_models  # noqa: E402

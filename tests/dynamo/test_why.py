@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo import compat  # noqa: E402
+from depyf.dynamo import compat, run_callback  # noqa: E402
 from depyf.dynamo.trace import listen  # noqa: E402
 from depyf.report.guard_words import explain  # noqa: E402
 from depyf.torch_trace.recompiles import reasons_of  # noqa: E402
@@ -134,7 +134,7 @@ def test_the_limit_is_told_when_it_is_reached() -> None:
             compiled(torch.ones(2), n)
         answer = depyf.why(compiled, torch.ones(2), 3)
         ran: List[Any] = []
-        handle = compat.watch_runs(ran.append)
+        handle = run_callback.watch_runs(ran.append)
         compiled(torch.ones(2), 3)
         if handle is not None:
             handle()

@@ -10,7 +10,7 @@ from typing import Any, List, NoReturn, Sequence, Tuple
 from depyf.running.program import Program
 from depyf.running.runner import CannotRunError, run_dumped
 
-_OPTIONS = "[-o DIR] [--open] [-q] [--find-nonfinite]"
+_OPTIONS = "[-o DIR] [--open] [--trace] [-q] [--find-nonfinite]"
 USAGE = f"depyf run {_OPTIONS} SCRIPT [ARGS...]\n       depyf run {_OPTIONS} -m MODULE [ARGS...]"
 
 _WITH_VALUE = ("-o", "--output")
@@ -31,6 +31,7 @@ def add_command(commands: Any) -> None:
     parser.set_defaults(run=run)
     parser.add_argument("-o", "--output", metavar="DIR", help="where to dump (depyf_NAME)")
     parser.add_argument("--open", action="store_true", help="open the page in a browser when the program has ended")
+    parser.add_argument("--trace", action="store_true", help="time the graphs, and print what ran in which order")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress and no summary")
     parser.add_argument(
         "--find-nonfinite",
@@ -71,6 +72,7 @@ def run(options: argparse.Namespace, words: Sequence[str]) -> int:
             quiet=options.quiet,
             open_page=options.open,
             find_nonfinite=options.find_nonfinite,
+            trace=options.trace,
         )
     except CannotRunError as error:
         print(f"depyf: {error}", file=sys.stderr)

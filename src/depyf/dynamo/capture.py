@@ -28,6 +28,7 @@ from depyf.dynamo.missing import write_missing
 from depyf.dynamo.names import compiled_fn_number
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.provenance import Provenance
+from depyf.dynamo.run_callback import watch_runs
 from depyf.dynamo.safely import report_failure, safely
 from depyf.dynamo.session import CompiledFunction, NoteFile, Session
 from depyf.dynamo.trace import listen
@@ -124,7 +125,7 @@ class Capture:
         self._add(watch_autograd_threads)
         self._add(lambda: _all_of(self._fallbacks.watch()))
         self._add(lambda: _all_of(self._provenance.launches.watch()))
-        self._add(lambda: compat.watch_runs(self._note_run))
+        self._add(lambda: watch_runs(self._note_run))
         self._add(lambda: _all_of(watch_cudagraphs(self.receivers)))
 
     def _add(self, install: Callable[[], Optional[Undo]]) -> None:

@@ -151,39 +151,18 @@ def dynamo_setting(name: str) -> Any:
     return getattr(find("torch._dynamo", "config"), name, None)
 
 
-def watch_runs(note: Callable[[CodeType], object]) -> Optional[Callable[[], None]]:
-    """Call ``note`` with each transformed code object before it runs; answers the function that ends it.
-
-    ``None`` where this torch (before 2.13) does not tell.
-    """
-    read = find("torch._C._dynamo.eval_frame", "get_bytecode_debugger_callback")
-    write = find("torch._C._dynamo.eval_frame", "set_bytecode_debugger_callback")
-    if read is None or write is None:
-        return None
-    previous = read()
-
-    def about_to_run(code: CodeType) -> None:
-        note(code)
-        if previous is not None:
-            previous(code)
-
-    def undo() -> None:
-        if read() is about_to_run:  # else somebody's debugger has come after us, and calls ours
-            write(previous)
-
-    for called in (about_to_run, note):  # Dynamo is on when they are called
-        code = getattr(called, "__code__", None)
-        if code is not None:
-            skip_code(code)
-    write(about_to_run)
-    return undo
-
-
 def original_of(transformed: CodeType) -> Optional[CodeType]:
     """The user's code (or that of a resume function) that Dynamo made ``transformed`` of; None if forgotten."""
     known = find("torch._dynamo.utils", "orig_code_map")
     original = None if known is None else known.get(transformed)
     return original if isinstance(original, CodeType) else None
+
+
+def transformed_codes() -> List[CodeType]:
+    """All code that Dynamo has made and not forgotten."""
+    known = getattr(find("torch._dynamo.utils", "orig_code_map"), "refs", None) or {}
+    codes = [reference() for reference in list(known.values())]
+    return [code for code in codes if isinstance(code, CodeType)]
 
 
 def skip_code(code: CodeType) -> bool:
@@ -393,7 +372,7 @@ def torch_version() -> str:
 
 
 def tells_runs() -> bool:
-    """Whether this torch tells when transformed code runs (see ``watch_runs``)."""
+    """Whether this torch tells when transformed code runs (see ``run_callback``)."""
     return find("torch._C._dynamo.eval_frame", "set_bytecode_debugger_callback") is not None
 
 

@@ -125,19 +125,27 @@ def graph_names(records: Iterable[Record]) -> Dict[str, str]:
 
 
 def transformed_facts(
-    records: Iterable[Record], runs: Mapping[Tuple[Optional[str], str, int], int]
+    records: Iterable[Record],
+    runs: Mapping[Tuple[Optional[str], str, int], int],
+    times: Mapping[Tuple[str, bool], Tuple[int, float]],
 ) -> List[TransformedFact]:
-    """What is known of transformed code; ``runs`` are by compile id (as torch has it), function and number."""
+    """What is known of transformed code.
+
+    ``runs`` are by compile id (as torch has it), function and number. ``times`` are how often graphs have run and how
+    long, by name, and whether it is the backward.
+    """
     codes = [record for record in records if isinstance(record, TransformedCode)]
     ids = {(r.identity, r.function, r.filename, r.first_line): r.compile_id or "" for r in reversed(codes)}
-    return [_transformed(record, ids, runs) for record in codes]
+    return [_transformed(record, ids, runs, times) for record in codes]
 
 
 def _transformed(
     record: TransformedCode,
     ids: Mapping[Tuple[int, str, str, int], str],
     runs: Mapping[Tuple[Optional[str], str, int], int],
+    times: Mapping[Tuple[str, bool], Tuple[int, float]],
 ) -> TransformedFact:
+    graph = record.graphs[0] if record.graphs else ""
     torch_id = None if record.compile_id is None else record.compile_id.partition("#")[0]
     return TransformedFact(
         compile_id=record.compile_id,
@@ -152,6 +160,8 @@ def _transformed(
             for called, (name, path, line, identity) in record.resumes.items()
         },
         runs=runs.get((torch_id, record.function, record.index)),
+        graph_times=times.get((graph, False)),
+        backward_times=times.get((graph, True)),
         earlier=record.earlier,
         lines=record.lines,
     )

@@ -22,8 +22,8 @@ from depyf.dynamo.safely import describe, safely
 from depyf.dynamo.session import Cause, FrameSkipped
 from depyf.dynamo.trace import listen
 from depyf.dynamo.trace_by_hooks import supplement
-from depyf.trace.breaks import BreakReport, break_report
-from depyf.trace.events import Event
+from depyf.torch_trace.breaks import BreakReport, break_report
+from depyf.torch_trace.events import Event
 
 _NEVER_TO_BE_COMPILED = ("already Dynamo-generated code", "in the Dynamo skipfiles list")
 _ADDED_BY_TORCH = re.compile(r"\n+(?:from user code:|Set TORCHDYNAMO_VERBOSE|Set TORCH_LOGS).*", re.DOTALL)

@@ -50,6 +50,8 @@ class _Chronicle:
     page: Optional[str] = None
     runs: Dict[Tuple[Optional[str], str, int], int] = field(default_factory=dict)
     """How often each transformed code has run."""
+    times: Dict[Tuple[str, bool], Tuple[int, float]] = field(default_factory=dict)
+    """How often each graph has run and how long, by name, and whether it is the backward; from traces."""
 
     def records(self) -> List[Record]:
         found = list(self.ended)
@@ -72,9 +74,15 @@ def begin(session: Session) -> None:
 def note_runs(session: Session) -> None:
     """Note how often the transformed code of this session has run, as long as that can be known."""
     known = _chronicles.get(id(session.directory))
+    if known is not None:
+        for graph, (count, seconds) in session.graph_times.items():
+            earlier = known.times.get(graph, (0, 0.0))
+            known.times[graph] = (earlier[0] + count, earlier[1] + seconds)
+            known.written = 0  # what is written does not say it
+        session.graph_times.clear()
     for record in session.records(TransformedCode):
         times = session.times_run(record)
-        if known is not None and times is not None and compat.tells_runs():
+        if known is not None and times is not None and (compat.tells_runs() or session.ran):
             key = (record.compile_id, record.function, record.index)
             known.runs[key] = max(times, known.runs.get(key, 0))
 
@@ -156,7 +164,7 @@ def _run_of(session: Session, known: _Chronicle, records: Sequence[Record]) -> T
         names={number: path for path, number in dict(compat.interned_strings()).items()},
         directory=_working_directory(),
         graphs=graph_names(records),
-        transformed=transformed_facts(records, known.runs),
+        transformed=transformed_facts(records, known.runs, known.times),
         fallbacks=fallback_facts(session, records),
         full_code=full_code_of(records),
         provenance=generated_lines(records),

@@ -56,6 +56,12 @@ def recover(compiled: Any) -> Recovered:
     return Recovered(tuple(graphs.items()), tuple(sorted(kernels, key=lambda kernel: bool(kernel.backward))), pending)
 
 
+def backward_classes(compiled: Any) -> List[type]:
+    """The classes of AOTAutograd's in ``compiled`` that run a compiled backward."""
+    graph_module = compat.find("torch.fx.graph_module", "GraphModule") or ()
+    return [part for part, _ in _walk(compiled, graph_module) if isinstance(part, type) and "compiled_bw" in vars(part)]
+
+
 def _walk(start: Any, graph_module: Any) -> Iterator[Tuple[Any, Stage]]:
     """Every part of a compiled function, nearest first, with the stage that a graph found there is of."""
     todo: Deque[Tuple[Any, Stage]] = deque([(start, Stage.CAPTURED)])
@@ -82,8 +88,8 @@ def _parts(part: Any) -> List[Tuple[str, Any]]:
         return [*_closure(part), *vars(part).items()]
     if isinstance(part, MethodType):
         return [("", part.__self__), ("", part.__func__)]
-    if isinstance(part, BuiltinMethodType):  # ``apply`` of an autograd function
-        return [("", part.__self__)]
+    if isinstance(part, BuiltinMethodType) and isinstance(part.__self__, type):
+        return [("", part.__self__)]  # ``apply`` of an autograd function
     if isinstance(part, (staticmethod, classmethod)):
         return [("", part.__func__)]
     if isinstance(part, (list, tuple)):

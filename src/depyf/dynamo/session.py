@@ -217,6 +217,8 @@ class Session:
         self.ran: Dict[int, List[Any]] = {}
         """The transformed code that has run, by its id: a weak reference to it and how often (a list, because whoever
         counts does it while Dynamo is on, which would trace the methods of a class)."""
+        self.graph_times: Dict[Tuple[str, bool], Tuple[int, float]] = {}
+        """How often graphs have run in traces and how long, by name, and whether it is the backward."""
 
     def add(self, record: Record) -> None:
         with self._lock:

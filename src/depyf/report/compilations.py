@@ -71,6 +71,8 @@ class Compilations:
         status, failure = _status(events, metrics, fact)
         restarts = tuple(str(reason).strip().split("\n")[0] for reason in metrics.get("restart_reasons") or ())
         latency = metrics.get("guard_latency_us")
+        forward = (None if fact is None else fact.graph_times) or (None, None)
+        backward = (None if fact is None else fact.backward_times) or (None, None)
         begun = started_at(metrics) or (events[0].created if events else None)
         return Compilation(
             compile_id=compile_id,
@@ -94,6 +96,10 @@ class Compilations:
             seconds=_total(events, "compilation_metrics"),
             backward_seconds=_total(events, "bwd_compilation_metrics"),
             runs=None if fact is None else fact.runs,
+            graph_runs=forward[0],
+            graph_run_seconds=forward[1],
+            backward_runs=backward[0],
+            backward_run_seconds=backward[1],
             earlier=False if fact is None else fact.earlier,
             metrics={k: v for k, v in metrics.items() if v is not None and v != [] and k not in _UNINTERESTING},
         )

@@ -16,6 +16,8 @@ class TransformedFact:
     ``resumes`` are resume functions by the name by which the code calls them, each with the compile id of one of its
     compilations (empty where none is known). ``lines`` pairs lines of the artifact
     with the lines of the user's file that they come from. ``runs`` counts calls, None where nobody counted.
+    ``graph_times`` is how often its graph has run and how many seconds in all, ``backward_times`` the same of its
+    backward.
     """
 
     compile_id: Optional[str]
@@ -27,6 +29,8 @@ class TransformedFact:
     graphs: Tuple[str, ...] = ()
     resumes: Mapping[str, Tuple[Key, str]] = field(default_factory=dict)
     runs: Optional[int] = None
+    graph_times: Optional[Tuple[int, float]] = None
+    backward_times: Optional[Tuple[int, float]] = None
     guard_failures: Optional[int] = None
     earlier: bool = False
     lines: Mapping[int, int] = field(default_factory=dict)

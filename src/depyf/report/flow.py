@@ -13,6 +13,7 @@ from typing import Dict, Iterator, List, Optional, Tuple
 from urllib.parse import quote
 
 from depyf.report.model import Compilation, Run
+from depyf.report.ran_text import duration
 from depyf.report.svg import Box, arrow, box, label, svg
 
 _MARGIN = 12
@@ -177,7 +178,10 @@ def _calls(facts: _Facts, frame: _Frame, rows: List[str], entry: Compilation, y:
     if graph:
         kernels = facts.kernels.get(entry.compile_id, 0)
         parts = [f"{kernels} kernel{'' if kernels == 1 else 's'}"] if kernels else []
-        parts += ["with backward"] if entry.compile_id in facts.backward else []
+        backward = _mean(entry.backward_run_seconds, entry.backward_runs)
+        parts += ["with backward" + backward] if entry.compile_id in facts.backward or backward else []
+        forward = _mean(entry.graph_run_seconds, entry.graph_runs)
+        parts += [f"a run{forward}"] if forward else []
         colour = facts.colours.get(entry.compile_id)
         kind = "flow-graph" if colour is None else f"flow-graph graph-{colour}"
         rows.append(
@@ -226,6 +230,10 @@ def _otherwise(facts: _Facts, rows: List[str], function: int, y: int, *, first: 
     else:
         rows.append(box(place, "Plain Python", cause, f"#recompiles{facts.query}", "flow-fallback"))
     return y + place.height
+
+
+def _mean(seconds: Optional[float], runs: Optional[int]) -> str:
+    return f" {duration(seconds / runs)}" if seconds is not None and runs else ""
 
 
 def _times(number: int) -> str:

@@ -199,6 +199,8 @@ class Compilation:
     is the ``__compiled_fn_<id>`` it made. ``verdict`` is that of the decompilation of its transformed code. ``dynamic``
     are the symbols of dynamic shapes with what they stand for (``s0: L['x'].size()[0]``). ``cache`` says of each of
     torch's caches whether it was hit. ``runs`` counts the calls of its transformed code, None where nobody counted.
+    ``graph_runs`` and ``graph_run_seconds`` are how often its graph ran while a trace was on, and how long in all;
+    ``backward_runs`` and ``backward_run_seconds`` are those of the backward; None without a trace.
     ``guard_failures`` counts how often its guards did not hold. ``metrics`` are torch's own, under torch's names.
     """
 
@@ -222,6 +224,10 @@ class Compilation:
     seconds: Optional[float] = None
     backward_seconds: Optional[float] = None
     runs: Optional[int] = None
+    graph_runs: Optional[int] = None
+    graph_run_seconds: Optional[float] = None
+    backward_runs: Optional[int] = None
+    backward_run_seconds: Optional[float] = None
     earlier: bool = False
     metrics: Mapping[str, Any] = field(default_factory=dict, repr=False)
 

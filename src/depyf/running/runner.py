@@ -29,19 +29,22 @@ def run_dumped(
     quiet: bool = False,
     open_page: bool = False,
     find_nonfinite: bool = False,
+    trace: bool = False,
 ) -> Outcome:
     """Run ``program`` with what it compiles dumped into ``directory``; answers how it ended.
 
     With ``find_nonfinite`` the first NaN or Inf of its compiled code is looked for, too.
 
     The summary is given when the process ends: threads of the program that go on, and what it has left to do at exit,
-    belong to it. Raises ``CannotRunError`` before anything has run.
+    belong to it. With ``trace`` its runs are timed, and told in order. Raises ``CannotRunError`` before anything has
+    run.
     """
     if importlib.util.find_spec("torch") is None:
         raise CannotRunError("depyf run needs PyTorch: install it with `pip install 'depyf[torch]'`")
     importlib.import_module("depyf.dynamo.writers")  # it clears up at exit; what comes later does so before
     made = _prepare(directory)
-    recording = _Recording(directory, None if quiet or sys.stderr is None else Progress(sys.stderr), find_nonfinite)
+    progress = None if quiet or sys.stderr is None else Progress(sys.stderr)
+    recording = _Recording(directory, progress, find_nonfinite, trace)
     stop_waiting = when_compiler_is_imported(recording.begin)
     process = os.getpid()
 
@@ -93,12 +96,14 @@ def _take_back(made: List[str]) -> None:
 class _Recording:
     """``prepare_debug`` around what is compiled, from the time at which the program has imported the compiler."""
 
-    def __init__(self, directory: str, progress: Optional[Progress], find_nonfinite: bool) -> None:
+    def __init__(self, directory: str, progress: Optional[Progress], find_nonfinite: bool, traced: bool) -> None:
         self._directory = directory
         self._find_nonfinite = find_nonfinite
         self._finding: Optional[Any] = None
         self._progress = progress
+        self._traced = traced
         self._open: Optional[Any] = None
+        self._trace: Optional[Any] = None
         self._lock = threading.Lock()
         self.page: Optional[str] = None
         """The page of this run, once ``summary`` has been called."""
@@ -120,6 +125,10 @@ class _Recording:
                 return
             self._open = prepare_debug(self._directory)
         self._open.__enter__()
+        if self._traced:
+            from depyf.dynamo.run_trace import trace
+
+            self._trace = trace().__enter__()
         if self._progress is not None and self._open.session is not None:
             self._progress.numbers = compat.interned_strings
             show: Callable[..., Any] = safely("showing how far it is")(self._progress)
@@ -134,6 +143,8 @@ class _Recording:
     def end(self) -> None:
         if self._progress is not None:
             self._progress.close()
+        if self._trace is not None:
+            self._trace.__exit__(None, None, None)
         if self._open is not None:
             self._open.__exit__(None, None, None)
         if self._finding is not None:  # after the dump, which reads the cache entries
@@ -160,7 +171,8 @@ class _Recording:
         if self._open is None or self._open.session is None:
             return []
         ours = run_of(self._open.session)
-        lines = summary_lines(ours)
+        lines = [] if self._trace is None else str(self._trace).splitlines()
+        lines += summary_lines(ours)
         if self._finding is not None:
             first, *details = str(self._finding).splitlines()
             lines += [f"{'not finite':<24}{first}", *details]

@@ -37,7 +37,7 @@ from depyf.dynamo.numerics.script import write_script
 from depyf.dynamo.numerics.script_graph import user_stack
 from depyf.dynamo.numerics.script_tensors import is_tensor
 from depyf.report.compared import AOT, DECOMPOSITIONS, Culprit
-from depyf.trace.breaks import Frame
+from depyf.torch_trace.breaks import Frame
 
 Backend = Callable[..., Any]
 

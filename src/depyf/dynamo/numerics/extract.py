@@ -15,7 +15,7 @@ from depyf.dynamo.numerics.graph_text import script_from_text
 from depyf.dynamo.numerics.locate import without_views
 from depyf.dynamo.numerics.script import Script, write_script
 from depyf.report.extracted import Extracted
-from depyf.trace.stages import Stage
+from depyf.torch_trace.stages import Stage
 
 _PATIENCE = 600
 """Seconds that a script may take when it is checked."""

@@ -19,7 +19,7 @@ from depyf.dynamo.numerics.script_graph import names_of_inputs
 from depyf.dynamo.numerics.script_tensors import Tensors
 from depyf.dynamo.numerics.stage_runs import compiled_with, nothing_left_behind, same_random_numbers
 from depyf.dynamo.recovered import recover
-from depyf.trace.stages import Stage
+from depyf.torch_trace.stages import Stage
 
 _STAGES = {
     CAPTURED: Stage.CAPTURED,

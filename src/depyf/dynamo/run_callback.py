@@ -1,0 +1,81 @@
+"""Being told before each run of transformed code: torch has one callback for that, which all that want to know share.
+
+It is called from C++ each time that Dynamo's code runs, so nothing here does more than it must.
+"""
+
+from __future__ import annotations
+
+from types import CodeType
+from typing import Any, Callable, List, Optional, Tuple
+
+from depyf.dynamo import compat
+from depyf.dynamo.locks import Lock
+from depyf.dynamo.patching import Undo
+
+Note = Callable[[CodeType], object]
+
+
+class _Callback:
+    """Our callback, from the first listener to the last. One that somebody else had set before is called as well."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.notes: Tuple[Note, ...] = ()
+        self.installed: List[Tuple[Any, Any]] = []
+        """What torch calls, and what it called before."""
+
+    def install(self) -> None:
+        previous = _read()
+
+        def about_to_run(code: CodeType) -> None:
+            for note in self.notes:
+                note(code)
+            if previous is not None:
+                previous(code)
+
+        compat.skip_code(about_to_run.__code__)  # Dynamo is on when it is called
+        _write(about_to_run)
+        self.installed.append((about_to_run, previous))
+
+    def uninstall(self) -> None:
+        while self.installed:
+            ours, previous = self.installed.pop()
+            if _read() is ours:  # else somebody's debugger has come after us, and calls ours
+                _write(previous)
+
+
+_callback = _Callback()
+
+
+def watch_runs(note: Note) -> Optional[Undo]:
+    """Call ``note`` with each transformed code object before it runs; answers the function that ends it.
+
+    ``note`` must not raise. ``None`` where this torch (before 2.13) does not tell.
+    """
+    if not compat.tells_runs():
+        return None
+    code = getattr(note, "__code__", None)
+    if code is not None:
+        compat.skip_code(code)
+    with _callback.lock:
+        _callback.notes = (*_callback.notes, note)
+        if len(_callback.notes) == 1:
+            _callback.install()
+
+    def undo() -> None:
+        with _callback.lock:
+            if note in _callback.notes:
+                at = _callback.notes.index(note)
+                _callback.notes = _callback.notes[:at] + _callback.notes[at + 1 :]
+            if not _callback.notes:
+                _callback.uninstall()
+
+    return undo
+
+
+def _read() -> Any:
+    return compat.module("torch._C._dynamo.eval_frame").get_bytecode_debugger_callback()
+
+
+def _write(callback: Any) -> None:
+    compat.module("torch._C._dynamo.eval_frame").set_bytecode_debugger_callback(callback)
