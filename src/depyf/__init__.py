@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from depyf.dynamo.numerics.compare import compare
     from depyf.dynamo.numerics.extract import extract
     from depyf.dynamo.numerics.nonfinite import find_nonfinite
+    from depyf.dynamo.numerics.probe import probe
     from depyf.dynamo.pausing import debug
     from depyf.dynamo.prepare import prepare_debug
     from depyf.dynamo.run_trace import trace
@@ -38,6 +39,7 @@ __all__ = [
     "find_nonfinite",
     "install",
     "prepare_debug",
+    "probe",
     "trace",
     "uninstall",
     "watch",
@@ -59,6 +61,7 @@ _HOMES = {
     "find_nonfinite": "depyf.dynamo.numerics.nonfinite",
     "install": "depyf.dynamo.bytecode_log",
     "prepare_debug": "depyf.dynamo.prepare",
+    "probe": "depyf.dynamo.numerics.probe",
     "trace": "depyf.dynamo.run_trace",
     "uninstall": "depyf.dynamo.bytecode_log",
     "watch": "depyf.dynamo.watch",

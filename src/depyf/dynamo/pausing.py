@@ -6,7 +6,7 @@ import ast
 import contextlib
 import sys
 from types import CodeType, FrameType, TracebackType
-from typing import Any, ContextManager, Iterator, Optional, Type
+from typing import Any, ContextManager, Iterator, List, Optional, Type
 
 from depyf.dynamo import compat
 from depyf.dynamo.autograd_threads import watch_autograd_threads
@@ -27,6 +27,7 @@ class Debug:
             raise RuntimeError("depyf.debug() can't be used inside depyf.prepare_debug(): leave that first")
         self._no_compilation = without_compilation()
         self._no_compilation.__enter__()
+        _open.append(self)
         self._out_of_threads = watch_autograd_threads()
         dumped = capture.last_directory
         where = f"the dump is in {dumped}" if dumped else "nothing was dumped: use depyf.prepare_debug first"
@@ -49,9 +50,19 @@ class Debug:
         if self._no_compilation is not None:
             self._no_compilation.__exit__(exc_type, exc_value, traceback)
             self._no_compilation = None
+            _open.remove(self)
         if self._out_of_threads is not None:
             self._out_of_threads()
             self._out_of_threads = None
+
+
+_open: List[Debug] = []
+"""Those that have been entered and not left."""
+
+
+def compiles_nothing() -> bool:
+    """Whether the program is inside ``debug()``."""
+    return bool(_open)
 
 
 _NO_INPUT = (

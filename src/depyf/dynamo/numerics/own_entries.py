@@ -43,9 +43,12 @@ class OwnEntries:
 
         def and_ours(callback: Any) -> Any:
             answer = original(callback)
+            caller = sys._getframe(1).f_code.co_name
+            if answer is False and caller == "compile_wrapper":
+                self._run_ours()
             if answer is None or answer is False:
                 return answer
-            return self._ours(answer, sys._getframe(1).f_code.co_name) or answer
+            return self._ours(answer, caller) or answer
 
         undo = replace_attribute(compat.module("torch._dynamo.eval_frame"), "_callback_from_stance", and_ours)
 
@@ -70,6 +73,12 @@ class OwnEntries:
         if caller == "compile_wrapper":  # which has set the region of entries, and puts it back
             self._enter_region()
         return known[1]
+
+    @safely("observing a compiled function")
+    def _run_ours(self) -> None:
+        """Nothing is compiled now (``debug()``): what has been compiled for us is run before the user's own."""
+        if self._regions:
+            self._enter_region()
 
     def _make(self, callback: Any) -> Optional[_Callback]:
         convert = _inside(callback)

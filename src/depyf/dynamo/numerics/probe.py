@@ -1,0 +1,266 @@
+"""``probe``: the tensors that the user's names are bound to in compiled code, recorded while it runs.
+
+Nothing is added to what is compiled: the same graphs, the same kernels, the same results. After each call of a graph it
+is run once more without the compiler, on the inputs that the call had, as far as the values that were asked for; those
+that the compiled graph gives out are taken from there. So what is shown is what eager code computes at that place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Dict, Iterable, List, Optional, Set, TextIO, Tuple, Type, Union
+
+from depyf.dynamo import compat
+from depyf.dynamo.locks import Lock
+from depyf.dynamo.numerics import graph_facts
+from depyf.dynamo.numerics.bindings import Binding
+from depyf.dynamo.numerics.finite import facts
+from depyf.dynamo.numerics.node_words import operation_of, source_line
+from depyf.dynamo.numerics.observation import GraphCall
+from depyf.dynamo.numerics.probe_backend import Captured, CapturedGraphs, draws
+from depyf.dynamo.numerics.probe_gradients import follow_gradients
+from depyf.dynamo.numerics.probe_queries import Found, Query, answers, lines_of, problem, query_of
+from depyf.dynamo.numerics.replay import Replay, Values
+from depyf.dynamo.patching import Undo
+from depyf.dynamo.pausing import compiles_nothing
+from depyf.dynamo.safely import safely
+from depyf.report.nonfinite import Line
+from depyf.report.probed import COMPILED, REPLAYED, Probed, ProbedValues
+
+TENSORS, STATISTICS = "tensors", "stats"
+_NOTHING_RAN = "no compiled code ran inside"
+_DRAWN = "after random numbers: the compiled code may have drawn others"
+_IN_DEBUG = (
+    "depyf.probe compiles what it watches once more, and depyf.debug() lets nothing be compiled: enter probe first, "
+    "call the function once, and then enter depyf.debug()"
+)
+
+
+class Probe:
+    """The context manager that ``probe`` returns. ``values["hidden"]`` is the list of what was recorded for it."""
+
+    def __init__(
+        self,
+        asked: Iterable[Union[str, int]],
+        *,
+        keep: str = TENSORS,
+        gradients: bool = False,
+        limit: int = 1000,
+        stream: Optional[TextIO] = None,
+    ) -> None:
+        compat.require_torch("probe")
+        if keep not in (TENSORS, STATISTICS):
+            raise ValueError(f"depyf.probe keeps {TENSORS!r} or {STATISTICS!r}, and not {keep!r}")
+        self._queries = [query_of(each) for each in asked]
+        if not self._queries:
+            raise ValueError("depyf.probe needs the names of variables, or lines (as in 'model.py:41')")
+        self._keep = keep
+        self._gradients = gradients
+        self._limit = limit
+        self._stream = stream
+        self._lock = Lock()
+        self._undo: Optional[Undo] = None
+        self._found: Dict[str, List[Probed]] = {each.asked: [] for each in self._queries}
+        self._left_out: Dict[str, int] = {}
+        self._wanted: Dict[int, Tuple[Captured, List[Found], Set[str]]] = {}
+        self._calls: Dict[int, int] = {}
+        self._bindings: Dict[Binding, None] = {}
+        self._lines: Set[Tuple[str, int]] = set()
+        self._failed: Dict[str, None] = {}
+
+    def __enter__(self) -> Probe:
+        if self._undo is None:
+            if compiles_nothing():
+                raise RuntimeError(_IN_DEBUG)
+            self._undo = CapturedGraphs(self._meet, self._observe).watch()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: Optional[Type[BaseException]],
+        exc_value: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        undo, self._undo = self._undo, None
+        if undo is None:
+            return
+        safely("ending to probe")(undo)()
+        if exc_type is None:
+            for asked, why in self.problems.items():
+                self._say(f"depyf: {asked}: {why}")
+
+    def __getitem__(self, asked: Union[str, int]) -> List[Probed]:
+        """What was recorded for it, in the order of the calls. Raises ``KeyError`` when it was not asked for."""
+        return list(self._found[str(asked)])
+
+    def keys(self) -> List[str]:
+        """What was asked for."""
+        return list(self._found)
+
+    @property
+    def problems(self) -> Dict[str, str]:
+        """Why nothing was recorded for a name or line, by that."""
+        found = {}
+        for query in self._queries:
+            if not self._found[query.asked]:
+                ran = bool(self._calls)
+                found[query.asked] = problem(query, self._bindings, self._lines) if ran else _NOTHING_RAN
+        return found
+
+    @property
+    def answer(self) -> ProbedValues:
+        """All that was recorded, as data."""
+        notes = [f"{asked}: {count} more values were not kept" for asked, count in self._left_out.items()]
+        return ProbedValues(
+            {asked: tuple(found) for asked, found in self._found.items()}, self.problems, (*notes, *self._failed)
+        )
+
+    def __str__(self) -> str:
+        return str(self.answer)
+
+    def _repr_html_(self) -> str:
+        return self.answer._repr_html_()
+
+    def _meet(self, captured: Captured) -> None:
+        """A graph is compiled: what of it is asked for."""
+        with self._lock:
+            self._bindings.update(dict.fromkeys(captured.bindings))
+            self._lines |= lines_of(captured.graph.graph)
+            found = answers(self._queries, captured.bindings, captured.graph.graph)
+            self._wanted[id(captured)] = (captured, found, _after_random(captured.graph.graph))
+
+    def _observe(self, captured: Captured, call: GraphCall) -> None:
+        with self._lock:
+            number = self._calls[id(captured)] = self._calls.get(id(captured), 0) + 1
+            _, wanted, random = self._wanted[id(captured)]
+            wanted = [each for each in wanted if self._has_room(each.query)]
+        if not wanted:
+            return
+        recorded: Dict[str, List[Probed]] = {}
+        outputs = {node.name: at for at, node in _outputs(captured.graph.graph)}
+        names = {each.node for each in wanted}
+        moments: Dict[str, List[int]] = {}
+        for at, each in enumerate(wanted):
+            moments.setdefault(each.binding.after or each.node, []).append(at)
+        nodes = list(captured.graph.module.graph.nodes)
+        last = next(node for node in reversed(nodes) if node.name in names or node.name in moments)
+        alive: Dict[str, Any] = {}
+        values: Dict[int, Any] = {}
+
+        def look(node: Any, _: Values, value: Any) -> None:
+            if node.name in names:
+                alive[node.name] = value
+            for at in moments.get(node.name, ()):
+                values[at] = self._copy(alive.get(wanted[at].node))
+
+        try:
+            Replay(call).run(look, until=last)
+        except Exception as error:  # what needs a device or a state that is gone
+            self._failed.setdefault(f"{captured.graph.function} could not be run once more: {error}")
+        for at, each in enumerate(wanted):
+            source = REPLAYED
+            value = values.get(at)
+            if each.node in outputs and not _is_written_later(captured, each.node):
+                source, value = COMPILED, self._copy(call.outputs[outputs[each.node]])
+            if value is None:
+                continue
+            probed = self._probed(captured, each, value, source, number)
+            if source == REPLAYED and each.node in random:
+                probed = replace(probed, note=_DRAWN)
+            recorded.setdefault(each.node, []).append(probed)
+            with self._lock:
+                self._found[each.query.asked].append(probed)
+        if self._gradients:
+            follow_gradients(call, recorded, keep=self._copy)
+
+    def _has_room(self, query: Query) -> bool:
+        if len(self._found[query.asked]) < self._limit:
+            return True
+        self._left_out[query.asked] = self._left_out.get(query.asked, 0) + 1
+        return False
+
+    def _copy(self, value: Any) -> Any:
+        tensor: Any = compat.find("torch", "Tensor")
+        return value.detach().clone() if isinstance(value, tensor) else None
+
+    def _probed(self, captured: Captured, found: Found, value: Any, source: str, call: int) -> Probed:
+        binding = found.binding
+        node = next(each for each in captured.graph.graph.nodes if each.name == found.node)
+        name = (binding.name or found.node) + binding.part
+        return Probed(
+            name=binding.name,
+            part=binding.part,
+            function=binding.function,
+            line=Line(binding.filename, binding.line, source_line(binding.filename, binding.line)),
+            operation="an input" if node.op == "placeholder" else operation_of(node),
+            graph=captured.graph.function,
+            compile_id=captured.graph.compile_id,
+            call=call,
+            source=source,
+            value=value if self._keep == TENSORS else None,
+            facts=facts(name, value),
+        )
+
+    def _say(self, line: str) -> None:
+        stream = self._stream or sys.stderr
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or there is none
+            stream.write(f"{line}\n")
+            stream.flush()
+
+
+def probe(
+    *names: Union[str, int],
+    lines: Iterable[Union[str, int]] = (),
+    keep: str = TENSORS,
+    gradients: bool = False,
+    limit: int = 1000,
+    stream: Optional[TextIO] = None,
+) -> Probe:
+    """A context manager that records the tensors that compiled code binds to these names, or computes on these lines.
+
+    ``with depyf.probe("hidden", "model.py:41") as values: model(x)`` makes ``values["hidden"]`` the list of what the
+    variable ``hidden`` was, in the order of the calls: each with ``value`` (a copy of the tensor), ``line``,
+    ``operation``, ``graph`` and ``call``. A name may be qualified by its function (``"Model.forward.hidden"``); an
+    attribute is ``"self.hidden"``, and what a function returns ``"forward.return"``. With ``keep="stats"`` only
+    statistics are kept; at most ``limit`` values of each. ``gradients=True`` also records their gradients (``grad``).
+
+    The graphs, their kernels and what the program computes stay the same. The values are those of the same graph run
+    without the compiler on the inputs of each call, and those of the compiled code where it gives them out. Code that
+    is compiled already is compiled once more inside. What could not be recorded is told on ``stream`` (default: the
+    error stream) and in ``values.problems``.
+
+    Raises ``ImportError`` when PyTorch is not installed, ``ValueError`` when nothing is asked for, and ``RuntimeError``
+    on entering inside ``depyf.debug()`` or when this PyTorch (before 2.6) can't be observed.
+    """
+    return Probe([*names, *lines], keep=keep, gradients=gradients, limit=limit, stream=stream)
+
+
+def _outputs(graph: Any) -> Iterable[Tuple[int, Any]]:
+    return [(at, node) for at, node in enumerate(graph_facts.output_nodes(graph)) if hasattr(node, "name")]
+
+
+def _is_written_later(captured: Captured, name: str) -> bool:
+    """Whether something may write into the value after its node has run: then the output is not what it was there."""
+    node = next(each for each in captured.graph.graph.nodes if each.name == name)
+    todo, seen = [node], {node}
+    while todo:
+        for user in todo.pop().users:
+            target = str(getattr(user.target, "__name__", user.target))
+            if user.op != "output" and (target.endswith("_") or target == "setitem" or target.startswith("i")):
+                return True
+            if user not in seen:  # it may give a view
+                seen.add(user)
+                todo.append(user)
+    return False
+
+
+def _after_random(graph: Any) -> Set[str]:
+    """The nodes that depend on random numbers that the graph draws."""
+    found: Set[str] = set()
+    for node in graph.nodes:
+        if draws(node) or any(each.name in found for each in node.all_input_nodes):
+            found.add(node.name)
+    return found

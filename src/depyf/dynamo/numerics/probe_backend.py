@@ -1,0 +1,159 @@
+"""Calls of the graphs that Dynamo captures, whatever the backend makes of them, with what the user's names are in them.
+
+``checked.py`` observes graphs at the level of ATen where there is one. Here it is always the graph of Dynamo's: its
+nodes are the calls that the user wrote. The backend compiles what it would compile, with all its settings and caches.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from dataclasses import dataclass
+from typing import Any, Callable, Optional, Tuple
+
+from depyf.dynamo import compat
+from depyf.dynamo.names import compiled_fn_number
+from depyf.dynamo.numerics import graph_facts
+from depyf.dynamo.numerics.bindings import Binding, bindings_so_far, watch_bindings
+from depyf.dynamo.numerics.graph_facts import GraphCopy
+from depyf.dynamo.numerics.observation import DYNAMO, GraphCall, Observation, ObservedGraph
+from depyf.dynamo.numerics.own_entries import OwnEntries
+from depyf.dynamo.patching import Undo, replace_attribute
+from depyf.dynamo.safely import safely
+
+
+class _Here(threading.local):
+    name = ""
+
+
+_here = _Here()
+
+CapturedObserver = Callable[["Captured", GraphCall], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Captured:
+    """A graph that Dynamo has captured, and what names of the user's were bound to while it did."""
+
+    graph: ObservedGraph
+    bindings: Tuple[Binding, ...]
+
+
+class CapturedGraphs:
+    """Tells ``observer`` of each call of a captured graph, and ``compiled`` of each that is compiled."""
+
+    def __init__(self, compiled: Callable[[Captured], None], observer: CapturedObserver) -> None:
+        self._compiled = compiled
+        self._observer = observer
+
+    def watch(self) -> Undo:
+        """Until what this answers is called. Raises ``RuntimeError`` where this torch can't be observed."""
+        entries = OwnEntries(functools.partial(_Backend, self))
+        undo = [entries.install()]
+        for install in (watch_bindings, _watch_names):
+            installed = safely("beginning to probe")(install)()
+            if installed is not None:
+                undo.append(installed)
+
+        def close() -> None:
+            while undo:
+                undo.pop()()
+
+        return close
+
+    def observed(self, module: Any, backend: str, compiled: Any) -> Any:
+        """What Dynamo calls instead of ``compiled``."""
+        captured = self._capture(module, backend)
+        if captured is None or not callable(compiled):
+            return compiled
+        observation = Observation()
+        observation.add(functools.partial(self._observer, captured), lambda _: lambda: None)
+
+        def run(*arguments: Any) -> Any:
+            return observation.run(captured.graph, compiled, list(arguments), False)
+
+        return run
+
+    @safely("noting a graph that Dynamo has captured")
+    def _capture(self, module: Any, backend: str) -> Captured:
+        copied = GraphCopy(module)
+        number = compiled_fn_number(_here.name)
+        graph = ObservedGraph(
+            compile_id=compat.current_compile_id(),
+            function="" if number is None else f"__compiled_fn_{number}",
+            backward=False,
+            level=DYNAMO,
+            copied=copied,
+            input_names=graph_facts.names_of_inputs(module),
+            results=tuple(range(len(graph_facts.output_nodes(copied.graph)))),
+            written=_may_be_written(module),
+            random=graph_facts.is_random(module) or _may_be_random(copied.graph),
+            backend=backend,
+        )
+        captured = Captured(graph, bindings_so_far())
+        self._compiled(captured)
+        return captured
+
+
+class _Backend:
+    """The user's backend. Dynamo compares backends by ``==``: one stands for one of the user's."""
+
+    def __init__(self, graphs: CapturedGraphs, compiler: Any, user_backend: Any) -> None:
+        self._graphs = graphs
+        self._compiler = compiler
+        self.__name__ = str(getattr(user_backend, "compiler_name", getattr(user_backend, "__name__", "backend")))
+        for name in ("get_compiler_config", "reset"):
+            if hasattr(user_backend, name):
+                setattr(self, name, getattr(user_backend, name))
+
+    def __call__(self, module: Any, example_inputs: Any, **kwargs: Any) -> Any:
+        compiled = self._compiler(module, example_inputs, **kwargs)
+        return self._graphs.observed(module, self.__name__, compiled)
+
+
+def _watch_names() -> Optional[Undo]:
+    """Note the name ``__compiled_fn_<n>`` that Dynamo makes up for a graph, just before it calls the backend."""
+    maker = compat.maker_of_names()
+    if maker is None:
+        return None
+    module, attribute = maker
+    original = getattr(module, attribute)
+
+    @functools.wraps(original)
+    def make_name(*args: Any, **kwargs: Any) -> Any:
+        name = original(*args, **kwargs)
+        if compiled_fn_number(str(name)) is not None:
+            _here.name = str(name)
+        return name
+
+    return replace_attribute(module, attribute, make_name)
+
+
+def _may_be_written(module: Any) -> Tuple[int, ...]:
+    """The inputs that the graph may write to: a parameter that needs a gradient may not be written to."""
+    parameter: Any = compat.find("torch.nn", "Parameter")
+    return tuple(
+        number
+        for number, node in enumerate(graph_facts.placeholders(module.graph))
+        if not isinstance(node.meta.get("example_value"), parameter)
+    )
+
+
+def _may_be_random(graph: Any) -> bool:
+    return any(draws(node) for node in graph.nodes)
+
+
+def draws(node: Any) -> bool:
+    """Whether a node of Dynamo's graph draws random numbers, by its name."""
+    name = str(getattr(node.target, "__name__", node.target)).lower()
+    words = ("rand", "dropout", "bernoulli", "normal", "multinomial", "exponential", "uniform", "poisson", "gumbel")
+    if not any(word in name for word in words) or name.endswith("_norm") or "normalize" in name:
+        return False
+    return "dropout" not in name or _is_on(node)
+
+
+def _is_on(node: Any) -> bool:
+    """Whether a call of dropout drops something: not where ``training`` is false."""
+    training = node.kwargs.get("training", node.args[2] if len(node.args) > 2 else True)
+    chance = node.kwargs.get("p", node.args[1] if len(node.args) > 1 else 0.5)
+    return training is not False and chance != 0
