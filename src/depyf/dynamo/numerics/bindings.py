@@ -8,7 +8,6 @@ graph: in loops, in functions that are inlined, when tuples are unpacked, and wh
 from __future__ import annotations
 
 import functools
-import opcode
 import re
 import threading
 from dataclasses import dataclass, field, replace
@@ -80,13 +79,14 @@ def watch_bindings() -> Optional[Undo]:
     """Note what is bound from now on; answers the function that ends it. None where Dynamo's interpreter is unknown."""
     undo: List[Undo] = []
     for name in _TRANSLATORS:
-        table = getattr(compat.find("torch._dynamo.symbolic_convert", name), "dispatch_table", None)
+        translator = compat.find("torch._dynamo.symbolic_convert", name)
+        table = getattr(translator, "dispatch_table", None)
         if not isinstance(table, list):
             continue
         for operation in (*_STORES, "RETURN_VALUE"):
-            code = opcode.opmap.get(operation)
-            if code is not None and code < len(table) and table[code] is not None:
-                undo.append(_replace_handler(table, code, _noting(table[code], operation)))
+            handler: Any = getattr(translator, operation, None)
+            for at in [at for at, each in enumerate(table) if handler is not None and each is handler]:
+                undo.append(_replace_handler(table, at, _noting(handler, operation)))
     if not undo:
         compat.report_once("probe names", "this PyTorch's tracer is not known: names of variables can't be probed")
         return None
