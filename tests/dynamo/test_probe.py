@@ -87,7 +87,10 @@ def test_names_are_what_eager_code_binds_to_them() -> None:
     assert same(probed["forward.hidden"], eager["hidden"])
     assert same(probed["helper.hidden"], eager["helper.hidden"])
     assert same(probed["second"], eager["second"])
-    assert same(probed["Model.forward.return"], eager["result"])
+    returned = probed["Model.forward.return"]
+    if not hasattr(helper.__code__, "co_qualname"):  # then ``forward`` of other modules is meant, too
+        returned = returned[-1:]
+    assert same(returned, eager["result"])
     assert probed.problems == {}
     lines = [each.line.line - Model.forward.__code__.co_firstlineno for each in probed["forward.hidden"]]
     assert lines == [2, 4, 4, 4, 9, 10]

@@ -131,13 +131,14 @@ def _time_backward(owner: Any, method: str, lanes: Lanes, number: int, spot: _Sp
             lanes.ran(number, start, sys._getframe(1) if lane is own else None, lane)
 
     compat.skip_code(timed.__code__)  # type: ignore[attr-defined]
-    replacement = staticmethod(timed)
-    setattr(owner, method, replacement)
-    ours = weakref.ref(owner)
+    timed._depyf_original = original  # type: ignore[attr-defined]
+    setattr(owner, method, staticmethod(timed))
+    owner_alive, timed_alive = weakref.ref(owner), weakref.ref(timed)
 
     def undo() -> None:
-        alive = ours()
-        if alive is not None and vars(alive).get(method) is replacement:
-            setattr(alive, method, original)
+        alive: Any = owner_alive()
+        ours: Any = timed_alive()
+        if alive is not None and ours is not None and getattr(vars(alive).get(method), "__func__", None) is ours:
+            setattr(alive, method, ours._depyf_original)
 
     return undo

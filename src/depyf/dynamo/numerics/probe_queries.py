@@ -14,6 +14,9 @@ from depyf.dynamo.numerics.node_words import line_of
 from depyf.report.happening import shortened
 from depyf.torch_trace.breaks import frames_of
 
+_QUALIFIED = hasattr(re.compile.__code__, "co_qualname")
+"""Whether code objects know more than the plain name of their function: from Python 3.11 on."""
+
 _LINE = re.compile(r"(?:(?P<file>.+):)?(?P<line>\d+)$")
 
 
@@ -141,6 +144,8 @@ def _is_end(function: str, asked: str) -> bool:
     if not asked:
         return True
     parts, wanted = [part for part in function.split(".") if part != "<locals>"], asked.split(".")
+    if not _QUALIFIED:
+        wanted = wanted[-1:]
     return parts[-len(wanted) :] == wanted
 
 
