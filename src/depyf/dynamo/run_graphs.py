@@ -138,7 +138,9 @@ def _time_backward(owner: Any, method: str, lanes: Lanes, number: int, spot: _Sp
     def undo() -> None:
         alive: Any = owner_alive()
         ours: Any = timed_alive()
-        if alive is not None and ours is not None and getattr(vars(alive).get(method), "__func__", None) is ours:
+        if alive is None or ours is None:
+            return
+        if getattr(vars(alive).get(method), "__func__", None) is ours:
             setattr(alive, method, ours._depyf_original)
 
     return undo
