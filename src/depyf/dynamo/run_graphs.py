@@ -140,7 +140,8 @@ def _time_backward(owner: Any, method: str, lanes: Lanes, number: int, spot: _Sp
         ours: Any = timed_alive()
         if alive is None or ours is None:
             return
+        before = ours._depyf_original
         if getattr(vars(alive).get(method), "__func__", None) is ours:
-            setattr(alive, method, ours._depyf_original)
+            setattr(alive, method, before)
 
     return undo
