@@ -167,6 +167,15 @@ def test_an_exception_of_the_program_passes_and_all_is_undone() -> None:
     assert torch._dynamo.eval_frame._callback_from_stance is lookup
 
 
+def test_nothing_is_read_while_a_cuda_graph_is_captured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    calls: List[GraphCall] = []
+    with observe_graphs(calls.append):
+        torch.compile(lambda x: x + 1, backend="aot_eager")(torch.ones(2))
+    assert calls == []
+
+
 def test_stances_hold_inside() -> None:
     calls: List[GraphCall] = []
     compiled = torch.compile(lambda x: x + 1, backend="aot_eager")

@@ -17,6 +17,7 @@ from depyf.dynamo.numerics.finite import all_finite, count_bad, facts, tensors_i
 from depyf.dynamo.numerics.node_words import running_place, source_line
 from depyf.dynamo.numerics.observation import observation
 from depyf.dynamo.numerics.origin import is_written_down_by
+from depyf.dynamo.numerics.random_state import is_capturing
 from depyf.dynamo.safely import safely
 from depyf.report.nonfinite import Line, TensorFacts
 
@@ -167,7 +168,7 @@ def _mode_class() -> Any:
 
         def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
-            if observation.inside_a_graph():
+            if observation.inside_a_graph() or is_capturing():
                 return operator(*args, **kwargs)
             written = _written(operator, args, kwargs)
             taken = [each for each in tensors_in((args, kwargs)) if not any(each is other for other in written)]

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 from depyf.dynamo import compat
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.numerics.graph_facts import GraphCopy
-from depyf.dynamo.numerics.random_state import RandomState
+from depyf.dynamo.numerics.random_state import RandomState, is_capturing
 from depyf.dynamo.safely import safely
 
 ATEN, DYNAMO = "aten", "dynamo"
@@ -95,7 +95,7 @@ class Observation:
 
     def run(self, graph: ObservedGraph, compiled: Callable[..., Any], arguments: List[Any], boxed: bool) -> Any:
         """Call ``compiled``, the code of ``graph``, and tell the observers."""
-        before = _before(graph, arguments) if self.is_open else None
+        before = _before(graph, arguments) if self.is_open and not is_capturing() else None
         given = list(arguments)
         if boxed:
             arguments.clear()  # its caller expects that: what is not needed any more shall be freed

@@ -1,4 +1,4 @@
-"""The state of torch's random number generators, so that a graph can draw the same numbers once more."""
+"""The state of torch's random number generators, so that a graph can draw the same numbers; and of the device."""
 
 from __future__ import annotations
 
@@ -25,6 +25,12 @@ class RandomState:
             yield
         finally:
             _write(before)
+
+
+def is_capturing() -> bool:
+    """Whether a CUDA graph is being captured: nothing may be read from the device then."""
+    cuda = _torch().cuda
+    return bool(cuda.is_initialized() and cuda.is_current_stream_capturing())
 
 
 def _torch() -> Any:
