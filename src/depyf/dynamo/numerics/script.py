@@ -117,7 +117,7 @@ def script_text(
         _inputs(names, expressions, bases, file is not None),
         template.TENSOR if _uses("tensor", code, expressions, bases) else "",
         template.WITH_STATE if "with_state(" in code.text else "",
-        _constants(names, backend, "expected" in saved, tolerance),
+        _constants(names, backend, "expected" in saved, tolerance, _lowest(code.text)),
         _run({**({"dynamic": True} if "Sym(" in code.text else {}), **options}, contexts, "rng" in saved),
         template.COMPARE,
     ]
@@ -162,10 +162,17 @@ def _inputs(names: Sequence[str], expressions: Sequence[str], bases: Sequence[st
     return "\n".join(lines)
 
 
-def _constants(names: Sequence[str], backend: str, expected: bool, tolerance: Optional[float]) -> str:
+def _lowest(text: str) -> str:
+    """The narrowest floating point type that a graph computes in, of those that lose digits on the way."""
+    if re.search(r"\bbf16\[|torch\.bfloat16", text):
+        return "torch.bfloat16"
+    return "torch.float16" if re.search(r"\bf16\[|torch\.float16", text) else "torch.float64"
+
+
+def _constants(names: Sequence[str], backend: str, expected: bool, tolerance: Optional[float], lowest: str) -> str:
     lines = ["NAMES = [", *(f"    {name!r}," for name in names), "]"] if names else ["NAMES = []"]
     lines += [f"BACKEND = {backend!r}", 'EXPECTED = load()["expected"]' if expected else "EXPECTED = None"]
-    lines += [f"ALLOWED = {tolerance!r}"]
+    lines += [f"ALLOWED = {tolerance!r}", f"LOWEST = {lowest}"]
     return "\n".join(lines)
 
 

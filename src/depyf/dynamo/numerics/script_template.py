@@ -76,7 +76,8 @@ def same(actual, expected, tolerance):
         return False, f"{kind}: NaN or Inf in other places"
     error = float((actual - wanted)[finite].abs().nan_to_num(float("inf")).max()) if finite.any() else 0.0
     largest = float(wanted[finite].abs().max()) if finite.any() else 0.0
-    limit = TOLERANCE.get(expected.dtype, 0.1) * (largest + 0.1) if tolerance is None else tolerance * largest
+    allowed = max(TOLERANCE.get(expected.dtype, 0.1), TOLERANCE[LOWEST])  # by the narrowest type in the graph
+    limit = allowed * (largest + 0.1) if tolerance is None else tolerance * largest
     return error <= limit, f"{kind}: largest error {error:.3g}, largest value {largest:.3g}"
 
 
