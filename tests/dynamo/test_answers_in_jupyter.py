@@ -80,7 +80,9 @@ answer
 """
 
 EXTRACT = """
-answer = depyf.extract(compiled, "0/0", x, path={path!r})
+graph = next(total.thing.name for total in record.totals if total.thing.kind == "graph")
+answer = depyf.extract(compiled, graph, path={path!r})
+assert answer.runs, answer
 answer
 """
 
