@@ -69,10 +69,11 @@ def test_a_program_with_six_reasons_to_recompile(ran: Callable[..., Tuple[Run, W
         "how is 'none', and was compiled for 'relu'",
     ]
     lines = [run.sources[f.place[0]].text.splitlines()[f.place[1] - 1].strip() for f in first if f.place]  # type: ignore
-    assert lines[:3] == ["y = x * scaled.factor + times", 'if how == "relu":', "y = x * scaled.factor + times"]
+    if hasattr(torch._dynamo.guards.GuardBuilder, "SET_CONTAINS"):  # before PyTorch 2.8 guards have no lines
+        assert lines[:3] == ["y = x * scaled.factor + times", 'if how == "relu":', "y = x * scaled.factor + times"]
     assert all(each.advice for each in run.recompiles)
     assert all(each.advice for each in run.breaks)
-    if compat.tells_of_absent_items() and hasattr(torch.compiler, "set_stance"):  # PyTorch 2.13 and later
+    if hasattr(torch._dynamo.guards.GuardBuilder, "SET_NOT_CONTAINS"):  # PyTorch 2.13 and later
         assert all(each.explanation and each.hints and each.url for each in run.breaks)
     by_id = {each.compile_id: each for each in run.compilations}
     assert by_id["10/0"].guard_failures == 6

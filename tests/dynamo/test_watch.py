@@ -43,7 +43,10 @@ def test_twelve_events_are_told_once_in_order_at_their_lines() -> None:
     with depyf.watch(stream=stream) as watched:
         twelve_events.main(limit)
     assert len(marked()) == 12
-    assert [(each.kind, each.place and each.place[1]) for each in watched.happened] == marked()
+    told, expected = [(each.kind, each.place and each.place[1]) for each in watched.happened], marked()
+    if not hasattr(torch._dynamo.guards.GuardBuilder, "SET_CONTAINS"):  # before PyTorch 2.8 guards have no lines
+        told, expected = ([each for each in some if each[0] != "recompile"] for some in (told, expected))
+    assert told == expected
     assert {Path(each.place[0]).name for each in watched.happened if each.place} == {"twelve_events.py"}
     lines = stream.getvalue().splitlines()
     assert [line for line in lines if line.startswith("depyf: ")] == [f"depyf: {each}" for each in watched.happened]

@@ -32,6 +32,21 @@ def value_of(code: str, frame_locals: Mapping[str, Any], frame_globals: Mapping[
     return _evaluated(tree.left, scope)
 
 
+_OBJECT_ID = re.compile(r"___check_obj_id\(([^()]*), (\d+)\)(?:, type=[^#]*)?")
+
+
+def with_singletons(text: str) -> str:
+    """A guard's text with the ids of ``None``, ``True`` and ``False`` written as these: PyTorch up to 2.8 compares
+    booleans by their ids, which only the process that compiled can read."""
+    names = {id(value): repr(value) for value in (None, True, False)}
+
+    def written(match: Match[str]) -> str:
+        name = names.get(int(match.group(2)))
+        return match.group() if name is None else f"{match.group(1)} == {name}"
+
+    return _OBJECT_ID.sub(written, text)
+
+
 _CHECK_TENSOR = re.compile(
     r"check_tensor\((?P<source>.*), (?P<class>\w+), DispatchKeySet\((?P<keys>.*?)\), torch\.(?P<dtype>\w+), "
     r"device=(?P<device>\w+), requires_grad=(?P<grad>\w+), size=\[(?P<size>.*?)\], stride=\[(?P<stride>.*?)\]\)\Z",

@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, TextIO, Tuple, Type
 
 from depyf.dynamo import compat
 from depyf.dynamo.fallbacks import Fallbacks
+from depyf.dynamo.guard_values import with_singletons
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.names import StableNames
 from depyf.dynamo.patching import Undo
@@ -191,7 +192,7 @@ def _recompile(event: Event) -> Optional[Happening]:
     guards = failed_guards(event)
     if not guards:
         return None
-    told = [explain(guard.text) for guard in guards]
+    told = [explain(with_singletons(guard.text)) for guard in guards]
     by_subject = {each.subject or each.words: each for each in reversed(told)}  # of several entries, the first's
     words = "; ".join(each.words for each in reversed(list(by_subject.values())))
     code = compat.code_being_compiled()

@@ -14,7 +14,7 @@ from types import CodeType, FrameType
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.dynamo import compat, guards_function
-from depyf.dynamo.guard_values import tensor_mismatch, value_of
+from depyf.dynamo.guard_values import tensor_mismatch, value_of, with_singletons
 from depyf.dynamo.guards import EntryGuards, GuardLine, frame_locals
 from depyf.dynamo.guards_live import NotLiveError
 from depyf.dynamo.guards_text import Naming
@@ -141,7 +141,8 @@ def _failures(manager: Any, values: Mapping[str, Any], first: Sequence[str]) -> 
         if position is None:
             found.insert(0, _told_by_torch(first[0], values, scope))
         else:
-            told = explain(first[0], found[position].told.now if " == " in named else None)
+            text = with_singletons(first[0])
+            told = explain(text, found[position].told.now if " == " in split(text).code else None)
             before = found.pop(position)
             found.insert(0, FailedGuard(before.kind, before.code, before.source, told, before.user_code, before.place))
     return found or [_told_by_torch(text, values, scope) for text in first[:1]] or [_unknown()]
@@ -168,15 +169,16 @@ def _with_whole_path(place: Optional[Tuple[str, int]], function_file: str) -> Op
 
 
 def _told_by_torch(text: str, values: Mapping[str, Any], scope: Mapping[str, Any]) -> FailedGuard:
-    parts = split(text)
+    parts = split(with_singletons(text))
     return FailedGuard(
-        "", parts.code, "", explain(text, value_of(parts.code, values, scope)), parts.user_code, parts.place
+        "", parts.code, "", explain(parts.code, value_of(parts.code, values, scope)), parts.user_code, parts.place
     )
 
 
 def _failed(line: GuardLine, values: Mapping[str, Any], scope: Mapping[str, Any]) -> FailedGuard:
     parts = _parts_of(line)
-    told = explain(tensor_mismatch(line.code, values, scope) or line.code, value_of(line.code, values, scope))
+    code = with_singletons(line.code)
+    told = explain(tensor_mismatch(code, values, scope) or code, value_of(code, values, scope))
     return FailedGuard(line.kind, line.code, line.source, told, parts.user_code, parts.place)
 
 
