@@ -1,13 +1,14 @@
 """Run the torch tests on every pair of a Python and a PyTorch, one after the other, and write docs/compatibility.md.
 
     python tools/run_matrix.py [PAIR...] [--work DIR] [--tree DIR] [--keep] [--jobs N] [--list]
-    python tools/run_matrix.py PAIR --venv DIR
+    python tools/run_matrix.py PAIR --venv DIR [--failed]
 
 A pair is written ``3.12+2.9.1``; without any, all of ``PAIRS`` run. Each gets a virtual environment of its own below
 ``--work`` (3 to 5 GB), which is removed before the next one; ``--venv`` names one that is there already (inside the
 tree, where its Python is there). ``--tree`` names a Debian tree that holds CPython 3.14 and
 later (the repository has to be visible in it under the same path); pairs whose Python is nowhere are reported so.
 The results of pairs that were not run stay in the page as they were: they are kept in docs/compatibility.json.
+``--failed`` runs only the files of tests in which something failed the last time, and keeps the results of the others.
 """
 
 from __future__ import annotations
@@ -103,8 +104,9 @@ class Interpreter:
         return done.returncode
 
 
-def run_pair(pair: str, arguments: argparse.Namespace) -> Dict[str, Any]:
-    """Everything the page says about one pair."""
+def run_pair(pair: str, arguments: argparse.Namespace, before: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
+    """Everything the page says about one pair; with ``before``, its results, only what failed then is run again."""
+    tests = TESTS if before is None else tuple(failed_files(before))
     interpreter = Interpreter(pair.split("+")[0], arguments.tree)
     folder: Path = arguments.venv or arguments.work / pair
     log: Path = arguments.work / f"{pair}.log"
@@ -120,16 +122,32 @@ def run_pair(pair: str, arguments: argparse.Namespace) -> Dict[str, Any]:
         binary, results = f"{folder}/bin/python", f"{folder}/results.xml"
         Path(str(interpreter.home) + results).unlink(missing_ok=True)
         pytest = [binary, "-m", "pytest", "-n", str(arguments.jobs), "-q", f"--junitxml={results}"]
-        interpreter.run(*pytest, *TESTS, log=log)
+        interpreter.run(*pytest, *tests, log=log)
         found = read_results(Path(str(interpreter.home) + results))
         interpreter.run(binary, "-c", f"'{SAY_VERSIONS}'", log=log)
         found["versions"] = log.read_text().strip().splitlines()[-1]
     finally:
         if not arguments.keep and arguments.venv is None:
             shutil.rmtree(outside, ignore_errors=True)
+    if before is not None:
+        found = {**found, **with_those_of(before, found)}
     found["date"] = datetime.date.today().isoformat()
     found["minutes"] = round((time.monotonic() - started) / 60)
     return found
+
+
+def failed_files(found: Dict[str, Any]) -> List[str]:
+    """The test files in which something failed."""
+    failed = [area for area, counts in found.get("areas", {}).items() if counts.get("failed")]
+    paths = [path for area in failed for folder in TESTS for path in (ROOT / folder).rglob(f"{area}.py")]
+    return [str(path.relative_to(ROOT)) for path in paths]
+
+
+def with_those_of(before: Dict[str, Any], found: Dict[str, Any]) -> Dict[str, Any]:
+    """The areas and reasons of both, where an area has been run again those of ``found``."""
+    again = set(found["areas"])
+    kept = {where: told for where, told in before["reasons"].items() if where.split(" ", 1)[1] not in again}
+    return {"areas": {**before["areas"], **found["areas"]}, "reasons": {**kept, **found["reasons"]}}
 
 
 def install(pair: str, interpreter: Interpreter, folder: Path, log: Path) -> None:
@@ -215,6 +233,7 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="leave the virtual environments")
     parser.add_argument("--venv", type=Path, help="run the one pair in this virtual environment, and leave it there")
     parser.add_argument("--jobs", type=int, default=2, help="tests at the same time (default: 2)")
+    parser.add_argument("--failed", action="store_true", help="run again only the files in which something failed")
     parser.add_argument("--list", action="store_true", help="print the pairs and stop")
     arguments = parser.parse_args()
     if arguments.list:
@@ -227,7 +246,11 @@ def main() -> int:
         print(f"{pair} ...", flush=True)
         data = json.loads(DATA.read_text()) if DATA.exists() else {}
         try:
-            data[pair] = run_pair(pair, arguments)
+            before = data.get(pair) if arguments.failed else None
+            if before is not None and not failed_files(before):
+                print(f"{pair}: nothing failed the last time")
+                continue
+            data[pair] = run_pair(pair, arguments, before)
         except Unavailable as error:
             data[pair] = {"unavailable": str(error), "date": datetime.date.today().isoformat()}
             print(f"{pair}: {error}")
