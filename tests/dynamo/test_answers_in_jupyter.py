@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Dict
 
 import pytest
+from torch_versions import needs_stances
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, needs_stances]
 pytest.importorskip("torch")
 pytest.importorskip("ipykernel")
 pytest.importorskip("jupyter_client")

@@ -6,6 +6,7 @@ import contextlib
 from typing import Any, List
 
 import pytest
+from torch_versions import needs_stances
 
 torch = pytest.importorskip("torch")
 
@@ -13,7 +14,7 @@ import depyf  # noqa: E402
 from depyf.dynamo import compat  # noqa: E402
 from depyf.dynamo.numerics.checked import GraphCall, observe_graphs  # noqa: E402
 
-pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo"), needs_stances]
 
 INDUCTOR = pytest.param("inductor", marks=pytest.mark.inductor)
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 import pytest
+from torch_versions import needs_stances
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, needs_stances]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
+from torch_versions import needs_stances
 
 torch = pytest.importorskip("torch")
 
@@ -23,7 +24,7 @@ PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 sys.path.insert(0, str(PROGRAMS))
 import nonfinite_programs as programs  # noqa: E402
 
-pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo"), needs_stances]
 
 WITH_INDUCTOR = (
     "inside_a_fused_kernel",

@@ -8,12 +8,13 @@ import runpy
 from pathlib import Path
 
 import pytest
+from torch_versions import needs_stances
 
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, needs_stances]
 
 CELLS = (
     """

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch_versions import needs_stances
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, needs_stances]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402

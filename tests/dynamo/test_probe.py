@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
 import pytest
+from torch_versions import needs_stances
 
 torch = pytest.importorskip("torch")
 
@@ -18,9 +19,7 @@ from depyf.dynamo.pausing import Debug  # noqa: E402
 pytestmark = [
     pytest.mark.torch,
     pytest.mark.usefixtures("fresh_dynamo"),
-    pytest.mark.skipif(
-        compat.find("torch._dynamo.eval_frame", "_callback_from_stance") is None, reason="PyTorch before 2.6"
-    ),
+    needs_stances,
 ]
 
 SEEN: Dict[str, List[Any]] = {}

@@ -261,6 +261,11 @@ def tells_of_absent_items() -> bool:
     return not hasattr(builder, "SET_CONTAINS") or hasattr(builder, "SET_NOT_CONTAINS")
 
 
+def has_stances() -> bool:
+    """Whether this PyTorch has ``torch.compiler.set_stance`` (2.6 and later)."""
+    return find("torch._dynamo.eval_frame", "_callback_from_stance") is not None
+
+
 def interprets_graphs() -> bool:
     """Whether the backend aot_eager hands its graphs to ``torch.fx.Interpreter`` (2.13 calls their ``forward``)."""
     compiler = find("torch._dynamo.backends.debugging", "boxed_nop")

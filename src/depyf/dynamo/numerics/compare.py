@@ -47,9 +47,11 @@ def compare(
     that reproduces what was found is written into ``directory`` (a new temporary one). Keyword arguments of ``fn`` that
     have the names of those of ``compare`` can be given with ``functools.partial``.
 
-    Raises ``ImportError`` without PyTorch, and whatever ``fn`` raises in eager mode.
+    Raises ``ImportError`` without PyTorch, ``RuntimeError`` with one before 2.6, and what ``fn`` raises in eager mode.
     """
     compat.require_torch("compare")
+    if not compat.has_stances():
+        raise RuntimeError("depyf.compare needs PyTorch 2.6 or later: in older ones it would name wrong operations")
     return _Comparison(fn, args, kwargs, backend, Judge(rtol, atol), backward, directory).answer()
 
 
