@@ -29,8 +29,10 @@ def test_pdb_stops_in_every_file_that_runs(run_program: Any, tmp_path: Path, bac
     visit = [command for stop in stops for command in ("c", f"p 'seen', {stop.variable}")]
     commands = [*(f"b {path}:{line}" for path, line in places), *visit, "c", *visit, "c", "q"]
     printed = run_program("stepped.py", backend, tmp_path, stdin="\n".join([*commands, ""]), flags="-m pdb")
+    # Before 3.10 the Pdb that breakpoint() makes knows no breakpoints of the one that runs the program.
+    times = 2 if sys.version_info >= (3, 10) else 1
     for (path, line), stop in zip(places, stops):
-        assert printed.count(f"> {path}({line})") == 2, printed
+        assert printed.count(f"> {path}({line})") == times, printed
         assert stop.value in printed.partition(f"> {path}({line})")[2].partition("seen")[2].splitlines()[0], printed
     assert "in depyf.debug()" not in undisturbed
     assert "GRADIENT [0.5, 0.5, 0.5]" in undisturbed
