@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, NamedTuple, Tuple
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from depyf.dynamo import compat
 from depyf.report.nonfinite import TensorFacts
@@ -63,12 +63,22 @@ def only_negative_infinite(value: Any) -> bool:
     )
 
 
-def made_finite(value: Any) -> Any:
-    """A copy of a tensor whose values that are not finite are one of its others, or 1; other things as they are."""
+STAND_INS: Tuple[Optional[str], ...] = (None, "zero", "one", "max", "min")
+"""What can stand in the place of values that are not finite. One alone may do the same as they did: the square root of
+a number below zero is NaN, too, and a large number may overflow where the Inf was."""
+
+
+def made_finite(value: Any, stand_in: Optional[str] = None) -> Any:
+    """A copy of a tensor whose values that are not finite are replaced, by one of its others (or 1) where ``stand_in``
+    does not say by what; other things as they are."""
     torch = compat.module("torch")
     if not tensors_in([value]):
         return value
     finite = torch.isfinite(_plain(value))
+    if stand_in is not None:
+        limits = torch.finfo(value.dtype)
+        number = {"zero": 0.0, "one": 1.0, "max": limits.max, "min": limits.min}[stand_in]
+        return torch.where(finite, value, torch.full_like(value, number))
     rest = value[finite]
     return torch.where(finite, value, rest[0] if rest.numel() else torch.ones_like(value))
 

@@ -7,12 +7,13 @@ that it lets through, and a mask of -Inf is no cause of anything once softmax ha
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.numerics import graph_facts
-from depyf.dynamo.numerics.finite import Bad, count_bad, made_finite
+from depyf.dynamo.numerics.finite import STAND_INS, Bad, count_bad, made_finite
 from depyf.dynamo.numerics.makers import Makers, writes_in_place
 from depyf.dynamo.numerics.observation import GraphCall
 from depyf.dynamo.numerics.replay import Replay, Values, run_node
@@ -168,17 +169,22 @@ def _causes(node: Any, values: Values, value: Any, inputs: Dict[Any, Any]) -> Tu
         return makers, not inputs
     try:
         before = count_bad(value)
-        rest = _count_with(node, values, list(inputs))
-        causes = [inputs[each] for each in inputs if _fewer(_count_with(node, values, [each]), before)]
+        rests = [_count_with(node, values, list(inputs), stand_in) for stand_in in STAND_INS]
+        causes = [
+            inputs[each]
+            for each in inputs
+            if any(_fewer(_count_with(node, values, [each], stand_in), before) for stand_in in STAND_INS)
+        ]
     except Exception:  # an operator that does not take what we made of its input: any of them may be it
         return makers, False
-    if not causes and _fewer(rest, before):
+    if not causes and any(_fewer(rest, before) for rest in rests):
         causes = makers  # each is enough alone
-    return causes, not causes or bool(rest.nans or rest.infs)
+    return causes, not causes or all(rest.nans or rest.infs for rest in rests)
 
 
-def _count_with(node: Any, values: Values, finite: List[Any]) -> Bad:
-    return count_bad(run_node(node, lambda n: _mapped(made_finite, values(n)) if n in finite else values(n)))
+def _count_with(node: Any, values: Values, finite: List[Any], stand_in: Optional[str]) -> Bad:
+    replaced = functools.partial(made_finite, stand_in=stand_in)
+    return count_bad(run_node(node, lambda n: _mapped(replaced, values(n)) if n in finite else values(n)))
 
 
 def _fewer(now: Bad, before: Bad) -> bool:

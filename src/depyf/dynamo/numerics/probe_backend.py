@@ -86,8 +86,10 @@ class CapturedGraphs:
             copied=copied,
             input_names=graph_facts.names_of_inputs(module),
             results=tuple(range(len(graph_facts.output_nodes(copied.graph)))),
-            written=_may_be_written(module),
-            random=graph_facts.is_random(module) or _may_be_random(copied.graph),
+            # Dynamo's graph does not say what it writes to and what it draws: optimizers write to parameters, and what
+            # is checkpointed draws in a graph of its own.
+            written=tuple(range(len(graph_facts.placeholders(module.graph)))),
+            random=True,
             backend=backend,
         )
         captured = Captured(graph, bindings_so_far())
@@ -127,20 +129,6 @@ def _watch_names() -> Optional[Undo]:
         return name
 
     return replace_attribute(module, attribute, make_name)
-
-
-def _may_be_written(module: Any) -> Tuple[int, ...]:
-    """The inputs that the graph may write to: a parameter that needs a gradient may not be written to."""
-    parameter: Any = compat.find("torch.nn", "Parameter")
-    return tuple(
-        number
-        for number, node in enumerate(graph_facts.placeholders(module.graph))
-        if not isinstance(node.meta.get("example_value"), parameter)
-    )
-
-
-def _may_be_random(graph: Any) -> bool:
-    return any(draws(node) for node in graph.nodes)
 
 
 def draws(node: Any) -> bool:

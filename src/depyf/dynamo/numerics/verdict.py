@@ -79,4 +79,4 @@ def _after(chain: Chain, node: Any, nans: Any) -> Optional[Any]:
     """Where the Inf of ``node`` becomes NaN."""
     if chain.bad[node].nans:
         return None
-    return next((each for each in nans if each is not node and chain.order[each] > chain.order[node]), None)
+    return next((each for each in nans if each is not node and node in chain.sources_of(each)), None)

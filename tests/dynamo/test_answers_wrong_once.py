@@ -1,0 +1,103 @@
+"""Answers that were wrong once, and programs that were changed by asking: found by reviews."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Tuple
+
+import pytest
+from torch_versions import needs_stances
+
+torch = pytest.importorskip("torch")
+
+import depyf  # noqa: E402
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo"), needs_stances]
+
+
+def line_found(function: Any, *arguments: Any, directory: Path) -> Tuple[str, str]:
+    """The line that is told for a call of the compiled function, and all that is told."""
+    compiled = torch.compile(function, backend="aot_eager")
+    with depyf.find_nonfinite(str(directory)) as found:
+        compiled(*arguments)
+    text = str(found)
+    return next(line for line in text.splitlines() if "line:" in line), text
+
+
+def test_what_stands_for_an_inf_may_overflow_too(tmp_path: Path) -> None:
+    def overflows_twice(x: Any) -> Any:
+        first = x * 1e37
+        return first * 1e10
+
+    line, _ = line_found(overflows_twice, torch.tensor([1.0, 2.0, 300.0]), directory=tmp_path)
+    assert "first = x * 1e37" in line
+
+
+def test_what_stands_for_a_nan_may_be_out_of_the_domain_too(tmp_path: Path) -> None:
+    def roots(x: Any) -> Any:
+        first = (x - 0.5).sqrt()
+        return (first - 3).sqrt()
+
+    line, _ = line_found(roots, torch.tensor([1.0, 2.0, 0.0]), directory=tmp_path)
+    assert "first = (x - 0.5).sqrt()" in line
+
+
+def test_an_inf_does_not_become_the_nan_of_another_value(tmp_path: Path) -> None:
+    def two(x: Any, y: Any) -> Any:
+        return x.exp(), (y - 5000).sqrt()
+
+    _, text = line_found(two, torch.tensor([1000.0]), torch.tensor([1.0]), directory=tmp_path)
+    assert "becomes NaN" not in text
+
+
+def test_a_parameter_that_a_graph_writes_to_is_written_to_once() -> None:
+    parameter = torch.nn.Parameter(torch.ones(2))
+
+    def step() -> Any:
+        with torch.no_grad():
+            parameter.add_(1)
+        doubled = parameter * 2
+        return doubled
+
+    compiled = torch.compile(step, backend="aot_eager")
+    with depyf.probe("doubled") as values:
+        result = compiled()
+    assert parameter.tolist() == [2, 2]
+    assert result.tolist() == values["doubled"][0].value.tolist() == [4, 4]
+
+
+def test_optimizers_step_once() -> None:
+    def steps(probed: bool) -> Any:
+        torch._dynamo.reset()
+        parameters = [torch.nn.Parameter(torch.ones(2)) for _ in range(2)]
+        optimizer = torch.optim.SGD(parameters, lr=0.1, momentum=0.9, foreach=True)
+        for each in parameters:
+            each.grad = torch.ones(2)
+        step = torch.compile(lambda: optimizer.step(), backend="aot_eager")
+        if not probed:
+            step()
+        else:
+            with depyf.probe("param", "params"):
+                step()
+        return [each.tolist() for each in parameters]
+
+    assert steps(probed=True) == steps(probed=False)
+
+
+def test_what_is_checkpointed_draws_what_it_draws() -> None:
+    from torch.utils.checkpoint import checkpoint
+
+    def dropped(x: Any) -> Any:
+        return checkpoint(torch.nn.functional.dropout, x, use_reentrant=False).sum()
+
+    compiled = torch.compile(dropped, backend="aot_eager")
+    x = torch.ones(6, requires_grad=True)
+
+    def numbers() -> Any:
+        torch.manual_seed(1)
+        result = compiled(x)
+        return result.item(), torch.rand(1).item()
+
+    expected = numbers()
+    with depyf.probe("dropped.return"):
+        assert numbers() == expected
