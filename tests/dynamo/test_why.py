@@ -260,3 +260,39 @@ def test_a_frame_can_be_asked_for() -> None:
     finally:
         sys.settrace(None)
     assert [guard.told.subject for guard in seen[0].entries[0].failed] == ["n"]
+
+
+def test_modules_of_torchs_own_have_entries_of_their_own() -> None:
+    x = torch.ones(2, 3)
+    modules = [torch.nn.Sequential(torch.nn.Linear(3, 3)), torch.nn.Linear(3, 3)]
+    compiled = [torch.compile(module, backend="eager") for module in modules]
+    for each in compiled:
+        each(x)
+    for each, name in zip(compiled, ("Sequential.forward", "Linear.forward")):
+        answer = depyf.why(each, x)
+        assert answer.hit is not None
+        assert len(answer.entries) == 1
+        assert name in answer.function
+        other = depyf.why(each, x.double())
+        assert other.would_compile
+        assert "has dtype float64, and was compiled for float32" in str(other)
+
+
+class Decorated:
+    @torch.compile(backend="eager")
+    def method(self, x: Any) -> Any:
+        return x + 1
+
+    @classmethod
+    @torch.compile(backend="eager")
+    def of_class(cls, x: Any) -> Any:
+        return x + 2
+
+
+def test_methods_that_are_decorated_in_their_class() -> None:
+    each, x = Decorated(), torch.ones(2)
+    each.method(x)
+    each.of_class(x)
+    for method in (each.method, each.of_class):
+        assert depyf.why(method, x).hit is not None
+        assert depyf.why(method, x.double()).would_compile

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field
-from types import CodeType
+from types import CodeType, MethodType
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.dynamo import guard_runtime
@@ -247,11 +247,30 @@ def frame_locals(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
 
 
 def _innermost(function: Any) -> Any:
-    """The function or module that ``torch.compile`` wrapped, through any number of wrappings."""
+    """The function or module that ``torch.compile`` wrapped, through any number of wrappings.
+
+    Where Dynamo does not compile code of torch's itself (the ``forward`` of ``nn.Sequential``), it compiles a function
+    that calls it: ``inner``, with ``fn`` in its closure.
+    """
     while True:
+        wrapped = getattr(function, "__func__", function)
+        if inspect.ismethod(function) and hasattr(wrapped, "_torchdynamo_orig_callable"):
+            function = MethodType(wrapped._torchdynamo_orig_callable, function.__self__)
+            continue
+        called = getattr(function, "_compiled_call_impl", None)
+        if called is None and getattr(function, "_orig_mod", None) is not None:
+            called = vars(function).get("forward")
+        if called is not None and calls_torchs_own(_innermost(called)):
+            return _innermost(called)
         inner = getattr(function, "_orig_mod", None)
         if inner is None:
             inner = getattr(function, "_torchdynamo_orig_callable", None)
         if inner is None:
             return function
         function = inner
+
+
+def calls_torchs_own(function: Any) -> bool:
+    """Whether this is the function by which Dynamo compiles a call of code of torch's; all of these share one code."""
+    code = getattr(function, "__code__", function)
+    return isinstance(code, CodeType) and code.co_name == "inner" and code.co_filename.endswith("external_utils.py")

@@ -15,11 +15,14 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.dynamo import compat, guards_function
 from depyf.dynamo.guard_values import tensor_mismatch, value_of, with_singletons
-from depyf.dynamo.guards import EntryGuards, GuardLine, frame_locals
+from depyf.dynamo.guards import EntryGuards, GuardLine, calls_torchs_own, frame_locals
 from depyf.dynamo.guards_live import NotLiveError
 from depyf.dynamo.guards_text import Naming
 from depyf.report.guard_words import GuardText, GuardWords, as_written, explain, split
 from depyf.report.lookup import Entry, FailedGuard, Why
+
+_CALLED = ("L['fn']", "L['fn'].__code__")
+"""What guards look at where Dynamo compiles a call of code of torch's: which one it is."""
 
 
 def why(compiled: Any, *args: Any, **kwargs: Any) -> Why:
@@ -46,21 +49,36 @@ def why(compiled: Any, *args: Any, **kwargs: Any) -> Why:
     backend = None if entered is None else compat.innermost_backend(getattr(entered, "callback", None))
     found = compat.cache_entries(code, region)
     entries = [_entry(each, values, backend, code.co_filename) for each in found]
+    if calls_torchs_own(code):  # all such calls share one code object: entries of others are none of this call's
+        own = [not any(guard.source in _CALLED for guard in entry.failed) for entry in entries]
+        found, entries = ([each for each, mine in zip(some, own) if mine] for some in (found, entries))
     for index, each in enumerate(entries):
         if each.hit:  # those behind it are not tried
             entries = [*entries[: index + 1], *(_not_tried(other) for other in entries[index + 1 :])]
             break
     limit = None if any(entry.hit for entry in entries) else _limit(found, values)
+    name, shown = _shown(code, values)
     return Why(
-        function=getattr(code, "co_qualname", code.co_name),
-        filename=code.co_filename,
-        first_line=code.co_firstlineno,
+        function=name,
+        filename=shown.co_filename,
+        first_line=shown.co_firstlineno,
         entries=tuple(entries),
         outcome=_outcome(entries, limit),
         limit=limit,
         resumes=tuple(sorted({name for each in found for name in _resume_functions(each.code)})),
         advice=_advice(entries),
     )
+
+
+def _shown(code: CodeType, values: Mapping[str, Any]) -> Tuple[str, CodeType]:
+    """The name of what is called, for a person, and its code."""
+    if calls_torchs_own(code):
+        called = values.get("fn")
+        method = getattr(type(called), "forward", called)
+        inner = getattr(getattr(method, "__func__", method), "__code__", None)
+        if isinstance(inner, CodeType):
+            return str(getattr(method, "__qualname__", inner.co_name)), inner
+    return getattr(code, "co_qualname", code.co_name), code
 
 
 def line_that_guards(code: CodeType, subject: str) -> Optional[Tuple[str, int]]:
