@@ -101,3 +101,25 @@ def test_what_is_checkpointed_draws_what_it_draws() -> None:
     expected = numbers()
     with depyf.probe("dropped.return"):
         assert numbers() == expected
+
+
+def test_the_call_is_the_users_where_files_of_a_dump_run(tmp_path: Path) -> None:
+    compiled = torch.compile(lambda x: x.log().sum(), backend="aot_eager")
+    with depyf.prepare_debug(tmp_path / "dump"):
+        compiled(torch.ones(2))
+    with depyf.find_nonfinite(str(tmp_path)) as found:
+        compiled(torch.zeros(2))
+    called = next(line for line in str(found).splitlines() if "called from" in line)
+    assert "compiled(torch.zeros(2))" in called
+
+
+def test_compare_keeps_dynamo_out_of_its_own_code(recwarn: pytest.WarningsRecorder) -> None:
+    weights = torch.ones(3, requires_grad=True)
+
+    def step(x: Any) -> Any:
+        loss = (weights * x).sum()
+        loss.backward()
+        return loss.detach()
+
+    assert depyf.compare(step, torch.ones(3), backend="aot_eager").same
+    assert [str(each.message) for each in recwarn if "Dynamo" in str(each.message)] == []

@@ -50,6 +50,7 @@ def compare(
     Raises ``ImportError`` without PyTorch, ``RuntimeError`` with one before 2.6, and what ``fn`` raises in eager mode.
     """
     compat.require_torch("compare")
+    compat.keep_dynamo_out("depyf")  # what records and copies runs while things are compiled
     if not compat.has_stances():
         raise RuntimeError("depyf.compare needs PyTorch 2.6 or later: in older ones it would name wrong operations")
     return _Comparison(fn, args, kwargs, backend, Judge(rtol, atol), backward, directory).answer()

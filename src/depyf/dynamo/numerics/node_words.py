@@ -78,6 +78,10 @@ def running_line() -> Optional[Line]:
     return None if place is None else Line(*place, source_line(*place))
 
 
+_DUMPED = ("__compiled_fn_", "__transformed_code_")
+"""How files of a dump begin: what runs from them is called by the user's line that is wanted."""
+
+
 def running_place(known: Dict[int, Tuple[CodeType, bool]]) -> Optional[Tuple[str, int]]:
     """File and number of that line. ``known`` remembers which code is the user's.
 
@@ -89,6 +93,7 @@ def running_place(known: Dict[int, Tuple[CodeType, bool]]) -> Optional[Tuple[str
         if id(code) not in known:
             path = code.co_filename
             other = path.startswith(("<", _PACKAGE)) or is_library(path) or compat.original_of(code) is not None
+            other = other or os.path.basename(path).startswith(_DUMPED)
             known[id(code)] = code, not other
         if known[id(code)][1]:
             return code.co_filename, frame.f_lineno
