@@ -15,6 +15,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.autograd_threads import watch_autograd_threads
+from depyf.dynamo.compiled_names import watch_compiled_names
 from depyf.dynamo.cudagraphs import watch_cudagraphs
 from depyf.dynamo.earlier import dump_earlier
 from depyf.dynamo.fallbacks import Fallbacks
@@ -116,7 +117,7 @@ class Capture:
         self._add(lambda: listen(self._receive))
         self._add(lambda: _all_of(supplement(self._receive)))
         self._add(self._modules.watch)
-        self._add(self._watch_names)
+        self._add(lambda: watch_compiled_names(self._note_name))
         self._add(self._caches.watch)
         self._add(self._watch_reset)
         self._add(self._watch_bytecode)
@@ -168,22 +169,6 @@ class Capture:
                 ran[id(code)] = [weakref.ref(code), 1]
             else:
                 known[1] += 1
-
-    def _watch_names(self) -> Optional[Undo]:
-        """Note the name of every compiled function when Dynamo makes it up: the stages come before it is used."""
-        maker = compat.maker_of_names()
-        if maker is None:
-            return None
-        module, attribute = maker
-        original = getattr(module, attribute)
-
-        @functools.wraps(original)
-        def make_name(*args: Any, **kwargs: Any) -> Any:
-            name = original(*args, **kwargs)
-            self._note_name(name)
-            return name
-
-        return replace_attribute(module, attribute, make_name)
 
     @safely("noting the name of a compiled function")
     def _note_name(self, name: str) -> None:

@@ -15,7 +15,7 @@ import os
 import sys
 import tempfile
 import weakref
-from types import CodeType, FrameType, ModuleType
+from types import CodeType, FrameType, MethodType, ModuleType
 from typing import Any, Callable, Iterator, List, Mapping, Optional, Set, Tuple
 
 logger = logging.getLogger("depyf")
@@ -306,6 +306,22 @@ def entry_of(compiled: Any) -> Optional[Any]:
     cell = function.__closure__[code.co_freevars.index("self")]
     found = cell.cell_contents
     return found if hasattr(found, "callback") else None
+
+
+def unwrapped(function: Any) -> Optional[Any]:
+    """What ``torch.compile`` was given to make ``function``; None where that was not made by it."""
+    inner = getattr(function, "_orig_mod", None)
+    if inner is None:
+        inner = getattr(function, "_torchdynamo_orig_callable", None)
+    if isinstance(function, MethodType) and inner is not None and not isinstance(inner, MethodType):
+        return MethodType(inner, function.__self__)  # decorated in the body of its class
+    return inner
+
+
+def innermost(function: Any) -> Any:
+    """The function or module that ``torch.compile`` wrapped, through any number of wrappings."""
+    inner = unwrapped(function)
+    return function if inner is None else innermost(inner)
 
 
 def innermost_backend(callback: Any) -> Any:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field
-from types import CodeType, MethodType
+from types import CodeType
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
-from depyf.dynamo import guard_runtime
+from depyf.dynamo import compat, guard_runtime
 from depyf.dynamo.guards_live import LiveGuard, LiveTable, NotLiveError
 from depyf.dynamo.guards_text import Naming, convert, convert_structure, split_comment
 from depyf.dynamo.guards_tree import EPILOGUE, Check, checks_of
@@ -253,18 +253,12 @@ def _innermost(function: Any) -> Any:
     that calls it: ``inner``, with ``fn`` in its closure.
     """
     while True:
-        wrapped = getattr(function, "__func__", function)
-        if inspect.ismethod(function) and hasattr(wrapped, "_torchdynamo_orig_callable"):
-            function = MethodType(wrapped._torchdynamo_orig_callable, function.__self__)
-            continue
         called = getattr(function, "_compiled_call_impl", None)
         if called is None and getattr(function, "_orig_mod", None) is not None:
             called = vars(function).get("forward")
         if called is not None and calls_torchs_own(_innermost(called)):
             return _innermost(called)
-        inner = getattr(function, "_orig_mod", None)
-        if inner is None:
-            inner = getattr(function, "_torchdynamo_orig_callable", None)
+        inner = compat.unwrapped(function)
         if inner is None:
             return function
         function = inner

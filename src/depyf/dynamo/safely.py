@@ -6,10 +6,12 @@ and each dump directory: a bug in something that every file needs is one message
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import os
-from typing import Callable, Dict, Optional, Tuple, TypeVar
+import sys
+from typing import Callable, Dict, Iterable, Optional, TextIO, Tuple, TypeVar
 
 from depyf.dynamo import compat
 
@@ -71,6 +73,14 @@ def describe(error: BaseException) -> str:
         return f"{type(error).__name__}: {error}"
     except Exception:
         return f"{type(error).__name__} (its message can't be shown)"
+
+
+def say(stream: Optional[TextIO], lines: Iterable[str]) -> None:
+    """Write lines for the user, to the error stream where ``stream`` is None."""
+    stream = stream or sys.stderr
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or there is none: callers keep a list
+        stream.write("".join(f"{line}\n" for line in lines))
+        stream.flush()
 
 
 def safely(doing: str) -> Callable[[Callable[..., T]], Callable[..., Optional[T]]]:

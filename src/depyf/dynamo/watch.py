@@ -6,8 +6,6 @@ runs as it did: nothing is called while it runs.
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from types import TracebackType
 from typing import Any, Callable, Dict, List, Optional, Set, TextIO, Tuple, Type
 
@@ -17,7 +15,7 @@ from depyf.dynamo.guard_values import with_singletons
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.names import StableNames
 from depyf.dynamo.patching import Undo
-from depyf.dynamo.safely import report_failure, safely
+from depyf.dynamo.safely import report_failure, safely, say
 from depyf.dynamo.session import Cause, FrameSkipped
 from depyf.dynamo.trace import listen
 from depyf.dynamo.trace_by_hooks import supplement
@@ -84,8 +82,7 @@ class Watch:
         for compile_id in list(self._wanted):
             self._tell_wanted(compile_id)
         if self._callback is None:
-            for line in summary(self.happened):
-                self._say(line)
+            say(self._stream, summary(self.happened))
 
     def on_train_begin(self, *_: Any, **__: Any) -> None:
         """What training frameworks call first."""
@@ -156,15 +153,9 @@ class Watch:
             self._known.add(key)
             self.happened.append(happening)
         if self._callback is None:
-            self._say(f"depyf: {happening}")
+            say(self._stream, [f"depyf: {happening}"])
         else:
             safely("calling back from watch")(self._callback)(happening)
-
-    def _say(self, line: str) -> None:
-        stream = self._stream or sys.stderr
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or there is none: the list has it
-            stream.write(f"{line}\n")
-            stream.flush()
 
 
 def watch(callback: Optional[Callback] = None, *, stream: Optional[TextIO] = None) -> Watch:

@@ -16,11 +16,12 @@ from dataclasses import replace
 from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 from depyf.dynamo import compat
+from depyf.dynamo.compiled_names import watch_compiled_names
 from depyf.dynamo.names import compiled_fn_number
 from depyf.dynamo.numerics import graph_facts
 from depyf.dynamo.numerics.graph_facts import GraphCopy
 from depyf.dynamo.numerics.observation import ATEN, DYNAMO, Observation, ObservedGraph
-from depyf.dynamo.numerics.own_entries import OwnEntries
+from depyf.dynamo.numerics.own_entries import OwnBackend, OwnEntries
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.safely import safely
 
@@ -56,7 +57,7 @@ def begin(observation: Observation) -> Callable[[], None]:
     undo: List[Undo] = []
     entries = OwnEntries(functools.partial(_Backend, observation))
     undo.append(entries.install())  # first: it may raise
-    for install in (_watch_names, _watch_aot, _watch_inductor):
+    for install in (lambda _: watch_compiled_names(_note_name), _watch_aot, _watch_inductor):
         installed = safely("beginning to observe compiled graphs")(install)(observation)
         if installed is not None:
             undo.append(installed)
@@ -68,16 +69,12 @@ def begin(observation: Observation) -> Callable[[], None]:
     return close
 
 
-class _Backend:
-    """The user's backend, observed. Dynamo compares backends by ``==``: one stands for one of the user's."""
+class _Backend(OwnBackend):
+    """The user's backend, observed."""
 
     def __init__(self, observation: Observation, compiler: Any, user_backend: Any) -> None:
         self._observation = observation
-        self._compiler = compiler
-        self.__name__ = str(getattr(user_backend, "compiler_name", getattr(user_backend, "__name__", "backend")))
-        for name in ("get_compiler_config", "reset"):
-            if hasattr(user_backend, name):
-                setattr(self, name, getattr(user_backend, name))
+        super().__init__(compiler, user_backend)
 
     def __call__(self, module: Any, example_inputs: Any, **kwargs: Any) -> Any:
         if not self._observation.is_open:
@@ -91,20 +88,8 @@ class _Backend:
         return _observed(self._observation, note, compiled, boxed=bool(getattr(compiled, "_boxed_call", False)))
 
 
-def _watch_names(_: Observation) -> Optional[Undo]:
-    """Note the names ``__compiled_fn_<n>`` that Dynamo makes up, just before it calls the backend."""
-    maker = compat.maker_of_names()
-    if maker is None:
-        return None
-    module, attribute = maker
-    original = getattr(module, attribute)
-
-    @functools.wraps(original)
-    def make_name(*args: Any, **kwargs: Any) -> Any:
-        _here.name = original(*args, **kwargs)
-        return _here.name
-
-    return replace_attribute(module, attribute, make_name)
+def _note_name(name: str) -> None:
+    _here.name = name
 
 
 def _watch_aot(observation: Observation) -> Optional[Undo]:

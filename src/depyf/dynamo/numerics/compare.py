@@ -9,7 +9,7 @@ from depyf.dynamo import compat
 from depyf.dynamo.numerics.culprit import Fault, Search, described, kernels_of, reproducing
 from depyf.dynamo.numerics.judging import Judge
 from depyf.dynamo.numerics.observed_run import random_numbers_kept, run
-from depyf.dynamo.numerics.private_copy import innermost, private_copy
+from depyf.dynamo.numerics.private_copy import private_copy
 from depyf.dynamo.numerics.recorded import Recorder
 from depyf.dynamo.numerics.stage_runs import (
     STAGES,
@@ -68,7 +68,7 @@ class _Comparison:
         directory: Optional[str],
     ) -> None:
         entered = compat.entry_of(fn) or compat.entry_of(getattr(fn, "_compiled_call_impl", None))
-        self._fn = innermost(fn)
+        self._fn = compat.innermost(fn)
         self._args = args
         self._kwargs = kwargs
         self._dynamic = getattr(entered, "_dynamic", None)

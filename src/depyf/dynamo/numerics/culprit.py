@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.dynamo import compat
+from depyf.dynamo.numerics.graph_facts import placeholders
 from depyf.dynamo.numerics.judging import Judge
 from depyf.dynamo.numerics.locate import (
     Found,
@@ -18,7 +19,6 @@ from depyf.dynamo.numerics.locate import (
     Values,
     first_missing,
     interpreted,
-    output_nodes,
     with_outputs,
     wrong_outputs,
 )
@@ -136,7 +136,7 @@ class Search:
         good = interpreted(joint.module, inputs, state)
         if other is not None:
             changed = other.graph(JOINT)
-            if changed is None or len(_placeholders(changed)) != len(inputs):
+            if changed is None or len(placeholders(changed.module.graph)) != len(inputs):
                 return None
             bad = [interpreted(changed.module, inputs, state)]
             results = [value for _, value, _ in bad[0].outputs]
@@ -243,18 +243,14 @@ def _is_full(cell: Any) -> bool:
         return False
 
 
-def _placeholders(graph: Graph) -> List[Any]:
-    return [node for node in graph.module.graph.nodes if node.op == "placeholder"]
-
-
 def _by_name(graph: Graph) -> Dict[str, Any]:
-    return {node.name: value for node, value in zip(_placeholders(graph), graph.calls[0].inputs)}
+    return {node.name: value for node, value in zip(placeholders(graph.module.graph), graph.calls[0].inputs)}
 
 
 def _inputs_of_joint(joint: Graph, forward: Graph, backward: Graph) -> Optional[List[Any]]:
     """The inputs of the joint graph: those of the forward, and the gradients that the backward starts from."""
     values = {**_by_name(backward), **_by_name(forward)}
-    names = [node.name for node in _placeholders(joint)]
+    names = [node.name for node in placeholders(joint.module.graph)]
     return [values[name] for name in names] if all(name in values for name in names) else None
 
 
@@ -341,11 +337,9 @@ def kernels_of(fault: Fault) -> List[str]:
 def reproducing(fault: Fault, directory: str, backend: str) -> str:
     """Write a script for the part of the graph up to the wrong node, with the values that went in."""
     module = with_outputs(fault.graph.module, [fault.found.node], only_needed=True)
-    kept_names = {node.target for node in module.graph.nodes if node.op == "placeholder"}
-    pairs = [
-        (node, value) for node, value in zip(_placeholders(fault.graph), fault.inputs) if node.target in kept_names
-    ]
-    inputs = [value for _, value in pairs]
+    kept_names = {node.target for node in placeholders(module.graph)}
+    pairs = zip(placeholders(fault.graph.module.graph), fault.inputs)
+    inputs = [value for node, value in pairs if node.target in kept_names]
     path = os.path.join(directory, f"wrong_{fault.found.node.name}.py")
     title = f"{fault.found.node.name} in the {fault.graph.kind} of {fault.compilation.name or 'a graph'}"
     expected = interpreted(module, inputs, fault.rng_state).outputs[0][1]
@@ -370,6 +364,3 @@ def _tolerance(fault: Fault, expected: Any) -> Optional[float]:
     if errors is None or not errors.largest or not 0 < largest < float("inf"):
         return None
     return float(f"{errors.largest / largest / 4:.1g}")
-
-
-__all__ = ["Fault", "Search", "described", "kernels_of", "operation", "output_nodes", "reproducing"]

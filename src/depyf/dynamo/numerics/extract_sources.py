@@ -13,7 +13,7 @@ from depyf.dynamo.names import compiled_fn_number
 from depyf.dynamo.numerics import script_template
 from depyf.dynamo.numerics.compare import backend_of
 from depyf.dynamo.numerics.observed_run import random_numbers_kept, run
-from depyf.dynamo.numerics.private_copy import innermost, private_copy
+from depyf.dynamo.numerics.private_copy import private_copy
 from depyf.dynamo.numerics.recorded import AFTER_PASSES, BACKWARD, CAPTURED, FORWARD, JOINT, Call, Recorder
 from depyf.dynamo.numerics.script_graph import names_of_inputs
 from depyf.dynamo.numerics.script_tensors import Tensors
@@ -79,7 +79,7 @@ def compiled_functions(target: Any) -> List[Compiled]:
 
 
 def _code_of(target: Any) -> Optional[CodeType]:
-    function = innermost(target)
+    function = compat.innermost(target)
     for candidate in (function, getattr(function, "forward", None), type(function).__call__):
         code = getattr(getattr(candidate, "__func__", candidate), "__code__", None)
         if isinstance(code, CodeType):
@@ -175,7 +175,7 @@ def called(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> List[
             stack.enter_context(manager)
         for undo in recorder.install():
             stack.callback(undo)
-        copied = private_copy(innermost(target), args, kwargs)
+        copied = private_copy(compat.innermost(target), args, kwargs)
         function = compiled_with(copied.function, recorder, getattr(entered, "_dynamic", None), compat.has_regions())
         run(copied, function, compat.module("torch").is_grad_enabled())
     sources = []

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.dynamo import compat
+from depyf.dynamo.numerics.graph_facts import output_nodes
 from depyf.dynamo.numerics.judging import Judge
 from depyf.dynamo.numerics.recorded import copy_of, kept
+from depyf.dynamo.numerics.script_tensors import is_tensor
 from depyf.dynamo.numerics.wide import in_float64
 from depyf.report.compared import Measured
 
@@ -45,12 +47,6 @@ class Found:
     node: Any
     measured: Measured
     instead: Any = None
-
-
-def output_nodes(graph: Any) -> List[Any]:
-    """What the graph returns, flat: nodes and constants."""
-    result = next(node for node in reversed(list(graph.nodes)) if node.op == "output").args[0]
-    return list(compat.module("torch.utils._pytree").tree_flatten(result)[0])
 
 
 def interpreted(module: Any, inputs: Sequence[Any], rng_state: Any) -> Values:
@@ -121,7 +117,7 @@ def wrong_outputs(good: Values, results: Sequence[Any], judge: Judge) -> List[Tu
     """The outputs that are not what the graph computes: their nodes, and how far they are apart."""
     wrong = []
     for number, ((node, value, wide), result) in enumerate(zip(good.outputs, results)):
-        if node is None or not _is_tensor(value):
+        if node is None or not is_tensor(value):
             continue
         measured = judge.measure(f"output {number}", result, value, wide)
         if not measured.right:
@@ -135,13 +131,13 @@ def first_missing(good: Values, bad: Sequence[Values], wrong: Sequence[Any], jud
     names: Dict[str, Any] = {}
     for values in bad:
         for node, value in values.nodes.items():
-            if _is_tensor(value):
+            if is_tensor(value):
                 there.setdefault(_kind(value), []).append(value)
                 names.setdefault(node.name, node)
 
     def is_there(node: Any) -> bool:
         value = good.nodes.get(node)
-        if not _is_tensor(value) or node.op in ("placeholder", "get_attr"):
+        if not is_tensor(value) or node.op in ("placeholder", "get_attr"):
             return True
         wide = good.wide.get(node)
         return any(judge.measure(node.name, each, value, wide).right for each in there.get(_kind(value), ()))
@@ -155,7 +151,7 @@ def first_missing(good: Values, bad: Sequence[Values], wrong: Sequence[Any], jud
     computed = {each: value for values in bad for each, value in values.nodes.items()}
     first, other = _what_goes_in(first, other, good, computed, judge)
     value = computed.get(other)
-    if not _is_tensor(value) or _kind(value) != _kind(good.nodes[first]):
+    if not is_tensor(value) or _kind(value) != _kind(good.nodes[first]):
         return Found(first, Measured(first.name, "", None, None, "its value is not computed"), other)
     return Found(first, judge.measure(first.name, value, good.nodes[first], good.wide.get(first)), other)
 
@@ -166,7 +162,7 @@ def _what_goes_in(node: Any, other: Any, good: Values, computed: Mapping[Any, An
         return node, other
     for ours, theirs in zip(node.all_input_nodes, other.all_input_nodes):
         right, value = good.nodes.get(ours), computed.get(theirs)
-        if ours.name != theirs.name and _is_tensor(right) and _is_tensor(value):
+        if ours.name != theirs.name and is_tensor(right) and is_tensor(value):
             if not judge.measure(ours.name, value, right, good.wide.get(ours)).right:
                 return ours, theirs
     return node, other
@@ -180,12 +176,12 @@ def _stands_instead(good: Values, bad: Sequence[Values], judge: Judge) -> Option
     """The first node of the other graphs whose value is none of the good ones, although its inputs are."""
     known: Dict[Any, List[Any]] = {}
     for node, value in good.nodes.items():
-        if _is_tensor(value):
+        if is_tensor(value):
             known.setdefault(_kind(value), []).append((value, good.wide.get(node)))
     for values in bad:
         strange = set()
         for node, value in values.nodes.items():
-            if not _is_tensor(value) or node.op == "placeholder":
+            if not is_tensor(value) or node.op == "placeholder":
                 continue
             if not any(judge.measure("", value, each, wide).right for each, wide in known.get(_kind(value), ())):
                 if not any(each in strange for each in node.all_input_nodes):
@@ -208,7 +204,7 @@ def _first(good: Values, wrong: Sequence[Any], is_there: Callable[[Any], bool]) 
             todo.extend(_tensor_inputs(node, good.nodes))
     order = {node: number for number, node in enumerate(good.module.graph.nodes)}
     for node in sorted(missing, key=lambda each: order[each]):
-        if _is_tensor(good.nodes.get(node)):
+        if is_tensor(good.nodes.get(node)):
             return node
     return None
 
@@ -219,10 +215,6 @@ def _tensor_inputs(node: Any, values: Mapping[Any, Any]) -> List[Any]:
 
 def _kind(value: Any) -> Any:
     return tuple(value.shape), value.dtype
-
-
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, compat.module("torch").Tensor)
 
 
 class Isolated:
@@ -239,7 +231,7 @@ class Isolated:
         self._nodes = [
             node
             for node, value in interpreted(module, inputs, rng_state).nodes.items()
-            if node.op not in ("placeholder", "get_attr") and _is_tensor(value)
+            if node.op not in ("placeholder", "get_attr") and is_tensor(value)
         ]
 
     def first_wrong(self) -> Optional[Found]:

@@ -7,10 +7,8 @@ none is nobody's concern; nor does an Inf that the user wrote or passed in, as m
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
-import sys
 from types import TracebackType
 from typing import Any, Dict, List, Optional, Set, TextIO, Tuple, Type
 
@@ -23,7 +21,7 @@ from depyf.dynamo.numerics.finite import all_finite, count_bad, tensors_in
 from depyf.dynamo.numerics.origin import follow
 from depyf.dynamo.numerics.saved_values import SavedValues
 from depyf.dynamo.numerics.verdict import judge
-from depyf.dynamo.safely import safely
+from depyf.dynamo.safely import safely, say
 from depyf.report.nonfinite import NOTHING, NonFinite, summary
 
 DIRECTORY = "depyf_nonfinite"
@@ -153,11 +151,7 @@ class FindNonFinite:
         self.found.append(found)
         if self._eager is not None:
             self._eager.enough = not self._all_graphs
-        text = str(found)
-        stream = self._stream or sys.stderr
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or there is none: the list has it
-            stream.write("".join(f"depyf: {line}\n" for line in text.splitlines()))
-            stream.flush()
+        say(self._stream, (f"depyf: {line}" for line in str(found).splitlines()))
 
 
 def find_nonfinite(

@@ -118,6 +118,17 @@ class OwnEntries:
         self._callbacks.clear()
 
 
+class OwnBackend:
+    """A backend that calls ``compiler``. It stands for one of the user's: Dynamo compares backends by ``==``."""
+
+    def __init__(self, compiler: Any, user_backend: Any) -> None:
+        self._compiler = compiler
+        self.__name__ = str(getattr(user_backend, "compiler_name", getattr(user_backend, "__name__", "backend")))
+        for name in ("get_compiler_config", "reset"):
+            if hasattr(user_backend, name):
+                setattr(self, name, getattr(user_backend, name))
+
+
 class _Callback:
     """What Dynamo calls to compile a frame. The attributes are how Dynamo finds the backend in it."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.dynamo import compat
+from depyf.dynamo.numerics.script_tensors import compact
 
 
 @dataclass
@@ -26,15 +27,6 @@ class PrivateCopy:
     kwargs: Dict[str, Any]
     tensors: Dict[str, Any] = field(default_factory=dict)
     originals: Dict[str, Any] = field(default_factory=dict)
-
-
-def innermost(function: Any) -> Any:
-    """The function or module that ``torch.compile`` wrapped, through any number of wrappings."""
-    while True:
-        inner = getattr(function, "_orig_mod", None) or getattr(function, "_torchdynamo_orig_callable", None)
-        if inner is None:
-            return function
-        function = inner
 
 
 def private_copy(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], wide: bool = False) -> PrivateCopy:
@@ -68,7 +60,7 @@ def _copied(tensor: Any, wide: bool) -> Any:
     else:
         new = data
     if new is data or new.data_ptr() == data.data_ptr():
-        new = _cloned(data)
+        new = compact(data)
     new.requires_grad_(bool(tensor.requires_grad))
     if not isinstance(tensor, torch.nn.Parameter):
         return new
@@ -77,15 +69,6 @@ def _copied(tensor: Any, wide: bool) -> Any:
         parameter.grad = _copied(tensor.grad, wide)
     vars(parameter).update({k: v for k, v in vars(tensor).items() if not k.startswith("__")})
     return parameter
-
-
-def _cloned(data: Any) -> Any:
-    """With the same strides, also where elements overlap."""
-    torch = compat.module("torch")
-    if data.layout != torch.strided or type(data) is not torch.Tensor or not data.numel():
-        return data.clone()
-    span = 1 + sum((size - 1) * stride for size, stride in zip(data.shape, data.stride()))
-    return data.as_strided((span,), (1,), data.storage_offset()).clone().as_strided(data.shape, data.stride())
 
 
 def _named_arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Tuple[str, Any]]:

@@ -7,8 +7,6 @@ that the compiled graph gives out are taken from there. So what is shown is what
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Dict, Iterable, List, Optional, Set, TextIO, Tuple, Type, Union
@@ -26,7 +24,7 @@ from depyf.dynamo.numerics.probe_queries import Found, Query, answers, lines_of,
 from depyf.dynamo.numerics.replay import Replay, Values
 from depyf.dynamo.patching import Undo
 from depyf.dynamo.pausing import compiles_nothing
-from depyf.dynamo.safely import safely
+from depyf.dynamo.safely import safely, say
 from depyf.report.nonfinite import Line
 from depyf.report.probed import COMPILED, REPLAYED, Probed, ProbedValues
 
@@ -89,8 +87,7 @@ class Probe:
             return
         safely("ending to probe")(undo)()
         if exc_type is None:
-            for asked, why in self.problems.items():
-                self._say(f"depyf: {asked}: {why}")
+            say(self._stream, (f"depyf: {asked}: {why}" for asked, why in self.problems.items()))
 
     def __getitem__(self, asked: Union[str, int]) -> List[Probed]:
         """What was recorded for it, in the order of the calls. Raises ``KeyError`` when it was not asked for."""
@@ -106,7 +103,7 @@ class Probe:
         found = {}
         for query in self._queries:
             if not self._found[query.asked]:
-                ran = bool(self._calls)
+                ran = bool(self._wanted)
                 found[query.asked] = problem(query, self._bindings, self._lines) if ran else _NOTHING_RAN
         return found
 
@@ -124,13 +121,14 @@ class Probe:
     def _repr_html_(self) -> str:
         return self.answer._repr_html_()
 
-    def _meet(self, captured: Captured) -> None:
-        """A graph is compiled: what of it is asked for."""
+    def _meet(self, captured: Captured) -> bool:
+        """A graph is compiled: note what of it is asked for. Whether anything is."""
         with self._lock:
             self._bindings.update(dict.fromkeys(captured.bindings))
             self._lines |= lines_of(captured.graph.graph)
             found = answers(self._queries, captured.bindings, captured.graph.graph)
             self._wanted[id(captured)] = (captured, found, _after_random(captured.graph.graph))
+        return bool(found)
 
     def _observe(self, captured: Captured, call: GraphCall) -> None:
         with self._lock:
@@ -203,12 +201,6 @@ class Probe:
             value=value if self._keep == TENSORS else None,
             facts=facts(name, value),
         )
-
-    def _say(self, line: str) -> None:
-        stream = self._stream or sys.stderr
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or there is none
-            stream.write(f"{line}\n")
-            stream.flush()
 
 
 def probe(

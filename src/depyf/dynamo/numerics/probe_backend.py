@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import Any, Callable, Optional, Tuple
 
 from depyf.dynamo import compat
+from depyf.dynamo.compiled_names import watch_compiled_names
 from depyf.dynamo.names import compiled_fn_number
 from depyf.dynamo.numerics import graph_facts
 from depyf.dynamo.numerics.bindings import Binding, bindings_so_far, watch_bindings
 from depyf.dynamo.numerics.graph_facts import GraphCopy
 from depyf.dynamo.numerics.observation import DYNAMO, GraphCall, Observation, ObservedGraph
-from depyf.dynamo.numerics.own_entries import OwnEntries
-from depyf.dynamo.patching import Undo, replace_attribute
+from depyf.dynamo.numerics.own_entries import OwnBackend, OwnEntries
+from depyf.dynamo.patching import Undo
 from depyf.dynamo.safely import safely
 
 
@@ -40,9 +41,9 @@ class Captured:
 
 
 class CapturedGraphs:
-    """Tells ``observer`` of each call of a captured graph, and ``compiled`` of each that is compiled."""
+    """Asks ``compiled`` of each captured graph whether it is wanted, and tells ``observer`` of the calls of those."""
 
-    def __init__(self, compiled: Callable[[Captured], None], observer: CapturedObserver) -> None:
+    def __init__(self, compiled: Callable[[Captured], bool], observer: CapturedObserver) -> None:
         self._compiled = compiled
         self._observer = observer
 
@@ -50,7 +51,7 @@ class CapturedGraphs:
         """Until what this answers is called. Raises ``RuntimeError`` where this torch can't be observed."""
         entries = OwnEntries(functools.partial(_Backend, self))
         undo = [entries.install()]
-        for install in (watch_bindings, _watch_names):
+        for install in (watch_bindings, lambda: watch_compiled_names(_note_name)):
             installed = safely("beginning to probe")(install)()
             if installed is not None:
                 undo.append(installed)
@@ -75,7 +76,7 @@ class CapturedGraphs:
         return run
 
     @safely("noting a graph that Dynamo has captured")
-    def _capture(self, module: Any, backend: str) -> Captured:
+    def _capture(self, module: Any, backend: str) -> Optional[Captured]:
         copied = GraphCopy(module)
         number = compiled_fn_number(_here.name)
         graph = ObservedGraph(
@@ -93,42 +94,24 @@ class CapturedGraphs:
             backend=backend,
         )
         captured = Captured(graph, bindings_so_far())
-        self._compiled(captured)
-        return captured
+        return captured if self._compiled(captured) else None
 
 
-class _Backend:
-    """The user's backend. Dynamo compares backends by ``==``: one stands for one of the user's."""
+class _Backend(OwnBackend):
+    """The user's backend, observed."""
 
     def __init__(self, graphs: CapturedGraphs, compiler: Any, user_backend: Any) -> None:
         self._graphs = graphs
-        self._compiler = compiler
-        self.__name__ = str(getattr(user_backend, "compiler_name", getattr(user_backend, "__name__", "backend")))
-        for name in ("get_compiler_config", "reset"):
-            if hasattr(user_backend, name):
-                setattr(self, name, getattr(user_backend, name))
+        super().__init__(compiler, user_backend)
 
     def __call__(self, module: Any, example_inputs: Any, **kwargs: Any) -> Any:
         compiled = self._compiler(module, example_inputs, **kwargs)
         return self._graphs.observed(module, self.__name__, compiled)
 
 
-def _watch_names() -> Optional[Undo]:
-    """Note the name ``__compiled_fn_<n>`` that Dynamo makes up for a graph, just before it calls the backend."""
-    maker = compat.maker_of_names()
-    if maker is None:
-        return None
-    module, attribute = maker
-    original = getattr(module, attribute)
-
-    @functools.wraps(original)
-    def make_name(*args: Any, **kwargs: Any) -> Any:
-        name = original(*args, **kwargs)
-        if compiled_fn_number(str(name)) is not None:
-            _here.name = str(name)
-        return name
-
-    return replace_attribute(module, attribute, make_name)
+def _note_name(name: str) -> None:
+    if compiled_fn_number(name) is not None:
+        _here.name = name
 
 
 def draws(node: Any) -> bool:
