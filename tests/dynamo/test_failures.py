@@ -92,7 +92,7 @@ def broken(target: str) -> Iterator[None]:
         "compat:set_eval_frame",
         "trace:listen",
         "graphs:GraphModules.watch",
-        "capture:Capture._watch_names",
+        "compiled_names:watch_compiled_names",
         "warm_caches:WarmCaches.watch",
         "capture:Capture._watch_reset",
         "capture:Capture._watch_bytecode",

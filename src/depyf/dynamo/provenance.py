@@ -94,12 +94,9 @@ class Provenance:
         self._modules = modules
         self.launches = LaunchNotes()
 
+    @safely("noting where graph nodes come from")
     def of(self, event: Event) -> Optional[Event]:
         """The event to follow this one, if more is known about what it reports."""
-        return self._of(event)
-
-    @safely("noting where graph nodes come from")
-    def _of(self, event: Event) -> Optional[Event]:
         if event.name == "inductor_output_code":
             launches = self.launches.take()
             return kernel_launches_event(event, launches) if launches else None

@@ -37,7 +37,7 @@ class Monitoring:
         if tool is None:
             return None
         events = self._monitoring.events
-        self._monitoring.use_tool_id(tool, "depyf.torch_trace")
+        self._monitoring.use_tool_id(tool, "depyf.trace")
         self._monitoring.register_callback(tool, events.PY_START, on_start)
         self._monitoring.register_callback(tool, events.PY_RETURN, on_return)
         for called in (on_start, on_return):

@@ -32,7 +32,7 @@ from depyf.torch_trace.metrics import seconds_of
 _ENDS = ("compilation_metrics", "bwd_compilation_metrics")
 
 _NO_ENDS = (
-    "this Python (before 3.12) does not tell when a function ends: only graphs have times, and what runs as plain "
+    "this Python (before 3.12) does not tell when a frame ends: only graphs have times, and what runs as plain "
     "Python is seen once"
 )
 _NO_STARTS = "this PyTorch (before 2.13) does not tell what runs: transformed code that has no graph is not seen"
@@ -195,10 +195,7 @@ class _Runs:
         self._graphs = Graphs(lanes, by_graph)
         self._undo.append(self._graphs.stop)
         if not lanes.tells_ends:
-            notes.append(
-                "this Python (before 3.12) does not tell when a frame ends: only graphs have times, and what runs as "
-                "plain Python is seen once"
-            )
+            notes.append(_NO_ENDS)
         if by_graph is not None:
             notes.append(_NO_STARTS)
         self._add(lambda: listen(self._receive))

@@ -12,6 +12,7 @@ from depyf.dynamo.full_code_story import global_scope
 from depyf.dynamo.names import compiled_fn_number
 from depyf.dynamo.numerics import script_template
 from depyf.dynamo.numerics.compare import backend_of
+from depyf.dynamo.numerics.graph_facts import placeholders
 from depyf.dynamo.numerics.observed_run import random_numbers_kept, run
 from depyf.dynamo.numerics.private_copy import private_copy
 from depyf.dynamo.numerics.recorded import AFTER_PASSES, BACKWARD, CAPTURED, FORWARD, JOINT, Call, Recorder
@@ -108,16 +109,11 @@ def held(target: Any) -> List[Source]:
 
 def fake_inputs(module: Any) -> List[Any]:
     """What the inputs of the graph were while it was traced: fake tensors, sizes."""
-    found = []
-    for node in module.graph.nodes:
-        if node.op == "placeholder":
-            found.append(node.meta.get("val", node.meta.get("example_value")))
-    return found
+    return [node.meta.get("val", node.meta.get("example_value")) for node in placeholders(module.graph)]
 
 
 def _has_values(module: Any) -> bool:
-    nodes = [node for node in module.graph.nodes if node.op == "placeholder"]
-    return all("val" in node.meta or "example_value" in node.meta for node in nodes)
+    return all("val" in node.meta or "example_value" in node.meta for node in placeholders(module.graph))
 
 
 def _made_again(compiled: Compiled, captured: Any) -> Iterator[Source]:
