@@ -262,3 +262,17 @@ def test_randomness_of_another_kind_is_said() -> None:
     answer = depyf.compare(lambda x: x * torch.rand(8), torch.ones(8), backend=drawing)
     assert not answer.same
     assert any("draws random numbers" in note for note in answer.notes)
+
+
+def test_a_graph_that_the_backend_compiles_only_once_is_said_not_to_run_by_itself(tmp_path: Path) -> None:
+    compiled: List[Any] = []
+
+    def once(module: Any, _: Any) -> Any:
+        if compiled:
+            raise ValueError("one is enough")
+        compiled.append(module)
+        return lambda *arguments: [value + 1 for value in module.forward(*arguments)]
+
+    answer = depyf.compare(lambda x: x.sin(), torch.ones(3), backend=once, directory=str(tmp_path))
+    assert not answer.same
+    assert "compiled by itself does not run: ValueError: one is enough" in str(answer)

@@ -36,6 +36,7 @@ from depyf.dynamo.numerics.recorded import (
 from depyf.dynamo.numerics.script import write_script
 from depyf.dynamo.numerics.script_graph import user_stack
 from depyf.dynamo.numerics.script_tensors import is_tensor
+from depyf.dynamo.safely import describe
 from depyf.report.compared import AOT, DECOMPOSITIONS, Culprit
 from depyf.torch_trace.breaks import Frame
 
@@ -61,6 +62,8 @@ class Search:
         self._backend = backend
         self._name = backend_name
         self._judge = judge
+        self._by_itself = ""
+        """What became of the graph that was compiled by itself last."""
 
     def in_stage(self, stage: str, run: Recorder, before: Optional[Recorder]) -> Optional[Fault]:
         """The fault of a stage before the backend; ``before`` is the run of the stage before it."""
@@ -180,15 +183,17 @@ class Search:
             step = f"the code that {self._name} made of it is wrong"
             if found is None:
                 found = Found(*wrong[0])
-                step += " (this is the output; the graph compiled by itself is right)"
+                step += f" (this is the output; the graph compiled by itself {self._by_itself})"
             return Fault(found, compilation, graph, call.inputs, call.rng_state, step)
         return None
 
     def _isolated(self, graph: Graph, call: Call) -> Optional[Found]:
         compile_graph = self._compiler(graph)
+        self._by_itself = "is right"
         try:
             return Isolated(graph.module, call.inputs, call.rng_state, compile_graph, self._judge).first_wrong()
-        except Exception:  # a graph that the backend takes only as part of what it was made for
+        except Exception as error:  # a graph that the backend takes only as part of what it was made for
+            self._by_itself = f"does not run: {describe(error)[:200]}"
             return None
 
     def _compiler(self, graph: Graph) -> Callable[[Any, List[Any]], Callable[[List[Any]], Any]]:

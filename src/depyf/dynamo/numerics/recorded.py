@@ -35,9 +35,7 @@ class Call:
 
     inputs: List[Any]
     outputs: List[Any]
-    written: List[Any]
     rng_state: Any
-    order: int
 
 
 @dataclass
@@ -75,7 +73,6 @@ class Recorder:
                 setattr(self, each, getattr(backend, each))
         self.compilations: List[Compilation] = []
         self._here = threading.local()
-        self._calls = 0
         self._launches = LaunchNotes()
 
     def __call__(self, module: Any, inputs: Sequence[Any], **kwargs: Any) -> Any:
@@ -154,12 +151,10 @@ class Recorder:
             keep = len(graph.calls) < _MOST_CALLS
             before = kept(given) if keep else []
             state = compat.module("torch").get_rng_state() if keep else None
-            self._calls += 1
-            order = self._calls
             outputs = compiled(list(given)) if takes_list else compiled(*given)
             if keep:
                 many = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
-                graph.calls.append(Call(before, kept(many), kept(given), state, order))
+                graph.calls.append(Call(before, kept(many), state))
             return outputs
 
         if boxed:
