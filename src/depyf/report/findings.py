@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Dict, Iterator, List, Sequence, Tuple
 
 from depyf.report.advice import advice_for_phase
-from depyf.report.model import Finding, GraphBreak, Run
+from depyf.report.model import Fallback, Finding, GraphBreak, Run
 
 SKIPPED = "skipped"
 """The cause of fallbacks that cost nothing: Dynamo looked at the frame and found nothing to compile."""
@@ -20,6 +20,11 @@ def findings_of(run: Run) -> Tuple[Finding, ...]:
     """The findings, the most expensive first. Weights are seconds, estimated by what the compilations took."""
     found = [*_fallbacks(run), *_breaks(run), *_recompiles(run), *_cudagraphs(run), *_slow(run)]
     return tuple(sorted(found, key=lambda finding: -finding.weight))
+
+
+def lost(run: Run) -> List[Fallback]:
+    """The frames that were to be compiled and were not; in those that Dynamo skips there is nothing to compile."""
+    return [each for each in run.fallbacks if each.cause != SKIPPED]
 
 
 def totals_of(run: Run) -> Dict[str, float]:
@@ -38,8 +43,8 @@ def totals_of(run: Run) -> Dict[str, float]:
         "graph_breaks": len(run.breaks),
         "recompiles": len(run.recompiles),
         "cudagraph_skips": len(run.cudagraph_skips),
-        "fallbacks": sum(each.cause != SKIPPED for each in run.fallbacks),
-        "skipped": sum(each.cause == SKIPPED for each in run.fallbacks),
+        "fallbacks": len(lost(run)),
+        "skipped": len(run.fallbacks) - len(lost(run)),
         "kernels": len(run.kernels),
         "kernels_with_a_line": len(with_places),
         "guards": sum(len(each.guards) for each in run.compilations),
@@ -63,9 +68,7 @@ def _seconds_by_function(run: Run) -> Dict[int, float]:
 
 def _fallbacks(run: Run) -> Iterator[Finding]:
     seconds = _seconds_by_function(run)
-    for each in run.fallbacks:
-        if each.cause == SKIPPED:
-            continue
+    for each in lost(run):
         name = _function_name(run, each.function)
         spent = seconds.get(run.root(each.function), 0.0) if each.function is not None else 0.0
         limit = "limit" in each.cause
@@ -82,7 +85,7 @@ def _fallbacks(run: Run) -> Iterator[Finding]:
 def _breaks(run: Run) -> Iterator[Finding]:
     by_function: Dict[int, List[GraphBreak]] = {}
     functions = {each.compile_id: each.function for each in run.compilations}
-    told = {(each.compile_id, each.place) for each in run.fallbacks if each.cause != SKIPPED and each.place}
+    told = {(each.compile_id, each.place) for each in lost(run) if each.place}
     for each in run.breaks:
         function = functions.get(each.compile_id or "")
         if function is not None and (each.compile_id, each.place) not in told:  # the fallback is what it led to

@@ -8,7 +8,8 @@ from __future__ import annotations
 import html
 from typing import Dict, List, Tuple
 
-from depyf.report.marks import Marks, lost, marks_of
+from depyf.report.findings import lost
+from depyf.report.marks import Marks, marks_of
 from depyf.report.model import Place, Run
 
 _MOST_FUNCTIONS = 12

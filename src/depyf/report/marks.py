@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Dict, List
 
+from depyf.report.findings import lost
 from depyf.report.model import Fallback, GraphBreak, Place, Recompile, Run
 
 
@@ -61,8 +62,3 @@ def _graphs(run: Run, marks: Dict[Place, Marks]) -> None:
                 found.setdefault((place[0], place[1]), {})[kernel.compile_id] = None
     for place, graphs in found.items():
         marks.setdefault(place, Marks()).graphs = list(graphs)
-
-
-def lost(run: Run) -> List[Fallback]:
-    """The frames that were to be compiled and were not; in those that Dynamo skips there is nothing to compile."""
-    return [each for each in run.fallbacks if each.cause != "skipped"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Sequence, Tuple
 
+from depyf.report.findings import lost, own_seconds
 from depyf.report.model import Phase, Place, Run
 
 _WIDTH = 24
@@ -45,7 +46,7 @@ def _counts(run: Run) -> List[Tuple[str, str]]:
         *always[:2],
         ("graph breaks", str(len(run.breaks)) + _places(run, [each.place for each in run.breaks])),
         ("recompiles", str(len(run.recompiles)) + _named(run, [each.function for each in run.recompiles])),
-        ("fallbacks to eager", str(len(run.fallbacks)) + _named(run, [each.function for each in run.fallbacks])),
+        ("fallbacks to eager", str(len(lost(run))) + _named(run, [each.function for each in lost(run)])),
         *([("failed or skipped", str(len(others)))] if others else []),
         always[2],
         ("compile time", f"{seconds:.2f} s"),
@@ -59,14 +60,10 @@ def compile_seconds(run: Run) -> float:
 
 def phase_totals(run: Run) -> List[Tuple[str, float]]:
     """The phases with the time spent in each and in no phase inside of it, the longest first."""
-    own = [phase.seconds for phase in run.phases]
-    for phase in run.phases:
-        if phase.parent is not None and 0 <= phase.parent < len(own):
-            own[phase.parent] -= phase.seconds
     totals: Dict[str, float] = {}
-    for phase, seconds in zip(run.phases, own):
+    for phase, seconds in zip(run.phases, own_seconds(run)):
         name = _phase_name(phase)
-        totals[name] = totals.get(name, 0.0) + max(seconds, 0.0)
+        totals[name] = totals.get(name, 0.0) + seconds
     return sorted(((name, seconds) for name, seconds in totals.items() if seconds >= 0.005), key=lambda each: -each[1])
 
 
