@@ -8,14 +8,17 @@ A pair is written ``3.12+2.9.1``; without any, all of ``PAIRS`` run. Each gets a
 tree, where its Python is there). ``--tree`` names a Debian tree that holds CPython 3.14 and
 later (the repository has to be visible in it under the same path); pairs whose Python is nowhere are reported so.
 The results of pairs that were not run stay in the page as they were: they are kept in docs/compatibility.json.
-``--failed`` runs only the files of tests in which something failed the last time, and keeps the results of the others.
+``--failed`` runs only the files of tests in which something failed the last time, and those that are new since, and
+keeps the results of the others.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import datetime
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -24,7 +27,7 @@ import time
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterator, List, Optional
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "compatibility.md"
@@ -44,32 +47,6 @@ EXTRAS = ("dill", "pytest", "pytest-xdist", "hypothesis", "debugpy", "ipykernel"
 TESTS = ("tests/dynamo", "tests/dropin")
 SAY_VERSIONS = 'import platform, torch; print("CPython", platform.python_version(), "with torch", torch.__version__)'
 TIMEOUT = 3 * 3600
-
-AREAS = {
-    "test_pair": "the README's example and BERT, end to end",
-    "test_prepare_debug": "`prepare_debug` and `debug`",
-    "test_same_results": "the same results with and without",
-    "test_reproducible": "the same files in two processes",
-    "test_stepping": "a debugger stops in every stage",
-    "test_stages": "the stages of a graph",
-    "test_guards_text": "guards as Python",
-    "test_guards_agree": "guards decide as PyTorch's do",
-    "test_full_code": "`full_code` files",
-    "test_full_code_text": "the text of `full_code` files",
-    "test_full_code_constants": "constants without a literal",
-    "test_bytecode_log": "`install()` and the bytecode log",
-    "test_compilations": "facts about each compilation",
-    "test_dump": "the dump directory",
-    "test_line_table": "stepping through listings",
-    "test_names": "stable names",
-    "test_public_names": "public names",
-    "test_relocate": "code that runs from its file",
-    "test_trace": "the structured trace",
-    "test_explain": "drop-in: `depyf.explain`",
-    "test_optimization": "drop-in: `depyf.optimization`",
-    "test_utils": "drop-in: `depyf.utils`",
-}
-"""What a test file covers, in the words of the page; files that are not named here appear by their own name."""
 
 
 class Unavailable(Exception):
@@ -105,8 +82,8 @@ class Interpreter:
 
 
 def run_pair(pair: str, arguments: argparse.Namespace, before: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
-    """Everything the page says about one pair; with ``before``, its results, only what failed then is run again."""
-    tests = TESTS if before is None else tuple(failed_files(before))
+    """Everything the page says about one pair; with ``before``, its results, only what failed or was not there."""
+    tests = TESTS if before is None else tuple(files_to_repeat(before))
     interpreter = Interpreter(pair.split("+")[0], arguments.tree)
     folder: Path = arguments.venv or arguments.work / pair
     log: Path = arguments.work / f"{pair}.log"
@@ -136,11 +113,13 @@ def run_pair(pair: str, arguments: argparse.Namespace, before: Optional[Dict[str
     return found
 
 
-def failed_files(found: Dict[str, Any]) -> List[str]:
-    """The test files in which something failed."""
-    failed = [area for area, counts in found.get("areas", {}).items() if counts.get("failed")]
-    paths = [path for area in failed for folder in TESTS for path in (ROOT / folder).rglob(f"{area}.py")]
-    return [str(path.relative_to(ROOT)) for path in paths]
+def files_to_repeat(found: Dict[str, Any]) -> List[str]:
+    """The test files in which something failed, and those of which nothing is known."""
+    areas = found.get("areas", {})
+    files = sorted(path for folder in TESTS for path in (ROOT / folder).rglob("test_*.py"))
+    return [
+        str(path.relative_to(ROOT)) for path in files if path.stem not in areas or areas[path.stem].get("failed", 0) > 0
+    ]
 
 
 def with_those_of(before: Dict[str, Any], found: Dict[str, Any]) -> Dict[str, Any]:
@@ -171,7 +150,8 @@ def read_results(path: Path) -> Dict[str, Any]:
     areas: Dict[str, Counter[str]] = {}
     reasons: Dict[str, List[str]] = {}
     for case in ElementTree.parse(path).iter("testcase"):
-        area = case.get("classname", "").split(".")[-1]
+        where = case.get("classname") or case.get("name", "")  # a file that is skipped as a whole has its name only
+        area = where.split(".")[-1]
         outcome, reason = "passed", None
         for kind, name in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
             node = case.find(kind)
@@ -196,22 +176,32 @@ def cell(found: Dict[str, Any], area: str) -> str:
     return text + (f" ({counts['skipped']} skipped)" if counts.get("skipped") else "")
 
 
+def subject(area: str) -> str:
+    """What the tests of ``area`` show, in the words of the first sentence of their file."""
+    for folder in TESTS:
+        path = ROOT / folder / f"{area}.py"
+        if path.exists():
+            told = " ".join((ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or area).split())
+            return re.split(r"[.;] |[.]$", told)[0].replace("``", "`").replace("|", "/")
+    return area
+
+
 def page(data: Dict[str, Dict[str, Any]]) -> str:
     """docs/compatibility.md."""
     pairs = [pair for pair in PAIRS if pair in data] + sorted(set(data) - set(PAIRS))
-    areas = list(dict.fromkeys(area for pair in pairs for area in data[pair].get("areas", {})))
-    areas.sort(key=lambda area: (list(AREAS).index(area) if area in AREAS else len(AREAS), area))
+    areas = {area for pair in pairs for area in data[pair].get("areas", {})}
     lines = [
         "# Which Pythons with which PyTorch",
         "",
         "Written by `make matrix` (`tools/run_matrix.py`); don't edit. Cells count the tests that passed.",
+        "Below the table stands why the others did not: what that PyTorch can't give, or what is still wrong.",
         "No machine with a GPU was used unless a line below says so.",
         "",
         "| | " + " | ".join(pairs) + " |",
         "|---|" + "---|" * len(pairs),
     ]
-    for area in areas:
-        lines.append(f"| {AREAS.get(area, area)} | " + " | ".join(cell(data[pair], area) for pair in pairs) + " |")
+    for area in sorted(areas, key=lambda area: (area != "test_pair", area)):
+        lines.append(f"| {subject(area)} (`{area}`) | " + " | ".join(cell(data[pair], area) for pair in pairs) + " |")
     lines += ["", "## Each pair", ""]
     for pair in pairs:
         found = data[pair]
@@ -219,10 +209,23 @@ def page(data: Dict[str, Dict[str, Any]]) -> str:
             lines.append(f"- **{pair}** ({found['date']}): not run. {found['unavailable']}.")
             continue
         lines.append(f"- **{pair}**: {found['versions']}, run on {found['date']} in {found['minutes']} minutes.")
-        for where, reasons in sorted(found["reasons"].items()):
-            outcome, area = where.split(" ", 1)
-            lines += [f"  - {outcome} in {area}: `{reason.replace('`', chr(39))}`" for reason in reasons]
+        lines += reasons_told(found["reasons"])
     return "\n".join(lines) + "\n"
+
+
+def reasons_told(reasons: Dict[str, List[str]]) -> Iterator[str]:
+    """Each failure by its name; what was skipped by its reason, with how many tests and where."""
+    skipped: Dict[str, Counter[str]] = {}
+    for where, told in sorted(reasons.items()):
+        outcome, area = where.split(" ", 1)
+        for each in told:
+            name, reason = each.split(": ", 1)
+            if outcome == "skipped":
+                skipped.setdefault(reason, Counter())[area] += 1
+            else:
+                yield f"  - **failed**: `{area}`, `{name}`: `{reason.replace('`', chr(39))}`"
+    for reason, areas in sorted(skipped.items()):
+        yield f"  - skipped: {reason} (" + ", ".join(f"{count} in `{area}`" for area, count in areas.items()) + ")"
 
 
 def main() -> int:
@@ -233,7 +236,7 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="leave the virtual environments")
     parser.add_argument("--venv", type=Path, help="run the one pair in this virtual environment, and leave it there")
     parser.add_argument("--jobs", type=int, default=2, help="tests at the same time (default: 2)")
-    parser.add_argument("--failed", action="store_true", help="run again only the files in which something failed")
+    parser.add_argument("--failed", action="store_true", help="run only files that failed or are new")
     parser.add_argument("--list", action="store_true", help="print the pairs and stop")
     arguments = parser.parse_args()
     if arguments.list:
@@ -247,7 +250,7 @@ def main() -> int:
         data = json.loads(DATA.read_text()) if DATA.exists() else {}
         try:
             before = data.get(pair) if arguments.failed else None
-            if before is not None and not failed_files(before):
+            if before is not None and not files_to_repeat(before):
                 print(f"{pair}: nothing failed the last time")
                 continue
             data[pair] = run_pair(pair, arguments, before)
