@@ -1,7 +1,7 @@
 """Run the torch tests on every pair of a Python and a PyTorch, one after the other, and write docs/compatibility.md.
 
     python tools/run_matrix.py [PAIR...] [--work DIR] [--tree DIR] [--keep] [--jobs N] [--list]
-    python tools/run_matrix.py PAIR --venv DIR [--failed]
+    python tools/run_matrix.py PAIR --venv DIR [--failed | --results FILE]
 
 A pair is written ``3.12+2.9.1``; without any, all of ``PAIRS`` run. Each gets a virtual environment of its own below
 ``--work`` (3 to 5 GB), which is removed before the next one; ``--venv`` names one that is there already (inside the
@@ -9,7 +9,8 @@ tree, where its Python is there). ``--tree`` names a Debian tree that holds CPyt
 later (the repository has to be visible in it under the same path); pairs whose Python is nowhere are reported so.
 The results of pairs that were not run stay in the page as they were: they are kept in docs/compatibility.json.
 ``--failed`` runs only the files of tests in which something failed the last time, and those that are new since, and
-keeps the results of the others.
+keeps the results of the others. ``--results`` runs nothing: it takes what pytest has written to FILE (``--junitxml``)
+in a run with that environment, such as that of ``make test``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
@@ -90,17 +90,19 @@ def run_pair(pair: str, arguments: argparse.Namespace, before: Optional[Dict[str
     outside = Path(str(interpreter.home) + str(folder))
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text("")
-    started = time.monotonic()
     try:
         if arguments.venv is None:
             shutil.rmtree(outside, ignore_errors=True)
             outside.parent.mkdir(parents=True, exist_ok=True)
             install(pair, interpreter, folder, log)
-        binary, results = f"{folder}/bin/python", f"{folder}/results.xml"
-        Path(str(interpreter.home) + results).unlink(missing_ok=True)
-        pytest = [binary, "-m", "pytest", "-n", str(arguments.jobs), "-q", f"--junitxml={results}"]
-        interpreter.run(*pytest, *tests, log=log)
-        found = read_results(Path(str(interpreter.home) + results))
+        binary, results = f"{folder}/bin/python", arguments.results
+        if results is None:
+            inside = f"{folder}/results.xml"
+            results = Path(str(interpreter.home) + inside)
+            results.unlink(missing_ok=True)
+            pytest = [binary, "-m", "pytest", "-n", str(arguments.jobs), "-q", f"--junitxml={inside}"]
+            interpreter.run(*pytest, *tests, log=log)
+        found = read_results(results)
         interpreter.run(binary, "-c", f"'{SAY_VERSIONS}'", log=log)
         found["versions"] = log.read_text().strip().splitlines()[-1]
     finally:
@@ -109,7 +111,6 @@ def run_pair(pair: str, arguments: argparse.Namespace, before: Optional[Dict[str
     if before is not None:
         found = {**found, **with_those_of(before, found)}
     found["date"] = datetime.date.today().isoformat()
-    found["minutes"] = round((time.monotonic() - started) / 60)
     return found
 
 
@@ -151,6 +152,8 @@ def read_results(path: Path) -> Dict[str, Any]:
     reasons: Dict[str, List[str]] = {}
     for case in ElementTree.parse(path).iter("testcase"):
         where = case.get("classname") or case.get("name", "")  # a file that is skipped as a whole has its name only
+        if not where.startswith(tuple(folder.replace("/", ".") for folder in TESTS)):
+            continue
         area = where.split(".")[-1]
         outcome, reason = "passed", None
         for kind, name in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
@@ -208,7 +211,7 @@ def page(data: Dict[str, Dict[str, Any]]) -> str:
         if "unavailable" in found:
             lines.append(f"- **{pair}** ({found['date']}): not run. {found['unavailable']}.")
             continue
-        lines.append(f"- **{pair}**: {found['versions']}, run on {found['date']} in {found['minutes']} minutes.")
+        lines.append(f"- **{pair}**: {found['versions']}, run on {found['date']}.")
         lines += reasons_told(found["reasons"])
     return "\n".join(lines) + "\n"
 
@@ -237,11 +240,14 @@ def main() -> int:
     parser.add_argument("--venv", type=Path, help="run the one pair in this virtual environment, and leave it there")
     parser.add_argument("--jobs", type=int, default=2, help="tests at the same time (default: 2)")
     parser.add_argument("--failed", action="store_true", help="run only files that failed or are new")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="run nothing, take what pytest wrote")
     parser.add_argument("--list", action="store_true", help="print the pairs and stop")
     arguments = parser.parse_args()
     if arguments.list:
         print("\n".join(PAIRS))
         return 0
+    if arguments.results is not None and arguments.venv is None:
+        parser.error("--results goes with the --venv that it comes from")
     if arguments.venv is not None and len(arguments.pairs) != 1:
         parser.error("--venv goes with one pair")
     failed = 0
