@@ -45,6 +45,34 @@ def test_what_comes_into_a_graph_is_told_with_its_operation(tmp_path: Path) -> N
     assert "in code that is not compiled" in first.title
 
 
+def test_an_inf_that_eager_code_computes_is_told_as_one(tmp_path: Path) -> None:
+    compiled = twice()
+    with find(tmp_path) as found:
+        y = compiled(torch.tensor([0.0, 2.0]))
+        scale = 1 / y  # HERE
+        compiled(scale)
+    first = found.first
+    assert (first.source, first.operation, first.kind) == (EAGER, "aten.reciprocal.default", "Inf")
+    assert first.line.code == "scale = 1 / y  # HERE"
+    assert first.steps == ()
+
+
+def test_where_it_becomes_nan_in_a_graph_is_told_with_it(tmp_path: Path) -> None:
+    difference = torch.compile(lambda x: x - x, backend="eager")  # a backend whose graphs may write to what they get
+    with find(tmp_path) as found:
+        difference(1 / torch.zeros(2))  # HERE
+    assert (found.first.source, found.first.kind) == (EAGER, "Inf")
+    assert found.first.line.code.endswith("# HERE")
+    assert found.first.steps[0].words == "it becomes NaN"
+
+
+def test_an_inf_that_no_graph_sees_is_told_at_the_end(tmp_path: Path) -> None:
+    with find(tmp_path) as found:
+        loss = 1 / twice()(torch.zeros(1)).sum()  # HERE
+    assert torch.isinf(loss)
+    assert found.first.line.code.endswith("# HERE")
+
+
 def test_a_backward_has_the_line_of_its_forward(tmp_path: Path) -> None:
     x = torch.tensor([0.0, 2.0], requires_grad=True)
     compiled = twice()
@@ -73,7 +101,10 @@ def test_clean_code_gives_no_report(tmp_path: Path) -> None:
         entropy = torch.where(weights > 0, torch.log(weights), torch.zeros(3, 3)).sum()
         compiled(entropy)
         scores = compiled(mask)
+        compiled(torch.ones(3).mul(float("-inf")))
     assert not found, str(found)
+    assert "2 calls passed on Inf that came in as x" in str(found)
+    assert "operations outside of compiled graphs" in str(found)
     assert torch.isinf(scores).any()
 
 

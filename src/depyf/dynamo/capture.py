@@ -91,6 +91,11 @@ class Capture:
         write_manifest(session)
         safely("keeping what a session has seen")(end)(session)
 
+    def tell_so_far(self) -> None:
+        """Write the story of what has been compiled so far: cache entries that it is read from are about to go."""
+        for session in self._sessions:
+            tell(session)
+
     def _see_to_the_end(self) -> None:
         """Tell what is untold when the process ends with sessions open. Forked children tell what they compiled."""
         if self._sees_to_the_end:
@@ -150,8 +155,7 @@ class Capture:
 
         @functools.wraps(original)
         def reset(*args: Any, **kwargs: Any) -> Any:
-            for session in self._sessions:
-                tell(session)
+            self.tell_so_far()
             return original(*args, **kwargs)
 
         return replace_attribute(compat.module("torch._dynamo"), "reset", reset)

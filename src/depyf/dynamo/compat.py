@@ -266,6 +266,12 @@ def has_stances() -> bool:
     return find("torch._dynamo.eval_frame", "_callback_from_stance") is not None
 
 
+def stance() -> str:
+    """The stance that ``torch.compiler.set_stance`` has set; ``default`` where there are none."""
+    known = getattr(module("torch._dynamo.eval_frame"), "_stance", None)  # it is replaced with each
+    return str(getattr(known, "stance", "default"))
+
+
 def interprets_graphs() -> bool:
     """Whether the backend aot_eager hands its graphs to ``torch.fx.Interpreter`` (2.13 calls their ``forward``)."""
     compiler = find("torch._dynamo.backends.debugging", "boxed_nop")

@@ -14,6 +14,7 @@ from types import CodeType, FrameType
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.dynamo import compat, guards_function
+from depyf.dynamo.entry_check import first_failure, is_backend_of
 from depyf.dynamo.guard_values import tensor_mismatch, value_of, with_singletons
 from depyf.dynamo.guards import EntryGuards, GuardLine, calls_torchs_own, frame_locals
 from depyf.dynamo.guards_live import NotLiveError
@@ -110,11 +111,10 @@ def _entry(entry: Any, values: Mapping[str, Any], backend: Any, file: str) -> En
     compile_id = getattr(entry, "compile_id", None)
     number = None if compile_id is None else str(compile_id)
     manager = compat.guards_of(entry)
-    first, holds = _first_failure(manager, values)
+    first, holds = first_failure(manager, values)
     if holds:
         note = ""
-        used = getattr(entry, "backend", None)
-        if backend is not None and used is not None and not _same(used, compat.innermost_backend(used), backend):
+        if not is_backend_of(entry, backend):
             note = "compiled with another backend callable"
             told = explain("BACKEND_MATCH failure")
             return Entry(number, False, (FailedGuard("BACKEND_MATCH", note, "", told),), note)
@@ -123,22 +123,8 @@ def _entry(entry: Any, values: Mapping[str, Any], backend: Any, file: str) -> En
     return Entry(number, False, tuple(replace(each, place=_with_whole_path(each.place, file)) for each in failed))
 
 
-def _same(used: Any, innermost: Any, backend: Any) -> bool:
-    return used is backend or innermost is backend or bool(used == backend)
-
-
 def _not_tried(entry: Entry) -> Entry:
     return Entry(entry.compile_id, False, entry.failed, "its guards hold too; it is not tried") if entry.hit else entry
-
-
-def _first_failure(manager: Any, values: Mapping[str, Any]) -> Tuple[Sequence[str], bool]:
-    """What PyTorch says of the first guard that fails, and whether none does."""
-    if getattr(manager, "invalidation_reason", None) is not None:
-        return [f"Cache line invalidated: {manager.invalidation_reason}"], False
-    if guards_function.is_function(manager):
-        return [], guards_function.holds(manager, values)
-    answer = manager.root.check_verbose(dict(values))
-    return list(answer.verbose_code_parts), bool(answer.result)
 
 
 def _failures(manager: Any, values: Mapping[str, Any], first: Sequence[str]) -> List[FailedGuard]:

@@ -44,14 +44,15 @@ def shortened(path: str) -> str:
 def summary(happened: Sequence[Happening]) -> Iterator[str]:
     """Lines for the end: how many of each kind, and the places with most of them, each with what avoids it."""
     counts = Counter(each.kind for each in happened)
-    told = [_counted(counts[kind], kind) for kind in (RECOMPILE, BREAK, FALLBACK)]
+    told = [counted(counts[kind], kind) for kind in (RECOMPILE, BREAK, FALLBACK)]
     yield "depyf watched: " + ", ".join(told)
     places = Counter((each.kind, each.function, each.place) for each in happened)
     for (kind, function, place), count in places.most_common(5):
         advice = next((e.advice for e in happened if (e.kind, e.function, e.place) == (kind, function, place)), "")
         where = "" if place is None else f", {shortened(place[0])}:{place[1]}"
-        yield f"  {_counted(count, kind)} in {function}{where}" + (f". {advice}" if advice else "")
+        yield f"  {counted(count, kind)} in {function}{where}" + (f". {advice}" if advice else "")
 
 
-def _counted(count: int, kind: str) -> str:
-    return f"{count} {kind}{'' if count == 1 else 's'}"
+def counted(count: int, word: str) -> str:
+    """``1 call``, ``2 calls``."""
+    return f"{count} {word}{'' if count == 1 else 's'}"

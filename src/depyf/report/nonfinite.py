@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Iterator, List, Optional, Tuple
 
 from depyf.report.happening import shortened
+from depyf.report.looked import Looked
 
 OPERATION, INPUT, COMPILED, EAGER, RESULT = "operation", "input", "compiled code", "eager code", "result"
 """What a value that is not finite comes from (``NonFinite.source``)."""
@@ -115,12 +116,12 @@ class NonFinite:
         return f"<p><b>{html.escape(self.title)}</b></p><table><tbody>{rows}</tbody></table>"
 
 
-def summary(found: Tuple[NonFinite, ...]) -> str:
-    """All of them as text; says so when there are none."""
-    return "\n".join(str(each) for each in found) or NOTHING
-
-
-NOTHING = "no value that is not finite was made"
+def summary(found: Tuple[NonFinite, ...], looked: Looked) -> str:
+    """All of them as text; when there are none, how far that goes."""
+    if found:
+        return "\n".join(str(each) for each in found)
+    first = f"no value that is not finite was made: {looked.extent}" if looked else looked.extent
+    return "\n".join([first, *(f"  note: {gap}" for gap in looked.gaps)])
 
 
 def _title(found: NonFinite) -> str:

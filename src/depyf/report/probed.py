@@ -6,6 +6,7 @@ import html
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
+from depyf.report.happening import counted
 from depyf.report.nonfinite import Line, TensorFacts
 
 COMPILED, REPLAYED = "compiled", "replayed"
@@ -63,7 +64,7 @@ class ProbedValues:
 
     def _lines(self) -> Iterator[str]:
         for asked, found in self.values.items():
-            yield f"{asked}: {len(found)} value{'' if len(found) == 1 else 's'}"
+            yield f"{asked}: {counted(len(found), 'value')}"
             half = _MOST_LINES // 2
             for each in found if len(found) <= _MOST_LINES else found[:half]:
                 yield f"  {each}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from typing import Iterator, List, NamedTuple, Optional, Sequence
 
-from depyf.report.happening import shortened
+from depyf.report.happening import counted, shortened
 from depyf.report.ran import COMPILATION, PLAIN, Event, Repeated, WhatRan
 
 _MOST_LINES = 400
@@ -69,10 +69,7 @@ def duration(seconds: Optional[float]) -> str:
 def _summary(answer: WhatRan) -> str:
     runs = sum(answer.counts.values())
     things = len(answer.counts)
-    return (
-        f"depyf traced {duration(answer.seconds) or '0 s'}: {runs} run{'' if runs == 1 else 's'} "
-        f"of {things} thing{'' if things == 1 else 's'}"
-    )
+    return f"depyf traced {duration(answer.seconds) or '0 s'}: {counted(runs, 'run')} of {counted(things, 'thing')}"
 
 
 def _lines(events: Sequence[Event], depth: int = 0) -> Iterator[_Line]:

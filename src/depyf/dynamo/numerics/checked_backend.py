@@ -55,7 +55,7 @@ _here = _Here()
 def begin(observation: Observation) -> Callable[[], None]:
     """Install everything; answers the function that ends it."""
     undo: List[Undo] = []
-    entries = OwnEntries(functools.partial(_Backend, observation))
+    entries = OwnEntries(functools.partial(_Backend, observation), observation.tally)
     undo.append(entries.install())  # first: it may raise
     for install in (lambda _: watch_compiled_names(_note_name), _watch_aot, _watch_inductor):
         installed = safely("beginning to observe compiled graphs")(install)(observation)

@@ -13,7 +13,7 @@ from depyf.dynamo.numerics.eager_operations import Birth
 from depyf.dynamo.numerics.finite import Bad, facts
 from depyf.dynamo.numerics.node_words import by_name, called_of, line_of, module_of, operation_of, running_line
 from depyf.dynamo.numerics.observation import GraphCall, ObservedGraph
-from depyf.dynamo.numerics.origin import capture, is_written_down
+from depyf.dynamo.numerics.origin import Chain, capture, is_written_down
 from depyf.dynamo.numerics.replay_script import write_graph_replay, write_replay
 from depyf.dynamo.numerics.verdict import Verdict
 from depyf.dynamo.safely import describe as describe_error
@@ -26,7 +26,7 @@ _IN_FORWARD = "the forward graph computes it and saves it for the backward; no r
 class Describer:
     """Turns verdicts into answers. It remembers the forward graphs: a backward's saved values have their names."""
 
-    def __init__(self, directory: str, births: Callable[[Any], Optional[Birth]]) -> None:
+    def __init__(self, directory: str, births: Optional[Callable[[Any], Optional[Birth]]] = None) -> None:
         self._directory = directory
         self._births = births
         self._forwards: Dict[Tuple[Optional[str], str], ObservedGraph] = {}
@@ -50,8 +50,7 @@ class Describer:
         steps = []
         if verdict.source is not None:
             steps.append(self._source(call, verdict.source))
-        if verdict.becomes_nan is not None:
-            steps.append(Step("it becomes NaN", operation_of(verdict.becomes_nan), line_of(verdict.becomes_nan)))
+        steps += _becomes_nan(verdict)
         found = NonFinite(
             kind=verdict.kind,
             source=OPERATION,
@@ -98,7 +97,7 @@ class Describer:
         )
         return self._saved(found, lambda directory, told: write_graph_replay(directory, call, told))
 
-    def born(self, birth: Birth, notes: Tuple[str, ...] = ()) -> NonFinite:
+    def born(self, birth: Birth, notes: Tuple[str, ...] = (), steps: Tuple[Step, ...] = ()) -> NonFinite:
         """What an operation outside of compiled graphs has made."""
         found = NonFinite(
             kind=birth.kind,
@@ -109,6 +108,7 @@ class Describer:
             backward=birth.backward,
             inputs=birth.inputs,
             output=birth.output,
+            steps=steps,
             called_from=running_line(),
             notes=notes,
         )
@@ -117,12 +117,12 @@ class Describer:
     def _entered(self, call: GraphCall, verdict: Verdict) -> NonFinite:
         placeholders = graph_facts.placeholders(call.graph.module.graph)
         number = placeholders.index(verdict.node)
-        birth = self._births(call.inputs[number])
+        steps = tuple(_becomes_nan(verdict))
+        birth = None if self._births is None else self._births(call.given(number))
         if birth is not None:
             direction = "backward" if call.graph.backward else "forward"
-            return self.born(birth, (f"it comes into the {direction} of {call.graph.function} and reaches a result",))
-        user = verdict.becomes_nan or next(iter(verdict.node.users), verdict.node)
-        steps = [] if verdict.becomes_nan is None else [Step("it becomes NaN", operation_of(user), line_of(user))]
+            note = f"it comes into the {direction} of {call.graph.function} and reaches a result"
+            return self.born(birth, (note,), steps)
         name = self._name(call, verdict.node)
         found = NonFinite(
             kind=verdict.kind,
@@ -133,11 +133,25 @@ class Describer:
             graph=call.graph.function,
             compile_id=call.graph.compile_id,
             inputs=(facts(name, call.inputs[number]),),
-            steps=tuple(steps),
+            steps=steps,
             called_from=running_line(),
             notes=self._before_it(call),
         )
         return self._saved(found)
+
+    def meant(self, call: GraphCall, chain: Chain) -> str:
+        """What the results of a call have in them that is none of its doing, in words that name it."""
+        words = []
+        for node in chain.nodes:
+            if chain.causes[node]:
+                continue
+            if node.op == "placeholder":
+                find = " (eager=True finds where it was made)" if self._births is None else ""
+                words.append(f"that came in as {self._name(call, node)}{find}")
+            else:
+                line = line_of(node)
+                words.append(f"that is written down in {operation_of(node)}" + ("" if line is None else f" at {line}"))
+        return "Inf " + ", ".join(dict.fromkeys(words))
 
     def _before_it(self, call: GraphCall) -> Tuple[str, ...]:
         if self._last is None:
@@ -205,6 +219,12 @@ class Describer:
             note = f"nothing could be saved: {describe_error(error)}"
             return replace(found, notes=(*found.notes, note))
         return found
+
+
+def _becomes_nan(verdict: Verdict) -> List[Step]:
+    """Where the Inf of a verdict becomes NaN, if it does."""
+    node = verdict.becomes_nan
+    return [] if node is None else [Step("it becomes NaN", operation_of(node), line_of(node))]
 
 
 def _facts_of(name: str, value: Any) -> Optional[TensorFacts]:

@@ -16,7 +16,7 @@ from depyf.dynamo.locks import Lock
 from depyf.dynamo.numerics.finite import all_finite, count_bad, facts, tensors_in
 from depyf.dynamo.numerics.node_words import running_place, source_line
 from depyf.dynamo.numerics.observation import observation
-from depyf.dynamo.numerics.origin import is_written_down_by
+from depyf.dynamo.numerics.origin import has_infinite, is_written_down_by
 from depyf.dynamo.numerics.random_state import is_capturing
 from depyf.dynamo.safely import safely
 from depyf.report.nonfinite import Line, TensorFacts
@@ -51,6 +51,8 @@ class EagerOperations:
         self._mode: Any = None
         self.enough = False
         """Set it when nothing more needs to be noted."""
+        self.looked_at = 0
+        """How many operations."""
         self._users: Dict[int, Tuple[CodeType, bool]] = {}
 
     def start(self) -> None:
@@ -78,16 +80,16 @@ class EagerOperations:
         return None if reference is None or reference.expired() else birth
 
     def living(self) -> Iterator[Birth]:
-        """The births of NaN that is still there, the earliest first."""
-        for reference, birth in list(self._births.values()):
-            if not reference.expired() and birth.kind == "NaN" and not birth.written_down:
-                yield birth
+        """The births of what is still there and was not written down, NaN first, the earliest first."""
+        alive = [birth for reference, birth in list(self._births.values()) if not reference.expired()]
+        yield from sorted((birth for birth in alive if not birth.written_down), key=lambda birth: birth.kind != "NaN")
 
     @safely("looking at what an operation has computed")
     def _look(self, operator: Any, arguments: Any, taken: List[Any], bad_before: List[Any], result: Any) -> None:
         """``taken`` are tensors that it only reads, ``bad_before`` those that it has written to and that were bad."""
         if self.enough:
             return
+        self.looked_at += 1
         node = _autograd_node()
         if node is None:
             self._note_line()
@@ -113,15 +115,16 @@ class EagerOperations:
 
     def _born(self, operator: Any, arguments: Any, taken: List[Any], results: List[Any], node: Any) -> Birth:
         place = self._lines.get(node._sequence_nr()) if node is not None else running_place(self._users)
+        counted = count_bad(results)
         return Birth(
-            kind=count_bad(results).kind,
+            kind=counted.kind,
             operation=str(operator),
             line=None if place is None else Line(*place, source_line(*place)),
             backward=node is not None,
             node="" if node is None else str(node.name()),
             inputs=tuple(facts("input", each) for each in taken),
             output=facts("output", next(each for each in results if not all_finite([each]))),
-            written_down=is_written_down_by(operator, arguments),
+            written_down=is_written_down_by(operator, arguments) or (not counted.nans and has_infinite(arguments)),
         )
 
     def _note_line(self) -> None:

@@ -8,23 +8,29 @@ none is nobody's concern; nor does an Inf that the user wrote or passed in, as m
 from __future__ import annotations
 
 import functools
+import html
 import os
 from types import TracebackType
 from typing import Any, Dict, List, Optional, Set, TextIO, Tuple, Type
 
 from depyf.dynamo import compat
 from depyf.dynamo.locks import Lock
-from depyf.dynamo.numerics.checked import GraphCall, ObservedGraph, observe_graphs
+from depyf.dynamo.numerics.checked import DYNAMO, GraphCall, ObservedGraph, observe_graphs
 from depyf.dynamo.numerics.describe import Describer
 from depyf.dynamo.numerics.eager_operations import EagerOperations
 from depyf.dynamo.numerics.finite import all_finite, count_bad, tensors_in
+from depyf.dynamo.numerics.observation import observation
 from depyf.dynamo.numerics.origin import follow
 from depyf.dynamo.numerics.saved_values import SavedValues
+from depyf.dynamo.numerics.tally import Looking
 from depyf.dynamo.numerics.verdict import judge
 from depyf.dynamo.safely import safely, say
-from depyf.report.nonfinite import NOTHING, NonFinite, summary
+from depyf.report.looked import Looked
+from depyf.report.nonfinite import NonFinite, summary
 
 DIRECTORY = "depyf_nonfinite"
+
+_NO_GRADIENTS = "of a graph whose backward {!r} does not compile: gradients are not seen (eager=True sees them)"
 
 
 class FindNonFinite:
@@ -47,13 +53,14 @@ class FindNonFinite:
         self._lock = Lock()
         self._observing: Optional[observe_graphs] = None
         self._eager = EagerOperations() if eager else None
-        births = (lambda _: None) if self._eager is None else self._eager.birth_of
+        births = None if self._eager is None else self._eager.birth_of
         self._describer = Describer(os.path.abspath(directory or DIRECTORY), births)
         self._saved = SavedValues()
-        self._judged: Set[Tuple[int, Tuple[Any, ...]]] = set()
-        """Graphs with bad results that were found to be none of our business: the same need not be replayed again."""
+        self._judged: Dict[Tuple[int, Tuple[Any, ...]], str] = {}
+        """Graphs with bad results that were found to be meant, and what those are: they need no replay another time."""
         self._told: Set[int] = set()
         self._kept: Dict[int, ObservedGraph] = {}
+        self._looking = Looking(observation.tally)
 
     def __enter__(self) -> FindNonFinite:
         if self._observing is None:
@@ -66,6 +73,7 @@ class FindNonFinite:
                 observing.__exit__(None, None, None)
                 raise
             self._observing = observing
+            self._looking.begin()
         return self
 
     def __exit__(
@@ -81,13 +89,18 @@ class FindNonFinite:
             self._eager.stop()
             self._tell_what_is_left()
         observing.__exit__(exc_type, exc_value, traceback)
+        self._looking.end()
+        if exc_type is None and not self.found and (not self.looked or self.looked.missed):
+            say(self._stream, (f"depyf: {line}" for line in str(self).splitlines()))
 
     @safely("looking for values that are not finite")
     def _tell_what_is_left(self) -> None:
-        """A NaN of eager code that came into no graph, and is still there."""
+        """What eager code has made that came into no graph, and is still there."""
         birth = None if self._eager is None or self.found else next(self._eager.living(), None)
         if birth is not None:
-            self._tell(self._describer.born(birth, ("no compiled graph has seen it; it is there at the end",)))
+            notes = ["no compiled graph has seen it; it is there at the end"]
+            notes += [] if birth.kind == "NaN" else ["it may be meant, as in a mask"]
+            self._tell(self._describer.born(birth, tuple(notes)))
 
     @property
     def first(self) -> Optional[NonFinite]:
@@ -97,17 +110,25 @@ class FindNonFinite:
     def __bool__(self) -> bool:
         return bool(self.found)
 
+    @property
+    def looked(self) -> Looked:
+        """How many calls of how many graphs were looked at, and what was not, and why."""
+        return self._looking.so_far(0 if self._eager is None else self._eager.looked_at)
+
     def __str__(self) -> str:
-        return summary(tuple(self.found))
+        return summary(tuple(self.found), self.looked)
 
     def _repr_html_(self) -> str:
-        return "".join(each._repr_html_() for each in self.found) or f"<p>{NOTHING}</p>"
+        return "".join(each._repr_html_() for each in self.found) or f"<p>{html.escape(str(self))}</p>"
 
     def _observe(self, call: GraphCall) -> Optional[BaseException]:
         if self.found and not self._all_graphs:
             return None
         with self._lock:
             found = self._examine(call)
+            self._looking.at(call.graph.function, call.graph.backward)
+            if self._eager is None and _has_backward_elsewhere(call):
+                self._looking.left_out(_NO_GRADIENTS.format(call.graph.backend))
             self._describer.has_run(call.graph)
             self._saved.has_run(call)
         if found is None:
@@ -125,6 +146,7 @@ class FindNonFinite:
         bad = {place: counted for place, counted in bad.items() if counted.nans or counted.infs}
         pattern = (id(call.graph), tuple(sorted((place, counted.kind) for place, counted in bad.items())))
         if pattern in self._judged:
+            self._looking.passed_on(self._judged[pattern])
             return None
         self._kept[id(call.graph)] = call.graph  # so that no other gets its id
         error: Optional[Exception] = None
@@ -134,9 +156,11 @@ class FindNonFinite:
                 [number for kind, number in bad if kind == "output"],
                 [number for kind, number in bad if kind == "input"],
             )
-            verdict = None if chain is None else judge(call, chain, functools.partial(self._saved.judge, call))
+            saved = functools.partial(self._saved.judge, call)
+            verdict = None if chain is None else judge(call, chain, saved, functools.partial(self._is_computed, call))
             if chain is not None and verdict is None:
-                self._judged.add(pattern)
+                self._judged[pattern] = self._describer.meant(call, chain)
+                self._looking.passed_on(self._judged[pattern])
                 return None
             self._told.add(id(call.graph))
             if verdict is not None:
@@ -147,11 +171,21 @@ class FindNonFinite:
         place, counted = next(iter(bad.items()))
         return self._describer.result(call, place, counted, error)
 
+    def _is_computed(self, call: GraphCall, number: int) -> bool:
+        """Whether an operation outside of compiled graphs has made this input, and nobody wrote its Inf down."""
+        birth = None if self._eager is None else self._eager.birth_of(call.given(number))
+        return birth is not None and not birth.written_down
+
     def _tell(self, found: NonFinite) -> None:
         self.found.append(found)
         if self._eager is not None:
             self._eager.enough = not self._all_graphs
         say(self._stream, (f"depyf: {line}" for line in str(found).splitlines()))
+
+
+def _has_backward_elsewhere(call: GraphCall) -> bool:
+    """Whether autograd runs the backward of this call operation by operation."""
+    return call.graph.level == DYNAMO and any(getattr(each, "requires_grad", False) for each in call.outputs)
 
 
 def find_nonfinite(

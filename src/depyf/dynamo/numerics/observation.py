@@ -11,9 +11,13 @@ from depyf.dynamo import compat
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.numerics.graph_facts import GraphCopy
 from depyf.dynamo.numerics.random_state import RandomState, is_capturing
+from depyf.dynamo.numerics.tally import Tally
 from depyf.dynamo.safely import safely
 
 ATEN, DYNAMO = "aten", "dynamo"
+
+_CAPTURING = "of a graph came while a CUDA graph was captured, when nothing may be read"
+_NOT_KEPT = "of a graph could not be looked at: depyf has said why"
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +66,10 @@ class GraphCall:
     written: Mapping[int, Any]
     random_state: Optional[RandomState]
 
+    def given(self, number: int) -> Any:
+        """The input of that number itself, where ``inputs`` has a copy; the graph may have written to it."""
+        return self.written.get(number, self.inputs[number])
+
 
 Observer = Callable[[GraphCall], Optional[BaseException]]
 
@@ -69,11 +77,13 @@ Observer = Callable[[GraphCall], Optional[BaseException]]
 class Observation:
     """Who observes now. There is one for the process."""
 
-    def __init__(self) -> None:
+    def __init__(self, tally: Tally) -> None:
         self._here = threading.local()
         self._observers: List[Observer] = []
         self._lock = Lock()
         self._close: Optional[Callable[[], None]] = None
+        self.tally = tally
+        """The calls of compiled functions while somebody observes, and what of them is not."""
 
     @property
     def is_open(self) -> bool:
@@ -95,7 +105,11 @@ class Observation:
 
     def run(self, graph: ObservedGraph, compiled: Callable[..., Any], arguments: List[Any], boxed: bool) -> Any:
         """Call ``compiled``, the code of ``graph``, and tell the observers."""
-        before = _before(graph, arguments) if self.is_open and not is_capturing() else None
+        before = None
+        if self.is_open:
+            before = None if is_capturing() else _before(graph, arguments)
+            if before is None:
+                self.tally.miss(_CAPTURING if is_capturing() else _NOT_KEPT)
         given = list(arguments)
         if boxed:
             arguments.clear()  # its caller expects that: what is not needed any more shall be freed
@@ -125,7 +139,7 @@ class Observation:
         return None
 
 
-observation = Observation()
+observation = Observation(Tally())
 
 
 @dataclass(frozen=True, eq=False)

@@ -110,9 +110,13 @@ def is_written_down(node: Any) -> bool:
 def is_written_down_by(operator: Any, arguments: Any) -> bool:
     """The same of an operator with its arguments."""
     name = str(getattr(operator, "__name__", operator))
+    return any(part in name for part in _FILLS) and has_infinite(arguments)
+
+
+def has_infinite(arguments: Any) -> bool:
+    """Whether one of these arguments is a number that is not finite: the user wrote it."""
     flat: Any = compat.find("torch.utils._pytree", "tree_flatten")
-    numbers = [each for each in flat(arguments)[0] if isinstance(each, float)]
-    return any(part in name for part in _FILLS) and any(each - each != 0 for each in numbers)
+    return any(each - each != 0 for each in flat(arguments)[0] if isinstance(each, float))
 
 
 def capture(call: GraphCall, node: Any) -> Tuple[Tuple[Any, ...], Dict[str, Any], Any]:

@@ -12,9 +12,14 @@ import sys
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from depyf.dynamo import compat
+from depyf.dynamo.capture import capture
+from depyf.dynamo.entry_check import would_hit
 from depyf.dynamo.locks import Lock
+from depyf.dynamo.numerics.tally import RUNS_AS_PLAIN, Tally, why_not_observed
 from depyf.dynamo.patching import Undo, replace_attribute
+from depyf.dynamo.pausing import compiles_nothing
 from depyf.dynamo.safely import safely
+from depyf.report.sources import is_library
 
 _LIMITS = ("recompile_limit", "accumulated_recompile_limit")
 _NOT_SUPPORTED = (
@@ -26,8 +31,9 @@ _NOT_SUPPORTED = (
 class OwnEntries:
     """Hands Dynamo callbacks that compile with ``backend_for(the user's compiler, its backend)``, while installed."""
 
-    def __init__(self, backend_for: Callable[[Any, Any], Any]) -> None:
+    def __init__(self, backend_for: Callable[[Any, Any], Any], tally: Tally) -> None:
         self._backend_for = backend_for
+        self._tally = tally
         self._lock = Lock()
         self._callbacks: Dict[int, Tuple[Any, _Callback]] = {}
         self._backends: List[Tuple[Any, Any]] = []
@@ -44,11 +50,16 @@ class OwnEntries:
         def and_ours(callback: Any) -> Any:
             answer = original(callback)
             caller = sys._getframe(1).f_code.co_name
-            if answer is False and caller == "compile_wrapper":
+            ours = None
+            if _compiles_nothing_new(callback, caller):
+                ours = self._only_known(callback, answer)
+            elif answer is False and caller == "compile_wrapper":
                 self._run_ours()
-            if answer is None or answer is False:
-                return answer
-            return self._ours(answer, caller) or answer
+            elif callable(answer):
+                ours = self._ours(answer, caller)
+            if callable(callback) and caller == "compile_wrapper":
+                self._count(answer, ours)
+            return answer if ours is None else ours
 
         undo = replace_attribute(compat.module("torch._dynamo.eval_frame"), "_callback_from_stance", and_ours)
 
@@ -57,6 +68,10 @@ class OwnEntries:
             self._forget()
 
         return close
+
+    @safely("counting the calls of compiled functions")
+    def _count(self, answer: Any, ours: Any) -> None:
+        self._tally.called(why_not_observed(answer, ours))
 
     @safely("observing a compiled function")
     def _ours(self, callback: Any, caller: str) -> Optional[Any]:
@@ -73,6 +88,13 @@ class OwnEntries:
         if caller == "compile_wrapper":  # which has set the region of entries, and puts it back
             self._enter_region()
         return known[1]
+
+    @safely("observing a compiled function")
+    def _only_known(self, callback: Any, otherwise: Any) -> Optional[Any]:
+        """The same where the program's stance lets nothing be compiled that has not been compiled before."""
+        users = self._current_region()
+        ours = self._ours(callback, "compile_wrapper")
+        return None if ours is None else _OnlyKnown(ours, callback, users, otherwise, self._tally)
 
     @safely("observing a compiled function")
     def _run_ours(self) -> None:
@@ -96,6 +118,12 @@ class OwnEntries:
             self._backends.append((user_backend, backend))
         return _Callback(type(callback)(clone(backend), hooks), self._made)
 
+    def _current_region(self) -> int:
+        """The user's region of entries (-1: there is none) that is set now."""
+        read = compat.find("torch._C._dynamo.eval_frame", "get_eval_frame_isolate_recompiles_id")
+        region = -1 if read is None else int(read())
+        return next((users for users, ours in self._regions.items() if ours == region), region)
+
     def _enter_region(self) -> None:
         read = compat.find("torch._C._dynamo.eval_frame", "get_eval_frame_isolate_recompiles_id")
         write = compat.find("torch._C._dynamo.eval_frame", "set_eval_frame_isolate_recompiles_id")
@@ -112,6 +140,8 @@ class OwnEntries:
 
     @safely("removing the cache entries of what was observed")
     def _forget(self) -> None:
+        if self._made:
+            capture.tell_so_far()  # sessions read the entries
         for guards in self._made:
             compat.forget_entry(guards)
         self._made.clear()
@@ -146,6 +176,46 @@ class _Callback:
         if guards is not None:
             self._made.append(guards)
         return answer
+
+
+class _OnlyKnown:
+    """Compiles for us what the program has compiled before, and does for all else what its stance does: nothing
+    (``otherwise`` is False), or what ``otherwise`` does."""
+
+    def __init__(self, ours: Any, callback: Any, region: int, otherwise: Any, tally: Tally) -> None:
+        self._torchdynamo_orig_backend = ours
+        self._torchdynamo_orig_callable = ours  # up to 2.7
+        self._backend = compat.innermost_backend(callback)
+        self._region = region
+        self._otherwise = otherwise
+        self._tally = tally
+        self._has_missed = False
+
+    def __call__(self, frame: Any, cache_entry: Any, *args: Any, **kwargs: Any) -> Any:
+        known = self._is_known(frame)
+        if known:
+            return self._torchdynamo_orig_backend(frame, cache_entry, *args, **kwargs)
+        if known is None or self._otherwise is False:
+            self._note_missed(frame)
+            answer = compat.find("torch._dynamo.types", "ConvertFrameReturn")
+            return None if answer is None else answer()
+        return self._otherwise(frame, cache_entry, *args, **kwargs)
+
+    @safely("looking for what has been compiled before")
+    def _is_known(self, frame: Any) -> bool:
+        return would_hit(frame.f_code, frame.f_locals, self._backend, self._region)
+
+    @safely("counting what is not observed")
+    def _note_missed(self, frame: Any) -> None:
+        if not self._has_missed and not is_library(frame.f_code.co_filename):
+            self._has_missed = True
+            self._tally.miss(RUNS_AS_PLAIN.format(compat.stance()))
+
+
+def _compiles_nothing_new(callback: Any, caller: str) -> bool:
+    """Whether the program's stance lets nothing be compiled in this call; in ``debug()`` we compile nothing either."""
+    nothing_new = callable(callback) and caller == "compile_wrapper" and compat.stance().endswith("_on_recompile")
+    return nothing_new and not compiles_nothing()
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ from depyf.dynamo.numerics.probe_backend import Captured, CapturedGraphs, draws
 from depyf.dynamo.numerics.probe_gradients import follow_gradients
 from depyf.dynamo.numerics.probe_queries import Found, Query, answers, lines_of, problem, query_of
 from depyf.dynamo.numerics.replay import Replay, Values
+from depyf.dynamo.numerics.tally import Looking
 from depyf.dynamo.patching import Undo
 from depyf.dynamo.pausing import compiles_nothing
 from depyf.dynamo.safely import safely, say
@@ -29,7 +30,7 @@ from depyf.report.nonfinite import Line
 from depyf.report.probed import COMPILED, REPLAYED, Probed, ProbedValues
 
 TENSORS, STATISTICS = "tensors", "stats"
-_NOTHING_RAN = "no compiled code ran inside"
+_NOT_THERE = "a compiled graph has it, and did not come to an end, or could not be run once more"
 _DRAWN = "after random numbers: the compiled code may have drawn others"
 _IN_DEBUG = (
     "depyf.probe compiles what it watches once more, and depyf.debug() lets nothing be compiled: enter probe first, "
@@ -60,6 +61,8 @@ class Probe:
         self._limit = limit
         self._stream = stream
         self._lock = Lock()
+        self._graphs = CapturedGraphs(self._meet, self._observe)
+        self._looking = Looking(self._graphs.tally)
         self._undo: Optional[Undo] = None
         self._found: Dict[str, List[Probed]] = {each.asked: [] for each in self._queries}
         self._left_out: Dict[str, int] = {}
@@ -73,7 +76,8 @@ class Probe:
         if self._undo is None:
             if compiles_nothing():
                 raise RuntimeError(_IN_DEBUG)
-            self._undo = CapturedGraphs(self._meet, self._observe).watch()
+            self._undo = self._graphs.watch()
+            self._looking.begin()
         return self
 
     def __exit__(
@@ -86,6 +90,7 @@ class Probe:
         if undo is None:
             return
         safely("ending to probe")(undo)()
+        self._looking.end()
         if exc_type is None:
             say(self._stream, (f"depyf: {asked}: {why}" for asked, why in self.problems.items()))
 
@@ -102,15 +107,21 @@ class Probe:
         """Why nothing was recorded for a name or line, by that."""
         found = {}
         for query in self._queries:
-            if not self._found[query.asked]:
-                ran = bool(self._wanted)
-                found[query.asked] = problem(query, self._bindings, self._lines) if ran else _NOTHING_RAN
+            if self._found[query.asked]:
+                continue
+            if not self._wanted:
+                found[query.asked] = self._looking.so_far().extent
+            elif any(each.query is query for _, wanted, _ in list(self._wanted.values()) for each in wanted):
+                found[query.asked] = _NOT_THERE
+            else:
+                found[query.asked] = problem(query, self._bindings, self._lines)
         return found
 
     @property
     def answer(self) -> ProbedValues:
         """All that was recorded, as data."""
         notes = [f"{asked}: {count} more values were not kept" for asked, count in self._left_out.items()]
+        notes += self._looking.so_far().left_out if self._wanted else ()
         return ProbedValues(
             {asked: tuple(found) for asked, found in self._found.items()}, self.problems, (*notes, *self._failed)
         )
@@ -133,6 +144,7 @@ class Probe:
     def _observe(self, captured: Captured, call: GraphCall) -> None:
         with self._lock:
             number = self._calls[id(captured)] = self._calls.get(id(captured), 0) + 1
+            self._looking.at(captured.graph.function, captured.graph.backward)
             _, wanted, random = self._wanted[id(captured)]
             wanted = [each for each in wanted if self._has_room(each.query)]
         if not wanted:

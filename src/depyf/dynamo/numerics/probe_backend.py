@@ -19,6 +19,7 @@ from depyf.dynamo.numerics.bindings import Binding, bindings_so_far, watch_bindi
 from depyf.dynamo.numerics.graph_facts import GraphCopy
 from depyf.dynamo.numerics.observation import DYNAMO, GraphCall, Observation, ObservedGraph
 from depyf.dynamo.numerics.own_entries import OwnBackend, OwnEntries
+from depyf.dynamo.numerics.tally import Tally
 from depyf.dynamo.patching import Undo
 from depyf.dynamo.safely import safely
 
@@ -41,15 +42,19 @@ class Captured:
 
 
 class CapturedGraphs:
-    """Asks ``compiled`` of each captured graph whether it is wanted, and tells ``observer`` of the calls of those."""
+    """Asks ``compiled`` of each captured graph whether it is wanted, and tells ``observer`` of the calls of those.
+
+    ``tally`` has how many calls of compiled functions there were, and why some were not observed.
+    """
 
     def __init__(self, compiled: Callable[[Captured], bool], observer: CapturedObserver) -> None:
         self._compiled = compiled
         self._observer = observer
+        self.tally = Tally()
 
     def watch(self) -> Undo:
         """Until what this answers is called. Raises ``RuntimeError`` where this torch can't be observed."""
-        entries = OwnEntries(functools.partial(_Backend, self))
+        entries = OwnEntries(functools.partial(_Backend, self), self.tally)
         undo = [entries.install()]
         for install in (watch_bindings, lambda: watch_compiled_names(_note_name)):
             installed = safely("beginning to probe")(install)()
@@ -67,7 +72,7 @@ class CapturedGraphs:
         captured = self._capture(module, backend)
         if captured is None or not callable(compiled):
             return compiled
-        observation = Observation()
+        observation = Observation(self.tally)
         observation.add(functools.partial(self._observer, captured), lambda _: lambda: None)
 
         def run(*arguments: Any) -> Any:

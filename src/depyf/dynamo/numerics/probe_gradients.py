@@ -72,6 +72,6 @@ def _with_history(call: GraphCall, number: int, value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
     leaf = value.detach().clone()
-    if not call.written.get(number, value).requires_grad:
+    if not call.given(number).requires_grad:
         return leaf
     return leaf.requires_grad_().clone()

@@ -37,8 +37,11 @@ Saved = Callable[[Any], Optional[Verdict]]
 """What is to be told of a value that the forward has saved, asked with the node of the backward that takes it."""
 
 
-def judge(call: GraphCall, chain: Chain, saved: Saved = lambda _: None) -> Optional[Verdict]:
-    """What is to be told of a chain; None when nothing is."""
+def judge(
+    call: GraphCall, chain: Chain, saved: Saved = lambda _: None, computed: Callable[[int], bool] = lambda _: False
+) -> Optional[Verdict]:
+    """What is to be told of a chain; None when nothing is. ``computed`` says whether the input of that number is known
+    to be made by an operation, outside of the graph, that nobody told to make an Inf."""
     inputs = {node: number for number, node in enumerate(graph_facts.placeholders(call.graph.module.graph))}
     nans = [node for node in chain.becomes_nan() if node not in inputs and not is_written_down(node)]
     for node in chain.nodes:
@@ -48,7 +51,7 @@ def judge(call: GraphCall, chain: Chain, saved: Saved = lambda _: None) -> Optio
             told = saved(node) if call.graph.backward else None
             if told is not None:
                 return told
-            if _is_told_itself(call, chain, node, inputs[node]):
+            if _is_told_itself(call, chain, node, inputs[node], computed):
                 return Verdict(call, node, chain.bad[node].kind, entered=True, becomes_nan=_after(chain, node, nans))
             if call.graph.backward and chain.bad[node].nans:
                 return _first_user(call, chain, node)
@@ -62,11 +65,11 @@ def judge(call: GraphCall, chain: Chain, saved: Saved = lambda _: None) -> Optio
     return None
 
 
-def _is_told_itself(call: GraphCall, chain: Chain, node: Any, number: int) -> bool:
+def _is_told_itself(call: GraphCall, chain: Chain, node: Any, number: int, computed: Callable[[int], bool]) -> bool:
     if call.graph.backward:  # else it was saved by the forward, which has its own line
         return "tangent" in node.name
     state = _STATE.search(call.graph.input_names[number]) is not None
-    return state or bool(chain.bad[node].nans)
+    return state or bool(chain.bad[node].nans) or computed(number)
 
 
 def _first_user(call: GraphCall, chain: Chain, node: Any) -> Verdict:

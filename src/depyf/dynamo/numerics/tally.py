@@ -1,0 +1,120 @@
+"""Calls of compiled functions while their graphs are observed: how many, and how many of them could not be, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Counter as CounterOf
+from typing import Set, Tuple
+
+from depyf.dynamo import compat
+from depyf.dynamo.locks import Lock
+from depyf.dynamo.pausing import compiles_nothing
+from depyf.report.looked import Looked
+
+_STANCE = "under torch.compiler.set_stance({!r})"
+RUNS_AS_PLAIN = "ran " + _STANCE + ", as plain Python: no compiled code ran"
+_DECIDES = "ran " + _STANCE + ", which decides by itself what is compiled: leave that stance while you look"
+_IN_DEBUG = (
+    "ran in depyf.debug(), which lets nothing be compiled, and what is observed has to be compiled once more (only "
+    "what had been called inside before is): enter this first, call the function once, and then enter depyf.debug()"
+)
+_DISABLED = "ran with Dynamo switched off (torch._dynamo.config.disable), as plain Python: no compiled code ran"
+_UNKNOWN = "could not be observed: depyf does not know how this PyTorch hands them to Dynamo"
+
+
+class Tally:
+    """Counts for as long as it lives. Threads may count at the same time."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._functions = 0
+        self._missed: CounterOf[str] = Counter()
+
+    def called(self, missed: str = "") -> None:
+        """A compiled function is called; what it runs is ``missed``, and why."""
+        with self._lock:
+            self._functions += 1
+            if missed:
+                self._missed[missed] += 1
+
+    def miss(self, why: str) -> None:
+        """A call of a graph is not looked at."""
+        with self._lock:
+            self._missed[why] += 1
+
+    def read(self) -> Tuple[int, CounterOf[str]]:
+        """How many functions were called, and what was missed."""
+        with self._lock:
+            return self._functions, Counter(self._missed)
+
+
+class Looking:
+    """What one observer has looked at, from ``begin`` to ``end``; it may begin again, and counts on."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        self._lock = Lock()
+        self._before = tally.read()
+        self._open = False
+        self._looked = Looked()
+        self._graphs: Set[str] = set()
+        self._passed_on: CounterOf[str] = Counter()
+        self._left_out: CounterOf[str] = Counter()
+
+    def begin(self) -> None:
+        self._before, self._open = self._tally.read(), True
+
+    def end(self) -> None:
+        functions, missed = self._tally.read()
+        with self._lock:
+            self._looked = replace(self._looked, functions=self._looked.functions + functions - self._before[0])
+            self._left_out += missed - self._before[1]
+            self._open = False
+
+    def at(self, graph: str, backward: bool) -> None:
+        """A call of the compiled graph of that name has been looked at."""
+        with self._lock:
+            self._graphs.add(graph)
+            before = self._looked
+            self._looked = replace(before, calls=before.calls + 1, backwards=before.backwards + backward)
+
+    def passed_on(self, what: str) -> None:
+        """The results of a call are not finite, and only for what the graph was given."""
+        with self._lock:
+            self._passed_on[what] += 1
+
+    def left_out(self, why: str) -> None:
+        """A call is not looked at, or not all of it."""
+        with self._lock:
+            self._left_out[why] += 1
+
+    def so_far(self, operations: int = 0) -> Looked:
+        """What has been looked at, and ``operations`` outside of compiled graphs."""
+        functions, missed = self._tally.read() if self._open else self._before
+        functions_before, missed_before = self._before
+        with self._lock:
+            return replace(
+                self._looked,
+                functions=self._looked.functions + functions - functions_before,
+                graphs=len(self._graphs),
+                operations=operations,
+                missed=dict(self._left_out + (missed - missed_before)),
+                passed_on=dict(self._passed_on),
+            )
+
+
+def why_not_observed(answer: object, ours: object) -> str:
+    """Why a call is not observed for which Dynamo uses the callback ``answer``, and we ``ours``; "" when it is."""
+    if compat.dynamo_setting("disable"):
+        return _DISABLED
+    if ours is not None:
+        return ""
+    stance = compat.stance()
+    if answer is None:
+        return RUNS_AS_PLAIN.format(stance)
+    if compiles_nothing():
+        return _IN_DEBUG
+    if stance == "default":
+        return _UNKNOWN
+    return _DECIDES.format(stance)

@@ -1,0 +1,133 @@
+"""``find_nonfinite`` and ``probe`` say how far they have looked: "nothing found" is never said of nothing looked at."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any, Callable, ContextManager
+
+import pytest
+from torch_versions import needs_stances
+
+torch = pytest.importorskip("torch")
+
+import depyf  # noqa: E402
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo"), needs_stances]
+
+
+def find(directory: Path, **options: Any) -> Any:
+    return depyf.find_nonfinite(str(directory), stream=io.StringIO(), **options)
+
+
+def compiled_log() -> Any:
+    def logarithm(x: Any) -> Any:
+        y = torch.log(x)
+        return y * 2
+
+    return torch.compile(logarithm, backend="aot_eager")
+
+
+def stance(name: str) -> Callable[[], ContextManager[Any]]:
+    return lambda: torch.compiler.set_stance(name)
+
+
+@pytest.mark.parametrize(
+    ("context", "called", "why"),
+    [
+        pytest.param(stance("default"), False, "no function that torch.compile has made was called", id="nothing"),
+        pytest.param(stance("force_eager"), True, "1 call ran under torch.compiler.set_stance('force", id="eager"),
+        pytest.param(
+            stance("eager_on_recompile"),
+            True,
+            "1 call ran under torch.compiler.set_stance('eager",
+            id="on_recompile",
+        ),
+        pytest.param(lambda: torch._dynamo.config.patch(disable=True), True, "1 call ran with Dynamo", id="disabled"),
+    ],
+)
+def test_what_was_not_observed_is_told_with_the_reason(
+    context: Callable[[], ContextManager[Any]], called: bool, why: str, tmp_path: Path
+) -> None:
+    function = compiled_log()
+    asked = depyf.probe("y", stream=io.StringIO())
+    for observing in (find(tmp_path), asked):
+        with observing as found, context():
+            if called:
+                function(-torch.ones(3))
+        text = str(found) if found is not asked else asked.problems["y"]
+        assert text.startswith(f"nothing was looked at: {why}")
+
+
+def test_a_function_that_dynamo_leaves_alone_is_told(tmp_path: Path) -> None:
+    function = torch.compile(lambda x: [x, x], backend="aot_eager")
+    with find(tmp_path) as found:
+        function(3)
+    assert "1 call of compiled functions ran no compiled graph" in str(found)
+
+
+def test_clean_code_is_counted(tmp_path: Path) -> None:
+    function = compiled_log()
+    with find(tmp_path) as found:
+        function(torch.ones(3, requires_grad=True)).sum().backward()
+    assert not found
+    assert str(found) == (
+        "no value that is not finite was made: looked at 2 calls of 1 compiled graph (1 of them backward)"
+    )
+    assert (found.looked.functions, found.looked.calls, found.looked.missed) == (1, 2, {})
+    with found:
+        function(torch.ones(3))
+    assert found.looked.functions == 2
+
+
+def test_gradients_that_are_not_seen_are_told(tmp_path: Path) -> None:
+    function = torch.compile(lambda x: x * 2, backend="eager")
+    with find(tmp_path) as found:
+        function(torch.ones(3, requires_grad=True)).sum().backward()
+    assert "gradients are not seen" in str(found)
+
+
+def test_an_inf_that_is_passed_on_is_told(tmp_path: Path) -> None:
+    function = torch.compile(lambda given: given * 2, backend="aot_eager")
+    with find(tmp_path) as found:
+        function(torch.tensor([float("inf"), 1.0]))
+        function(torch.tensor([float("inf"), 1.0]))
+    assert not found
+    assert "2 calls passed on Inf that came in as given" in str(found)
+
+
+@pytest.mark.parametrize("name", ["fail_on_recompile", "eager_on_recompile"])
+def test_what_was_compiled_before_is_observed_where_nothing_may_be_compiled(name: str, tmp_path: Path) -> None:
+    function = compiled_log()
+    function(torch.ones(3))
+    with find(tmp_path) as found, torch.compiler.set_stance(name):
+        function(torch.ones(3))
+        assert found.looked.calls == 1
+        function(-torch.ones(3))
+    assert found.first.operation == "aten.log.default"
+    with depyf.probe("y", stream=io.StringIO()) as values, torch.compiler.set_stance(name):
+        function(torch.ones(3))
+    assert torch.equal(values["y"][0].value, torch.zeros(3))
+
+
+def test_what_may_not_be_compiled_fails_as_it_would_without(tmp_path: Path) -> None:
+    function = compiled_log()
+    with find(tmp_path):
+        function(torch.ones(3))  # in the program's eyes this has compiled it
+        with torch.compiler.set_stance("fail_on_recompile"):
+            function(torch.ones(3))
+            with pytest.raises(RuntimeError, match="fail_on_recompile"):
+                function(torch.ones(3, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_a_dump_around_it_has_the_guards(earlier: bool, tmp_path: Path) -> None:
+    function = compiled_log()
+    if earlier:
+        function(torch.ones(3))
+    with depyf.prepare_debug(tmp_path / "dump"), find(tmp_path) as found:
+        function(torch.ones(3))
+    assert found.looked.calls == 1
+    full_code = next((tmp_path / "dump").glob("full_code_for_logarithm_*.py")).read_text()
+    assert "___check_tensor(" in full_code
+    assert "cache entry is gone" not in full_code
