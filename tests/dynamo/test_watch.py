@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import FunctionType
 from typing import Any, List, Tuple
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
+from depyf.dynamo.session import FrameSkipped  # noqa: E402
 from depyf.report.happening import Happening  # noqa: E402
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
@@ -45,7 +47,7 @@ def test_twelve_events_are_told_once_in_order_at_their_lines() -> None:
     assert len(marked()) == 12
     told, expected = [(each.kind, each.place and each.place[1]) for each in watched.happened], marked()
     if not hasattr(torch._dynamo.guards.GuardBuilder, "SET_CONTAINS"):  # before PyTorch 2.8 guards have no lines
-        told, expected = ([each for each in some if each[0] != "recompile"] for some in (told, expected))
+        told, expected = ([(kind, kind != "recompile" and line) for kind, line in some] for some in (told, expected))
     assert told == expected
     assert {Path(each.place[0]).name for each in watched.happened if each.place} == {"twelve_events.py"}
     lines = stream.getvalue().splitlines()
@@ -114,6 +116,30 @@ def test_inside_prepare_debug_both_see_everything(tmp_path: Path) -> None:
         torch.compile(twelve_events.breaks, backend="eager")(torch.ones(2))
     assert [each.function for each in watched.happened] == ["breaks"]
     assert list(tmp_path.glob("full_code_for_breaks_*.py"))
+
+
+def fall_back(number: int) -> None:
+    """The ``number``-th function that is compiled once too often."""
+    code = twelve_events.takes_words.__code__.replace(co_name=f"fallen_{number}")
+    compiled = torch.compile(FunctionType(code, globals()), backend="eager", dynamic=False)
+    with limit(1):
+        for word in ("a", "bb"):
+            compiled(torch.ones(2), word)
+
+
+def test_fallbacks_are_told_to_all_who_watch_in_whatever_order_they_end(tmp_path: Path) -> None:
+    prepared = depyf.prepare_debug(tmp_path)
+    first, second = depyf.watch(stream=io.StringIO()), depyf.watch(stream=io.StringIO())
+    for each in (first, prepared, second):
+        each.__enter__()
+    fall_back(1)
+    for number, each in enumerate((first, prepared, second), 2):
+        each.__exit__(None, None, None)
+        fall_back(number)
+    fallen = [[each.function for each in watched.happened if each.kind == "fallback"] for watched in (first, second)]
+    assert fallen == [["fallen_1"], ["fallen_1", "fallen_2", "fallen_3"]]
+    assert prepared.session is not None
+    assert [each.function for each in prepared.session.records(FrameSkipped)] == ["fallen_1", "fallen_2"]
 
 
 def test_as_a_callback_of_a_training_framework() -> None:

@@ -45,11 +45,18 @@ def report_once(key: str, message: str) -> None:
         logger.warning("%s", message)
 
 
-@functools.lru_cache(maxsize=None)
 def find(module_name: str, attribute: str) -> Optional[Any]:
-    """The attribute of that module, or ``None`` where this torch lacks one of them."""
+    """The attribute of that module as it is now, or ``None`` where this torch lacks one of them.
+
+    It is looked up each time: two that wrap one function must find each other's wrapper, not both the original.
+    """
+    return getattr(_module_or_none(module_name), attribute, None)
+
+
+@functools.lru_cache(maxsize=None)
+def _module_or_none(name: str) -> Optional[ModuleType]:
     try:
-        return getattr(importlib.import_module(module_name), attribute, None)
+        return importlib.import_module(name)
     except ImportError:
         return None
 
@@ -121,6 +128,14 @@ def code_being_compiled() -> Optional[CodeType]:
             return code
         caller = caller.f_back
     return None
+
+
+def compilation_has_id() -> bool:
+    """Whether the function of Dynamo's that calls a hook, perhaps through others of ours, compiles under an id."""
+    caller: Optional[FrameType] = sys._getframe(1)
+    while caller is not None and caller.f_globals.get("__name__") != "torch._dynamo.convert_frame":
+        caller = caller.f_back
+    return caller is not None and "compile_id" in caller.f_locals
 
 
 def compile_id_of(error: BaseException) -> Optional[str]:

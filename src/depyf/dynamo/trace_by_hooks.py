@@ -45,8 +45,8 @@ def supplement(receive: Receive) -> List[Undo]:
         ("before_pre_grad_graph", "torch._inductor.compile_fx", hooks.first_passes),
         ("before_post_grad_graph", "torch._inductor.compile_fx", hooks.last_passes),
         ("dynamo_graph_break_reason", "torch._dynamo.symbolic_convert", hooks.graph_breaks),
-        ("recompile_reasons", "torch._dynamo.guards", hooks.recompilations),
         ("compilation_metrics", "torch._dynamo.utils", hooks.ends),
+        ("recompile_reasons", "torch._dynamo.guards", hooks.recompilations),  # its reasons come before the end
     ]
     installed = [install() for event, sender, install in substitutes if not compat.reports(event, sender)]
     return [undo for undo in installed if undo is not None]
@@ -138,7 +138,7 @@ class _Hooks:
         self._send("dynamo_graph_break_reason", {}, text)
 
     def recompilations(self) -> Optional[Undo]:
-        """Which guards failed. Torch asks before it gives the compilation an id, so the answer waits for its end."""
+        """Which guards failed. Before 2.3 torch asks before the compilation has an id: the answer waits for its end."""
         function = "get_and_maybe_log_recompilation_reason"
         original = compat.find("torch._dynamo.convert_frame", function)
         if original is None:
@@ -148,6 +148,8 @@ class _Hooks:
         def get_reasons(cache_entry: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
             reasons = original(cache_entry, frame, *args, **kwargs)
             self._thread.reasons = (_place_of(frame.f_code), reasons)
+            if compat.compilation_has_id():
+                self._send_reasons(frame.f_code)
             return reasons
 
         undo = replace_attribute(compat.module("torch._dynamo.convert_frame"), function, get_reasons)
@@ -155,6 +157,7 @@ class _Hooks:
 
     @safely("noting why a function is compiled again")
     def _send_reasons(self, metrics: Any) -> None:
+        """``metrics`` (or the code object) name the function that is compiled."""
         place, reasons = getattr(self._thread, "reasons", (None, []))
         self._thread.reasons = (None, [])
         if reasons and place == (metrics.co_name, metrics.co_filename, metrics.co_firstlineno):

@@ -6,6 +6,7 @@ runs as it did: nothing is called while it runs.
 
 from __future__ import annotations
 
+import os
 from types import TracebackType
 from typing import Any, Callable, Dict, List, Optional, Set, TextIO, Tuple, Type
 
@@ -106,7 +107,7 @@ class Watch:
 
     def add(self, record: FrameSkipped) -> None:
         """Take the record of a frame that Dynamo has given up."""
-        if any(each in record.reason for each in _NOTHING_TO_COMPILE):
+        if not self._undo or any(each in record.reason for each in _NOTHING_TO_COMPILE):
             return
         wanted = self._wanted.pop(record.compile_id, None) if record.cause is Cause.LIMIT else None
         if wanted is not None:
@@ -123,6 +124,8 @@ class Watch:
 
     @safely("telling what happens in torch.compile")
     def _receive(self, event: Event) -> None:
+        if not self._undo:  # left, but somebody who has wrapped a hook of it still calls that
+            return
         if event.name == "recompile_reasons":
             happening = _recompile(event)
             if happening is not None:
@@ -147,7 +150,7 @@ class Watch:
     def _tell(self, happening: Happening) -> None:
         with self._lock:
             # Dynamo may report a break again when it traces a frame once more.
-            key = (happening.kind, happening.compile_id, happening.place, happening.words)
+            key = (happening.kind, happening.compile_id, happening.function, happening.place, happening.words)
             if key in self._known:
                 return
             self._known.add(key)
@@ -189,6 +192,8 @@ def _recompile(event: Event) -> Optional[Happening]:
     code = compat.code_being_compiled()
     place = _users(guards[0].stack)
     if code is not None:
+        if place is not None and code.co_filename.endswith(os.sep + place[0]):  # PyTorch cuts it off
+            place = (code.co_filename, place[1])
         place = place or line_that_guards(code, told[0].subject) or (code.co_filename, code.co_firstlineno)
     function = "" if code is None else code.co_name
     return Happening(RECOMPILE, event.compile_id, function, place, words, told[0].advice)
