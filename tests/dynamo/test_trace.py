@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Tuple
 
 import pytest
 
@@ -65,6 +66,25 @@ def test_an_attribute_that_somebody_else_has_replaced_since_is_left_alone() -> N
     Owner.value = 3
     undo()
     assert Owner.value == 3
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (0, 2, 1), (1, 2, 0)])
+def test_replacements_undone_in_any_order_leave_nothing_behind(order: Tuple[int, ...]) -> None:
+    class Owner:
+        @staticmethod
+        def call() -> None: ...
+
+    before, heard = vars(Owner)["call"], []
+    ends = [patching.call_before(Owner, "call", lambda number=number: heard.append(number)) for number in range(3)]
+    left = {0, 1, 2}
+    for number in order:
+        ends[number]()
+        left.discard(number)
+        heard.clear()
+        Owner.call()
+        assert set(heard) == left
+    assert vars(Owner)["call"] is before
+    assert not [each for each in patching._covered if each[0] is Owner]
 
 
 def test_an_inherited_attribute_is_inherited_again() -> None:

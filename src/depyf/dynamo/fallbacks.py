@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, List, Optional, Protocol, Sequence, Tupl
 
 from depyf.dynamo import compat
 from depyf.dynamo.names import StableNames
-from depyf.dynamo.patching import Undo, replace_attribute
+from depyf.dynamo.patching import Undo, call_before
 from depyf.dynamo.safely import describe, safely
 from depyf.dynamo.session import Cause, FrameSkipped
 from depyf.dynamo.trace import listen
@@ -60,10 +60,8 @@ class Fallbacks:
             handle = compat.register_bytecode_hook(self._has_code)
             undo += [] if handle is None else [handle.remove]
         for name, note in notes:
-            original = compat.find("torch._dynamo.convert_frame", name)
-            if original is not None:
-                module = compat.module("torch._dynamo.convert_frame")
-                undo.append(replace_attribute(module, name, _with_note(original, note)))
+            if compat.find("torch._dynamo.convert_frame", name) is not None:
+                undo.append(call_before(compat.module("torch._dynamo.convert_frame"), name, note))
         return undo
 
     @safely("noting an error that makes a frame fall back to eager")
@@ -101,15 +99,6 @@ class Fallbacks:
         if _is_users(code) and not any(each in reason for each in _NEVER_TO_BE_COMPILED):
             for session in self._receivers():
                 session.add(_record(session, code, Cause.SKIPPED, reason))
-
-
-def _with_note(original: Callable[..., Any], note: Callable[..., object]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def and_note(*args: Any, **kwargs: Any) -> Any:
-        note(*args, **kwargs)
-        return original(*args, **kwargs)
-
-    return and_note
 
 
 def _cause_of(error: BaseException, reason: str) -> Tuple[Cause, Optional[str]]:

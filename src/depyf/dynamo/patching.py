@@ -2,30 +2,63 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Tuple
+import functools
+from typing import Any, Callable, List, Tuple
 
 Undo = Callable[[], None]
+
+_covered: List[Tuple[Any, str, Any, Undo]] = []
+"""Replacements that were undone while another one was on top: owner, name, what was installed, how to put back."""
 
 
 def replace_attribute(owner: Any, name: str, replacement: Any) -> Undo:
     """Set ``owner.name`` and return the function that puts the old value back.
 
     When somebody else has replaced the attribute in between, theirs is left alone: it may call ours, which therefore
-    has to keep working (as a mere pass-through) after the undo.
+    has to keep working (as a mere pass-through) after the undo. Ours goes when theirs is put back.
     """
     own, previous = _own_value(owner, name)
     setattr(owner, name, replacement)
     installed = _own_value(owner, name)[1]
 
-    def undo() -> None:
-        if _own_value(owner, name)[1] is not installed:
-            return
+    def put_back() -> None:
         if own:
             setattr(owner, name, previous)
         else:
             delattr(owner, name)
+        for each in list(_covered):
+            if each[0] is owner and each[1] == name and each[2] is previous:
+                _covered.remove(each)
+                each[3]()
+
+    def undo() -> None:
+        if _own_value(owner, name)[1] is installed:
+            put_back()
+        else:
+            _covered.append((owner, name, installed, put_back))
 
     return undo
+
+
+def call_before(owner: Any, name: str, note: Callable[..., object]) -> Undo:
+    """Call ``note`` with the arguments of each call of the function ``owner.name``, before that runs, until undone."""
+    original = getattr(owner, name)
+    active = True
+
+    @functools.wraps(original)
+    def and_note(*args: Any, **kwargs: Any) -> Any:
+        if active:
+            note(*args, **kwargs)
+        return original(*args, **kwargs)
+
+    undo = replace_attribute(owner, name, and_note)
+
+    def end() -> None:
+        nonlocal active
+        active = False
+        undo()
+
+    return end
 
 
 def _own_value(owner: Any, name: str) -> Tuple[bool, Any]:

@@ -20,7 +20,7 @@ from typing import Any, Callable, List, Optional, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.names import compiled_fn_number
-from depyf.dynamo.patching import Undo, replace_attribute
+from depyf.dynamo.patching import Undo, call_before, replace_attribute
 from depyf.dynamo.safely import safely
 from depyf.torch_trace.events import Event
 
@@ -49,7 +49,7 @@ def supplement(receive: Receive) -> List[Undo]:
         ("recompile_reasons", "torch._dynamo.guards", hooks.recompilations),  # its reasons come before the end
     ]
     installed = [install() for event, sender, install in substitutes if not compat.reports(event, sender)]
-    return [undo for undo in installed if undo is not None]
+    return [undo for undo in [*installed, hooks.end] if undo is not None]
 
 
 class _Hooks:
@@ -58,6 +58,10 @@ class _Hooks:
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
         self._thread = threading.local()
+
+    def end(self) -> None:
+        """Send nothing any more, also where somebody has wrapped a hook and still calls it."""
+        self._receive = lambda event: None
 
     def _send(self, name: str, meta: Any, payload: Optional[str]) -> None:
         self._receive(Event(name, compat.current_compile_id(), compat.current_attempt(), meta, payload, time.time()))
@@ -156,7 +160,7 @@ class _Hooks:
         return _both(undo, _before_metrics(self._send_reasons))
 
     @safely("noting why a function is compiled again")
-    def _send_reasons(self, metrics: Any) -> None:
+    def _send_reasons(self, metrics: Any, *_: Any, **__: Any) -> None:
         """``metrics`` (or the code object) name the function that is compiled."""
         place, reasons = getattr(self._thread, "reasons", (None, []))
         self._thread.reasons = (None, [])
@@ -168,30 +172,20 @@ class _Hooks:
         return _before_metrics(self._send_metrics)
 
     @safely("noting the end of a compilation")
-    def _send_metrics(self, metrics: Any) -> None:
+    def _send_metrics(self, metrics: Any, *_: Any, **__: Any) -> None:
         numbers = {field.name: getattr(metrics, field.name) for field in dataclasses.fields(metrics)}
         numbers.setdefault("has_guarded_code", numbers.get("guard_count") is not None)
         numbers.setdefault("fail_type", "an error" if numbers.get("fail_reason") else None)
         self._send("compilation_metrics", numbers, None)
 
 
-def _before_metrics(note: Callable[[Any], object]) -> Optional[Undo]:
+def _before_metrics(note: Callable[..., object]) -> Optional[Undo]:
     """Call ``note`` with torch's numbers about each compilation when that ends, however it ends."""
     module = compat.module("torch._dynamo.convert_frame")
     for name in ("record_compilation_metrics", "log_compilation_event"):
-        original = getattr(module, name, None)  # perhaps with another note already
-        if original is not None:
-            return replace_attribute(module, name, _with_note(original, note))
+        if hasattr(module, name):
+            return call_before(module, name, note)
     return None
-
-
-def _with_note(original: Any, note: Callable[[Any], object]) -> Any:
-    @functools.wraps(original)
-    def record(metrics: Any, *args: Any, **kwargs: Any) -> Any:
-        note(metrics)
-        return original(metrics, *args, **kwargs)
-
-    return record
 
 
 def _both(first: Undo, second: Optional[Undo]) -> Undo:
