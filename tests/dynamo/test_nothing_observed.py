@@ -80,6 +80,19 @@ def test_clean_code_is_counted(tmp_path: Path) -> None:
     assert found.looked.functions == 2
 
 
+def test_backwards_of_earlier_forwards_are_told(tmp_path: Path) -> None:
+    function = compiled_log()
+    loss = function(torch.zeros(3, requires_grad=True)).sum()
+    with find(tmp_path) as found:
+        loss.backward()
+    assert str(found) == "nothing was looked at: 1 call for the backward of a forward that had run before"
+    with find(tmp_path) as found:
+        loss = function(torch.ones(3, requires_grad=True)).sum()
+    with find(tmp_path) as found:  # one of an earlier context is seen
+        loss.backward()
+    assert (found.looked.backwards, found.looked.missed) == (1, {})
+
+
 def test_gradients_that_are_not_seen_are_told(tmp_path: Path) -> None:
     function = torch.compile(lambda x: x * 2, backend="eager")
     with find(tmp_path) as found:

@@ -15,14 +15,14 @@ from types import CodeType, FunctionType
 from typing import Any, Callable, List, MutableMapping, Optional
 
 from depyf.dynamo import compat
+from depyf.dynamo.backward_methods import all_backward_classes, replace_backward
 from depyf.dynamo.names import compiled_fn_number
 from depyf.dynamo.patching import Undo
 from depyf.dynamo.recovered import backward_classes
 from depyf.dynamo.run_lanes import Lane, Lanes
 from depyf.report.ran import BACKWARD, GRAPH, Thing
 
-_BACKWARD_METHODS = ("_backward_impl", "backward")
-"""What runs the backward graph; older versions of PyTorch have the second only, which does a little more."""
+_FORGOTTEN = "forgotten graph"
 
 
 class _Spot:
@@ -42,6 +42,7 @@ class Graphs:
         self._code_runs = code_runs
         """What is told that code runs (and its caller) when it calls its graph, where nobody else tells."""
         self._undo: List[Undo] = []
+        self._backwards: weakref.WeakSet[type] = weakref.WeakSet()
 
     def time(self, code: CodeType, scope: MutableMapping[str, Any], compile_id: Optional[str], place: Thing) -> int:
         """Time the graphs that transformed ``code`` calls from now on; answers how many these are."""
@@ -74,10 +75,20 @@ class Graphs:
         scope[name] = timed
         self._undo.append(_put_back(scope, name, weakref.ref(timed)))
         for owner in backward_classes(graph):
-            backward = Thing(BACKWARD, stable_name, compile_id, place.filename, place.line)
-            method = next((each for each in _BACKWARD_METHODS if isinstance(vars(owner).get(each), staticmethod)), None)
-            if method is not None:
-                self._undo.append(_time_backward(owner, method, self._lanes, self._lanes.new_number(backward), spot))
+            self._time_backward(owner, Thing(BACKWARD, stable_name, compile_id, place.filename, place.line), spot)
+
+    def time_forgotten(self) -> None:
+        """Time the backwards that are left: forwards may have run before ``torch._dynamo.reset``."""
+        for owner in all_backward_classes():
+            if owner not in self._backwards:
+                self._time_backward(owner, Thing(BACKWARD, _FORGOTTEN), _Spot())
+
+    def _time_backward(self, owner: type, thing: Thing, spot: _Spot) -> None:
+        number = self._lanes.new_number(thing)
+        undo = replace_backward(owner, lambda method: _timed_backward(method, self._lanes, number, spot))
+        if undo is not None:
+            self._backwards.add(owner)
+            self._undo.append(undo)
 
 
 def _timed(
@@ -114,11 +125,7 @@ def _put_back(scope: MutableMapping[str, Any], name: str, ours: weakref.ref[Func
     return undo
 
 
-def _time_backward(owner: Any, method: str, lanes: Lanes, number: int, spot: _Spot) -> Undo:
-    original = vars(owner)[method]
-    function = original.__func__
-
-    @functools.wraps(function)
+def _timed_backward(function: Callable[..., Any], lanes: Lanes, number: int, spot: _Spot) -> Callable[..., Any]:
     def timed(*args: Any, **kwargs: Any) -> Any:
         own = lanes.lane()
         lane = spot.lane if own.foreign and spot.lane is not None else own
@@ -130,18 +137,4 @@ def _time_backward(owner: Any, method: str, lanes: Lanes, number: int, spot: _Sp
             own.instead = None
             lanes.ran(number, start, sys._getframe(1) if lane is own else None, lane)
 
-    compat.skip_code(timed.__code__)  # type: ignore[attr-defined]
-    timed._depyf_original = original  # type: ignore[attr-defined]
-    setattr(owner, method, staticmethod(timed))
-    owner_alive, timed_alive = weakref.ref(owner), weakref.ref(timed)
-
-    def undo() -> None:
-        alive: Any = owner_alive()
-        ours: Any = timed_alive()
-        if alive is None or ours is None:
-            return
-        before = ours._depyf_original
-        if getattr(vars(alive).get(method), "__func__", None) is ours:
-            setattr(alive, method, before)
-
-    return undo
+    return timed

@@ -203,8 +203,8 @@ class _Runs:
             self._undo.append(undo)
         self._undo += Fallbacks(lambda: [self]).watch()
         self._notes = tuple(notes)
-        if not self._tells_starts:
-            self._meet_all()
+        self._meet_all()
+        safely("looking for backwards of earlier forwards")(self._graphs.time_forgotten)()
 
     def _add(self, install: Any) -> bool:
         try:
@@ -260,8 +260,10 @@ class _Runs:
         elif why:
             lanes.things[number] = thing
 
+    @safely("looking for what was compiled earlier")
     def _meet_all(self) -> None:
-        """Where torch does not tell what runs: all transformed code that there is."""
+        """All transformed code that there is: where torch does not tell what runs, and because a forward may have run
+        before, whose backward runs now."""
         for code in compat.transformed_codes():
             if id(code) not in self._lanes.numbers:
                 self._lanes.meet(code)

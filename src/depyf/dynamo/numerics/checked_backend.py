@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 from depyf.dynamo import compat
+from depyf.dynamo.backward_methods import all_backward_classes, replace_backward
 from depyf.dynamo.compiled_names import watch_compiled_names
 from depyf.dynamo.names import compiled_fn_number
 from depyf.dynamo.numerics import graph_facts
@@ -28,6 +29,9 @@ from depyf.dynamo.safely import safely
 _OFF = ("enable_autograd_cache", "donated_buffer")
 """Settings of AOTAutograd's: its cache would give us compiled code without a graph, and code that was given its inputs
 to keep would write into those that the observers still look at."""
+
+
+_EARLIER = "for the backward of a forward that had run before"
 
 
 class _Compilation:
@@ -57,7 +61,7 @@ def begin(observation: Observation) -> Callable[[], None]:
     undo: List[Undo] = []
     entries = OwnEntries(functools.partial(_Backend, observation), observation.tally)
     undo.append(entries.install())  # first: it may raise
-    for install in (lambda _: watch_compiled_names(_note_name), _watch_aot, _watch_inductor):
+    for install in (lambda _: watch_compiled_names(_note_name), _watch_aot, _watch_inductor, _count_earlier_backwards):
         installed = safely("beginning to observe compiled graphs")(install)(observation)
         if installed is not None:
             undo.append(installed)
@@ -119,6 +123,30 @@ def _watch_aot(observation: Observation) -> Optional[Undo]:
         return original(*bound.args, **bound.kwargs)
 
     return replace_attribute(module, name, with_observed_compilers)
+
+
+def _count_earlier_backwards(observation: Observation) -> Undo:
+    """Count the backwards that are not observed, because their forwards have run before."""
+    undo = [replace_backward(owner, functools.partial(_counted, observation)) for owner in all_backward_classes()]
+
+    def undo_all() -> None:
+        for each in undo:
+            if each is not None:
+                each()
+
+    return undo_all
+
+
+def _counted(observation: Observation, method: Callable[..., Any]) -> Callable[..., Any]:
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        before = observation.told
+        try:
+            return method(*args, **kwargs)
+        finally:
+            if observation.told == before:  # else its forward ran in an earlier context of ours
+                observation.tally.miss(_EARLIER)
+
+    return counted
 
 
 def _observed_compilers(observation: Observation, compilation: _Compilation, given: Callable[[str], Any]) -> Any:

@@ -82,6 +82,8 @@ class Observation:
         self._observers: List[Observer] = []
         self._lock = Lock()
         self._close: Optional[Callable[[], None]] = None
+        self.told = 0
+        """How many calls of graphs the observers have been told of."""
         self.tally = tally
         """The calls of compiled functions while somebody observes, and what of them is not."""
 
@@ -119,6 +121,7 @@ class Observation:
         finally:
             self._here.inside = was_inside
         if before is not None:
+            self.told += 1
             error = self._tell(before, outputs)
             if error is not None:
                 raise error
