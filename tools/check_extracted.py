@@ -23,8 +23,9 @@ import kernel_models  # noqa: E402
 import torch  # noqa: E402
 
 import depyf  # noqa: E402
+from depyf.dynamo.called import called  # noqa: E402
 from depyf.dynamo.numerics.extract import run_script, write  # noqa: E402
-from depyf.dynamo.numerics.extract_sources import called  # noqa: E402
+from depyf.dynamo.numerics.extract_sources import run_of  # noqa: E402
 
 Result = Tuple[str, bool, str]
 
@@ -33,7 +34,7 @@ def from_a_call(name: str, backend: str, folder: str) -> Iterator[Result]:
     """Every graph of one call."""
     torch.manual_seed(0)
     function, arguments = getattr(kernel_models, name)()
-    for source in called(torch.compile(function, backend=backend), arguments, {}):
+    for source in run_of(called(torch.compile(function, backend=backend), "extract"), arguments, {}):
         script = write(source, f"{folder}/{source.name}.py", backend, values=True)
         good, output = run_script(script.path)
         yield source.name, good and not script.notes, "; ".join(script.notes) + output

@@ -15,7 +15,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from depyf.dynamo import compat, guards_function  # noqa: E402
-from depyf.dynamo.guards import EntryGuards, frame_locals, header  # noqa: E402
+from depyf.dynamo.called import called  # noqa: E402
+from depyf.dynamo.guards import EntryGuards, header  # noqa: E402
 from depyf.dynamo.guards_live import register  # noqa: E402
 from depyf.dynamo.guards_text import Naming  # noqa: E402
 from depyf.dynamo.guards_tree import DICT_MANAGER  # noqa: E402
@@ -83,7 +84,7 @@ def test_the_guard_function_decides_as_pytorch(name: str, tmp_path: Path) -> Non
     decisions: List[bool] = []
     for what, arguments, context in attempts(case):
         with context:
-            _, values = frame_locals(case.function, arguments(), {})
+            values = called(case.function, "why").frame_locals(arguments(), {})
             expected = decision_of_pytorch(compat.guards_of(entry), values)
             failing = [line.expression for line in guards.failing(values)]
             assert guards.evaluate(values) == expected, f"{what}: PyTorch says {expected}; failing: {failing}"
@@ -105,7 +106,7 @@ def test_the_guard_function_foretells_a_recompilation(name: str) -> None:
     for what, arguments, context in attempts(case):
         with context:
             values = arguments()
-            hit = guards.evaluate(frame_locals(case.function, values, {})[1])
+            hit = guards.evaluate(called(case.function, "why").frame_locals(values, {}))
             assert runs_without_compiling(compiled, values, entry.code) == hit, what
 
 

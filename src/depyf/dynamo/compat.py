@@ -15,7 +15,7 @@ import os
 import sys
 import tempfile
 import weakref
-from types import CodeType, FrameType, MethodType, ModuleType
+from types import CodeType, FrameType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, Callable, Iterator, List, Mapping, Optional, Set, Tuple
 
 logger = logging.getLogger("depyf")
@@ -316,21 +316,29 @@ def cache_entries(code: CodeType, region: int = -1) -> List[Any]:
 
 
 def entry_of(compiled: Any) -> Optional[Any]:
-    """The object of Dynamo's (``OptimizeContext``) that ``torch.compile`` put around ``compiled``; None for others."""
+    """The object of Dynamo's (``OptimizeContext``) that ``torch.compile`` put around ``compiled``; None for others.
+
+    A wrapper of somebody else's around a compiled function has the attributes of that one, but not its code.
+    """
     context = getattr(compiled, "dynamo_ctx", None)  # an OptimizedModule
     if context is not None:
         return context
     function = getattr(compiled, "__func__", compiled)
     code = getattr(function, "__code__", None)
-    if code is None or "self" not in code.co_freevars or not hasattr(function, "_torchdynamo_orig_callable"):
+    if code is None or not hasattr(function, "_torchdynamo_orig_callable"):
         return None
+    if "self" not in code.co_freevars:  # up to 2.5, what is disabled does not know by what
+        disabled = getattr(function, "_torchdynamo_disable", False) and is_torchs(code)
+        return SimpleNamespace(callback=None) if disabled else None
     cell = function.__closure__[code.co_freevars.index("self")]
     found = cell.cell_contents
-    return found if hasattr(found, "callback") else None
+    return found if hasattr(found, "callback") and is_torchs(code) else None
 
 
 def unwrapped(function: Any) -> Optional[Any]:
     """What ``torch.compile`` was given to make ``function``; None where that was not made by it."""
+    if entry_of(function) is None:
+        return None
     inner = getattr(function, "_orig_mod", None)
     if inner is None:
         inner = getattr(function, "_torchdynamo_orig_callable", None)
@@ -339,10 +347,16 @@ def unwrapped(function: Any) -> Optional[Any]:
     return inner
 
 
-def innermost(function: Any) -> Any:
-    """The function or module that ``torch.compile`` wrapped, through any number of wrappings."""
-    inner = unwrapped(function)
-    return function if inner is None else innermost(inner)
+def skips(code: CodeType) -> bool:
+    """Whether Dynamo never compiles a frame of this code, because of the file that it is in."""
+    check = find("torch._dynamo.trace_rules", "check") or find("torch._dynamo.skipfiles", "check")
+    return bool(check is not None and check(code))
+
+
+def is_torchs(code: CodeType) -> bool:
+    """Whether code is in a file of torch's."""
+    root = os.path.dirname(str(module("torch").__file__))
+    return code.co_filename.startswith(root + os.sep)
 
 
 def innermost_backend(callback: Any) -> Any:

@@ -6,12 +6,11 @@ PyTorch when the file is imported in the process that compiled (see ``guards_liv
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
-from depyf.dynamo import compat, guard_runtime
+from depyf.dynamo import guard_runtime
 from depyf.dynamo.guards_live import LiveGuard, LiveTable, NotLiveError
 from depyf.dynamo.guards_text import Naming, convert, convert_structure, split_comment
 from depyf.dynamo.guards_tree import EPILOGUE, Check, checks_of
@@ -218,53 +217,3 @@ def namespace(entries: Sequence[EntryGuards], table: LiveTable) -> Dict[str, Any
     for name in names_used(entries) - set(names) - _DEFINED_IN_FILE - set(dir(__import__("builtins"))):
         names[name] = getattr(guard_runtime, name)
     return names
-
-
-def frame_locals(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tuple[CodeType, Dict[str, Any]]:
-    """The code object that a call of ``function`` runs, and what its guards see as ``L``.
-
-    ``function`` is a Python function, a bound method, an ``nn.Module`` or what ``torch.compile`` made of them. Raises
-    ``TypeError`` when the arguments do not fit or there is no Python function behind it.
-    """
-    function = _innermost(function)
-    if not hasattr(function, "__code__") and not hasattr(function, "__func__"):
-        function = getattr(function, "forward", None) or function.__call__
-    plain = getattr(function, "__func__", function)
-    if not isinstance(getattr(plain, "__code__", None), CodeType):
-        raise TypeError(f"there is no Python function behind a {type(function).__name__}")
-    bound = inspect.signature(function, follow_wrapped=False).bind(*args, **kwargs)
-    bound.apply_defaults()
-    values = dict(bound.arguments)
-    if inspect.ismethod(function):
-        values = {plain.__code__.co_varnames[0]: function.__self__, **values}
-    for name, cell in zip(plain.__code__.co_freevars, plain.__closure__ or ()):
-        try:
-            values[name] = cell.cell_contents
-        except ValueError:
-            # An empty cell: PyTorch's frame locals lack it too.
-            continue
-    return plain.__code__, values
-
-
-def _innermost(function: Any) -> Any:
-    """The function or module that ``torch.compile`` wrapped, through any number of wrappings.
-
-    Where Dynamo does not compile code of torch's itself (the ``forward`` of ``nn.Sequential``), it compiles a function
-    that calls it: ``inner``, with ``fn`` in its closure.
-    """
-    while True:
-        called = getattr(function, "_compiled_call_impl", None)
-        if called is None and getattr(function, "_orig_mod", None) is not None:
-            called = vars(function).get("forward")
-        if called is not None and calls_torchs_own(_innermost(called)):
-            return _innermost(called)
-        inner = compat.unwrapped(function)
-        if inner is None:
-            return function
-        function = inner
-
-
-def calls_torchs_own(function: Any) -> bool:
-    """Whether this is the function by which Dynamo compiles a call of code of torch's; all of these share one code."""
-    code = getattr(function, "__code__", function)
-    return isinstance(code, CodeType) and code.co_name == "inner" and code.co_filename.endswith("external_utils.py")

@@ -14,16 +14,15 @@ from types import CodeType, FrameType
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.dynamo import compat, guards_function
+from depyf.dynamo.called import Called, called
+from depyf.dynamo.called_entries import entries_of
 from depyf.dynamo.entry_check import first_failure, is_backend_of
 from depyf.dynamo.guard_values import tensor_mismatch, value_of, with_singletons
-from depyf.dynamo.guards import EntryGuards, GuardLine, calls_torchs_own, frame_locals
+from depyf.dynamo.guards import EntryGuards, GuardLine
 from depyf.dynamo.guards_live import NotLiveError
 from depyf.dynamo.guards_text import Naming
 from depyf.report.guard_words import GuardText, GuardWords, as_written, explain, split
 from depyf.report.lookup import Entry, FailedGuard, Why
-
-_CALLED = ("L['fn']", "L['fn'].__code__")
-"""What guards look at where Dynamo compiles a call of code of torch's: which one it is."""
 
 
 def why(compiled: Any, *args: Any, **kwargs: Any) -> Why:
@@ -39,30 +38,35 @@ def why(compiled: Any, *args: Any, **kwargs: Any) -> Why:
     compat.require_torch("why")
     if isinstance(compiled, FrameType):
         code, values = _of_frame(compiled)
-        entered = None
-    else:
-        try:
-            code, values = frame_locals(compiled, args, kwargs)
-        except TypeError as error:
-            raise TypeError(f"depyf.why can't tell what this call would run: {error}") from error
-        entered = compat.entry_of(compiled)
-    region = getattr(entered, "_isolate_recompiles_id", -1)
+        return _answer(compat.cache_entries(code), values, None, getattr(code, "co_qualname", code.co_name), code)
+    found = called(compiled, "why")
+    try:
+        values = found.frame_locals(args, kwargs)
+    except TypeError as error:
+        raise TypeError(f"depyf.why can't tell what this call would run: {error}") from error
+    with found.surroundings():
+        answer = _answer(entries_of(found), values, found.entered, *found.shown)
+    if found.left_alone and not answer.entries:
+        outcome = f"runs as plain Python: {found.left_alone}"
+        answer = replace(answer, outcome=outcome, left_alone=True)
+    elif found.disabled:
+        answer = replace(answer, entries=(), outcome=f"runs as plain Python: {found.left_alone}", left_alone=True)
+    return replace(answer, notes=_notes(found))
+
+
+def _answer(found: Sequence[Any], values: Mapping[str, Any], entered: Any, name: str, code: CodeType) -> Why:
+    """The answer for a call that finds these cache entries; ``name`` and ``code`` are what a person calls it."""
     backend = None if entered is None else compat.innermost_backend(getattr(entered, "callback", None))
-    found = compat.cache_entries(code, region)
     entries = [_entry(each, values, backend, code.co_filename) for each in found]
-    if calls_torchs_own(code):  # all such calls share one code object: entries of others are none of this call's
-        own = [not any(guard.source in _CALLED for guard in entry.failed) for entry in entries]
-        found, entries = ([each for each, mine in zip(some, own) if mine] for some in (found, entries))
     for index, each in enumerate(entries):
         if each.hit:  # those behind it are not tried
             entries = [*entries[: index + 1], *(_not_tried(other) for other in entries[index + 1 :])]
             break
     limit = None if any(entry.hit for entry in entries) else _limit(found, values)
-    name, shown = _shown(code, values)
     return Why(
         function=name,
-        filename=shown.co_filename,
-        first_line=shown.co_firstlineno,
+        filename=code.co_filename,
+        first_line=code.co_firstlineno,
         entries=tuple(entries),
         outcome=_outcome(entries, limit),
         limit=limit,
@@ -71,15 +75,17 @@ def why(compiled: Any, *args: Any, **kwargs: Any) -> Why:
     )
 
 
-def _shown(code: CodeType, values: Mapping[str, Any]) -> Tuple[str, CodeType]:
-    """The name of what is called, for a person, and its code."""
-    if calls_torchs_own(code):
-        called = values.get("fn")
-        method = getattr(type(called), "forward", called)
-        inner = getattr(getattr(method, "__func__", method), "__code__", None)
-        if isinstance(inner, CodeType):
-            return str(getattr(method, "__qualname__", inner.co_name)), inner
-    return getattr(code, "co_qualname", code.co_name), code
+def _notes(found: Called) -> Tuple[str, ...]:
+    """What the answer takes for granted."""
+    notes = [
+        f"around it is {getattr(code, 'co_qualname', code.co_name)} ({code.co_filename}:{code.co_firstlineno}), "
+        "which is not looked into: the answer is for a call of what is inside, with these very arguments and modes"
+        for code in (wrapper.__code__ for wrapper in found.opaque)
+    ]
+    if found.entered is None:
+        parts = f"; compiled by themselves are {', '.join(found.parts)}: ask about those" if found.parts else ""
+        notes.append(f"it is not compiled itself: the answer is for a call of it through torch.compile{parts}")
+    return tuple(notes)
 
 
 def line_that_guards(code: CodeType, subject: str) -> Optional[Tuple[str, int]]:

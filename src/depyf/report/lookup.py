@@ -43,7 +43,9 @@ class Why:
 
     ``entries`` are the cache entries in the order in which they are tried. ``hit`` is the one that would run, None
     where there is none: then ``outcome`` says what happens. ``limit`` is the name and the value of the limit that keeps
-    Dynamo from compiling once more, None where none is reached. ``advice`` is what would have avoided the compilation.
+    Dynamo from compiling once more, None where none is reached. ``left_alone`` says that Dynamo compiles nothing of
+    such a call, whatever its arguments. ``advice`` is what would have avoided the compilation, ``notes`` say what the
+    answer takes for granted.
     """
 
     function: str
@@ -54,6 +56,8 @@ class Why:
     limit: Optional[Tuple[str, int]] = None
     resumes: Tuple[str, ...] = ()
     advice: Tuple[str, ...] = field(default=())
+    notes: Tuple[str, ...] = ()
+    left_alone: bool = False
 
     @property
     def hit(self) -> Optional[Entry]:
@@ -62,7 +66,7 @@ class Why:
     @property
     def would_compile(self) -> bool:
         """Whether Dynamo would compile for this call."""
-        return self.hit is None and self.limit is None
+        return self.hit is None and self.limit is None and not self.left_alone
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -93,6 +97,8 @@ def _lines(answer: Why) -> Iterator[str]:
     if answer.resumes and answer.hit is not None:
         names = ", ".join(answer.resumes)
         yield f"  After its graph breaks it goes on in {names}, which this does not look at: watch() tells of those"
+    for note in answer.notes:
+        yield f"  note: {note}"
 
 
 def _where(guard: FailedGuard) -> str:
@@ -116,6 +122,7 @@ def _table(answer: Why) -> str:
         f"<p><code>{html.escape(answer.function)}</code>: this call {html.escape(answer.outcome)}</p>"
         f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
         + (f"<p>What avoids it:</p><ul>{advice}</ul>" if advice else "")
+        + "".join(f"<p>note: {html.escape(note)}</p>" for note in answer.notes)
     )
 
 

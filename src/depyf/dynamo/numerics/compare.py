@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from depyf.dynamo import compat
+from depyf.dynamo.called import Called, called
 from depyf.dynamo.numerics.culprit import Fault, Search, described, kernels_of, reproducing
 from depyf.dynamo.numerics.judging import Judge
 from depyf.dynamo.numerics.observed_run import random_numbers_kept, run
@@ -16,6 +18,7 @@ from depyf.dynamo.numerics.stage_runs import (
     CompiledCode,
     backend_itself,
     compiled_with,
+    nothing_compiled,
     nothing_left_behind,
     same_random_numbers,
 )
@@ -53,13 +56,13 @@ def compare(
     compat.keep_dynamo_out("depyf")  # what records and copies runs while things are compiled
     if not compat.has_stances():
         raise RuntimeError("depyf.compare needs PyTorch 2.6 or later: in older ones it would name wrong operations")
-    return _Comparison(fn, args, kwargs, backend, Judge(rtol, atol), backward, directory).answer()
+    return _Comparison(called(fn, "compare"), args, kwargs, backend, Judge(rtol, atol), backward, directory).answer()
 
 
 class _Comparison:
     def __init__(
         self,
-        fn: Any,
+        target: Called,
         args: Tuple[Any, ...],
         kwargs: Dict[str, Any],
         backend: Any,
@@ -67,16 +70,22 @@ class _Comparison:
         backward: bool,
         directory: Optional[str],
     ) -> None:
-        entered = compat.entry_of(fn) or compat.entry_of(getattr(fn, "_compiled_call_impl", None))
-        self._fn = compat.innermost(fn)
+        self._target = target
         self._args = args
         self._kwargs = kwargs
-        self._dynamic = getattr(entered, "_dynamic", None)
-        self._backend, self._name = backend_of(backend, entered)
+        self._dynamic = getattr(target.entered, "_dynamic", None)
+        self._backend, self._name = backend_of(backend, target.entered)
         self._judge = judge
         self._backward = backward
         self._directory = directory
         self._notes: List[str] = []
+        if target.left_alone:
+            self._notes.append(f"in your program it runs as plain Python ({target.left_alone}); here it is compiled")
+        if target.parts:
+            parts = ", ".join(target.parts)
+            self._notes.append(
+                f"in your program parts of it are compiled ({parts}); here all of it is, with {self._name}"
+            )
         self._eager: Dict[str, Any] = {}
         self._reference: Dict[str, Any] = {}
         self._noise: Dict[str, float] = {}
@@ -96,7 +105,7 @@ class _Comparison:
                 stages += more
             culprit = None if fault is None else self._described(fault)
         return Compared(
-            function=getattr(self._fn, "__qualname__", type(self._fn).__qualname__),
+            function=self._target.name,
             backend=self._name,
             stages=tuple(stages),
             stage=stage,
@@ -107,9 +116,9 @@ class _Comparison:
     def _run(
         self, compile_with: Optional[Callable[[Any], Any]], wide: bool = False, seed: int = _SEED
     ) -> Dict[str, Any]:
-        call = private_copy(self._fn, self._args, self._kwargs, wide)
-        function = call.function if compile_with is None else compile_with(call.function)
-        with random_numbers_kept(seed):
+        call = private_copy(self._target, self._args, self._kwargs, wide)
+        function = call.compiled(compile_with or (lambda each: each))
+        with random_numbers_kept(seed), contextlib.nullcontext() if compile_with else nothing_compiled():
             return run(call, function, self._backward)
 
     def _in_float64(self) -> Dict[str, Any]:

@@ -8,9 +8,10 @@ import sys
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
 from depyf.dynamo import compat
+from depyf.dynamo.called import called
 from depyf.dynamo.names import compiled_fn_number
 from depyf.dynamo.numerics.compare import backend_of, importable
-from depyf.dynamo.numerics.extract_sources import Source, called, fake_inputs, held
+from depyf.dynamo.numerics.extract_sources import Source, fake_inputs, held, run_of
 from depyf.dynamo.numerics.graph_text import script_from_text
 from depyf.dynamo.numerics.locate import without_views
 from depyf.dynamo.numerics.script import Script, write_script
@@ -49,10 +50,13 @@ def extract(
     directory = getattr(compiled, "dump_src_dir", compiled)  # of a session
     if isinstance(directory, (str, os.PathLike)):
         return extract_file(os.fspath(directory), graph_id, path=path, check=check)
-    sources = called(compiled, args, kwargs) if args or kwargs else held(compiled)
+    found = called(compiled, "extract")
+    sources = run_of(found, args, kwargs) if args or kwargs else held(found)
+    if not sources and (found.left_alone or found.parts):
+        parts = f"compiled by themselves are {', '.join(found.parts)}: extract from those"
+        raise LookupError(f"nothing is compiled here that has a graph: {found.left_alone or parts}")
     source = chosen(sources, graph_id, bool(args or kwargs))
-    entered = compat.entry_of(compiled) or compat.entry_of(getattr(compiled, "_compiled_call_impl", None))
-    backend, name = backend_of(None, entered)
+    backend, name = backend_of(None, found.entered)
     script = write(source, path or f"{source.name}.py", importable(backend, name), values)
     return checked(source.name, script, source.notes, check)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.dynamo import compat
+from depyf.dynamo.called import Called
+from depyf.dynamo.called_entries import entries_of
 from depyf.dynamo.full_code_story import global_scope
 from depyf.dynamo.names import compiled_fn_number
 from depyf.dynamo.numerics import script_template
@@ -58,16 +60,17 @@ class Compiled:
     function: Any
 
 
-def compiled_functions(target: Any) -> List[Compiled]:
+def compiled_functions(target: Called) -> List[Compiled]:
     """All ``__compiled_fn_<n>`` in the cache entries of a function and of its resume functions, by their numbers."""
     found: Dict[str, Compiled] = {}
-    todo, seen = [_code_of(target)], set()
+    todo, seen = [target.code], set()
     while todo:
         code = todo.pop()
-        if code is None or code in seen:
+        if code in seen:
             continue
         seen.add(code)
-        for entry in compat.cache_entries(code):
+        entries = entries_of(target, same_tensors=True) if code is target.code else compat.cache_entries(code)
+        for entry in entries:
             scope: Mapping[str, Any] = global_scope(compat.guards_of(entry))
             compile_id = str(entry.compile_id) if hasattr(entry, "compile_id") else None
             for name in entry.code.co_names:
@@ -79,16 +82,7 @@ def compiled_functions(target: Any) -> List[Compiled]:
     return sorted(found.values(), key=lambda each: compiled_fn_number(each.name) or 0)
 
 
-def _code_of(target: Any) -> Optional[CodeType]:
-    function = compat.innermost(target)
-    for candidate in (function, getattr(function, "forward", None), type(function).__call__):
-        code = getattr(getattr(candidate, "__func__", candidate), "__code__", None)
-        if isinstance(code, CodeType):
-            return code
-    return None
-
-
-def held(target: Any) -> List[Source]:
+def held(target: Called) -> List[Source]:
     """The graphs that a compiled function still holds; Inductor's forward and backward are made again."""
     sources: List[Source] = []
     for compiled in compiled_functions(target):
@@ -160,10 +154,9 @@ def _made_up(module: Any) -> List[Any]:
     return [eval(expression, names) for expression in expressions]
 
 
-def called(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> List[Source]:
+def run_of(target: Called, args: Sequence[Any], kwargs: Mapping[str, Any]) -> List[Source]:
     """The graphs that a call runs, with the values that they get: a copy is run, and nothing of the user's changes."""
-    entered = compat.entry_of(target) or compat.entry_of(getattr(target, "_compiled_call_impl", None))
-    backend, name = backend_of(None, entered)
+    backend, name = backend_of(None, target.entered)
     recorder = Recorder(backend, name)
     known = compiled_functions(target)
     with contextlib.ExitStack() as stack:
@@ -171,8 +164,9 @@ def called(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> List[
             stack.enter_context(manager)
         for undo in recorder.install():
             stack.callback(undo)
-        copied = private_copy(compat.innermost(target), args, kwargs)
-        function = compiled_with(copied.function, recorder, getattr(entered, "_dynamic", None), compat.has_regions())
+        copied = private_copy(target, args, kwargs)
+        dynamic = getattr(target.entered, "_dynamic", None)
+        function = copied.compiled(lambda each: compiled_with(each, recorder, dynamic, compat.has_regions()))
         run(copied, function, compat.module("torch").is_grad_enabled())
     sources = []
     same = len(known) == len(recorder.compilations)

@@ -12,28 +12,46 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.dynamo import compat
+from depyf.dynamo.called import Called, closure_of
 from depyf.dynamo.numerics.script_tensors import compact
+from depyf.dynamo.safely import describe
 
 
 @dataclass
 class PrivateCopy:
     """A call that is ready to be made once.
 
+    ``function`` is the copy of what ``torch.compile`` was given, ``wrappers`` are the plain functions around that.
     ``tensors`` are the copies in it, by what a person calls them, ``originals`` what they are copies of.
     """
 
     function: Callable[..., Any]
     args: Tuple[Any, ...]
     kwargs: Dict[str, Any]
+    wrappers: Tuple[Any, ...] = ()
     tensors: Dict[str, Any] = field(default_factory=dict)
     originals: Dict[str, Any] = field(default_factory=dict)
 
+    def compiled(self, compile_with: Callable[[Any], Any]) -> Callable[..., Any]:
+        """What is to be called: the copy, as ``compile_with`` compiles it, inside of its wrappers."""
+        if not self.wrappers:
+            return compile_with(self.function)  # type: ignore[no-any-return]
+        made = compile_with(getattr(self.function, "__func__", self.function))
+        for wrapper in reversed(self.wrappers):
+            made = _with_own_code(wrapper, {_name_of_wrapped(wrapper): made}, {})
+        owner = getattr(self.function, "__self__", None)
+        return made if owner is None else types.MethodType(made, owner)
 
-def private_copy(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], wide: bool = False) -> PrivateCopy:
-    """Copy ``function`` (a function, method, module, partial or callable object) and its arguments.
 
-    ``wide`` makes float64 of floating point tensors. Raises what ``copy.deepcopy`` raises for what can't be copied.
+def private_copy(target: Called, args: Sequence[Any], kwargs: Mapping[str, Any], wide: bool = False) -> PrivateCopy:
+    """Copy what is called (a function, method, module, partial or callable object) and its arguments.
+
+    Wrappers that do not have what they are around in a variable are copied with it, and compiled with it. ``wide``
+    makes float64 of floating point tensors. Raises ``TypeError``, in words, for what can't be copied.
     """
+    apart = all(_name_of_wrapped(wrapper) for wrapper in target.wrappers)
+    function, wrappers = (target.inner, target.wrappers) if apart else (target.outer, ())
+    args, kwargs = (*target.args, *args), {**target.kwargs, **kwargs}
     roots: List[Tuple[str, Any]] = [*_named_arguments(args, kwargs), *_reached(function)]
     memo: Dict[int, Any] = {}
     tensors: Dict[str, Any] = {}
@@ -44,10 +62,33 @@ def private_copy(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], 
                 memo[id(tensor)] = _copied(tensor, wide)
                 tensors[inner], originals[inner] = memo[id(tensor)], tensor
     keep: List[Any] = [value for _, value in roots]  # the memo goes by their ids
-    copied_args, copied_kwargs = copy.deepcopy((tuple(args), dict(kwargs)), memo)
-    copied = _function(function, memo)
+    try:
+        copied_args, copied_kwargs = copy.deepcopy((args, kwargs), memo)
+        copied = _function(function, memo)
+    except Exception as error:
+        raise TypeError(_not_copied(roots, memo, error)) from error
     del keep
-    return PrivateCopy(copied, copied_args, copied_kwargs, tensors, originals)
+    return PrivateCopy(copied, copied_args, copied_kwargs, wrappers, tensors, originals)
+
+
+def _not_copied(roots: Sequence[Tuple[str, Any]], memo: Mapping[int, Any], error: Exception) -> str:
+    """What can't be copied, for a person."""
+    name = "what it is called on"
+    for each, value in roots:
+        try:
+            copy.deepcopy(value, dict(memo))
+        except Exception:
+            name = f"{each} (a {type(value).__name__})" if each else f"a {type(value).__name__}"
+            break
+    return (
+        f"{name} can't be copied ({describe(error)[:200]}). The call is made on copies, so that nothing of yours "
+        "changes: pass what can be copied, a list in place of a generator for instance"
+    )
+
+
+def _name_of_wrapped(wrapper: Any) -> str:
+    """The variable in which a plain wrapper has what it is around; empty where there is none."""
+    return next((name for name, value in closure_of(wrapper) if value is wrapper.__wrapped__), "")
 
 
 def _copied(tensor: Any, wide: bool) -> Any:
@@ -97,11 +138,7 @@ def _variables(function: types.FunctionType) -> Dict[str, Any]:
     """Variables of the enclosing function, and global ones that the code names, which hold tensors or modules."""
     torch = compat.module("torch")
     found: Dict[str, Any] = {}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
-        try:
-            found[name] = cell.cell_contents
-        except ValueError:
-            continue
+    found.update(closure_of(function))
     for name in _names(function.__code__):
         value = function.__globals__.get(name)
         if isinstance(value, (torch.Tensor, torch.nn.Module, torch.optim.Optimizer)):
@@ -154,7 +191,11 @@ def _function(function: Any, memo: Dict[int, Any]) -> Callable[..., Any]:
         return types.MethodType(_with_own_code(function.__func__, {}, {}), owner)
     if isinstance(function, torch.nn.Module):
         module = copy.deepcopy(function, memo)
-        forward = vars(module).get("forward") or type(module).forward
+        for each in module.modules():
+            for name, value in list(vars(each).items()) if compat.entry_of(each) is None else ():
+                if compat.unwrapped(value) is not None:  # compiled for the module that this is a copy of
+                    vars(each)[name] = copy.deepcopy(compat.unwrapped(value), memo)
+        forward = _plain_function(vars(module).get("forward") or type(module).forward)
         if isinstance(forward, types.FunctionType):
             module.forward = types.MethodType(_with_own_code(forward, {}, {}), module)
         return module  # type: ignore[no-any-return]
@@ -163,8 +204,14 @@ def _function(function: Any, memo: Dict[int, Any]) -> Callable[..., Any]:
         copies = {name: _deep(value, memo) for name, value in known.items() if _may_change(value)}
         return _with_own_code(function, copies, copies)
     copied = copy.deepcopy(function, memo)
-    call = type(copied).__call__
+    call = _plain_function(type(copied).__call__)
     return types.MethodType(_with_own_code(call, {}, {}), copied) if isinstance(call, types.FunctionType) else copied
+
+
+def _plain_function(function: Any) -> Any:
+    """The function in a method, and in what ``torch.compile`` put around it."""
+    inner = compat.unwrapped(function)
+    return getattr(function, "__func__", function) if inner is None else _plain_function(inner)
 
 
 def _deep(value: Any, memo: Dict[int, Any]) -> Any:

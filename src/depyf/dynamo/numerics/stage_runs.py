@@ -94,6 +94,11 @@ def nothing_left_behind() -> Iterator[CompiledCode]:
             sizes.update(before)
 
 
+def nothing_compiled() -> Any:
+    """Inside, what is compiled on its own (a layer, a helper) runs in eager mode, too."""
+    return compat.module("torch").compiler.set_stance("force_eager")
+
+
 def compiled_with(function: Callable[..., Any], recorder: Recorder, dynamic: Optional[bool], isolate: bool) -> Any:
     """``torch.compile`` of a private copy."""
     torch = compat.module("torch")
