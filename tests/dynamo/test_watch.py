@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import subprocess
 import sys
@@ -73,6 +74,31 @@ def test_a_callback_that_raises_does_no_harm(caplog: pytest.LogCaptureFixture) -
     expected = twelve_events.breaks(torch.ones(2))
     with depyf.watch(broken):
         assert torch.equal(torch.compile(twelve_events.breaks, backend="eager")(torch.ones(2)), expected)
+        torch._dynamo.reset()
+        torch.compile(twelve_events.breaks, backend="eager")(torch.ones(2))
+    [record] = [record for record in caplog.records if record.levelname == "WARNING" and record.name == "depyf"]
+    line = broken.__code__.co_firstlineno + 1
+    assert f"callback of depyf.watch raised ZeroDivisionError: no at {__file__}:{line}" in record.getMessage()
+    assert "bug of depyf" not in caplog.text
+    assert 'raise ZeroDivisionError("no")' in caplog.text
+
+
+def test_a_stream_that_raises_does_no_harm(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(io.StringIO):
+        def write(self, text: str) -> int:
+            raise ZeroDivisionError("no")
+
+    with depyf.watch(stream=Broken()):
+        torch.compile(twelve_events.breaks, backend="eager")(torch.ones(2))
+    assert "the stream given to depyf raised ZeroDivisionError: no" in caplog.text
+    assert "bug of depyf" not in caplog.text
+
+
+def test_where_nothing_is_compiled_that_is_said() -> None:
+    stream = io.StringIO()
+    with depyf.watch(stream=stream):
+        torch.ones(2).sin()
+    assert stream.getvalue() == "depyf watched: nothing was compiled\n"
 
 
 def test_a_closed_stream_does_no_harm() -> None:
@@ -165,6 +191,28 @@ def f(x):
 
 print(torch.compile(f, backend="eager")(torch.ones(1)))
 """
+
+
+FILE = Path(__file__).parents[2] / "src" / "depyf_watch.pth"
+
+
+def read_at_the_start(flags: str, program: str, directory: Path, **environment: str) -> Tuple[str, str]:
+    """What a program prints (and says) in front of which Python has read our file."""
+    command = [sys.executable, *flags.split(), "-c", f"exec(open({str(FILE)!r}).read())\n{program}"]
+    done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, timeout=300)
+    return done.stdout, done.stderr
+
+
+@pytest.mark.skipif(not FILE.exists(), reason="needs a checkout")
+def test_what_python_reads_at_its_start_is_silent_where_depyf_is_gone(tmp_path: Path) -> None:
+    assert read_at_the_start("-S", "print(1)", tmp_path, DEPYF_WATCH="1") == ("1\n", "")
+
+
+@pytest.mark.skipif(not FILE.exists(), reason="needs a checkout")
+def test_a_program_that_compiles_nothing_hears_nothing(tmp_path: Path) -> None:
+    program = "import sys, torch._dynamo\nprint('depyf.dynamo.watch' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": str(Path(depyf.__file__).parents[1]), "DEPYF_WATCH": "1"}
+    assert read_at_the_start("", program, tmp_path, **environment) == ("True\n", "")
 
 
 @pytest.mark.parametrize("value", ["1", "0", ""])

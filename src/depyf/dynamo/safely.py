@@ -75,14 +75,6 @@ def describe(error: BaseException) -> str:
         return f"{type(error).__name__} (its message can't be shown)"
 
 
-def say(stream: Optional[TextIO], lines: Iterable[str]) -> None:
-    """Write lines for the user, to the error stream where ``stream`` is None."""
-    stream = stream or sys.stderr
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or there is none: callers keep a list
-        stream.write("".join(f"{line}\n" for line in lines))
-        stream.flush()
-
-
 def safely(doing: str) -> Callable[[Callable[..., T]], Callable[..., Optional[T]]]:
     """Decorator: an exception in the function is reported once under ``doing`` and answered with ``None``.
 
@@ -108,3 +100,52 @@ def safely(doing: str) -> Callable[[Callable[..., T]], Callable[..., Optional[T]
         return wrapper
 
     return decorate
+
+
+def users(what: str, function: Callable[..., object]) -> Callable[..., object]:
+    """``function`` of the user's, called by us: what it raises is reported as theirs, once, and goes no further.
+
+    ``what`` it is, in words that a message can begin with: "the callback of depyf.watch".
+    """
+
+    @safely(f"calling {what}")
+    def call(*args: object, **kwargs: object) -> object:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            _report_users(what, error)
+            return None
+
+    return call
+
+
+def _report_users(what: str, error: BaseException) -> None:
+    """``error`` was raised by something of the user's that we have called, and is being handled."""
+    traceback = None if error.__traceback__ is None else error.__traceback__.tb_next  # without our own frame
+    last = traceback
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    place = "" if last is None else f"{last.tb_frame.f_code.co_filename}:{last.tb_lineno}"
+    mine = object()
+    first = _told.setdefault((what, place, type(error).__name__), mine) is mine
+    logger.log(
+        logging.WARNING if first else logging.DEBUG,
+        "%s raised %s%s. Your program goes on; the same failure is not told again",
+        what,
+        describe(error),
+        f" at {place}" if place else "",
+        exc_info=(type(error), error, traceback) if first else None,
+    )
+
+
+@safely("telling something")
+def say(stream: Optional[TextIO], lines: Iterable[str]) -> None:
+    """Write lines for the user, to the error stream where ``stream`` is None. One that is closed is no failure."""
+    text = "".join(f"{line}\n" for line in lines)
+    users("the stream given to depyf", functools.partial(_write, stream or sys.stderr))(text)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or there is none: callers keep a list
+        stream.write(text)
+        stream.flush()

@@ -16,7 +16,7 @@ from depyf.dynamo.guard_values import with_singletons
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.names import StableNames
 from depyf.dynamo.patching import Undo
-from depyf.dynamo.safely import report_failure, safely, say
+from depyf.dynamo.safely import report_failure, safely, say, users
 from depyf.dynamo.session import Cause, FrameSkipped
 from depyf.dynamo.trace import listen
 from depyf.dynamo.trace_by_hooks import supplement
@@ -45,6 +45,8 @@ class Watch:
     def __init__(self, callback: Optional[Callback] = None, stream: Optional[TextIO] = None) -> None:
         compat.require_torch("watch")
         self.happened: List[Happening] = []
+        self.compiled = False
+        """Whether Dynamo has tried to compile anything since it began."""
         self._stable = StableNames()
         self._callback = callback
         self._stream = stream
@@ -83,7 +85,7 @@ class Watch:
         for compile_id in list(self._wanted):
             self._tell_wanted(compile_id)
         if self._callback is None:
-            say(self._stream, summary(self.happened))
+            say(self._stream, summary(self.happened, self.compiled))
 
     def on_train_begin(self, *_: Any, **__: Any) -> None:
         """What training frameworks call first."""
@@ -107,6 +109,7 @@ class Watch:
 
     def add(self, record: FrameSkipped) -> None:
         """Take the record of a frame that Dynamo has given up."""
+        self.compiled = True
         if not self._undo or any(each in record.reason for each in _NOTHING_TO_COMPILE):
             return
         wanted = self._wanted.pop(record.compile_id, None) if record.cause is Cause.LIMIT else None
@@ -124,6 +127,7 @@ class Watch:
 
     @safely("telling what happens in torch.compile")
     def _receive(self, event: Event) -> None:
+        self.compiled = self.compiled or event.compile_id is not None
         if not self._undo:  # left, but somebody who has wrapped a hook of it still calls that
             return
         if event.name == "recompile_reasons":
@@ -158,7 +162,7 @@ class Watch:
         if self._callback is None:
             say(self._stream, [f"depyf: {happening}"])
         else:
-            safely("calling back from watch")(self._callback)(happening)
+            users("the callback of depyf.watch", self._callback)(happening)
 
 
 def watch(callback: Optional[Callback] = None, *, stream: Optional[TextIO] = None) -> Watch:

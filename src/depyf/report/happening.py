@@ -41,8 +41,14 @@ def shortened(path: str) -> str:
     return path if relative.startswith("..") else relative
 
 
-def summary(happened: Sequence[Happening]) -> Iterator[str]:
-    """Lines for the end: how many of each kind, and the places with most of them, each with what avoids it."""
+def summary(happened: Sequence[Happening], compiled: bool) -> Iterator[str]:
+    """Lines for the end: how many of each kind, and the places with most of them, each with what avoids it.
+
+    ``compiled`` says whether anything was compiled at all.
+    """
+    if not compiled:
+        yield "depyf watched: nothing was compiled"
+        return
     counts = Counter(each.kind for each in happened)
     told = [counted(counts[kind], kind) for kind in (RECOMPILE, BREAK, FALLBACK)]
     yield "depyf watched: " + ", ".join(told)

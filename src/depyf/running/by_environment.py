@@ -30,4 +30,9 @@ def _watch() -> None:
 
     watched = watch()
     watched.__enter__()
-    atexit.register(watched.on_train_end)
+
+    def end() -> None:
+        if watched.compiled:  # else it is a worker of something, or a program that does not use the compiler
+            watched.on_train_end()
+
+    atexit.register(end)
