@@ -157,6 +157,25 @@ def with_no_grad() -> Case:
     return unary(f)
 
 
+def since_3_11(make: Callable[[], Case]) -> Callable[[], Case]:
+    """Before there were exception tables, Dynamo's blocks have levels that the code inside of them goes below: two of
+    them in each other can't be told apart, and such a frame runs from its listing."""
+    return make
+
+
+@since_3_11
+@program
+def with_two_contexts() -> Case:
+    def f(x: Tensor) -> Tensor:
+        with torch.no_grad(), torch.autocast("cpu"):
+            y = x @ x.T
+            print("inside")
+            y = y - 3
+        return x.sum() + y.float()
+
+    return unary(f)
+
+
 @contextlib.contextmanager
 def logged(name: str) -> Iterator[str]:
     LOG.append(f"enter {name}")

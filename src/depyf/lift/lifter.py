@@ -88,6 +88,7 @@ class _Lifter:
             node = Node(block.id, block.region, leaves=block.leaves)
             node.base = self._entry_stack(block)
             node.stack = list(node.base)
+            self._settled_before_it_leaves(block, node)
             self._inherit_locals(block, node)
             node.handling = tuple(item.origin for item in node.base if isinstance(item, Marker) and item.kind == "prev")
             node.offset = block.offset()
@@ -115,6 +116,19 @@ class _Lifter:
             if self.order.is_back_edge(block.id, target):
                 self._close_loop(node, target)
         self.reducer.reduce(node)
+
+    def _settled_before_it_leaves(self, block: Block, node: Node) -> None:
+        """What waits on the stack where a ``try`` or ``with`` ends has been computed inside of it.
+
+        Compilers leave there only what is returned, and the return statement then stands inside; tools leave more.
+        """
+        while block.leaves and not block.ops and isinstance(block.term, Jump):
+            block = self.graph.blocks[block.term.target]
+        if not node.leaves or _only_returns(block):
+            return
+        for item in node.base:
+            if isinstance(item, Value) and not item.stable:
+                raise Retry("spill_end", item.born)
 
     def _return_from_each(self, block: Block) -> None:
         """A block that only returns a value from the stack is written behind each way to it."""

@@ -175,15 +175,25 @@ class _Walk:
                 written = self._suppressed(place, draft)
             else:
                 written = _RULES.get(draft.op, _Walk._plain)(self, place, draft)
-            written.handler = self._handler(state)
+            written.handler = self._handler(state, state.height - self._taken(place))
         except ValueError as error:
             raise ValueError(f"{draft.op} at offset {draft.offset}: {error}") from None
         return written
 
-    def _handler(self, state: _State) -> Optional[Tuple[_Place, int, bool]]:
-        """Where an exception goes, how many values it leaves on the stack, whether LASTI is pushed."""
+    def _taken(self, place: _Place) -> int:
+        """How many values the operation has taken from the stack when it raises."""
+        draft = self.drafts[place.at]
+        return effect(draft.op, draft.arg)[0] if place.part == _MAIN and isinstance(draft.op, Op) else 0
+
+    def _handler(self, state: _State, lowest: int) -> Optional[Tuple[_Place, int, bool]]:
+        """Where an exception goes, how many values it leaves on the stack, whether LASTI is pushed.
+
+        ``lowest`` is how high the stack is when it is raised: less than the level of the block where the operation
+        takes what lies below the block, as Dynamo writes it. The interpreter puts nothing in the place of that.
+        """
         for index in range(len(state.blocks) - 1, -1, -1):
             level, target, lasti = state.blocks[index]
+            level = min(level, lowest)
             if target >= 0:
                 blocks = (*state.blocks[:index], _Block(level, _HANDLER, lasti))
                 kept = state.without(state.height - level)._replace(blocks=blocks)

@@ -226,20 +226,13 @@ class Product:
         """What may live on one side only: what the original's droppable variables hold (the candidate lets go of it
         earlier), and what the candidate's own variables hold while an exception unwinds (the original's stack was
         cut, but a variable stays as long as the frame)."""
-        excused: Set[Value] = set()
         left, right = joint.sides()
-        todo = [value for name, value in left.locals.items() if name in self._droppable]
-        while todo:
-            value = todo.pop()
-            excused.add(value)
-            if isinstance(value, Maybe):
-                todo.append(value.inner)
-            elif isinstance(value, Ref) and value in left.heap:
-                todo.extend(left.heap[value].items)
-        excused -= {value for value in excused if value in right.counts}
+        dropped = _reached(left, [value for name, value in left.locals.items() if name in self._droppable])
+        excused = {value for value in dropped if value not in right.counts}
         if right.handled is not OUTER:
             names = left.program.locals
-            excused |= {value for name, value in right.locals.items() if name not in names and value not in left.counts}
+            own = _reached(right, [value for name, value in right.locals.items() if name not in names])
+            excused |= {value for value in own if value not in left.counts}
         return excused
 
     def _check_locals(self, joint: Joint, matcher: Matcher) -> None:
@@ -318,6 +311,21 @@ class Product:
         if left >= 0 and right >= 0:
             self._pairs.add(offsets)
         return offsets
+
+
+def _reached(side: Side, values: List[Value]) -> Set[Value]:
+    """``values`` and what they keep alive."""
+    todo, found = list(values), set()  # type: Tuple[List[Value], Set[Value]]
+    while todo:
+        value = todo.pop()
+        if value in found:
+            continue
+        found.add(value)
+        if isinstance(value, Maybe):
+            todo.append(value.inner)
+        elif isinstance(value, Ref) and value in side.heap:
+            todo.extend(side.heap[value].items)
+    return found
 
 
 def _bind(side: Side, name: str) -> None:
