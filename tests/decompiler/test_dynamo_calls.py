@@ -125,3 +125,28 @@ def test_what_has_been_called_dies_before_its_result_is_passed_on() -> None:
         co_names=("first", "second", "__resume_at_1"),
     )
     assert "del first" in proved(code).source
+
+
+@pytest.mark.skipif("RERAISE" not in dis.opmap, reason="bytecode of CPython 3.9 and 3.10")
+def test_a_call_in_a_block_that_takes_what_lies_below_stays_in_the_block() -> None:
+    def like(f: Any, leave: Any, x: Any) -> Any:
+        return f(x)
+
+    unit = 1 if sys.version_info >= (3, 10) else 2
+    code = assembled(
+        [
+            *(("LOAD_FAST", 0), ("LOAD_FAST", 2), ("SETUP_FINALLY", 6 * unit), ("CALL_FUNCTION", 1), ("POP_BLOCK", 0)),
+            *(("LOAD_FAST", 1), ("CALL_FUNCTION", 0), ("POP_TOP", 0), ("JUMP_FORWARD", 4 * unit)),
+            *(("LOAD_FAST", 1), ("CALL_FUNCTION", 0), ("POP_TOP", 0), ("RERAISE", 0)),
+            *(("LOAD_GLOBAL", 0), ("ROT_TWO", 0), ("CALL_FUNCTION", 1), ("RETURN_VALUE", 0)),
+        ],
+        like,
+        co_names=("__resume_at_1",),
+    )
+    again = proved(code).compile_like(code)
+    seen: List[str] = []
+    run = FunctionType(again, {"__resume_at_1": lambda value: [*seen, value]})
+    assert run(lambda x: seen.append("call") or x, lambda: seen.append("leave"), 3) == ["call", "leave", 3]
+    with pytest.raises(ZeroDivisionError):
+        run(lambda x: x / 0, lambda: seen.append("left"), 3)
+    assert seen == ["call", "leave", "left"]
