@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -172,4 +173,4 @@ def test_install_adds_source_to_the_bytecode_log_of_a_program(tmp_path: Path) ->
     assert done.stderr.count("MODIFIED BYTECODE scaled") == 2
     assert done.stderr.count(f"DECOMPILED scaled ({program}") == 1
     assert "def scaled(x, factor):" in done.stderr
-    assert "return __compiled_fn_" in done.stderr
+    assert re.search(r"(return|__temp_0, =) __compiled_fn_\d+", done.stderr)  # up to PyTorch 2.7 it unpacks the result

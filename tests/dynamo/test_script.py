@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -57,7 +58,10 @@ def test_a_script_runs_in_a_process_without_depyf(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "same    output 0: float32[2, 3]" in done.stdout
-    assert "same    gradient of L_self_modules_linear_parameters_weight_" in done.stdout
+    # Up to PyTorch 2.4 the graph holds the module: its parameters are no inputs.
+    assert re.search(
+        r"same    gradient of (L_self_modules_linear_parameters_weight_|L__self___linear\.weight)", done.stdout
+    )
     assert "import depyf" not in Path(script.path).read_text()
 
 

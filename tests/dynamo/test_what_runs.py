@@ -68,6 +68,9 @@ def test_what_says_that_it_runs_is_what_runs(tmp_path: Path, backend: str) -> No
     compiled = torch.compile(branching, backend=backend)
     with depyf.prepare_debug(tmp_path):
         compiled(torch.ones(3, requires_grad=True), torch.arange(3.0)).sum().backward()
+    for kernel in tmp_path.glob("*.kernel_1.py"):  # of the backward
+        backward = tmp_path / kernel.name.replace("kernel_1", "Backward_graph.0")
+        assert backward.read_text().splitlines()[1].endswith(f"What runs: {kernel.name}")
     said, ran = files_that_say_so(tmp_path), files_that_ran(tmp_path, compiled)
     assert {name for name in ran if name.startswith("__compiled_fn")} <= said
     # Wrappers that have nothing to do in this program are not called.

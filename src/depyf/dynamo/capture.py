@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import sys
 import weakref
 from multiprocessing import util
 from types import CodeType
@@ -38,6 +39,9 @@ from depyf.dynamo.transformed import bytecode_hook
 from depyf.dynamo.warm_caches import WarmCaches
 from depyf.dynamo.wrappers import watch_wrappers
 from depyf.torch_trace.events import Event
+
+_DEBUGGERS = ("debugpy", "pydevd", "_pydevd_bundle")
+"""At a breakpoint before PyTorch 2.6 Dynamo would compile the functions that tell an editor what variables hold."""
 
 _END_OF_COMPILATION = frozenset({"compilation_metrics", "bwd_compilation_metrics"})
 
@@ -118,7 +122,8 @@ class Capture:
         forget_the_parents()
 
     def _install(self) -> None:
-        self._add(lambda: compat.keep_dynamo_out("depyf"))
+        for package in ("depyf", *(each for each in _DEBUGGERS if each in sys.modules)):
+            self._add(functools.partial(compat.keep_dynamo_out, package))
         self._add(lambda: listen(self._receive))
         self._add(lambda: _all_of(supplement(self._receive)))
         self._add(self._modules.watch)

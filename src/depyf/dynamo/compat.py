@@ -229,16 +229,19 @@ def pycode_cache() -> Optional[Any]:
 def loads_backward() -> Optional[bool]:
     """Whether the module of Inductor's that is being loaded computes gradients; None where that can't be told.
 
-    The loader does not say. Who calls it knows: what lowers a graph, or a compiled graph out of a cache.
+    The loader does not say. Who calls it knows: what lowers a graph, or a compiled graph out of a cache; up to 2.4 only
+    a local variable of the function that begins to compile.
     """
     caller: Optional[FrameType] = sys._getframe(1)
     while caller is not None:
-        owner = caller.f_locals.get("self")
+        told, owner = None, caller.f_locals.get("self")
         if type(owner).__module__.startswith("torch._inductor"):
             arguments = getattr(owner, "fx_kwargs", None) or {}
             told = arguments.get("is_backward", getattr(owner, "is_backward", None))
-            if isinstance(told, bool):
-                return told
+        elif caller.f_globals.get("__name__") == "torch._inductor.compile_fx":
+            told = caller.f_locals.get("is_backward")
+        if isinstance(told, bool):
+            return told
         caller = caller.f_back
     return None
 
@@ -313,6 +316,11 @@ def cache_entries(code: CodeType, region: int = -1) -> List[Any]:
     )
     found = own if lookup is None else own + [entry for entry in lookup(code) if entry not in own]
     return [entry for entry in found if getattr(guards_of(entry), "invalidation_reason", None) != REMOVED]
+
+
+def tells_compile_ids() -> bool:
+    """Whether cache entries of this torch say which compilation made them (2.5 and later)."""
+    return hasattr(find("torch._C._dynamo.eval_frame", "_CacheEntry"), "compile_id")
 
 
 def entry_of(compiled: Any) -> Optional[Any]:

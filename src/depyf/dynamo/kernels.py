@@ -14,7 +14,7 @@ from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.relocate import told_apart
 from depyf.dynamo.safely import report_failure, safely
 from depyf.dynamo.session import GeneratedLines, KernelFile, Receivers
-from depyf.dynamo.what_runs import RUNS
+from depyf.dynamo.what_runs import RUNS, note_what_runs
 
 Loader = Callable[..., Any]
 
@@ -99,6 +99,8 @@ def _copied(receivers: Receivers, path: str) -> Optional[str]:
         copy = session.directory.write(f"{function}.kernel_{index}.py", text)
         if copy is not None:
             session.add(KernelFile(compile_id, function, index, copy, path, text, compat.loads_backward()))
+            if session.events("compilation_metrics", compile_id):  # a backward that is compiled when it is first called
+                note_what_runs(session, compile_id)
             running = copy
     return running
 
@@ -112,4 +114,6 @@ def text_of_copy(generated: str, status: str) -> str:
     first, newline, rest = text.partition("\n")
     if first.startswith("#"):
         return f"{first}; {status}{newline}{rest}"
+    if not first:  # as PyTorch 2.2 begins them
+        return f"# {status}{newline}{rest}"
     return f"{text.rstrip()}\n\n# {status}\n"

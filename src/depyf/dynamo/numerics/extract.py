@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from typing import Any, List, Optional, Sequence, Tuple, Union
@@ -20,6 +21,11 @@ from depyf.torch_trace.stages import Stage
 
 _PATIENCE = 600
 """Seconds that a script may take when it is checked."""
+
+_COMPILE_ID = re.compile(r"!?\d+/\d+.*")
+
+_TITLE = re.compile(r"\A#.*, compile id (\S+)$", re.MULTILINE)
+"""The first line of a graph file."""
 
 GraphId = Union[int, str, None]
 
@@ -76,7 +82,9 @@ def _files(directory: str) -> List[Source]:
         parts = name.split(".")
         if name.endswith(".py") and len(parts) == 4 and parts[1] in stages:
             with open(os.path.join(directory, name), encoding="utf-8") as file:
-                sources.append(Source(parts[0], stages[parts[1]], None, text=file.read(), index=parts[2]))
+                text = file.read()
+            told = _TITLE.search(text)
+            sources.append(Source(parts[0], stages[parts[1]], told and told[1], text=text, index=parts[2]))
     if not sources:
         raise LookupError(f"there are no graph files in {directory}")
     return sources
@@ -96,6 +104,8 @@ def chosen(sources: Sequence[Source], graph_id: GraphId, had_arguments: bool) ->
         if len({source.stage for source in found}) == 1:
             return found[0]
     there = ", ".join(f"{each.name}{f' [{each.compile_id}]' if each.compile_id else ''}" for each in sources)
+    if _COMPILE_ID.fullmatch(str(graph_id)) and not any(each.compile_id for each in sources):
+        there += ". This PyTorch does not tell the compile ids of what is compiled already"
     problem = "no graph is called" if not found else "several graphs are called"
     raise LookupError(f"{problem} {graph_id!r}; there are: {there}" if graph_id is not None else f"there are: {there}")
 

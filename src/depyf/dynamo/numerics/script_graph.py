@@ -126,7 +126,10 @@ class _Classes:
             f"{name!r}: {self._tensors.expression(f'self.{target}.{name}', tensor, constant=True)}"
             for name, tensor in value.state_dict().items()
         )
-        return f"with_state({text}.train({value.training}), {{{inside}}})"
+        text += f".train({value.training})"
+        if not any(parameter.requires_grad for parameter in value.parameters()):
+            text += ".requires_grad_(False)"
+        return f"with_state({text}, {{{inside}}})"
 
 
 def _is_interpreted(module: Any, target: str) -> bool:

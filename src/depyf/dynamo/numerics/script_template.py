@@ -30,7 +30,7 @@ def with_state(module, state):
 
 RUN = '''\
 def run(backend):
-    """What one call gives (None: eagerly): outputs, gradients of the inputs, and inputs that it has changed."""
+    """What one call gives (None: eagerly): outputs, gradients, and inputs that it has changed."""
     torch.manual_seed(0)
     graph = Graph()
     function = graph if backend is None else torch.compile(graph, backend=backend{options})
@@ -46,6 +46,7 @@ def run(backend):
         for name, each in zip(NAMES, arguments)
         if isinstance(each, torch.Tensor) and each.requires_grad and each.is_leaf
     }}
+    starts.update((name, each) for name, each in graph.named_parameters() if each.requires_grad)
     if ends and starts:
         ones = [torch.ones_like(each) for each in ends]
         gradients = torch.autograd.grad(ends, list(starts.values()), ones, allow_unused=True)
