@@ -181,7 +181,9 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], mo
     assert ": mine.py\n  not run yet\n" in printed
     if "the text does not tell what the input" not in printed:  # PyTorch 2.2 prints no types of inputs
         assert ran(tmp_path / "mine.py")[0] == 0
-    assert main(["extract", "dump", "0/0", "--no-check", "-o", "by_id.py"]) == 0
+    assert prepared.session is not None
+    (compile_id,) = prepared.session.compile_ids()
+    assert main(["extract", "dump", compile_id, "--no-check", "-o", "by_id.py"]) == 0
     assert (tmp_path / "by_id.py").read_text() == (tmp_path / "mine.py").read_text()
     capsys.readouterr()
     assert main(["extract", "dump", "7000"]) == 2
