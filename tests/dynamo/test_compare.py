@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, ClassVar, Dict, List
 
 import pytest
 from torch_versions import needs_stances
@@ -206,7 +207,125 @@ def test_what_a_function_reaches_by_its_own_names_is_copied_and_has_gradients() 
     assert {"gradient of inside.weight", "gradient of scale", "inside.weight afterwards"} <= set(names)
 
 
+seen: List[Any] = []
+table: Dict[str, int] = {"calls": 0}
+calls = 0
+weights = [torch.ones(3)]
+inner = torch.nn.Linear(3, 3)
+
+
+class Settings:
+    log: ClassVar[List[int]] = []
+    count = 0
+
+
+settings = Settings()
+
+
+def noting(x: Any, more: List[int] = []) -> Any:  # noqa: B006 - as users write
+    global calls
+    calls += 1
+    seen.append(x)
+    table["calls"] += 1
+    settings.count += 1
+    Settings.log.append(1)
+    more.append(1)
+    with torch.no_grad():
+        weights[0].add_(1)
+        inner.weight.add_(1)
+    return inner(x) + calls + len(seen) + len(more)
+
+
+def test_globals_that_are_reached_through_other_functions_are_put_back() -> None:
+    def function(x: Any) -> Any:
+        seen.append(len(seen))
+        return noting(x) * 2
+
+    weight = inner.weight.clone()
+    answer = depyf.compare(function, torch.ones(2, 3), backend="aot_eager")
+    assert answer.same, str(answer)
+    assert answer.notes == ()  # each run begins with the same state: eager mode gives the same each time
+    assert (seen, table, calls, settings.count, Settings.log) == ([], {"calls": 0}, 0, 0, [])
+    assert noting.__defaults__ == ([],)
+    assert weights[0].tolist() == [1, 1, 1]
+    assert torch.equal(inner.weight, weight)
+    assert inner.weight.grad is None
+
+
 # Answers
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (lambda x: (each for each in (x,)), "it returns a generator, whose code runs when something goes through it"),
+        (lambda x: None, "it returns nothing, and writes to no tensor"),
+    ],
+)
+def test_where_nothing_was_compared_that_is_said(function: Any, why: str) -> None:
+    answer = depyf.compare(function, torch.ones(2), backend="eager")
+    assert "nothing was compared" in str(answer)
+    assert why in str(answer)
+    assert not answer
+    assert answer.stage is None
+
+
+def test_numbers_arrays_and_texts_that_are_returned_are_compared() -> None:
+    @dataclasses.dataclass
+    class Result:
+        loss: float
+        name: str
+
+    def function(x: Any) -> Any:
+        told = "compiled" if torch.compiler.is_compiling() else "eager"
+        return {"array": (x * 2).numpy(), "result": Result(x.sum().item(), told), "rest": (1, None, x.shape)}
+
+    answer = depyf.compare(function, torch.full((3,), 0.1), backend="eager")
+    values = {value.name: value.right for value in answer.stages[0].values}
+    wrong = "output['result'].name"
+    assert values == {
+        "output['array']": True,
+        "output['result'].loss": True,
+        wrong: False,
+        "output['rest'][0]": True,
+        "output['rest'][2][0]": True,
+    }
+    assert "'compiled' where eager has 'eager'" in str(answer)
+    assert Judge().measure("x", 0.30000001192, 0.3, 0.3).right
+    assert not Judge().measure("x", 0.3001, 0.3, 0.3).right
+
+
+def optimized(step_returns: bool) -> Any:
+    parameter = torch.nn.Parameter(torch.zeros(4, 4))
+    optimizer = torch.optim.Adam([parameter])
+    x = torch.randn(3, 4)
+
+    def step() -> Any:
+        loss = (x @ parameter - 1).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss if step_returns else None
+
+    return step
+
+
+@pytest.mark.parametrize("step_returns", [False, True])
+def test_a_first_step_of_adam_gives_no_alarm(step_returns: bool) -> None:
+    answer = depyf.compare(optimized(step_returns), backend="aot_eager")
+    assert answer.same, str(answer)
+    assert any("computes the same in float64, and rounds otherwise" in note for note in answer.notes)
+    assert any("gradients of what it returns are not compared" in note for note in answer.notes) == step_returns
+
+
+@pytest.mark.parametrize("wrong", ["narrower", "other"])
+def test_what_is_another_computation_when_compiled_is_no_rounding(wrong: str) -> None:
+    def function(x: Any) -> Any:
+        if not torch.compiler.is_compiling():
+            return x.exp()
+        return x.bfloat16().exp().float() if wrong == "narrower" else x.exp() * 1.00001
+
+    answer = depyf.compare(function, torch.randn(100), backend="aot_eager")
+    assert answer.stage == "Dynamo", str(answer)
 
 
 def test_a_backend_that_fails_is_an_answer() -> None:

@@ -28,9 +28,10 @@ from depyf.report.lookup import Entry, FailedGuard, Why
 def why(compiled: Any, *args: Any, **kwargs: Any) -> Why:
     """What ``compiled(*args, **kwargs)`` would do now: which cache entry it hits, and which guards of the others fail.
 
-    ``compiled`` is what ``torch.compile`` returned (a function, a method or a module), or the function itself, or a
-    frame (as a debugger shows it) of the function or of one of its resume functions. Nothing is compiled or called, and
-    nothing changes. The answer holds for the current state: call it under the same ``no_grad``, autocast and so on.
+    ``compiled`` is what ``torch.compile`` returned (a function, a method or a module), what holds it (a partial, a
+    plain wrapper, a module after ``Module.compile``), or the function itself, or a frame (as a debugger shows it) of
+    the function or of one of its resume functions. Nothing is compiled or called, and nothing changes. The answer holds
+    for the current state: call it under the same ``no_grad``, autocast and so on.
 
     Raises ``TypeError`` when the arguments do not fit, or when there is no Python function behind ``compiled``, and
     ``ImportError`` without PyTorch.

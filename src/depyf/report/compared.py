@@ -90,7 +90,8 @@ class Compared:
     """Eager mode against a compiled run; prints as text, and as a table in Jupyter.
 
     ``stages`` has the run of the backend first, then, if that differs, those of the stages before it, in their order.
-    ``stage`` is the first stage whose results differ (None: all is as in eager mode, within what rounding explains).
+    ``stage`` is the first stage whose results differ (None: all is as in eager mode, within what rounding explains, or
+    nothing was compared).
     ``culprit`` is the first operation that does, where it was found. ``notes`` say what limits the answer.
     """
 
@@ -103,8 +104,8 @@ class Compared:
 
     @property
     def same(self) -> bool:
-        """Whether the compiled run computes what eager mode does."""
-        return self.stage is None
+        """Whether the compiled run computes what eager mode does; not, where there was nothing to compare."""
+        return self.stage is None and bool(self.stages and self.stages[0].values)
 
     def __bool__(self) -> bool:
         return self.same
@@ -118,9 +119,10 @@ class Compared:
 
 def _verdict(answer: Compared) -> str:
     run = answer.stages[0] if answer.stages else None
-    if answer.same:
-        count = len(run.values) if run else 0
-        return f"{answer.backend} computes what eager mode does ({count} values compared)"
+    if answer.same and run is not None:
+        return f"{answer.backend} computes what eager mode does ({len(run.values)} values compared)"
+    if answer.stage is None:
+        return "nothing was compared"
     if run is not None and run.error and not run.values:
         return f"{answer.backend} fails where eager mode does not: {run.error}"
     return f"{answer.backend} computes something else than eager mode, beginning with {answer.stage}"
@@ -143,7 +145,8 @@ def _lines(answer: Compared) -> Iterator[str]:
         if culprit.script:
             yield f"    to reproduce it: python {culprit.script}"
     for stage in _in_order(answer):
-        words = "as eager mode" if stage.right else stage.error or f"{len(stage.wrong)} of {len(stage.values)} differ"
+        as_eager = "as eager mode" if stage.values else "it runs"
+        words = as_eager if stage.right else stage.error or f"{len(stage.wrong)} of {len(stage.values)} differ"
         yield f"  {stage.stage} ({stage.backend}): {words}"
         for value in stage.wrong[:5]:
             yield f"    {value.name}: {value.kind}: {value.reason}"

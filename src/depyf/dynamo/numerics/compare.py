@@ -9,9 +9,10 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from depyf.dynamo import compat
 from depyf.dynamo.called import Called, called
 from depyf.dynamo.numerics.culprit import Fault, Search, described, kernels_of, reproducing
-from depyf.dynamo.numerics.judging import Judge
-from depyf.dynamo.numerics.observed_run import random_numbers_kept, run
+from depyf.dynamo.numerics.judging import Judge, is_little
+from depyf.dynamo.numerics.observed_run import NoGradientsError, random_numbers_kept, run
 from depyf.dynamo.numerics.private_copy import private_copy
+from depyf.dynamo.numerics.put_back import shared_with
 from depyf.dynamo.numerics.recorded import Recorder
 from depyf.dynamo.numerics.stage_runs import (
     STAGES,
@@ -22,11 +23,14 @@ from depyf.dynamo.numerics.stage_runs import (
     nothing_left_behind,
     same_random_numbers,
 )
-from depyf.dynamo.numerics.wide import in_float64
+from depyf.dynamo.numerics.wide import Widened, default_type_float64, in_float64
 from depyf.dynamo.safely import describe
-from depyf.report.compared import BACKEND, Compared, Measured, StageResult
+from depyf.report.compared import BACKEND, DYNAMO, Compared, Measured, StageResult
 
 _SEED = 0
+
+_EXACT = 1e-8
+"""How far apart two runs of the same computation in float64 may be."""
 
 
 def compare(
@@ -42,15 +46,18 @@ def compare(
     """Run ``fn(*args, **kwargs)`` eagerly and compiled, and say whether, where and by how much the results differ.
 
     ``fn`` is a function, method or module, or what ``torch.compile`` made of one (then its backend, mode and options
-    are used). ``backend`` is one of ``torch.compile``'s (Inductor). Compared are what it returns, with ``backward`` the
-    gradients of that for all that requires them, and what it writes to. A value is wrong when its error against float64
-    is clearly larger than eager's; with ``rtol`` or ``atol``, when it differs from eager's by more than these.
+    are used), also in a plain wrapper that has ``functools.wraps``. ``backend`` is one of ``torch.compile``'s
+    (Inductor). Compared are what it returns, with ``backward`` the gradients of that for all that requires them, and
+    what it writes to. A value is wrong when its error against float64 is clearly larger than eager's; with ``rtol`` or
+    ``atol``, when it differs from eager's by more than these.
 
-    The function, its arguments and the modules that it reaches are copied, so that nothing of yours changes. A script
+    The function, its arguments and the modules that it reaches are copied, and globals put back, so that nothing of
+    yours changes. The answer is false where there was nothing to compare. A script
     that reproduces what was found is written into ``directory`` (a new temporary one). Keyword arguments of ``fn`` that
     have the names of those of ``compare`` can be given with ``functools.partial``.
 
-    Raises ``ImportError`` without PyTorch, ``RuntimeError`` with one before 2.6, and what ``fn`` raises in eager mode.
+    Raises ``ImportError`` without PyTorch, ``RuntimeError`` with one before 2.6, ``TypeError`` for what can't be called
+    or copied, and what ``fn`` raises in eager mode.
     """
     compat.require_torch("compare")
     compat.keep_dynamo_out("depyf")  # what records and copies runs while things are compiled
@@ -86,6 +93,9 @@ class _Comparison:
             self._notes.append(
                 f"in your program parts of it are compiled ({parts}); here all of it is, with {self._name}"
             )
+        self._shared = shared_with(target, (*args, *kwargs.values()), self._notes)
+        self._returned = ""
+        self._results: Dict[str, Any] = {}
         self._eager: Dict[str, Any] = {}
         self._reference: Dict[str, Any] = {}
         self._noise: Dict[str, float] = {}
@@ -93,17 +103,19 @@ class _Comparison:
     def answer(self) -> Compared:
         """Run everything that is needed and put the answer together."""
         with random_numbers_kept(), nothing_left_behind() as entries, same_random_numbers():
-            self._eager = self._run(None)
+            self._eager = self._in_eager_mode()
             self._reference = self._in_float64()
             result, recorder = self._stage(BACKEND, self._name, self._backend, entries)
             stages, stage, fault = [result], None, None
-            if not result.right and self._is_noisy():
-                result = self._judged(BACKEND, self._name, self._last)
+            if not result.right and (self._is_noisy() or self._rounds_otherwise(entries)):
+                result = self._judged(BACKEND, self._name, self._results)
                 stages = [result]
             if not result.right:
                 stage, more, fault = self._first_stage(recorder, entries)
                 stages += more
             culprit = None if fault is None else self._described(fault)
+        if not result.values and not result.error:
+            self._notes.append(_why_nothing(self._returned))
         return Compared(
             function=self._target.name,
             backend=self._name,
@@ -118,19 +130,37 @@ class _Comparison:
     ) -> Dict[str, Any]:
         call = private_copy(self._target, self._args, self._kwargs, wide)
         function = call.compiled(compile_with or (lambda each: each))
-        with random_numbers_kept(seed), contextlib.nullcontext() if compile_with else nothing_compiled():
-            return run(call, function, self._backward)
+        with contextlib.ExitStack() as stack:
+            if compile_with is None:
+                stack.enter_context(nothing_compiled())
+            stack.enter_context(random_numbers_kept(seed))
+            stack.enter_context(self._shared.put_back())
+            observed = run(call, function, self._backward)
+        self._returned = observed.returned
+        return observed.values
+
+    def _in_eager_mode(self) -> Dict[str, Any]:
+        try:
+            return self._run(None)
+        except NoGradientsError as error:
+            self._notes.append(f"gradients of what it returns are not compared: they can't be had ({str(error)[:100]})")
+            self._backward = False
+            return self._run(None)
 
     def _in_float64(self) -> Dict[str, Any]:
         """The results of a run in float64, none where it can't be made."""
-        torch = compat.module("torch")
-        types = [v.dtype for v in self._eager.values() if isinstance(v, torch.Tensor) and v.dtype.is_floating_point]
         try:
-            with in_float64(types[0] if types else torch.float32):
+            with in_float64(self._narrow()):
                 return self._run(None, wide=True)
         except Exception as error:
             self._notes.append(f"it does not run in float64 ({describe(error)[:200]}): errors are against eager mode")
             return {}
+
+    def _narrow(self) -> Any:
+        """The floating point type that is computed in."""
+        torch = compat.module("torch")
+        types = [v.dtype for v in self._eager.values() if isinstance(v, torch.Tensor) and v.dtype.is_floating_point]
+        return types[0] if types else torch.float32
 
     def _stage(
         self, stage: str, name: str, backend: Callable[..., Any], entries: CompiledCode
@@ -139,13 +169,15 @@ class _Comparison:
         undo = recorder.install()
         isolate = compat.has_regions()
         try:
-            self._last = self._run(lambda function: compiled_with(function, recorder, self._dynamic, isolate))
+            results = self._run(lambda function: compiled_with(function, recorder, self._dynamic, isolate))
         except Exception as error:
             return StageResult(stage, name, (), f"{describe(error)[:500]}"), recorder
         finally:
             for each in undo:
                 each()
-        return self._judged(stage, name, self._last), recorder
+        if stage == BACKEND:
+            self._results = results
+        return self._judged(stage, name, results), recorder
 
     def _judged(self, stage: str, name: str, results: Dict[str, Any]) -> StageResult:
         values = []
@@ -177,6 +209,39 @@ class _Comparison:
                     )
         return bool(self._noise)
 
+    def _rounds_otherwise(self, entries: CompiledCode) -> bool:
+        """Look whether what Dynamo captures is the same computation in float64, and only rounds otherwise.
+
+        Python code may ask whether it is compiled, and compute with tensors then what it has numbers for in eager mode:
+        the steps of ``torch.optim.Adam``. How far that is from eager mode is allowed for, as far as it is little.
+        """
+        backend = compat.registered_backend("eager")
+        if backend is None or not self._reference or self._judge != Judge():
+            return False
+        result, _ = self._stage(DYNAMO, "eager", backend, entries)
+        if result.error or result.right:
+            return False
+        try:
+            with default_type_float64():
+                wide = self._run(
+                    lambda each: compiled_with(each, Widened(self._narrow()), self._dynamic, False), wide=True
+                )
+        except Exception:  # then there is nothing to tell rounding by
+            return False
+        found: Dict[str, float] = {}
+        for value in result.wrong:
+            name, error = value.name, value.compiled
+            exact = Judge(rtol=_EXACT, atol=_EXACT).measure(name, wide.get(name), self._reference.get(name))
+            if error is None or not exact.right or not is_little(error.rms, self._eager[name]):
+                return False
+            found[name] = error.rms
+        self._noise.update(found)
+        self._notes.append(
+            "what Dynamo captures computes the same in float64, and rounds otherwise (by "
+            f"{max(found.values()):.2g} of the values): that is allowed for"
+        )
+        return True
+
     def _first_stage(self, last: Recorder, entries: CompiledCode) -> Tuple[str, List[StageResult], Optional[Fault]]:
         """Run the stages before the backend, up to the first that differs."""
         results: List[StageResult] = []
@@ -203,6 +268,14 @@ class _Comparison:
         except Exception as error:
             self._notes.append(f"no script was written: {describe(error)[:200]}")
         return described(fault, kernels_of(fault), script)
+
+
+def _why_nothing(returned: str) -> str:
+    """Why there was nothing to compare, after a call that returned something of this class."""
+    if "generator" in returned or returned == "coroutine":
+        return f"it returns a {returned}, whose code runs when something goes through it: compare what does that"
+    what = "it returns nothing" if returned == "NoneType" else f"it returns a {returned} without tensors or numbers"
+    return f"{what}, and writes to no tensor that is known here"
 
 
 def backend_of(backend: Any, entered: Any) -> Tuple[Callable[..., Any], str]:

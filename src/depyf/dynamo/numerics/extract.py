@@ -41,16 +41,17 @@ def extract(
 ) -> Extracted:
     """Write one graph of ``compiled`` as a script that runs on its own, and run that to see whether it does.
 
-    ``compiled`` is what ``torch.compile`` made of a function, method or module, or a dump directory, or what
-    ``prepare_debug`` answered. ``graph_id`` names the graph: ``1`` or ``"__compiled_fn_1"`` (as in a dump), a compile
-    id (``"0/0"``), with a stage (``"__compiled_fn_1.Forward_graph"``) or without one: the graph that Dynamo captured.
-    A stage alone, or nothing, is enough where there is only one. With arguments, ``compiled`` is called on copies of
-    them, and the inputs are those that the graph gets then; their ``values`` are saved beside the script. Without,
-    values are made up.
+    ``compiled`` is what ``torch.compile`` made of a function, method or module, or what holds that (see ``why``), or a
+    dump directory, or what ``prepare_debug`` answered. ``graph_id`` names the graph: ``1`` or ``"__compiled_fn_1"`` (as
+    in a dump), a compile id (``"0/0"``), with a stage (``"__compiled_fn_1.Forward_graph"``) or without one: the graph
+    that Dynamo captured. A stage alone, or nothing, is enough where there is only one. With arguments, ``compiled`` is
+    called on copies of them, and the inputs are those that the graph gets then; their ``values`` are saved beside the
+    script. Without, values are made up.
 
     The script goes to ``path`` (``<graph>.py`` in the working directory). ``check`` runs it in a process of its own.
 
-    Raises ``LookupError``, which lists the graphs that there are, when ``graph_id`` fits none or several of them.
+    Raises ``LookupError``, which lists the graphs that there are, when ``graph_id`` fits none or several of them, and
+    ``TypeError`` for what can't be called or copied.
     """
     compat.require_torch("extract")
     directory = getattr(compiled, "dump_src_dir", compiled)  # of a session

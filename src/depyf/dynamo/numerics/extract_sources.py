@@ -15,8 +15,9 @@ from depyf.dynamo.names import compiled_fn_number
 from depyf.dynamo.numerics import script_template
 from depyf.dynamo.numerics.compare import backend_of
 from depyf.dynamo.numerics.graph_facts import placeholders
-from depyf.dynamo.numerics.observed_run import random_numbers_kept, run
+from depyf.dynamo.numerics.observed_run import NoGradientsError, random_numbers_kept, run
 from depyf.dynamo.numerics.private_copy import private_copy
+from depyf.dynamo.numerics.put_back import Shared
 from depyf.dynamo.numerics.recorded import AFTER_PASSES, BACKWARD, CAPTURED, FORWARD, JOINT, Call, Recorder
 from depyf.dynamo.numerics.script_graph import names_of_inputs
 from depyf.dynamo.numerics.script_tensors import Tensors
@@ -167,7 +168,9 @@ def run_of(target: Called, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Li
         copied = private_copy(target, args, kwargs)
         dynamic = getattr(target.entered, "_dynamic", None)
         function = copied.compiled(lambda each: compiled_with(each, recorder, dynamic, compat.has_regions()))
-        run(copied, function, compat.module("torch").is_grad_enabled())
+        stack.enter_context(Shared(target, (*args, *kwargs.values())).put_back())
+        with contextlib.suppress(NoGradientsError):  # it has run its backward graphs itself
+            run(copied, function, compat.module("torch").is_grad_enabled())
     sources = []
     same = len(known) == len(recorder.compilations)
     for number, compilation in enumerate(recorder.compilations):

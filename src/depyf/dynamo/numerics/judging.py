@@ -24,6 +24,9 @@ _NOTHING_LEFT = 2000.0
 _ROUNDINGS = 32.0
 """An error of so many roundings of the type's needs no reason: eager's own may be zero by chance."""
 
+_LITTLE = 4000.0
+"""More roundings than that are another computation, even if it is the same in float64: one in a narrower type."""
+
 _FLIPPED = 0.002
 """The share of elements of integers and booleans that may differ: a comparison of two numbers that are nearly equal."""
 
@@ -41,9 +44,14 @@ class Judge:
         ``noise`` is how far two eager runs are apart, against the size of the values.
         """
         torch = compat.module("torch")
+        if type(eager) is float and type(compiled) is float and compiled != eager:
+            # Out of a tensor, for the most part, with as many digits as those have.
+            exact = torch.tensor(reference, dtype=torch.float64) if isinstance(reference, float) else None
+            one, other = (torch.tensor(each, dtype=torch.float32) for each in (compiled, eager))
+            return self.measure(name, one, other, exact, noise)
         if not isinstance(eager, torch.Tensor) or not isinstance(compiled, torch.Tensor):
             right = type(compiled) is type(eager) and bool(compiled == eager)
-            reason = "" if right or _both_nan(compiled, eager) else f"{compiled!r} where eager has {eager!r}"
+            reason = "" if right else f"{compiled!r} where eager has {eager!r}"
             return Measured(name, type(eager).__name__, None, None, reason)
         kind = f"{str(eager.dtype).replace('torch.', '')}{list(eager.shape)}"
         if compiled.shape != eager.shape or compiled.dtype != eager.dtype:
@@ -97,6 +105,16 @@ class Judge:
         return Measured(name, kind, theirs, ours, reason, theirs is not None)
 
 
+def is_little(error: float, eager: Any) -> bool:
+    """Whether an error, as a part of the values, may come of rounding at unlucky places in the type of ``eager``."""
+    torch = compat.module("torch")
+    return (
+        isinstance(eager, torch.Tensor)
+        and eager.is_floating_point()
+        and (error <= _LITTLE * torch.finfo(eager.dtype).eps)
+    )
+
+
 def _useless(dtype: Any) -> float:
     """The error of both runs, as a part of the value, from which on a reference is of no use."""
     bits = int(compat.module("torch").finfo(dtype).bits)
@@ -132,7 +150,3 @@ def _wide(value: Any) -> Any:
 def _largest(value: Any) -> float:
     finite = value[value.isfinite()]
     return float(finite.abs().max()) if finite.numel() else 0.0
-
-
-def _both_nan(one: Any, other: Any) -> bool:
-    return isinstance(one, float) and isinstance(other, float) and one != one and other != other

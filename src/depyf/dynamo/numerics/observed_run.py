@@ -5,10 +5,14 @@ from __future__ import annotations
 import contextlib
 import random
 import sys
+from dataclasses import dataclass
+from types import FunctionType, ModuleType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.numerics.private_copy import PrivateCopy, tensors_in
+
+_DEEPEST = 6
 
 
 @contextlib.contextmanager
@@ -32,16 +36,28 @@ def random_numbers_kept(seed: Optional[int] = None) -> Iterator[None]:
                 numpy.random.set_state(numbers)
 
 
-def run(call: PrivateCopy, function: Callable[..., Any], backward: bool) -> Dict[str, Any]:
+@dataclass
+class Observed:
+    """What a call has given, by name, and the class of what it has returned."""
+
+    values: Dict[str, Any]
+    returned: str
+
+
+class NoGradientsError(RuntimeError):
+    """What a call returned can't be differentiated: it has run the backward itself, for instance."""
+
+
+def run(call: PrivateCopy, function: Callable[..., Any], backward: bool) -> Observed:
     """Call ``function`` (the copy, or that compiled) with the copied arguments; answers its results by name.
 
     Those are ``output...``, ``gradient of ...`` for everything that requires one, and ``... afterwards`` for what the
-    call has written to.
+    call has written to. Raises ``NoGradientsError`` where ``backward`` asks for what can't be had.
     """
     torch = compat.module("torch")
     before = {name: tensor.grad for name, tensor in call.tensors.items() if tensor.is_leaf}
     returned = function(*call.args, **call.kwargs)
-    outputs = tensors_in(returned, "output") if not isinstance(returned, (int, float, bool)) else [("output", returned)]
+    outputs = list(_outputs(returned, "output"))
     results: Dict[str, Any] = dict(outputs)
     if backward:
         results.update(_gradients(call, outputs))
@@ -50,7 +66,30 @@ def run(call: PrivateCopy, function: Callable[..., Any], backward: bool) -> Dict
             results[f"{name}.grad afterwards"] = tensor.grad
         if not _same(tensor, call.originals[name]):
             results[f"{name} afterwards"] = tensor
-    return {name: value.detach() if isinstance(value, torch.Tensor) else value for name, value in results.items()}
+    detached = {key: each.detach() if isinstance(each, torch.Tensor) else each for key, each in results.items()}
+    return Observed(detached, type(returned).__name__)
+
+
+def _outputs(value: Any, name: str, depth: int = 0) -> Iterator[Tuple[str, Any]]:
+    """What a call has returned, taken apart: tensors, arrays, numbers and texts, wherever they are."""
+    torch = compat.module("torch")
+    numpy: Any = sys.modules.get("numpy")
+    if isinstance(value, (bool, int, float, complex, str, bytes, torch.dtype, torch.device)):
+        yield name, value
+    elif numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
+        if value.dtype.kind in "biufc" and value.dtype.name not in ("float128", "complex256"):
+            yield name, torch.from_numpy(numpy.array(value))
+    elif isinstance(value, dict) and depth <= _DEEPEST:
+        for key, each in value.items():
+            yield from _outputs(each, f"{name}[{key!r}]", depth + 1)
+    elif isinstance(value, (list, tuple)) and depth <= _DEEPEST:
+        for number, each in enumerate(value):
+            yield from _outputs(each, f"{name}[{number}]", depth + 1)
+    elif isinstance(value, (torch.Tensor, torch.nn.Module)):
+        yield from tensors_in(value, name)
+    elif depth <= _DEEPEST and not isinstance(value, (type, ModuleType, FunctionType)):
+        for key, each in getattr(value, "__dict__", {}).items():
+            yield from _outputs(each, f"{name}.{key}", depth + 1)
 
 
 def _same(copied: Any, original: Any) -> bool:
@@ -72,12 +111,13 @@ def _gradients(call: PrivateCopy, outputs: List[Tuple[str, Any]]) -> Iterator[Tu
     starts = [(name, value) for name, value in call.tensors.items() if value.requires_grad and value.is_leaf]
     if not ends or not starts:
         return
-    found = torch.autograd.grad(
-        [value for _, value in ends],
-        [value for _, value in starts],
-        [_tangent(value, number) for number, (_, value) in enumerate(ends)],
-        allow_unused=True,
-    )
+    tangents = [_tangent(value, number) for number, (_, value) in enumerate(ends)]
+    try:
+        found = torch.autograd.grad(
+            [value for _, value in ends], [value for _, value in starts], tangents, allow_unused=True
+        )
+    except RuntimeError as error:
+        raise NoGradientsError(str(error)) from error
     for (name, _), gradient in zip(starts, found):
         if gradient is not None:
             yield f"gradient of {name}", gradient

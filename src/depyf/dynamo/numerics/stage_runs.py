@@ -99,7 +99,9 @@ def nothing_compiled() -> Any:
     return compat.module("torch").compiler.set_stance("force_eager")
 
 
-def compiled_with(function: Callable[..., Any], recorder: Recorder, dynamic: Optional[bool], isolate: bool) -> Any:
+def compiled_with(
+    function: Callable[..., Any], recorder: Callable[..., Any], dynamic: Optional[bool], isolate: bool
+) -> Any:
     """``torch.compile`` of a private copy."""
     torch = compat.module("torch")
     options: Dict[str, Any] = {"backend": recorder, "dynamic": dynamic}

@@ -15,14 +15,35 @@ def in_float64(narrow: Any) -> Iterator[None]:
     Inputs are to be float64. ``narrow`` is the type of the values that they stand for: random numbers are drawn in it,
     because other types draw others.
     """
+    with default_type_float64(), _mode(narrow):
+        yield
+
+
+@contextlib.contextmanager
+def default_type_float64() -> Iterator[None]:
+    """Inside, new tensors are float64 where nobody asks for another type."""
     torch = compat.module("torch")
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        with _mode(narrow):
-            yield
+        yield
     finally:
         torch.set_default_dtype(before)
+
+
+class Widened:
+    """A backend that runs the graphs of Dynamo as they are, in float64."""
+
+    def __init__(self, narrow: Any) -> None:
+        self._narrow = narrow
+        self.__name__ = "float64"
+
+    def __call__(self, module: Any, inputs: Any) -> Any:
+        def call(*arguments: Any) -> Any:
+            with in_float64(self._narrow):
+                return module(*arguments)
+
+        return call
 
 
 def _mode(narrow: Any) -> Any:
