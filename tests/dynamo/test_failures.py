@@ -182,6 +182,10 @@ def test_a_directory_that_can_not_be_used(
     if kind == "no current directory":
         monkeypatch.chdir(tmp_path / "gone")
         (tmp_path / "gone").rmdir()
+        try:
+            train()
+        except SystemError as error:  # CPython 3.13.0: a module's missing attribute
+            pytest.skip(f"this Python can't run the program there, with depyf or without: {error}")
     elif kind == "read only" and os.geteuid() == 0:
         pytest.skip("root may write anywhere")
     named = target if kind == "no current directory" else tmp_path / target
