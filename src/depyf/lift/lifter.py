@@ -124,7 +124,7 @@ class _Lifter:
         """
         while block.leaves and not block.ops and isinstance(block.term, Jump):
             block = self.graph.blocks[block.term.target]
-        if not node.leaves or _only_returns(block):
+        if not node.leaves or _returns_at_once(block):
             return
         for item in node.base:
             if isinstance(item, Value) and not item.stable:
@@ -512,8 +512,12 @@ def _holds_values(node: Node) -> bool:
 
 
 def _only_returns(block: Block) -> bool:
+    return _returns_at_once(block) and not block.leaves
+
+
+def _returns_at_once(block: Block) -> bool:
     ops = block.ops
-    return bool(ops) and ops[-1].op is Op.RETURN and all(instr.op in _RETURNING for instr in ops) and not block.leaves
+    return bool(ops) and ops[-1].op is Op.RETURN and all(instr.op in _RETURNING for instr in ops)
 
 
 _RETURNING = frozenset({Op.RETURN, Op.SWAP, Op.POP, Op.POP_EXC})

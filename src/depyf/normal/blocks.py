@@ -17,7 +17,7 @@ from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 from depyf.bytecode.instructions import ExceptionRange
 from depyf.normal.draft import Draft, IndexOf
 from depyf.normal.effects import effect
-from depyf.normal.ops import COPY_STRIDE, ENDS, Op
+from depyf.normal.ops import COPY_STRIDE, ENDS, SILENT, Op
 from depyf.normal.undo import ANEXT, END_ASYNC_FOR
 
 SETUP_FINALLY = "SETUP_FINALLY"
@@ -183,7 +183,8 @@ class _Walk:
     def _taken(self, place: _Place) -> int:
         """How many values the operation has taken from the stack when it raises."""
         draft = self.drafts[place.at]
-        return effect(draft.op, draft.arg)[0] if place.part == _MAIN and isinstance(draft.op, Op) else 0
+        raises = place.part == _MAIN and isinstance(draft.op, Op) and draft.op not in SILENT
+        return effect(draft.op, draft.arg)[0] if raises else 0
 
     def _handler(self, state: _State, lowest: int) -> Optional[Tuple[_Place, int, bool]]:
         """Where an exception goes, how many values it leaves on the stack, whether LASTI is pushed.
