@@ -25,6 +25,8 @@ def compiled_log() -> Any:
         y = torch.log(x)
         return y * 2
 
+    # Code of its own: PyTorch 2.7 never compiles again what was called with Dynamo switched off.
+    logarithm.__code__ = logarithm.__code__.replace()
     return torch.compile(logarithm, backend="aot_eager")
 
 
@@ -121,6 +123,19 @@ def test_what_was_compiled_before_is_observed_where_nothing_may_be_compiled(name
     with depyf.probe("y", stream=io.StringIO()) as values, torch.compiler.set_stance(name):
         function(torch.ones(3))
     assert torch.equal(values["y"][0].value, torch.zeros(3))
+
+
+def test_what_ran_as_plain_python_is_compiled_afterwards(tmp_path: Path) -> None:
+    function = compiled_log()
+    with find(tmp_path) as found, torch.compiler.set_stance("eager_on_recompile"):
+        function(torch.ones(3))
+    assert not found.looked.calls
+    with find(tmp_path) as found:
+        function(torch.ones(3))
+    assert found.looked.calls == 1
+    assert len(depyf.why(function, torch.ones(3)).entries) == 0
+    function(torch.ones(3))
+    assert len(depyf.why(function, torch.ones(3)).entries) == 1
 
 
 def test_what_may_not_be_compiled_fails_as_it_would_without(tmp_path: Path) -> None:

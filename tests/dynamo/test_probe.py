@@ -246,6 +246,68 @@ def test_what_follows_random_numbers_says_so() -> None:
     assert probed["before"][0].note == probed["calm"][0].note == ""
 
 
+GLOBAL = torch.full((2,), 5.0)
+
+
+def test_what_goes_in_is_recorded() -> None:
+    class Scaled(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = torch.nn.Parameter(torch.full((2,), 3.0))
+            self.inner = torch.nn.Linear(2, 2)
+
+        def forward(self, x: Any, batch: Any, unused: Any, number: float = 2.0) -> Any:
+            x.add_(1)
+            y = doubled(x) * self.scale + batch["more"] + GLOBAL
+            torch._dynamo.graph_break()
+            z = self.inner(y) + batch["later"] * number
+            return z + x
+
+    def doubled(given: Any) -> Any:
+        return given * 2
+
+    names = ("x", "batch", "given", "self.scale", "self.inner.weight", "GLOBAL", "unused", "number", "y")
+    more, later = torch.zeros(2), torch.ones(2)
+    network = Scaled()
+    with depyf.probe(*names, stream=io.StringIO()) as probed:
+        torch.compile(network, backend="eager")(torch.ones(2), {"more": more, "later": later}, torch.ones(1))
+    found = {name: [(each.name + each.part, each.value.tolist()) for each in probed[name]] for name in names}
+    weight = network.inner.weight.tolist()
+    assert found == {
+        "x": [("x", [1.0, 1.0])],  # before it is written to, and not once more behind the graph break
+        "batch": [("batch['more']", [0.0, 0.0]), ("batch['later']", [1.0, 1.0])],
+        "given": [("given", [2.0, 2.0])],
+        "self.scale": [(".scale", [3.0, 3.0])],
+        "self.inner.weight": [(".weight", weight)],
+        "GLOBAL": [("GLOBAL", [5.0, 5.0])],
+        "unused": [],
+        "number": [],
+        "y": [("y", [17.0, 17.0])],
+    }
+    assert probed["x"][0].operation == probed["self.scale"][0].operation == "an input"
+    assert probed["self.scale"][0].line.code.startswith("y = doubled(x) * self.scale")
+    assert "has not looked at" in probed.problems["unused"]
+
+
+def test_what_is_checkpointed_counts_for_random_numbers_and_is_told() -> None:
+    from torch.utils.checkpoint import checkpoint
+
+    def block(x: Any) -> Any:
+        hidden = torch.nn.functional.dropout(x, 0.5)
+        return hidden * 2
+
+    def function(x: Any) -> Any:
+        hidden = x + 1
+        y = checkpoint(block, hidden, use_reentrant=False)
+        return y + 1
+
+    with depyf.probe("hidden", "y") as probed:
+        torch.compile(function, backend="aot_eager")(torch.ones(4, requires_grad=True))
+    assert "random" in probed["y"][0].note
+    assert [each.value.tolist() for each in probed["hidden"]] == [[2.0] * 4]
+    assert "checkpointed" in str(probed)
+
+
 @pytest.mark.parametrize(
     ("asked", "words"),
     [

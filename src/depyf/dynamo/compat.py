@@ -290,6 +290,19 @@ def stance() -> str:
     return str(getattr(known, "stance", "default"))
 
 
+def run_this_once() -> Optional[Any]:
+    """What a callback of Dynamo's answers so that a frame runs as it is this time, and is asked for the next time.
+
+    None where this PyTorch (before 2.7) has no such answer; to answer nothing means never to be asked again.
+    """
+    answer, strategy, action = (
+        find("torch._dynamo.types", name) for name in ("ConvertFrameReturn", "FrameExecStrategy", "FrameAction")
+    )
+    if answer is None or strategy is None or action is None:
+        return None
+    return answer(frame_exec_strategy=strategy(action.DEFAULT, action.DEFAULT), apply_to_code=False)
+
+
 def interprets_graphs() -> bool:
     """Whether the backend aot_eager hands its graphs to ``torch.fx.Interpreter`` (2.13 calls their ``forward``)."""
     compiler = find("torch._dynamo.backends.debugging", "boxed_nop")

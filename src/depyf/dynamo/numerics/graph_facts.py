@@ -29,6 +29,10 @@ class GraphCopy:
         self.graph._codegen = copy.copy(module.graph._codegen)
         self._module: Any = None
 
+    def attribute(self, target: str) -> Any:
+        """What a node of kind ``get_attr`` or ``call_module`` refers to."""
+        return self._attributes[target]
+
     def module(self) -> Any:
         if self._module is None:
             graph_module: Any = compat.find("torch.fx", "GraphModule")

@@ -22,6 +22,9 @@ from depyf.dynamo.safely import safely
 from depyf.report.sources import is_library
 
 _LIMITS = ("recompile_limit", "accumulated_recompile_limit")
+_CALLS = ("compile_wrapper", "_fn")
+"""What of Dynamo's calls a compiled function (``_fn`` up to 2.8)."""
+
 _NOT_SUPPORTED = (
     "this PyTorch has no torch._dynamo.eval_frame._callback_from_stance (2.6 and later have it): "
     "depyf can't observe compiled graphs with it"
@@ -49,15 +52,15 @@ class OwnEntries:
 
         def and_ours(callback: Any) -> Any:
             answer = original(callback)
-            caller = sys._getframe(1).f_code.co_name
+            is_call = callable(callback) and sys._getframe(1).f_code.co_name in _CALLS
             ours = None
-            if _compiles_nothing_new(callback, caller):
+            if is_call and _compiles_nothing_new():
                 ours = self._only_known(callback, answer)
-            elif answer is False and caller == "compile_wrapper":
+            elif is_call and answer is False:
                 self._run_ours()
             elif callable(answer):
-                ours = self._ours(answer, caller)
-            if callable(callback) and caller == "compile_wrapper":
+                ours = self._ours(answer, is_call)
+            if is_call:
                 self._count(answer, ours)
             return answer if ours is None else ours
 
@@ -74,7 +77,7 @@ class OwnEntries:
         self._tally.called(why_not_observed(answer, ours))
 
     @safely("observing a compiled function")
-    def _ours(self, callback: Any, caller: str) -> Optional[Any]:
+    def _ours(self, callback: Any, is_call: bool) -> Optional[Any]:
         """The callback that stands in for this one; None where it can't be replaced."""
         if isinstance(callback, _Callback):
             return callback
@@ -85,15 +88,17 @@ class OwnEntries:
                 if made is None:
                     return None
                 known = self._callbacks.setdefault(id(callback), (callback, made))
-        if caller == "compile_wrapper":  # which has set the region of entries, and puts it back
+        if is_call:  # Dynamo has set the region of entries for it, and puts it back
             self._enter_region()
         return known[1]
 
     @safely("observing a compiled function")
     def _only_known(self, callback: Any, otherwise: Any) -> Optional[Any]:
         """The same where the program's stance lets nothing be compiled that has not been compiled before."""
+        if otherwise is False and compat.run_this_once() is None:
+            return None
         users = self._current_region()
-        ours = self._ours(callback, "compile_wrapper")
+        ours = self._ours(callback, True)
         return None if ours is None else _OnlyKnown(ours, callback, users, otherwise, self._tally)
 
     @safely("observing a compiled function")
@@ -192,13 +197,11 @@ class _OnlyKnown:
         self._has_missed = False
 
     def __call__(self, frame: Any, cache_entry: Any, *args: Any, **kwargs: Any) -> Any:
-        known = self._is_known(frame)
-        if known:
+        if self._is_known(frame):
             return self._torchdynamo_orig_backend(frame, cache_entry, *args, **kwargs)
-        if known is None or self._otherwise is False:
+        if self._otherwise is False:
             self._note_missed(frame)
-            answer = compat.find("torch._dynamo.types", "ConvertFrameReturn")
-            return None if answer is None else answer()
+            return compat.run_this_once()
         return self._otherwise(frame, cache_entry, *args, **kwargs)
 
     @safely("looking for what has been compiled before")
@@ -212,10 +215,9 @@ class _OnlyKnown:
             self._tally.miss(RUNS_AS_PLAIN.format(compat.stance()))
 
 
-def _compiles_nothing_new(callback: Any, caller: str) -> bool:
-    """Whether the program's stance lets nothing be compiled in this call; in ``debug()`` we compile nothing either."""
-    nothing_new = callable(callback) and caller == "compile_wrapper" and compat.stance().endswith("_on_recompile")
-    return nothing_new and not compiles_nothing()
+def _compiles_nothing_new() -> bool:
+    """Whether the program's stance lets nothing be compiled in a call; in ``debug()`` we compile nothing either."""
+    return compat.stance().endswith("_on_recompile") and not compiles_nothing()
 
 
 @contextlib.contextmanager

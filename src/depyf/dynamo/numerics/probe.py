@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Dict, Iterable, List, Optional, Set, TextIO, Tuple, Type, Union
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, TextIO, Tuple, Type, Union
 
 from depyf.dynamo import compat
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.numerics import graph_facts
-from depyf.dynamo.numerics.bindings import Binding
+from depyf.dynamo.numerics.bindings import ELSEWHERE, Binding
 from depyf.dynamo.numerics.finite import facts
-from depyf.dynamo.numerics.node_words import operation_of, source_line
-from depyf.dynamo.numerics.observation import GraphCall
+from depyf.dynamo.numerics.node_words import line_of, operation_of, source_line
+from depyf.dynamo.numerics.observation import GraphCall, ObservedGraph
 from depyf.dynamo.numerics.probe_backend import Captured, CapturedGraphs, draws
 from depyf.dynamo.numerics.probe_gradients import follow_gradients
 from depyf.dynamo.numerics.probe_queries import Found, Query, answers, lines_of, problem, query_of
@@ -26,6 +26,7 @@ from depyf.dynamo.numerics.tally import Looking
 from depyf.dynamo.patching import Undo
 from depyf.dynamo.pausing import compiles_nothing
 from depyf.dynamo.safely import safely, say
+from depyf.report.happening import shortened
 from depyf.report.nonfinite import Line
 from depyf.report.probed import COMPILED, REPLAYED, Probed, ProbedValues
 
@@ -122,9 +123,17 @@ class Probe:
         """All that was recorded, as data."""
         notes = [f"{asked}: {count} more values were not kept" for asked, count in self._left_out.items()]
         notes += self._looking.so_far().left_out if self._wanted else ()
+        notes += self._unseen()
         return ProbedValues(
             {asked: tuple(found) for asked, found in self._found.items()}, self.problems, (*notes, *self._failed)
         )
+
+    def _unseen(self) -> Iterator[str]:
+        """What else has that name, where something was recorded."""
+        for query in self._queries:
+            for each in self._bindings if self._found[query.asked] else ():
+                if each.constant == ELSEWHERE and query.matches(each):
+                    yield f"{query.asked}: at {shortened(each.filename)}:{each.line} it is {ELSEWHERE}"
 
     def __str__(self) -> str:
         return str(self.answer)
@@ -135,11 +144,19 @@ class Probe:
     def _meet(self, captured: Captured) -> bool:
         """A graph is compiled: note what of it is asked for. Whether anything is."""
         with self._lock:
-            self._bindings.update(dict.fromkeys(captured.bindings))
             self._lines |= lines_of(captured.graph.graph)
             found = answers(self._queries, captured.bindings, captured.graph.graph)
-            self._wanted[id(captured)] = (captured, found, _after_random(captured.graph.graph))
+            found = [each for each in found if not self._was_bound_before(each.binding)]
+            self._bindings.update(dict.fromkeys(captured.bindings))
+            self._wanted[id(captured)] = (captured, found, _after_random(captured.graph))
         return bool(found)
+
+    def _was_bound_before(self, binding: Binding) -> bool:
+        """Whether a resume function is given what another graph has recorded already."""
+        place = (binding.function, binding.name, binding.part)
+        return binding.carried and any(
+            (each.function, each.name, each.part) == place for each in self._bindings if each.node is not None
+        )
 
     def _observe(self, captured: Captured, call: GraphCall) -> None:
         with self._lock:
@@ -153,9 +170,11 @@ class Probe:
         outputs = {node.name: at for at, node in _outputs(captured.graph.graph)}
         names = {each.node for each in wanted}
         moments: Dict[str, List[int]] = {}
-        for at, each in enumerate(wanted):
-            moments.setdefault(each.binding.after or each.node, []).append(at)
         nodes = list(captured.graph.module.graph.nodes)
+        order = {node.name: at for at, node in enumerate(nodes)}
+        for at, each in enumerate(wanted):  # an input may have been looked at only later on
+            moment = max(each.node, each.binding.after or each.node, key=lambda name: order.get(name, -1))
+            moments.setdefault(moment, []).append(at)
         last = next(node for node in reversed(nodes) if node.name in names or node.name in moments)
         alive: Dict[str, Any] = {}
         values: Dict[int, Any] = {}
@@ -199,12 +218,12 @@ class Probe:
     def _probed(self, captured: Captured, found: Found, value: Any, source: str, call: int) -> Probed:
         binding = found.binding
         node = next(each for each in captured.graph.graph.nodes if each.name == found.node)
-        name = (binding.name or found.node) + binding.part
+        name = binding.owner + (binding.name or found.node) + binding.part
         return Probed(
             name=binding.name,
             part=binding.part,
             function=binding.function,
-            line=Line(binding.filename, binding.line, source_line(binding.filename, binding.line)),
+            line=_line(binding, node),
             operation="an input" if node.op == "placeholder" else operation_of(node),
             graph=captured.graph.function,
             compile_id=captured.graph.compile_id,
@@ -246,6 +265,12 @@ def _outputs(graph: Any) -> Iterable[Tuple[int, Any]]:
     return [(at, node) for at, node in enumerate(graph_facts.output_nodes(graph)) if hasattr(node, "name")]
 
 
+def _line(binding: Binding, node: Any) -> Line:
+    """Where it was bound; of what was there, where it is used first."""
+    used = None if binding.line else next(filter(None, map(line_of, node.users)), None)
+    return used or Line(binding.filename, binding.line, source_line(binding.filename, binding.line))
+
+
 def _is_written_later(captured: Captured, name: str) -> bool:
     """Whether something may write into the value after its node has run: then the output is not what it was there."""
     node = next(each for each in captured.graph.graph.nodes if each.name == name)
@@ -261,10 +286,10 @@ def _is_written_later(captured: Captured, name: str) -> bool:
     return False
 
 
-def _after_random(graph: Any) -> Set[str]:
+def _after_random(graph: ObservedGraph) -> Set[str]:
     """The nodes that depend on random numbers that the graph draws."""
     found: Set[str] = set()
-    for node in graph.nodes:
-        if draws(node) or any(each.name in found for each in node.all_input_nodes):
+    for node in graph.graph.nodes:
+        if draws(node, graph.copied.attribute) or any(each.name in found for each in node.all_input_nodes):
             found.add(node.name)
     return found

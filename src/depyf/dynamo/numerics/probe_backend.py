@@ -83,6 +83,7 @@ class CapturedGraphs:
     @safely("noting a graph that Dynamo has captured")
     def _capture(self, module: Any, backend: str) -> Optional[Captured]:
         copied = GraphCopy(module)
+        inputs = [node.name for node in graph_facts.placeholders(module.graph)]
         number = compiled_fn_number(_here.name)
         graph = ObservedGraph(
             compile_id=compat.current_compile_id(),
@@ -94,11 +95,11 @@ class CapturedGraphs:
             results=tuple(range(len(graph_facts.output_nodes(copied.graph)))),
             # Dynamo's graph does not say what it writes to and what it draws: optimizers write to parameters, and what
             # is checkpointed draws in a graph of its own.
-            written=tuple(range(len(graph_facts.placeholders(module.graph)))),
+            written=tuple(range(len(inputs))),
             random=True,
             backend=backend,
         )
-        captured = Captured(graph, bindings_so_far())
+        captured = Captured(graph, bindings_so_far(module.graph, dict(zip(inputs, graph.input_names))))
         return captured if self._compiled(captured) else None
 
 
@@ -119,13 +120,36 @@ def _note_name(name: str) -> None:
         _here.name = name
 
 
-def draws(node: Any) -> bool:
-    """Whether a node of Dynamo's graph draws random numbers, by its name."""
+_RANDOM = ("rand", "dropout", "bernoulli", "normal", "multinomial", "exponential", "uniform", "poisson", "gumbel")
+
+
+def draws(node: Any, attribute: Callable[[str], Any]) -> bool:
+    """Whether a node of Dynamo's graph draws random numbers, by its name; ``attribute`` is what nodes refer to."""
+    if node.op == "call_module":
+        return _module_draws(attribute(node.target))
+    if any(_graph_draws(attribute(each.target)) for each in node.all_input_nodes if each.op == "get_attr"):
+        return True  # what is checkpointed, a branch of ``torch.cond``
     name = str(getattr(node.target, "__name__", node.target)).lower()
-    words = ("rand", "dropout", "bernoulli", "normal", "multinomial", "exponential", "uniform", "poisson", "gumbel")
-    if not any(word in name for word in words) or name.endswith("_norm") or "normalize" in name:
+    if node.op not in ("call_function", "call_method") or not _is_random(name):
         return False
     return "dropout" not in name or _is_on(node)
+
+
+def _is_random(name: str) -> bool:
+    return any(word in name for word in _RANDOM) and not name.endswith("norm") and "normalize" not in name
+
+
+def _graph_draws(module: Any) -> bool:
+    nodes = getattr(getattr(module, "graph", None), "nodes", ())
+    return any(draws(node, functools.partial(graph_facts.attribute_at, module)) for node in nodes)
+
+
+def _module_draws(module: Any) -> bool:
+    """Whether a module that a node calls draws: older versions of PyTorch have those of torch.nn as one node."""
+    name = type(module).__name__.lower()
+    if "dropout" in name:
+        return bool(module.training and module.p)
+    return _is_random(name) or _graph_draws(module)
 
 
 def _is_on(node: Any) -> bool:

@@ -35,6 +35,8 @@ class Query:
             return binding.line == self.line and _is_file(binding.filename, self.file)
         if binding.name.lstrip(".") != self.name.lstrip("."):
             return False
+        if binding.owner:
+            return not self.function or f".{binding.owner}".endswith(f".{self.function}")
         if binding.name.startswith("."):  # an attribute: of ``self``, for all that is known
             return self.function in ("", "self") or _is_end(binding.function, self.function)
         return _is_end(binding.function, self.function)
@@ -81,7 +83,11 @@ def problem(query: Query, bindings: Iterable[Binding], lines: Set[Tuple[str, int
         near = sorted({line for file, line in lines if _is_file(file, query.file)}, key=lambda n: abs(n - query.line))
         where = f"lines with tensors near it: {', '.join(map(str, sorted(near[:5])))}" if near else _files(lines)
         return f"no compiled code that ran computes a tensor on that line; {where}"
-    names = {each.name.lstrip("."): None for each in bindings if each.node is not None and each.name != RETURNED}
+    names = {
+        (each.owner + each.name).lstrip("."): None
+        for each in bindings
+        if each.node is not None and each.name != RETURNED
+    }
     elsewhere = sorted({each.function for each in bindings if each.name == query.name and each.node is not None})
     if elsewhere:
         return f"it is bound in {', '.join(elsewhere)}, and not in {query.function}"
