@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import subprocess
@@ -15,8 +16,10 @@ pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
 from scripts import namespace, ran  # noqa: E402
-from torch import nn  # noqa: E402
+from torch import Tensor, nn  # noqa: E402
+from torch_versions import needs_stances  # noqa: E402
 
+import depyf  # noqa: E402
 from depyf.dynamo.numerics.script import write_script  # noqa: E402
 
 
@@ -228,6 +231,67 @@ def test_an_operator_of_the_users_own_comes_along(tmp_path: Path) -> None:
     assert "import my_operators" in text
     assert str(tmp_path) in text
     assert ran(script)[0] == 0
+
+
+FACTOR = 2.0
+
+
+def doubled(x: Any) -> Any:
+    return x * FACTOR
+
+
+def operators_of_the_program() -> Any:
+    """Operators that no import registers: one that needs other things of the program, and one made in the old way."""
+    custom_op, shift = torch.library.custom_op, {"by": 2.0}
+
+    @custom_op("depyf_script::shifted_log", mutates_args=())
+    def shifted_log(x: Tensor, tensor: float = 0.0) -> Tensor:
+        return torch.log(doubled(x) - shift["by"] + tensor)
+
+    @shifted_log.register_fake
+    def _(x: Tensor, tensor: float = 0.0) -> Tensor:
+        return torch.empty_like(x)
+
+    shifted_log.register_autograd(lambda context, gradient: (gradient * FACTOR, None))
+    return shifted_log
+
+
+@needs_stances
+def test_an_operator_of_the_program_itself_is_defined_in_the_script(tmp_path: Path) -> None:
+    shifted_log = operators_of_the_program()
+
+    def function(x: Any) -> Any:
+        return shifted_log(x).sum()
+
+    x = torch.full((3,), 0.5, requires_grad=True)
+    with depyf.find_nonfinite(str(tmp_path), stream=io.StringIO()) as found:
+        torch.compile(function, backend="aot_eager")(x)
+    assert found.first is not None
+    assert found.first.notes == ()
+    module, inputs = captured(function, x)
+    script = write_script(
+        str(tmp_path / "graph.py"), module, inputs, title="operator", backend="aot_eager", values=True
+    )
+    assert script.notes == ()
+    for each, printed in ((found.first.replay, "3 values are not finite"), (script.path, "same    gradient of L_x_")):
+        done = subprocess.run([sys.executable, str(each)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert printed in done.stdout
+
+
+@needs_stances
+def test_an_operator_that_a_script_can_not_define_is_said_with_its_place(tmp_path: Path) -> None:
+    library = torch.library.Library("depyf_old", "DEF")
+    library.define("log(Tensor x) -> Tensor")
+    library.impl("log", lambda x: x.log(), "CompositeExplicitAutograd")
+    library.impl("log", torch.empty_like, "Meta")
+    lines = Path(__file__).read_text().splitlines()
+    where = f"{__file__}:{next(n for n, line in enumerate(lines, 1) if 'Library(' in line)}"
+    with depyf.find_nonfinite(str(tmp_path), stream=io.StringIO()) as found:
+        torch.compile(lambda x: torch.ops.depyf_old.log(x - 1) + 1, backend="aot_eager")(torch.zeros(2))
+    assert found.first is not None
+    assert any(f"the operator depyf_old::log has to be registered first, as {where}" in n for n in found.first.notes)
+    assert "# the operator depyf_old::log" in Path(str(found.first.replay)).read_text()
 
 
 def test_what_a_script_can_not_make_is_said(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from depyf.dynamo.numerics.node_words import by_name, called_of, line_of, module
 from depyf.dynamo.numerics.observation import GraphCall, ObservedGraph
 from depyf.dynamo.numerics.origin import Chain, capture, is_written_down
 from depyf.dynamo.numerics.replay_script import write_graph_replay, write_replay
+from depyf.dynamo.numerics.script import Script
 from depyf.dynamo.numerics.verdict import Verdict
 from depyf.dynamo.safely import describe as describe_error
 from depyf.report.guard_words import as_written
@@ -203,13 +204,15 @@ class Describer:
             found.append(facts(name, value))
         return found
 
-    def _saved(self, found: NonFinite, write: Optional[Callable[[str, NonFinite], str]] = None) -> NonFinite:
+    def _saved(self, found: NonFinite, write: Optional[Callable[[str, NonFinite], Script]] = None) -> NonFinite:
         """What was found with its directory: the words as a file, and the script that ``write`` writes there."""
         try:
             found = replace(found, directory=_new_directory(self._directory))
             if write is not None:
                 try:
-                    found = replace(found, replay=write(str(found.directory), found))
+                    script = write(str(found.directory), found)
+                    notes = tuple(f"not in the script: {note}" for note in script.notes)
+                    found = replace(found, replay=script.path, notes=(*found.notes, *notes))
                 except Exception as error:
                     note = f"no script to replay it could be written: {describe_error(error)}"
                     found = replace(found, notes=(*found.notes, note))

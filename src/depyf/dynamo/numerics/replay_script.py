@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from typing import Any, Dict, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.numerics.node_words import operation_of
 from depyf.dynamo.numerics.observation import GraphCall
-from depyf.dynamo.numerics.script import write_script
+from depyf.dynamo.numerics.script import Script, write_script
 from depyf.dynamo.numerics.script_imports import Imports
 from depyf.report.nonfinite import NonFinite
 
@@ -54,12 +55,15 @@ raise SystemExit(0 if count else 1)
 '''
 
 
-def write_replay(directory: str, node: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], found: NonFinite) -> str:
-    """Write both files into ``directory`` for what was found in ``node``; answers the path of the script.
+def write_replay(directory: str, node: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], found: NonFinite) -> Script:
+    """Write both files into ``directory`` for what was found in ``node``; answers the script.
 
     Raises ``OSError`` when they can't be written, and ``ValueError`` when the operation can't be named in a script.
     """
     imports, call = _call(node)
+    needed = Imports()
+    needed.for_operator(node.target)
+    setup = _setup(needed)
     torch = compat.module("torch")
     torch.save({"args": args, "kwargs": kwargs}, os.path.join(directory, "inputs.pt"))
     path = os.path.join(directory, "replay.py")
@@ -68,17 +72,17 @@ def write_replay(directory: str, node: Any, args: Tuple[Any, ...], kwargs: Dict[
         where="" if found.line is None else f"It belongs to {found.line}\n",
         line="" if found.line is None else found.line.code,
         imports=imports,
-        setup=_setup(node.target),
+        setup=setup,
         call=call,
         operation=operation_of(node),
     )
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
-    return path
+    return Script(path, notes=tuple(needed.notes))
 
 
-def write_graph_replay(directory: str, call: GraphCall, found: NonFinite) -> str:
-    """Write a script that runs the whole graph with its backend and without; answers its path.
+def write_graph_replay(directory: str, call: GraphCall, found: NonFinite) -> Script:
+    """Write a script that runs the whole graph with its backend and without; answers it.
 
     Raises ``ValueError`` when the backend can't be named in a script, and ``OSError`` when it can't be written.
     """
@@ -88,7 +92,7 @@ def write_graph_replay(directory: str, call: GraphCall, found: NonFinite) -> str
     path = os.path.join(directory, "replay.py")
     outputs = [call.outputs[number] for number in call.graph.results]
     whole = len(outputs) == len(call.outputs)
-    write_script(
+    return write_script(
         path,
         call.graph.module,
         call.inputs,
@@ -98,16 +102,15 @@ def write_graph_replay(directory: str, call: GraphCall, found: NonFinite) -> str
         backend=call.graph.backend,
         gradients=False,
     )
-    return path
 
 
-def _setup(operator: Any) -> str:
+def _setup(imports: Imports) -> str:
     """What has to run before an operator can be called that PyTorch does not have by itself."""
-    imports = Imports()
-    imports.for_operator(operator)
     paths = ["import sys", *imports.paths()] if imports.paths() else []
-    parts = [*imports.lines(), *paths, *imports.late(), imports.sources(), *(f"# {note}" for note in imports.notes)]
-    return "".join(f"{part}\n" for part in parts if part)
+    sources = imports.sources()
+    notes = [line for note in imports.notes for line in textwrap.wrap(note, 118)]
+    parts = [*imports.lines(), *paths, *imports.late(), *(f"# {line}" for line in notes)]
+    return "".join(f"{part}\n" for part in parts if part) + (f"\n\n{sources}\n\n" if sources else "")
 
 
 def _call(node: Any) -> Tuple[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import os
 import sys
 import textwrap
@@ -11,6 +10,15 @@ from types import ModuleType
 from typing import Any, Dict, List, Optional
 
 from depyf.dynamo import compat
+from depyf.dynamo.numerics.script_operators import (
+    NoSourceError,
+    definition,
+    needed_by,
+    registered_at,
+    runs_on_import,
+    source,
+    variable_of,
+)
 from depyf.report.sources import is_library
 
 _BY_NAME = {
@@ -31,10 +39,23 @@ _REGISTERED_BY = {
 _BUILT_IN = frozenset({"aten", "prims", "prim", "higher_order", "profiler", "_inductor_test", "mkldnn", "quantized"})
 
 
+_SMALL = 100
+"""Tensors of so many elements are written out."""
+
+_IN_EVERY_SCRIPT = frozenset(
+    "Graph NAMES BACKEND EXPECTED ALLOWED LOWEST TOLERANCE load inputs tensor with_state run same compare main".split()  # noqa: SIM905 - a list of them is three times as long
+)
+
+
 class Imports:
     """Collects statements, each once; ``notes`` says what there is no way to import."""
 
-    def __init__(self) -> None:
+    def __init__(self, inside: bool = False) -> None:
+        self._inside = inside
+        """Whether the names are those of a function, and can't be taken for those of the script."""
+        self._operators: Optional[Imports] = None
+        """What the operators of the user's need, and their definitions, which have a function to themselves."""
+        self._known: Dict[str, List[Any]] = {}
         self._lines: Dict[str, None] = {}
         self._sources: Dict[str, None] = {}
         self._late: Dict[str, None] = {}
@@ -47,25 +68,45 @@ class Imports:
 
     def paths(self) -> List[str]:
         """What makes the folders of the user's modules known."""
-        return [f"sys.path.append({path!r})" for path in self._paths]
+        inside = self._operators._paths if self._operators is not None else {}
+        return [f"sys.path.append({path!r})" for path in {**self._paths, **inside}]
 
     def late(self) -> List[str]:
         """Imports of the user's modules, and statements that need the imports before them."""
         return list(self._late)
 
     def sources(self) -> str:
-        """Functions and classes of the user's that can't be imported."""
-        return "\n\n\n".join(self._sources)
+        """Functions, classes and operators of the user's that can't be imported."""
+        parts = list(self._sources)
+        if self._operators is not None:
+            body = ['"""Define the operators of the program that are used here."""', *self._operators._statements()]
+            text = textwrap.indent("\n\n".join(body), "    ", lambda line: bool(line.strip()))
+            parts.insert(0, f"def define_operators():\n{text}\n\n\ndefine_operators()")
+        return "\n\n\n".join(parts)
+
+    def _statements(self) -> List[str]:
+        imports = "\n".join([*self.lines(), *self.late()])
+        return [*([imports] if imports else []), *self._sources]
 
     def add(self, name: str, value: Any) -> None:
         """Make ``name`` stand for ``value`` in the script."""
-        if name in _BY_NAME:
+        known = self._known.setdefault(name, [])
+        if known and known[0] is not value and name not in _BY_NAME:
+            self.notes.append(f"{name} stands for several things, of which this script has one")
+        if known:
+            return
+        known.append(value)
+        operator = compat.find("torch._library.custom_ops", "CustomOpDef")
+        if operator is not None and isinstance(value, operator):
+            self._sources.update(dict.fromkeys(self._defined(value)))
+            self._sources[f"{name} = {variable_of(value)}"] = None
+        elif name in _BY_NAME:
             self._lines[_BY_NAME[name]] = None
         elif name == "NoneType":
             self._late["NoneType = type(None)"] = None
         elif isinstance(value, ModuleType):
             module = value.__name__
-            self._lines[f"import {module}" if module == name else f"import {module} as {name}"] = None
+            self._import(module, f"import {module}" if module == name else f"import {module} as {name}")
         elif not self._from_module(name, value) and not self._from_source(name, value):
             text = self.literal(value)
             if text is None:
@@ -84,6 +125,12 @@ class Imports:
             return str(value)
         if isinstance(value, torch.device):
             return f"torch.{value!r}"
+        if type(value) is torch.Tensor and value.numel() <= _SMALL and value.layout == torch.strided:
+            return f"torch.tensor({self.literal(value.tolist())}, dtype={value.dtype})"
+        if type(value) is dict:
+            pairs = [(self.literal(key), self.literal(each)) for key, each in value.items()]
+            whole = all(key is not None and each is not None for key, each in pairs)
+            return f"{{{', '.join(f'{key}: {each}' for key, each in pairs)}}}" if whole else None
         if isinstance(value, (list, tuple)) and type(value) in (list, tuple, torch.Size):
             inside = [self.literal(each) for each in value]
             if any(each is None for each in inside):
@@ -116,33 +163,58 @@ class Imports:
         defined = (compat.find("torch._library.custom_ops", "OPDEFS") or {}).get(name)
         if defined is not None:
             self._custom_operator(name, defined)
-        elif _in_a_fresh_process(namespace):
-            self._lines[f"import {namespace}"] = None
         else:
-            libraries = sorted(compat.module("torch").ops.loaded_libraries)
+            self._by_library(namespace, name)
+
+    def _by_library(self, namespace: str, name: str) -> None:
+        """An operator made by ``torch.library.Library``, or in another language."""
+        places = registered_at(name)
+        modules = [_module_of(place.rpartition(":")[0]) for place in places]
+        libraries = sorted(compat.module("torch").ops.loaded_libraries)
+        known = all(module is not None and _in_a_fresh_process(module) for module in modules)
+        if places and known and all(map(runs_on_import, places)):
+            for module in dict.fromkeys(modules):
+                self._import(str(module), f"import {module}")
+        elif places:
+            where = ", ".join(places)
+            self.notes.append(
+                f"the operator {name} has to be registered first, as {where} does: put that into the script"
+            )
+        elif namespace in sys.modules and _in_a_fresh_process(namespace):
+            self._import(namespace, f"import {namespace}")
+        elif libraries:
             for path in libraries:
                 self._sources[f"torch.ops.load_library({path!r})"] = None
-            if not libraries:
-                self.notes.append(f"the operator {name} has to be registered first: import here what does it")
+        else:
+            self.notes.append(f"the operator {name} has to be registered first: import what does that in the script")
 
     def _custom_operator(self, name: str, defined: Any) -> None:
-        """An operator made by ``torch.library.custom_op``: its module is imported, or its source is put in."""
-        module = defined._init_fn.__module__
-        if _in_a_fresh_process(module):
-            self._import(module, f"import {module}")
+        """An operator made by ``torch.library.custom_op``: its module is imported, or its definition is put in."""
+        function = defined._init_fn
+        if _in_a_fresh_process(function.__module__) and "<locals>" not in function.__qualname__:
+            self._import(function.__module__, f"import {function.__module__}")
             return
-        source = _source(defined._init_fn)
-        if source is None:
-            self.notes.append(f"the operator {name} has to be registered first: its source was not found")
-            return
-        self._sources[source] = None
-        fake = getattr(defined, "_abstract_fn", None)
-        text = None if fake is None else _source(fake)
-        if text is not None:
-            self._sources[text] = None
+        self._operators = self._operators or Imports(inside=True)
+        self._operators.notes = self.notes
+        self._operators._sources.update(dict.fromkeys(self._operators._defined(defined)))
+
+    def _defined(self, defined: Any) -> List[str]:
+        """The statements that define an operator; what they need is added before."""
+        statements = []
+        try:
+            for function, text in definition(defined):
+                for name, value in () if function is None else needed_by(function, text):
+                    if value is not defined:
+                        self.add(name, value)
+                    elif name != variable_of(defined):
+                        statements.append(f"{name} = {variable_of(defined)}")
+                statements.append(text)
+        except NoSourceError as error:
+            self.notes.append(f"the operator {defined._qualname} has to be registered first: {error}")
+        return statements
 
     def _from_module(self, name: str, value: Any) -> bool:
-        module, path = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+        module, path = getattr(value, "__module__", None), getattr(value, "__qualname__", name)
         if module is None or path is None or not _in_a_fresh_process(module):
             return False
         found: Any = sys.modules.get(module)
@@ -160,10 +232,12 @@ class Imports:
 
     def _from_source(self, name: str, value: Any) -> bool:
         own = getattr(value, "__name__", None)
-        source = None if own is None or getattr(value, "__closure__", None) else _source(value)
-        if source is None:
+        text = None if own is None else source(value)
+        if text is None or (name in _IN_EVERY_SCRIPT and not self._inside):
             return False
-        self._sources[source] = None
+        for needed, each in needed_by(value, text):
+            self.add(needed, each)
+        self._sources[text] = None
         if own != name:
             self._sources[f"{name} = {own}"] = None
         return True
@@ -184,6 +258,9 @@ class Imports:
         for _ in range(module.count(".") + (os.path.basename(path) == "__init__.py")):
             folder = os.path.dirname(folder)
         self._paths[folder] = None
+        for other in sys.path:  # what it imports itself may be there
+            if other and os.path.isdir(other) and not is_library(os.path.join(other, "x.py")):
+                self._paths[os.path.abspath(other)] = None
         return True
 
 
@@ -197,11 +274,12 @@ def _in_a_fresh_process(module: str) -> bool:
         return False
 
 
-def _source(value: Any) -> Optional[str]:
-    try:
-        return textwrap.dedent(inspect.getsource(value)).rstrip()
-    except (OSError, TypeError):
-        return None
+def _module_of(path: str) -> Optional[str]:
+    """The name of the imported module that is this file, other than the program itself."""
+    for name, module in list(sys.modules.items()):
+        if name != "__main__" and getattr(module, "__file__", None) == path:
+            return name
+    return None
 
 
 def _described(value: Any) -> str:
