@@ -293,7 +293,9 @@ def complex_numbers() -> GuardCase:
     def function(x: Tensor, z: complex) -> Tensor:
         return x * z.real
 
-    return GuardCase(function, lambda: (x34(), 1 + 2j), [lambda: (x34(), 1 + 2j), lambda: (x34(), 1 + 3j)])
+    return GuardCase(
+        function, lambda: (x34(), 1 + 2j), [lambda: (x34(), 1 + 2j), lambda: (x34(), 1 + 3j)], compiles_everywhere=False
+    )
 
 
 @case
@@ -302,6 +304,7 @@ def complex_nan() -> GuardCase:
         lambda x, z: x + 1 if z.real != z.real else x * 2,
         lambda: (x34(), complex(math.nan, 1)),
         [lambda: (x34(), complex(math.nan, 1)), lambda: (x34(), 1j), lambda: (x34(), math.nan)],
+        compiles_everywhere=False,
     )
 
 
@@ -444,6 +447,7 @@ def dict_with_odd_keys() -> GuardCase:
             lambda: (x34(), {torch.float32: 1, (1, 2): 2, Color.RED: 3, float: 4}),
             lambda: (x34(), {(1, 2): 2, torch.float32: 1, Color.RED: 3, int: 4}),
         ],
+        guarded_everywhere=False,
     )
 
 
@@ -485,6 +489,7 @@ def mapping_proxy() -> GuardCase:
             lambda: (x34(), types.MappingProxyType({"a": 1, "b": 2})),
             lambda: (x34(), types.MappingProxyType({"a": 2})),
         ],
+        guarded_everywhere=False,
     )
 
 
@@ -923,6 +928,7 @@ def compiled_under_autocast() -> GuardCase:
         lambda: (x34(),),
         contexts=[bfloat16, lambda: torch.autocast("cpu", dtype=torch.float16)],
         compile_under=bfloat16,
+        guarded_everywhere=False,
     )
 
 
@@ -970,6 +976,7 @@ def default_device() -> GuardCase:
         lambda: (x34(),),
         contexts=[contextlib.nullcontext, lambda: torch.device("cpu")],
         compile_under=lambda: torch.device("cpu"),
+        guarded_everywhere=False,
     )
 
 
@@ -980,7 +987,7 @@ class Mode(torch.overrides.TorchFunctionMode):
 
 @case
 def torch_function_modes() -> GuardCase:
-    return GuardCase(lambda x: x.sin(), lambda: (x34(),), contexts=[Mode])
+    return GuardCase(lambda x: x.sin(), lambda: (x34(),), contexts=[Mode], guarded_everywhere=False)
 
 
 @case
@@ -1029,6 +1036,7 @@ def overlapping_views() -> GuardCase:
         ],
         backend="aot_eager",
         dynamic=True,
+        compiles_everywhere=False,
     )
 
 
@@ -1052,6 +1060,7 @@ def views_that_must_not_overlap() -> GuardCase:
         ],
         backend="aot_eager",
         dynamic=True,
+        compiles_everywhere=False,
     )
 
 
@@ -1143,7 +1152,9 @@ def optimizers() -> GuardCase:
         optimizer.step()
         return x + 1
 
-    return GuardCase(function, lambda: (x34(), plain), [lambda: (x34(), plain), lambda: (x34(), momentum)])
+    return GuardCase(
+        function, lambda: (x34(), plain), [lambda: (x34(), plain), lambda: (x34(), momentum)], guarded_everywhere=False
+    )
 
 
 @case

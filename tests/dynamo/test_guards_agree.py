@@ -14,6 +14,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch_versions import IS_OLD  # noqa: E402
+
 from depyf.dynamo import compat, guards_function  # noqa: E402
 from depyf.dynamo.called import called  # noqa: E402
 from depyf.dynamo.guards import EntryGuards, header  # noqa: E402
@@ -21,6 +23,7 @@ from depyf.dynamo.guards_live import register  # noqa: E402
 from depyf.dynamo.guards_text import Naming  # noqa: E402
 from depyf.dynamo.guards_tree import DICT_MANAGER  # noqa: E402
 from depyf.dynamo.names import StableNames  # noqa: E402
+from depyf.dynamo.pausing import without_compilation  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))
 from guarded_inputs import CASES, GuardCase  # noqa: E402
@@ -34,10 +37,12 @@ def compiled_case(case: GuardCase) -> Tuple[Any, Any, EntryGuards]:
         if not hasattr(torch._dynamo.config, setting):
             pytest.skip(f"this PyTorch has no setting {setting}")
     compiled = torch.compile(case.function, backend=case.backend, dynamic=case.dynamic)
-    with case.compile_under(), torch._dynamo.config.patch(case.config):
+    may_fail = IS_OLD and not case.compiles_everywhere
+    may_raise = torch._dynamo.exc.BackendCompilerFailed if may_fail else ()
+    with case.compile_under(), torch._dynamo.config.patch(case.config), contextlib.suppress(may_raise):
         compiled(*case.arguments())
     entries = compat.cache_entries(case.function.__code__)
-    if not entries and not case.compiles_everywhere:
+    if not entries and may_fail:
         pytest.skip("this PyTorch does not compile it")
     assert len(entries) == 1
     entry = entries[0]
@@ -66,12 +71,15 @@ def imported(guards: EntryGuards, folder: Path) -> Any:
     return getattr(module, guards.name)
 
 
-def decision_of_pytorch(manager: Any, values: Any) -> bool:
+def decision_of_pytorch(compiled: Any, manager: Any, values: Any) -> bool:
     if not guards_function.is_function(manager):
         return bool(manager.root.check(values))
-    # PyTorch before 2.4: the function also asks about the call that it is evaluated for; this is one that compiles
-    # nothing. What it raises is a guard that fails.
-    with torch._dynamo.eval_frame.backend_cache_wrapper(False), contextlib.suppress(Exception):
+    # PyTorch before 2.4: the function also asks about the call that it is evaluated for; this is one of ``compiled``
+    # that compiles nothing. What it raises is a guard that fails.
+    eval_frame = torch._dynamo.eval_frame
+    settings = compat.entry_of(compiled).saved_config_and_hash
+    as_called = eval_frame.restore_guarded_dynamo_config(True, settings, False)
+    with eval_frame.backend_cache_wrapper(False), as_called, contextlib.suppress(Exception):
         return bool(manager(values))
     return False
 
@@ -79,20 +87,22 @@ def decision_of_pytorch(manager: Any, values: Any) -> bool:
 @pytest.mark.parametrize("name", CASES)
 def test_the_guard_function_decides_as_pytorch(name: str, tmp_path: Path) -> None:
     case = CASES[name]()
-    _, entry, guards = compiled_case(case)
+    compiled, entry, guards = compiled_case(case)
     from_file = imported(guards, tmp_path)
     decisions: List[bool] = []
     for what, arguments, context in attempts(case):
         with context:
             values = called(case.function, "why").frame_locals(arguments(), {})
-            expected = decision_of_pytorch(compat.guards_of(entry), values)
+            expected = decision_of_pytorch(compiled, compat.guards_of(entry), values)
             failing = [line.expression for line in guards.failing(values)]
             assert guards.evaluate(values) == expected, f"{what}: PyTorch says {expected}; failing: {failing}"
             assert (failing == []) == expected, what
             assert from_file(values, case.function.__globals__) == expected, f"{what}: the file's function differs"
         decisions.append(expected)
+    if not decisions[0] and any(line.expression.startswith("___check_obj_id(") for line in guards.lines) and IS_OLD:
+        pytest.skip("this PyTorch guards the object itself, which the case makes anew")
     assert decisions[0] is True
-    if False not in decisions and not case.guarded_everywhere:
+    if False not in decisions and IS_OLD and not case.guarded_everywhere:
         pytest.skip("this PyTorch has no such guard")
     assert False in decisions, "the case has nothing that does not match"
 
@@ -129,8 +139,8 @@ def runs_when_nothing_is_compiled(compiled: Any, values: Any, code: CodeType) ->
     before = sys.getprofile()
     sys.setprofile(lambda frame, event, _: ran.append(frame.f_code))
     try:
-        with contextlib.suppress(TypeError, AttributeError):
-            torch._dynamo.run(compiled)(*values)
+        with contextlib.suppress(Exception), without_compilation():  # plain Python raises what it likes
+            compiled(*values)
     finally:
         sys.setprofile(before)
     return any(each is code for each in ran)
@@ -138,7 +148,8 @@ def runs_when_nothing_is_compiled(compiled: Any, values: Any, code: CodeType) ->
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_guard_of_common_values_is_plain_python(name: str) -> None:
-    _, entry, guards = compiled_case(CASES[name]())
+    case = CASES[name]()  # an entry of PyTorch 2.4 is gone, under its handle, when an object dies that it guards
+    _, entry, guards = compiled_case(case)
     if guards_function.is_function(compat.guards_of(entry)):
         pytest.skip("PyTorch before 2.4 does not tell what it compares tensors and the global state with")
     live = {(line.kind, line.source) for line in guards.lines if line.live}
@@ -161,8 +172,10 @@ LIVE_KINDS = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_text_holds_no_id_or_address(name: str) -> None:
-    _, _, guards = compiled_case(CASES[name]())
-    assert re.findall(r"0x[0-9a-f]{6,}|\d{9,}", guards.source()) == []
+    case = CASES[name]()
+    _, _, guards = compiled_case(case)
+    found = re.findall(r"0x[0-9a-f]{6,}|\d{9,}", guards.source())
+    assert set(found) <= {str(2**63), str(2**63 - 1)}  # the range of an integer
 
 
 def test_there_are_enough_kinds() -> None:

@@ -8,6 +8,9 @@ from depyf.dynamo import compat
 
 needs_stances = pytest.mark.skipif(not compat.has_stances(), reason="PyTorch before 2.6")
 
+IS_OLD = not compat.tells_runs()
+"""Whether this is one of the versions that may lack what newer ones have; those may not (tests are strict there)."""
+
 needs_branches_traced_once = pytest.mark.skipif(
     compat.find("torch._higher_order_ops.cond", "create_fw_bw_graph_branches") is not None,
     reason="this PyTorch traces the branches of torch.cond anew in each call: no file can hold what runs",
