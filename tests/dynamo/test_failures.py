@@ -129,6 +129,8 @@ def broken(target: str) -> Iterator[None]:
 def test_a_bug_anywhere_costs_one_message(target: str, tmp_path: Path, messages: Callable[[], List[str]]) -> None:
     if target.startswith("wrappers:") and not list(compat.aot_codegen_modules()):
         pytest.skip("this PyTorch generates no wrappers")
+    if target == "trace:event_of" and not hasattr(torch._logging._internal, "trace_structured"):
+        pytest.skip("this PyTorch has no structured trace")
     expected = plain()
     before = hooks()
     with broken(target), depyf.prepare_debug(tmp_path):
@@ -266,7 +268,10 @@ def test_hostile_objects_of_the_user_are_not_asked(tmp_path: Path, messages: Cal
         return z * len(table) if isinstance(table[0], class_of_it) else z
 
     Hostile.asked.clear()
-    expected = train(function)
+    try:
+        expected = train(function)
+    except torch._dynamo.exc.InternalTorchDynamoError:
+        pytest.skip("this PyTorch itself fails when such an object is compiled: it hashes it")
     without_us = list(Hostile.asked)
     torch._dynamo.reset()
     Hostile.asked.clear()

@@ -184,11 +184,14 @@ def test_modules_and_methods() -> None:
     module = Scaled()
     compiled, method = torch.compile(module, backend="eager"), torch.compile(module.twice, backend="eager")
     x = torch.ones(2, 3)
-    compiled(x)
+    before = compiled(x)
     method(x)
     assert depyf.why(compiled, x).hit is not None
     assert depyf.why(method, x).hit is not None
     module.factor = 5
+    if depyf.why(compiled, x).hit is not None:
+        assert torch.equal(compiled(x), before)
+        pytest.skip("this PyTorch does not guard attributes of modules, and goes on with the old value")
     for each in (compiled, method):
         answer = depyf.why(each, x)
         assert [guard.told.subject for guard in answer.entries[0].failed] == ["self.factor"]

@@ -6,6 +6,7 @@ share: of its entries, those count that were made for the same callable.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Dict, List, Mapping
 
 from depyf.dynamo import compat
@@ -16,6 +17,8 @@ from depyf.dynamo.guards_text import Naming
 
 _CALLED = ("L['fn']", "L['fn'].__code__")
 """What the guards of ``inner`` look at to know what it calls."""
+_CALLED_BY_FUNCTION = re.compile(r"___check_(?:obj|type)_id\(L\['fn'\](?:\.__code__)?, ")
+"""The same before PyTorch 2.4, whose guards have no source but their text."""
 
 
 def entries_of(found: Called, same_tensors: bool = False) -> List[Any]:
@@ -40,6 +43,8 @@ def _is_for(entry: Any, values: Mapping[str, Any], same_tensors: bool) -> bool:
     except NotLiveError:
         return True
     return not any(
-        line.source in _CALLED or (same_tensors and line.kind == "TENSOR_MATCH" and line.source.startswith("L['fn']"))
+        line.source in _CALLED
+        or _CALLED_BY_FUNCTION.match(line.code)
+        or (same_tensors and line.kind == "TENSOR_MATCH" and line.source.startswith("L['fn']"))
         for line in failing
     )

@@ -13,7 +13,7 @@ def first_failure(manager: Any, values: Mapping[str, Any]) -> Tuple[Sequence[str
     if getattr(manager, "invalidation_reason", None) is not None:
         return [f"Cache line invalidated: {manager.invalidation_reason}"], False
     if guards_function.is_function(manager):
-        return [], guards_function.holds(manager, values)
+        return guards_function.first_failure(manager, values), guards_function.holds(manager, values)
     answer = manager.root.check_verbose(dict(values))
     return list(answer.verbose_code_parts), bool(answer.result)
 

@@ -9,6 +9,9 @@ _ABOUT_THE_CALL = re.compile(r"___(?:skip_backend_check|current_backend|compile_
 """Conditions on how ``torch.compile`` was called (backend, options), which hold for calls of the same compiled function
 and mean nothing elsewhere. Later versions compare that outside of the guards."""
 
+TENSORS = "___check_tensors("
+"""How the condition begins that is about all tensors."""
+
 _NUMBER_THAT_CHANGES = re.compile(r"\b(?!922337203685477580[78]\b)\d{9,}")  # an id or address; and not a limit of int64
 
 
@@ -39,9 +42,36 @@ def is_same_in_every_run(code: str) -> bool:
 def holds(manager: Any, frame_locals: Mapping[str, Any], wanted: Optional[AbstractSet[str]] = None) -> bool:
     """Whether all conditions hold, or all of those ``wanted``; what can't be evaluated does not."""
     chosen: List[str] = [code for code, _ in conditions(manager) if wanted is None or code in wanted]
-    scope: Dict[str, Any] = {**manager.closure_vars, **manager.global_scope, "L": frame_locals}
+    scope = _scope(manager, frame_locals)
     try:
         return all(eval(code, scope) for code in chosen)
     except Exception:
         # PyTorch's guards clear the exception and fail, whatever its type.
         return False
+
+
+def first_failure(manager: Any, frame_locals: Mapping[str, Any]) -> List[str]:
+    """What PyTorch says of the first condition that does not hold; empty when all do."""
+    for code, with_comment in conditions(manager):
+        words = mismatch(manager, code, frame_locals)
+        if words is not None:
+            return [words]
+        if not holds(manager, frame_locals, {code}):
+            return [with_comment]
+    return []
+
+
+def mismatch(manager: Any, code: str, frame_locals: Mapping[str, Any]) -> Optional[str]:
+    """How tensors differ from what the condition ``code`` demands, in PyTorch's words; None for other conditions."""
+    if not is_function(manager) or not code.startswith(TENSORS):
+        return None
+    scope = _scope(manager, frame_locals)
+    try:
+        words = eval(code, {**scope, "___check_tensors": scope["___check_tensors_verbose"]})
+    except Exception:
+        return None
+    return words if isinstance(words, str) else None
+
+
+def _scope(manager: Any, frame_locals: Mapping[str, Any]) -> Dict[str, Any]:
+    return {**manager.closure_vars, **manager.global_scope, "L": frame_locals}

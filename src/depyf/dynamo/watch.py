@@ -6,7 +6,6 @@ runs as it did: nothing is called while it runs.
 
 from __future__ import annotations
 
-import os
 from types import TracebackType
 from typing import Any, Callable, Dict, List, Optional, Set, TextIO, Tuple, Type
 
@@ -20,7 +19,7 @@ from depyf.dynamo.safely import report_failure, safely, say, users
 from depyf.dynamo.session import Cause, FrameSkipped
 from depyf.dynamo.trace import listen
 from depyf.dynamo.trace_by_hooks import supplement
-from depyf.dynamo.why import line_that_guards
+from depyf.dynamo.why import line_that_guards, with_whole_path
 from depyf.report.advice import advice_for_break, advice_for_fallback
 from depyf.report.guard_words import explain
 from depyf.report.happening import BREAK, FALLBACK, RECOMPILE, Happening, summary
@@ -196,9 +195,11 @@ def _recompile(event: Event) -> Optional[Happening]:
     code = compat.code_being_compiled()
     place = _users(guards[0].stack)
     if code is not None:
-        if place is not None and code.co_filename.endswith(os.sep + place[0]):  # PyTorch cuts it off
-            place = (code.co_filename, place[1])
-        place = place or line_that_guards(code, told[0].subject) or (code.co_filename, code.co_firstlineno)
+        place = (
+            with_whole_path(place, code.co_filename)
+            or line_that_guards(code, told[0].subject)
+            or (code.co_filename, code.co_firstlineno)
+        )
     function = "" if code is None else code.co_name
     return Happening(RECOMPILE, event.compile_id, function, place, words, told[0].advice)
 

@@ -98,7 +98,7 @@ def line_that_guards(code: CodeType, subject: str) -> Optional[Tuple[str, int]]:
         for line in EntryGuards.of(manager, "guard", Naming(lambda text: text)).lines:
             place = _parts_of(line).place if as_written(line.source) == subject else None
             if place is not None:
-                return _with_whole_path(place, code.co_filename)
+                return with_whole_path(place, code.co_filename)
     return None
 
 
@@ -127,7 +127,7 @@ def _entry(entry: Any, values: Mapping[str, Any], backend: Any, file: str) -> En
             return Entry(number, False, (FailedGuard("BACKEND_MATCH", note, "", told),), note)
         return Entry(number, True, (), note)
     failed = _failures(manager, values, first)
-    return Entry(number, False, tuple(replace(each, place=_with_whole_path(each.place, file)) for each in failed))
+    return Entry(number, False, tuple(replace(each, place=with_whole_path(each.place, file)) for each in failed))
 
 
 def _not_tried(entry: Entry) -> Entry:
@@ -145,7 +145,7 @@ def _failures(manager: Any, values: Mapping[str, Any], first: Sequence[str]) -> 
             lines = [line for line in lines if not line.live or _is_about(line, named)]
     except NotLiveError:
         lines = []
-    found = [_failed(line, values, scope) for line in lines]
+    found = [_failed(line, values, scope, guards_function.mismatch(manager, line.code, values)) for line in lines]
     if len(first) == 1:  # more than one: a whole list of relations of sizes, some of which fails
         named = split(first[0]).code
         position = next((i for i, line in enumerate(lines) if _is_about(line, named)), None)
@@ -167,11 +167,13 @@ def _is_about(line: GuardLine, named: str) -> bool:
     """Whether PyTorch's words ``named`` are about this guard: they repeat its text, or name what it looks at."""
     if split(line.code).code == named:
         return True
+    if line.code.startswith(guards_function.TENSORS):
+        return named.startswith(("tensor '", "expected type of '"))
     about_tensor = line.kind in ("TENSOR_MATCH", "DYNAMIC_INDICES") and f"'{line.source}'" in named
     return about_tensor or (named.startswith("GLOBAL_STATE") and line.kind == "GLOBAL_STATE")
 
 
-def _with_whole_path(place: Optional[Tuple[str, int]], function_file: str) -> Optional[Tuple[str, int]]:
+def with_whole_path(place: Optional[Tuple[str, int]], function_file: str) -> Optional[Tuple[str, int]]:
     """``place`` with the whole path of its file: PyTorch leaves out the first characters that its own path has too."""
     if place is None or os.path.isabs(place[0]):
         return place
@@ -186,10 +188,12 @@ def _told_by_torch(text: str, values: Mapping[str, Any], scope: Mapping[str, Any
     )
 
 
-def _failed(line: GuardLine, values: Mapping[str, Any], scope: Mapping[str, Any]) -> FailedGuard:
+def _failed(
+    line: GuardLine, values: Mapping[str, Any], scope: Mapping[str, Any], mismatch: Optional[str]
+) -> FailedGuard:
     parts = _parts_of(line)
     code = with_singletons(line.code)
-    told = explain(tensor_mismatch(code, values, scope) or code, value_of(code, values, scope))
+    told = explain(mismatch or tensor_mismatch(code, values, scope) or code, value_of(code, values, scope))
     return FailedGuard(line.kind, line.code, line.source, told, parts.user_code, parts.place)
 
 
