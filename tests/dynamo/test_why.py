@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Tuple
@@ -12,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 from depyf.dynamo import compat, run_callback  # noqa: E402
-from depyf.dynamo.guard_values import with_singletons  # noqa: E402
+from depyf.dynamo.guard_values import as_known_here  # noqa: E402
 from depyf.dynamo.trace import listen  # noqa: E402
 from depyf.dynamo.trace_by_hooks import supplement  # noqa: E402
 from depyf.report.guard_words import explain  # noqa: E402
@@ -32,7 +33,7 @@ def reasons() -> Iterator[List[str]]:
 
     def note(event: Any) -> None:
         if event.name == "recompile_reasons":
-            found.extend(reasons_of(event))
+            found.extend(map(as_known_here, reasons_of(event)))  # modes are still those of the call
 
     undo = [listen(note), *supplement(note)]
     yield found
@@ -80,7 +81,7 @@ def told_otherwise(name: str, case: GuardCase, reasons: List[str]) -> Tuple[int,
         if not reasons:
             continue  # it did not compile again for another reason: PyTorch does not say which guard failed
         misses += 1
-        told, really = answer.entries[0].failed[0].told, explain(with_singletons(reasons[0]))
+        told, really = answer.entries[0].failed[0].told, explain(reasons[0])
         if (told.subject, told.before) != (really.subject, really.before):
             wrong.append(f"{what}: {told} but PyTorch: {reasons[0]}")
     return misses, wrong
@@ -246,6 +247,25 @@ def test_the_resume_functions_behind_a_hit_are_named() -> None:
     answer = depyf.why(compiled, torch.ones(2), 3)
     assert len(answer.resumes) == 1
     assert answer.resumes[0] in str(answer)
+    with depyf.watch(stream=io.StringIO()) as watched:
+        compiled(torch.ones(2), 4)
+    assert answer.resumes[0] in [each.function for each in watched.happened]  # both call it the same
+    assert len(depyf.why(compiled, torch.ones(2), 4).resumes) == 1
+
+
+def test_autocast_is_named_with_what_to_do() -> None:
+    compiled = torch.compile(two_arguments, backend="eager")
+    compiled(torch.ones(2), 2)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        answer = depyf.why(compiled, torch.ones(2), 2)
+        with depyf.watch(stream=io.StringIO()) as watched:
+            compiled(torch.ones(2), 2)
+    words = answer.entries[0].failed[0].told.words
+    assert words.startswith("autocast for the CPU is on, and was off") or not hasattr(torch, "get_autocast_dtype")
+    assert watched.happened[0].words.startswith(words)
+    assert all("autocast" in guard.told.words for guard in answer.entries[0].failed)
+    assert len(answer.advice) == 1
+    assert "enter torch.autocast in the same way" in answer.advice[0]
 
 
 def test_a_frame_can_be_asked_for() -> None:

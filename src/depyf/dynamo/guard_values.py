@@ -6,7 +6,7 @@ import ast
 import re
 from typing import Any, Iterator, Mapping, Match, Optional
 
-from depyf.dynamo import guard_runtime
+from depyf.dynamo import compat, guard_runtime
 from depyf.dynamo.safely import describe
 from depyf.dynamo.tensor_words import shown
 from depyf.report.guard_words import as_written
@@ -35,9 +35,15 @@ def value_of(code: str, frame_locals: Mapping[str, Any], frame_globals: Mapping[
 _OBJECT_ID = re.compile(r"___check_obj_id\(([^()]*), (\d+)\)(?:, type=[^#]*)?")
 
 
-def with_singletons(text: str) -> str:
-    """A guard's text with the ids of ``None``, ``True`` and ``False`` written as these: PyTorch up to 2.8 compares
-    booleans by their ids, which only the process that compiled can read."""
+def as_known_here(text: str) -> str:
+    """A guard's text with what only this process knows written into it.
+
+    Those are the ids of ``None``, ``True`` and ``False`` (PyTorch up to 2.8 compares booleans by their ids), and the
+    state of what has changed globally.
+    """
+    changed = _STATE_CHANGED.match(text)
+    if changed is not None:
+        return changed.group(1) + " ".join(map(_with_state, changed.group(2).split()))
     names = {id(value): repr(value) for value in (None, True, False)}
 
     def written(match: Match[str]) -> str:
@@ -45,6 +51,29 @@ def with_singletons(text: str) -> str:
         return match.group() if name is None else f"{match.group(1)} == {name}"
 
     return _OBJECT_ID.sub(written, text)
+
+
+_STATE_CHANGED = re.compile(r"((?:\S+: )?GLOBAL_STATE changed: )(.*)\Z", re.S)
+_AUTOCAST = re.compile(r"autocast\((\w+)\)_(enabled|dtype)\Z")
+_STATES = {
+    "grad_mode": "is_grad_enabled",
+    "deterministic_algorithms": "are_deterministic_algorithms_enabled",
+    "default_dtype": "get_default_dtype",
+    "num_threads": "get_num_threads",
+}
+
+
+def _with_state(key: str) -> str:
+    """PyTorch's name of a setting, with what it is now where that can be asked for."""
+    autocast = _AUTOCAST.match(key)
+    try:
+        if autocast is None:
+            asked = compat.find("torch", _STATES.get(key, ""))
+            return key if asked is None else f"{key}={asked()}"
+        asked = compat.find("torch", "is_autocast_enabled" if autocast[2] == "enabled" else "get_autocast_dtype")
+        return key if asked is None else f"{key}={asked(autocast[1])}"
+    except TypeError:  # before 2.4 it takes no device
+        return key
 
 
 _CHECK_TENSOR = re.compile(

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, TextIO, Tuple, Type
 
 from depyf.dynamo import compat
 from depyf.dynamo.fallbacks import Fallbacks
-from depyf.dynamo.guard_values import with_singletons
+from depyf.dynamo.guard_values import as_known_here
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.names import StableNames
 from depyf.dynamo.patching import Undo
@@ -189,9 +189,10 @@ def _recompile(event: Event) -> Optional[Happening]:
     guards = failed_guards(event)
     if not guards:
         return None
-    told = [explain(with_singletons(guard.text)) for guard in guards]
+    told = [explain(as_known_here(guard.text)) for guard in guards]
     by_subject = {each.subject or each.words: each for each in reversed(told)}  # of several entries, the first's
-    words = "; ".join(each.words for each in reversed(list(by_subject.values())))
+    phrases = [phrase for each in reversed(list(by_subject.values())) for phrase in each.words.split("; ")]
+    words = "; ".join(dict.fromkeys(phrases))
     code = compat.code_being_compiled()
     place = _users(guards[0].stack)
     if code is not None:

@@ -11,13 +11,14 @@ import os
 import sys
 from dataclasses import replace
 from types import CodeType, FrameType
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.dynamo import compat, guards_function
 from depyf.dynamo.called import Called, called
 from depyf.dynamo.called_entries import entries_of
 from depyf.dynamo.entry_check import first_failure, is_backend_of
-from depyf.dynamo.guard_values import tensor_mismatch, value_of, with_singletons
+from depyf.dynamo.full_code_story import global_scope
+from depyf.dynamo.guard_values import as_known_here, tensor_mismatch, value_of
 from depyf.dynamo.guards import EntryGuards, GuardLine
 from depyf.dynamo.guards_live import NotLiveError
 from depyf.dynamo.guards_text import Naming
@@ -71,7 +72,7 @@ def _answer(found: Sequence[Any], values: Mapping[str, Any], entered: Any, name:
         entries=tuple(entries),
         outcome=_outcome(entries, limit),
         limit=limit,
-        resumes=tuple(sorted({name for each in found for name in _resume_functions(each.code)})),
+        resumes=tuple(dict.fromkeys(name for each in _that_count(found, entries) for name in _resume_functions(each))),
         advice=_advice(entries),
     )
 
@@ -152,7 +153,7 @@ def _failures(manager: Any, values: Mapping[str, Any], first: Sequence[str]) -> 
         if position is None:
             found.insert(0, _told_by_torch(first[0], values, scope))
         else:
-            text = with_singletons(first[0])
+            text = as_known_here(first[0])
             told = explain(text, found[position].told.now if " == " in split(text).code else None)
             before = found.pop(position)
             found.insert(0, FailedGuard(before.kind, before.code, before.source, told, before.user_code, before.place))
@@ -182,7 +183,7 @@ def with_whole_path(place: Optional[Tuple[str, int]], function_file: str) -> Opt
 
 
 def _told_by_torch(text: str, values: Mapping[str, Any], scope: Mapping[str, Any]) -> FailedGuard:
-    parts = split(with_singletons(text))
+    parts = split(as_known_here(text))
     return FailedGuard(
         "", parts.code, "", explain(parts.code, value_of(parts.code, values, scope)), parts.user_code, parts.place
     )
@@ -192,7 +193,7 @@ def _failed(
     line: GuardLine, values: Mapping[str, Any], scope: Mapping[str, Any], mismatch: Optional[str]
 ) -> FailedGuard:
     parts = _parts_of(line)
-    code = with_singletons(line.code)
+    code = as_known_here(line.code)
     told = explain(mismatch or tensor_mismatch(code, values, scope) or code, value_of(code, values, scope))
     return FailedGuard(line.kind, line.code, line.source, told, parts.user_code, parts.place)
 
@@ -233,9 +234,23 @@ def _advice(entries: Sequence[Entry]) -> Tuple[str, ...]:
     if any(entry.hit for entry in entries) or not entries:
         return ()
     nearest = min(entries, key=lambda entry: len(entry.failed))
-    texts = [f"{guard.told.subject}: {guard.told.advice}".lstrip(": ") for guard in nearest.failed if guard.told.advice]
+    told = [guard.told for guard in nearest.failed if guard.told.advice]
+    of_all = {each.advice for each in told if not each.subject}  # a mode shows in each tensor as well
+    texts = [
+        f"{each.subject}: {each.advice}".lstrip(": ") for each in told if not (each.subject and each.advice in of_all)
+    ]
     return tuple(dict.fromkeys(texts))
 
 
-def _resume_functions(code: CodeType) -> List[str]:
-    return [name for name in code.co_names if name.startswith("__resume_at_")]
+def _that_count(found: Sequence[Any], entries: Sequence[Entry]) -> Sequence[Any]:
+    """The entry that the call would run, or all of them."""
+    return [each for each, entry in zip(found, entries) if entry.hit] or found
+
+
+def _resume_functions(entry: Any) -> Iterator[str]:
+    """The resume functions that transformed code calls, as they are called in dumps and in ``watch``."""
+    scope = global_scope(compat.guards_of(entry))
+    for name in entry.code.co_names:
+        code = getattr(scope.get(name), "__code__", None) if name.startswith("__resume_at_") else None
+        if code is not None:
+            yield code.co_name

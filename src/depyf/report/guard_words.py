@@ -13,6 +13,7 @@ import tokenize
 from dataclasses import dataclass, replace
 from typing import Callable, List, Match, NamedTuple, Optional, Pattern, Tuple
 
+from depyf.report.state_words import MODE, explain_keys, explain_state
 from depyf.source.unparsing import unparse
 
 
@@ -121,7 +122,6 @@ _EACH_KIND = "each {0} is compiled for on its own; convert before the call if on
 _IDENTITY = (
     "make that object once and use it again: a new function, lambda, class or module for each call compiles anew"
 )
-_MODE = "it is compiled once for each such state; set it at one place around the calls"
 
 
 def _size(match: Match[str]) -> GuardWords:
@@ -194,6 +194,9 @@ def _dispatch_keys(match: Match[str]) -> GuardWords:
     change = " and ".join(
         [*(["has " + ", ".join(new)] if new else []), *(["lacks " + ", ".join(gone)] if gone else [])]
     )
+    state = explain_keys(name, new, gone)
+    if state is not None:
+        return GuardWords(name, state.words, match[2], match[3], state.advice)
     words = (
         f"{name} is another kind of tensor (device, layout, view or mode): its dispatch key set {change or 'differs'}"
     )
@@ -205,31 +208,19 @@ def _duplicate(_: Match[str]) -> GuardWords:
     return GuardWords("", words, None, None, "pass a clone, or always pass the same tensor twice")
 
 
-_STATES = {
-    "grad_mode": ("grad mode", "call under the same torch.no_grad() or inference mode each time; " + _MODE),
-    "autocast": ("autocast", _MODE),
-    "deterministic_algorithms": ("torch.use_deterministic_algorithms", _MODE),
-    "default_dtype": ("the default dtype", _MODE),
-    "num_threads": ("the number of threads", "call torch.set_num_threads once, before the first compilation"),
-    "torch_function": ("torch function overrides", _MODE),
-    "allow_": ("a setting of reduced precision", _MODE),
-}
-
-
 def _global_state(match: Match[str]) -> GuardWords:
-    changed = match[1].strip()
-    name, advice = next((told for key, told in _STATES.items() if key in changed), (changed, _MODE))
-    return GuardWords("", f"{name} is not what it was when this was compiled ({changed})", None, None, advice)
+    told = explain_state(match[1].strip())
+    return GuardWords("", told.words, told.before, told.now, told.advice)
 
 
 def _modes(_: Match[str]) -> GuardWords:
     words = "other torch function modes are active (torch.set_default_device is one) than when this was compiled"
-    return GuardWords("", words, None, None, _MODE)
+    return GuardWords("", words, None, None, MODE)
 
 
 def _hooks(_: Match[str]) -> GuardWords:
     words = "other saved-tensors hooks are active than when this was compiled"
-    return GuardWords("", words, None, None, _MODE)
+    return GuardWords("", words, None, None, MODE)
 
 
 def _key_error(match: Match[str]) -> GuardWords:

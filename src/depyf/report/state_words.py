@@ -1,0 +1,91 @@
+"""Guards on PyTorch's global state, in words: grad mode, autocast, the default dtype and the like."""
+
+from __future__ import annotations
+
+import re
+from typing import List, NamedTuple, Optional
+
+MODE = "it is compiled once for each such state; set it at one place around the calls"
+AUTOCAST = (
+    "enter torch.autocast in the same way around each call (in evaluation, too), or inside of the compiled function; "
+    "where it is called both with and without autocast, one compilation for each is to be expected"
+)
+GRADIENTS = f"call under the same torch.no_grad() or inference mode each time; {MODE}"
+
+_AUTOCAST = re.compile(r"autocast\((\w+)\)_(enabled|dtype)\Z")
+_DEVICES = {"cpu": "the CPU", "cuda": "CUDA"}
+
+
+class StateWords(NamedTuple):
+    """What is not as it was; what it was and is now, where that is known; and what avoids it."""
+
+    words: str
+    before: Optional[str]
+    now: Optional[str]
+    advice: str
+
+
+class _Setting(NamedTuple):
+    """What PyTorch calls a setting (the beginning of it), what a person calls it, and what to do."""
+
+    key: str
+    name: str
+    advice: str = MODE
+
+
+_SETTINGS = (
+    _Setting("grad_mode", "grad mode", GRADIENTS),
+    _Setting("autocast", "autocast", AUTOCAST),
+    _Setting("deterministic_algorithms", "torch.use_deterministic_algorithms"),
+    _Setting("default_dtype", "the default dtype"),
+    _Setting("num_threads", "the number of threads", "call torch.set_num_threads once, before the first compilation"),
+    _Setting("torch_function", "torch function overrides"),
+    _Setting("allow_", "a setting of reduced precision"),
+)
+
+
+def explain_state(changed: str) -> StateWords:
+    """``changed`` are PyTorch's names of what is not as it was, each perhaps with ``=`` and what it is now."""
+    told = [_one(*each.partition("=")[::2]) for each in changed.split()] or [_one("", "")]
+    only = told[0] if len(told) == 1 else None
+    return StateWords(
+        "; ".join(dict.fromkeys(each.words for each in told)),
+        only and only.before,
+        only and only.now,
+        "; ".join(dict.fromkeys(advice for each in told for advice in each.advice.split("; "))),
+    )
+
+
+def _one(key: str, now: str) -> StateWords:
+    autocast = _AUTOCAST.match(key)
+    setting = next((each for each in _SETTINGS if key.startswith(each.key)), None)
+    name = (key or "a global setting of PyTorch's") if setting is None else setting.name
+    if autocast is not None:
+        name = f"autocast for {_DEVICES.get(autocast[1], autocast[1])}"
+    advice = MODE if setting is None else setting.advice
+    if now in ("True", "False"):
+        before, now = ("off", "on") if now == "True" else ("on", "off")
+        return StateWords(f"{name} is {now}, and was {before} when this was compiled", before, now, advice)
+    if autocast is not None and autocast[2] == "dtype":
+        name = f"the dtype of {name}"
+    if now:
+        return StateWords(f"{name} is {now}, and was another when this was compiled", None, now, advice)
+    words = f"{name} is not what it was when this was compiled" + (f" ({key})" if key else "")
+    return StateWords(words, None, None, advice)
+
+
+_OF_TENSORS = (
+    ("Autocast", "comes under autocast", "does not come under autocast", AUTOCAST),
+    ("Autograd", "takes part in autograd", "takes no part in autograd (inference mode)", GRADIENTS),
+)
+"""How the names of dispatch keys begin that a mode adds to tensors; what a tensor with and without them does."""
+
+
+def explain_keys(name: str, new: List[str], gone: List[str]) -> Optional[StateWords]:
+    """What it means that a tensor has got or lost these dispatch keys, where that comes from a mode."""
+    changed = [each for each in (*new, *gone) if each != "ADInplaceOrView"]
+    for key, has, lacks, advice in _OF_TENSORS:
+        if changed and all(each.startswith(key) for each in changed) and not (new and gone):
+            words = f"{name} {has}, and did not" if new else f"{name} {lacks}, and did"
+            return StateWords(f"{words} when this was compiled ({', '.join(changed)})", None, None, advice)
+    return None
