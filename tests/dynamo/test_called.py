@@ -192,6 +192,7 @@ KINDS: Dict[str, Kind] = {
     "no_grad above": Kind(lambda: decorated()["above"], "above"),
     "no_grad above, method": Kind(lambda: decorated()["class"]().without_gradients, "without_gradients"),
     "no_grad below": Kind(lambda: decorated()["below"], "below"),
+    "no_grad around a module": Kind(lambda: torch.no_grad()(compiled(Model())), "forward"),
     "autocast above": Kind(lambda: decorated()["mixed"], "mixed"),
     "wrapper above": Kind(lambda: decorated()["wrapped"], "wrapped"),
     "partial of compiled": Kind(lambda: functools.partial(compiled(function), n=3), "function"),
@@ -283,11 +284,30 @@ def test_parts_that_are_compiled_by_themselves_are_said() -> None:
     with pytest.raises(LookupError, match="compiled by themselves are one, two"):
         depyf.extract(model)
     if compat.has_stances():
-        compiled_graphs.clear()
-        answer = depyf.compare(model, x, backend="eager")
+        before = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+        answer = depyf.compare(model, x)
         assert answer.same
+        assert answer.backend == "noting"
         assert any("parts of it are compiled (one, two)" in note for note in answer.notes)
-        assert compiled_graphs == []  # nor is eager mode compiled
+        assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == before + 1  # eager mode is not compiled
+
+
+def without_graph(x: Any, n: int = 1) -> Any:
+    return x
+
+
+def test_what_dynamo_finds_no_graph_in_is_said() -> None:
+    given, x = compiled(without_graph), torch.ones(2)
+    assert depyf.why(given, x).would_compile
+    given(x)
+    answer = depyf.why(given, x)
+    assert "runs as plain Python: Dynamo has looked at it before and compiled nothing of it" in str(answer)
+    assert not answer.would_compile
+    with pytest.raises(LookupError, match="Dynamo has looked at it before and compiled nothing of it"):
+        depyf.extract(given)
+    if compat.has_stances():
+        compared = depyf.compare(given, x)
+        assert any("nothing of it was compiled" in note for note in compared.notes)
 
 
 def test_what_is_disabled_runs_as_plain_python() -> None:

@@ -66,12 +66,13 @@ class Called:
         return type(self.inner).__qualname__
 
     @property
-    def parts(self) -> Tuple[str, ...]:
-        """The modules that are compiled by themselves, in a module that is not."""
+    def parts(self) -> Mapping[str, Any]:
+        """The modules that are compiled by themselves, in a module that is not, with Dynamo's objects around them."""
         if self.entered is not None or not isinstance(self.inner, _modules()):
-            return ()
+            return {}
         named = [(name, each) for name, each in self.inner.named_modules() if name and not name.endswith("_orig_mod")]
-        return tuple(name for name, each in named if _way_in(each)[0] is not None)
+        found = {name: _way_in(each)[0] for name, each in named}
+        return {name: entered for name, entered in found.items() if entered is not None}
 
     @property
     def disabled(self) -> bool:
@@ -80,13 +81,18 @@ class Called:
 
     @property
     def left_alone(self) -> str:
-        """Why Dynamo never compiles this code, whatever it is called with; empty where it does."""
+        """Why Dynamo does not compile this code, whatever it is called with; empty where it does."""
         if self.disabled:
             return "torch.compiler.disable keeps Dynamo out"
         if compat.skips(self.code) and not _has_hooks(self.inner):
             return (
                 f"Dynamo compiles no frame of {self.shown[0]}, which is a library's. What torch.compile() returns has "
                 "a frame of its own around it; Module.compile() of this PyTorch makes none"
+            )
+        if compat.looked_at_in_vain(self.code):
+            return (
+                "Dynamo has looked at it before and compiled nothing of it: there was nothing to compile, or it could "
+                "not go on after a graph break, or the compiler raised an exception (then it tries again)"
             )
         return ""
 
@@ -141,7 +147,7 @@ def called(given: Any, question: str) -> Called:
 
 def _way_in(target: Any) -> Tuple[Optional[Any], Any, Any]:
     """Dynamo's object around ``target``, what is in there, and where the frames of a call begin."""
-    if hasattr(target, "dynamo_ctx"):  # an OptimizedModule
+    if compat.is_compiled_module(target):
         own = vars(target)
         begin = compat.unwrapped(own.get("_forward") or own.get("forward"))
         return target.dynamo_ctx, _innermost(target._orig_mod), _python_function(begin or target._orig_mod)

@@ -16,13 +16,16 @@ import sys
 import tempfile
 import weakref
 from types import CodeType, FrameType, MethodType, ModuleType, SimpleNamespace
-from typing import Any, Callable, Iterator, List, Mapping, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 logger = logging.getLogger("depyf")
 
 _reported: Set[str] = set()
 _kept_out: Set[str] = set()
 _ids_of_contexts: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+
+_forgotten: Dict[int, CodeType] = {}
+"""Code whose cache entries depyf took away."""
 
 REMOVED = "removed by depyf, which had it made to observe the graph"
 """Why a cache entry is invalid that ``dynamo/numerics`` had made; Dynamo keeps such entries in its list."""
@@ -341,9 +344,8 @@ def entry_of(compiled: Any) -> Optional[Any]:
 
     A wrapper of somebody else's around a compiled function has the attributes of that one, but not its code.
     """
-    context = getattr(compiled, "dynamo_ctx", None)  # an OptimizedModule
-    if context is not None:
-        return context
+    if is_compiled_module(compiled):
+        return compiled.dynamo_ctx
     function = getattr(compiled, "__func__", compiled)
     code = getattr(function, "__code__", None)
     if code is None or not hasattr(function, "_torchdynamo_orig_callable"):
@@ -356,13 +358,17 @@ def entry_of(compiled: Any) -> Optional[Any]:
     return found if hasattr(found, "callback") and is_torchs(code) else None
 
 
+def is_compiled_module(value: Any) -> bool:
+    """Whether this is what ``torch.compile`` made of a module."""
+    made = find("torch._dynamo.eval_frame", "OptimizedModule")
+    return made is not None and isinstance(value, made)
+
+
 def unwrapped(function: Any) -> Optional[Any]:
     """What ``torch.compile`` was given to make ``function``; None where that was not made by it."""
     if entry_of(function) is None:
         return None
-    inner = getattr(function, "_orig_mod", None)
-    if inner is None:
-        inner = getattr(function, "_torchdynamo_orig_callable", None)
+    inner = function._orig_mod if is_compiled_module(function) else function._torchdynamo_orig_callable
     if isinstance(function, MethodType) and inner is not None and not isinstance(inner, MethodType):
         return MethodType(inner, function.__self__)  # decorated in the body of its class
     return inner
@@ -372,6 +378,23 @@ def skips(code: CodeType) -> bool:
     """Whether Dynamo never compiles a frame of this code, because of the file that it is in."""
     check = find("torch._dynamo.trace_rules", "check") or find("torch._dynamo.skipfiles", "check")
     return bool(check is not None and check(code))
+
+
+def forget_code(code: CodeType) -> None:
+    """Take all cache entries of ``code`` away."""
+    reset = find("torch._dynamo.eval_frame", "reset_code") or find("torch._C._dynamo.eval_frame", "reset_code")
+    if reset is not None:
+        _forgotten[id(code)] = code
+        reset(code)
+
+
+def looked_at_in_vain(code: CodeType) -> bool:
+    """Whether Dynamo has been asked to compile ``code``, and has no cache entry to show for it."""
+    seen = find("torch._dynamo.convert_frame", "input_codes")
+    lookup = find("torch._dynamo.eval_frame", "_debug_get_cache_entry_list")
+    if seen is None or lookup is None or id(code) in _forgotten:
+        return False
+    return code in seen and not lookup(code)
 
 
 def is_torchs(code: CodeType) -> bool:

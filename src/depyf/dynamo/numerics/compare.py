@@ -81,13 +81,13 @@ class _Comparison:
         self._args = args
         self._kwargs = kwargs
         self._dynamic = getattr(target.entered, "_dynamic", None)
-        self._backend, self._name = backend_of(backend, target.entered)
+        self._backend, self._name = backend_of(backend, target.entered or next(iter(target.parts.values()), None))
         self._judge = judge
         self._backward = backward
         self._directory = directory
         self._notes: List[str] = []
         if target.left_alone:
-            self._notes.append(f"in your program it runs as plain Python ({target.left_alone}); here it is compiled")
+            self._notes.append(f"in your program it runs as plain Python: {target.left_alone}")
         if target.parts:
             parts = ", ".join(target.parts)
             self._notes.append(
@@ -114,6 +114,8 @@ class _Comparison:
                 stage, more, fault = self._first_stage(recorder, entries)
                 stages += more
             culprit = None if fault is None else self._described(fault)
+        if not recorder.compilations and not result.error:
+            self._notes.append("nothing of it was compiled: Dynamo found no graph in it, and it runs as plain Python")
         if not result.values and not result.error:
             self._notes.append(_why_nothing(self._returned))
         return Compared(

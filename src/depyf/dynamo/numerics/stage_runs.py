@@ -53,12 +53,8 @@ class CompiledCode:
             self.left.append(original)
 
     def forget(self) -> None:
-        reset = compat.find("torch._dynamo.eval_frame", "reset_code") or compat.find(
-            "torch._C._dynamo.eval_frame", "reset_code"
-        )
         for code in self._fresh.values():
-            if reset is not None:
-                reset(code)
+            compat.forget_code(code)
         for code in self.left:
             for entry in compat.cache_entries(code):
                 if isinstance(backend_itself(getattr(entry, "backend", None)), Recorder):
