@@ -159,3 +159,20 @@ def test_a_dump_around_it_has_the_guards(earlier: bool, tmp_path: Path) -> None:
     full_code = next((tmp_path / "dump").glob("full_code_for_logarithm_*.py")).read_text()
     assert "___check_tensor(" in full_code
     assert "cache entry is gone" not in full_code
+
+
+@pytest.mark.parametrize("name", ["default", "fail_on_recompile", "eager_on_recompile"])
+@pytest.mark.parametrize("first", ["find", "probe"])
+def test_one_inside_of_the_other_both_see_everything(name: str, first: str, tmp_path: Path) -> None:
+    function = compiled_log()
+    function(torch.ones(3))
+    finding, probing = find(tmp_path), depyf.probe("y", stream=io.StringIO())
+    outer, inner = (finding, probing) if first == "find" else (probing, finding)
+    with outer:
+        with inner, torch.compiler.set_stance(name):
+            function(torch.ones(3))
+        function(torch.ones(3))
+    assert len(probing["y"]) == (1 if first == "find" else 2)
+    assert finding.looked.calls == (2 if first == "find" else 1)
+    assert finding.looked.missed == {}
+    assert depyf.why(function, torch.ones(3)).entries[0].hit

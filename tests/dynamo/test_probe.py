@@ -301,8 +301,15 @@ def test_what_is_checkpointed_counts_for_random_numbers_and_is_told() -> None:
         y = checkpoint(block, hidden, use_reentrant=False)
         return y + 1
 
-    with depyf.probe("hidden", "y") as probed:
-        torch.compile(function, backend="aot_eager")(torch.ones(4, requires_grad=True))
+    with depyf.probe("hidden", "y", gradients=True) as probed:
+        x = torch.ones(4, requires_grad=True)
+        torch.manual_seed(0)
+        torch.compile(function, backend="aot_eager")(x).sum().backward()
+        drawn = torch.rand(1)
+    torch.manual_seed(0)
+    function(torch.ones(4, requires_grad=True)).sum().backward()
+    assert torch.equal(torch.rand(1), drawn)  # the program draws what it would without
+    assert torch.equal(probed["hidden"][0].grad, x.grad)
     assert "random" in probed["y"][0].note
     assert [each.value.tolist() for each in probed["hidden"]] == [[2.0] * 4]
     assert "checkpointed" in str(probed)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.capture import capture
@@ -52,7 +52,10 @@ class OwnEntries:
 
         def and_ours(callback: Any) -> Any:
             answer = original(callback)
-            is_call = callable(callback) and sys._getframe(1).f_code.co_name in _CALLS
+            caller = sys._getframe(1)
+            while caller.f_code is and_ours.__code__ and caller.f_back is not None:  # of another that came after us
+                caller = caller.f_back
+            is_call = callable(callback) and caller.f_code.co_name in _CALLS
             ours = None
             if is_call and _compiles_nothing_new():
                 ours = self._only_known(callback, answer)
@@ -79,7 +82,7 @@ class OwnEntries:
     @safely("observing a compiled function")
     def _ours(self, callback: Any, is_call: bool) -> Optional[Any]:
         """The callback that stands in for this one; None where it can't be replaced."""
-        if isinstance(callback, _Callback):
+        if isinstance(callback, _Callback) and callback.made is self._made:
             return callback
         known = self._callbacks.get(id(callback))
         if known is None:
@@ -97,9 +100,13 @@ class OwnEntries:
         """The same where the program's stance lets nothing be compiled that has not been compiled before."""
         if otherwise is False and compat.run_this_once() is None:
             return None
-        users = self._current_region()
+        if isinstance(otherwise, _OnlyKnown):  # another observes, too
+            known, callback = otherwise.known, otherwise.callback
+            otherwise = otherwise.otherwise
+        else:
+            known = _Known(compat.innermost_backend(callback), self._current_region())
         ours = self._ours(callback, True)
-        return None if ours is None else _OnlyKnown(ours, callback, users, otherwise, self._tally)
+        return None if ours is None else _OnlyKnown(ours, known, otherwise, self._tally)
 
     @safely("observing a compiled function")
     def _run_ours(self) -> None:
@@ -108,6 +115,8 @@ class OwnEntries:
             self._enter_region()
 
     def _make(self, callback: Any) -> Optional[_Callback]:
+        if isinstance(callback, _Callback):  # another observes, too: its backend is the one that ours calls
+            callback = callback.callback
         convert = _inside(callback)
         clone = getattr(convert, "_clone_with_backend", None)
         hooks = getattr(callback, "hooks", None)
@@ -171,42 +180,50 @@ class _Callback:
         self._torchdynamo_orig_backend = callback
         self._torchdynamo_orig_callable = callback  # up to 2.7
         self.hooks = getattr(callback, "hooks", None)
-        self._made = made
+        self.callback = callback
+        self.made = made
 
     def __call__(self, frame: Any, cache_entry: Any, *args: Any, **kwargs: Any) -> Any:
         with _limits_for_ours(frame):
-            answer = self._torchdynamo_orig_backend(frame, cache_entry, *args, **kwargs)
+            answer = self.callback(frame, cache_entry, *args, **kwargs)
         code = getattr(answer, "guarded_code", answer)
         guards = None if code is None else compat.guards_of(code)
         if guards is not None:
-            self._made.append(guards)
+            self.made.append(guards)
         return answer
+
+
+class _Known(NamedTuple):
+    """What the program has compiled before: with its backend, in its region of entries."""
+
+    backend: Any
+    region: int
 
 
 class _OnlyKnown:
     """Compiles for us what the program has compiled before, and does for all else what its stance does: nothing
     (``otherwise`` is False), or what ``otherwise`` does."""
 
-    def __init__(self, ours: Any, callback: Any, region: int, otherwise: Any, tally: Tally) -> None:
-        self._torchdynamo_orig_backend = ours
-        self._torchdynamo_orig_callable = ours  # up to 2.7
-        self._backend = compat.innermost_backend(callback)
-        self._region = region
-        self._otherwise = otherwise
+    def __init__(self, callback: _Callback, known: _Known, otherwise: Any, tally: Tally) -> None:
+        self._torchdynamo_orig_backend = callback
+        self._torchdynamo_orig_callable = callback  # up to 2.7
+        self.callback = callback
+        self.known = known
+        self.otherwise = otherwise
         self._tally = tally
         self._has_missed = False
 
     def __call__(self, frame: Any, cache_entry: Any, *args: Any, **kwargs: Any) -> Any:
         if self._is_known(frame):
-            return self._torchdynamo_orig_backend(frame, cache_entry, *args, **kwargs)
-        if self._otherwise is False:
+            return self.callback(frame, cache_entry, *args, **kwargs)
+        if self.otherwise is False:
             self._note_missed(frame)
             return compat.run_this_once()
-        return self._otherwise(frame, cache_entry, *args, **kwargs)
+        return self.otherwise(frame, cache_entry, *args, **kwargs)
 
     @safely("looking for what has been compiled before")
     def _is_known(self, frame: Any) -> bool:
-        return would_hit(frame.f_code, frame.f_locals, self._backend, self._region)
+        return would_hit(frame.f_code, frame.f_locals, *self.known)
 
     @safely("counting what is not observed")
     def _note_missed(self, frame: Any) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, Mapping, Sequence
 
 from depyf.dynamo import compat
 from depyf.dynamo.numerics.observation import GraphCall
+from depyf.dynamo.numerics.random_state import RandomState
 from depyf.dynamo.safely import safely
 from depyf.report.probed import Probed
 
@@ -29,9 +30,10 @@ def follow_gradients(call: GraphCall, recorded: Mapping[str, Sequence[Probed]], 
 
     @safely("computing the gradient of a probed value")
     def arrived(result: Any, gradient: Any) -> None:
-        found = torch.autograd.grad(
-            [result], list(values.values()), [gradient.detach()], retain_graph=True, allow_unused=True
-        )
+        with RandomState([gradient]).restored():  # a backward of the user's own may draw
+            found = torch.autograd.grad(
+                [result], list(values.values()), [gradient.detach()], retain_graph=True, allow_unused=True
+            )
         for name, part in zip(values, found):
             for probed in recorded[name] if part is not None else ():
                 probed.gradient[:] = [sum((keep(part), *probed.gradient))]
@@ -52,6 +54,12 @@ def _run_with_gradients(call: GraphCall, names: Any) -> Any:
     values: Dict[str, Any] = {}
 
     class Keeping(interpreter):  # type: ignore[misc]
+        def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+            if "activation_checkpoint" in str(getattr(target, "__name__", target)):
+                # As it is meant for compilers, its backward would draw other random numbers than its forward.
+                return interpreter(args[0]).run(*args[1:])
+            return super().call_function(target, args, kwargs)
+
         def run_node(self, node: Any) -> Any:
             value = super().run_node(node)
             if node.name in names and isinstance(value, torch.Tensor):
