@@ -179,7 +179,7 @@ def test_names_that_nobody_defines_are_missing() -> None:
         (os.path, f"import {os.path.__name__} as name"),
         (math.sin, "from math import sin as name"),
         (textwrap.dedent, "from textwrap import dedent as name"),
-        (ast.AST, "from ast import AST as name"),
+        (ast.AST, f"from {ast.AST.__module__} import AST as name"),
     ],
 )
 def test_what_others_have_is_imported_or_written_out(value: Any, expected: str) -> None:

@@ -56,6 +56,10 @@ def test_twelve_events_are_told_once_in_order_at_their_lines() -> None:
     assert "depyf watched: 6 recompiles, 5 graph breaks, 1 fallback" in lines
     assert "x has dtype float64, and was compiled for float32" in str(watched.happened[6])
     assert "recompile limit reached" in watched.happened[11].words
+    assert "Data-dependent branching" in watched.happened[2].words
+    advice = ["The program asks for this break", "The branch depends on", "A number is read", "torch.compiler.disable"]
+    for each, begin in zip(watched.happened[1:5], advice):
+        assert begin in each.advice
 
 
 def test_a_callback_gets_them_instead() -> None:

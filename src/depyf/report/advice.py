@@ -7,7 +7,7 @@ from typing import Sequence, Tuple
 
 _FOR_BREAKS: Sequence[Tuple[str, str]] = [
     (
-        r"data.dependent (branching|jump)|dynamic control flow|Data-dependent",
+        r"data.dependent (branching|jump)|generic_jump TensorVariable|dynamic control flow|Data-dependent",
         "The branch depends on what is in a tensor. Compute both sides and choose with torch.where, use torch.cond, or "
         "move the test out of the compiled function.",
     ),
@@ -27,12 +27,12 @@ _FOR_BREAKS: Sequence[Tuple[str, str]] = [
         "torch._dynamo.config.capture_dynamic_output_shape_ops = True, or compute with a mask of fixed shape.",
     ),
     (
-        r"torch\.compiler\.disable|skip calling .*disable",
+        r"torch\.compiler\.disable|skip calling .*disable|torch\._dynamo\.disable\(\) wrapped",
         "The function is marked with torch.compiler.disable. Remove the mark if it can be compiled, or call it before "
         "or after the compiled function.",
     ),
     (
-        r"graph_break\(\)",
+        r"graph_break\(\)|skip function graph_break",
         "The program asks for this break (torch._dynamo.graph_break()). Remove it when it is not wanted.",
     ),
     (

@@ -20,6 +20,12 @@ _ANOTHER = re.compile(r"^\*\*\* While handling this graph break", re.MULTILINE)
 _EXPLANATION = re.compile(r"^ *Explanation: (.*?)(?=^ *Hint:|^ *Developer debug context:|\Z)", re.MULTILINE | re.DOTALL)
 _HINT = re.compile(r"^ *Hint: (.*?)(?=^ *Hint:|^ *Developer debug context:|^\s*$|\Z)", re.MULTILINE | re.DOTALL)
 _URL = re.compile(r"please visit: (\S+)")
+_OLD_TITLES = (
+    (re.compile(r"generic_jump TensorVariable\("), "Data-dependent branching"),
+    (re.compile(r"call torch\._dynamo\.disable\(\) wrapped"), "Skip calling `torch.compiler.disable()`d function"),
+    (re.compile(r"'?skip function graph_break in file"), "Call to `torch._dynamo.graph_break()`"),
+)
+"""What PyTorch up to 2.5 says in the terms of its own source, and the title that later versions give it."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,8 @@ def code_of(traceback: str) -> Dict[Frame, str]:
 def _title(reason: str) -> str:
     """``Encountered graph break when attempting to trace ...:``, an empty line, and then what it was."""
     lines = [line.strip() for line in reason.splitlines() if line.strip()]
-    return next((line for line in lines if not line.endswith(":")), reason.strip())
+    title = next((line for line in lines if not line.endswith(":")), reason.strip())
+    return next((words for pattern, words in _OLD_TITLES if pattern.match(title)), title)
 
 
 def _one_paragraph(text: str) -> str:
