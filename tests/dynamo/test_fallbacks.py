@@ -63,7 +63,6 @@ def test_a_recompile_limit_is_told_with_the_guards_that_failed(tmp_path: Path, l
     assert f"# torch._dynamo.config.{limit} is 2." in story
 
 
-@pytest.mark.skipif(not hasattr(torch.compiler, "set_stance"), reason="PyTorch before 2.6 does so without a word")
 def test_a_graph_break_in_a_loop_is_told_with_its_line(tmp_path: Path) -> None:
     def loops(x: Any) -> Any:
         for _ in range(3):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from typing import Any, Callable, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 import pytest
 from torch_words import Words, words_in
@@ -12,25 +12,26 @@ from torch_words import Words, words_in
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 torch = pytest.importorskip("torch")
 
+from torch_versions import IS_OLD, LOG_NAMES_LINES  # noqa: E402
+
 import depyf  # noqa: E402
 from depyf.dynamo import compat  # noqa: E402
 from depyf.dynamo.manifest import run_of  # noqa: E402
 from depyf.report.manifest import from_json  # noqa: E402
 from depyf.report.model import Run  # noqa: E402
 
-if compat.find("torch.compiler", "set_stance") is None:
-    pytest.skip("this PyTorch can't be told another backend", allow_module_level=True)
-
 
 @pytest.fixture
-def ran(run_program: Callable[..., str], tmp_path: Path) -> Callable[..., Tuple[Run, Words]]:
-    def run(example: str, backend: str = "eager") -> Tuple[Run, Words]:
+def ran(run_program: Callable[..., str], tmp_path: Path) -> Callable[..., Tuple[Run, Optional[Words]]]:
+    def run(example: str, backend: str = "eager") -> Tuple[Run, Optional[Words]]:
         if example == "bert" and importlib.util.find_spec("transformers") is None:
             pytest.skip("transformers is not installed")
         log = tmp_path / "torch.log"
         environment = {"TORCH_LOGS": "graph_breaks,recompiles", "TORCH_LOGS_OUT": str(log)}
         run_program("run_example.py", example, backend, tmp_path / "dump", environment=environment)
         manifest = from_json((tmp_path / "dump" / "manifest.json").read_text())
+        if not LOG_NAMES_LINES:
+            return manifest, None
         return manifest, words_in(log.read_text() if log.exists() else "")
 
     return run
@@ -45,9 +46,12 @@ def places(run: Run) -> Any:
     [("branch", 1, 0), ("breaks_and_recompiles", 5, 6), ("mixture_of_experts", 1, 1), ("bert", 0, 1)],
 )
 def test_each_break_and_each_recompilation_is_told_once_at_its_line(
-    ran: Callable[..., Tuple[Run, Words]], example: str, breaks: int, recompiles: int
+    ran: Callable[..., Tuple[Run, Optional[Words]]], example: str, breaks: int, recompiles: int
 ) -> None:
     run, words = ran(example)
+    if words is None:  # an older PyTorch, which traces less of transformers
+        assert example == "bert" or (len(run.breaks), len(run.recompiles)) == (breaks, recompiles)
+        return
     assert sorted(places(run)) == sorted(words.breaks)
     assert len(run.breaks) == breaks
     told = [
@@ -61,13 +65,15 @@ def test_each_break_and_each_recompilation_is_told_once_at_its_line(
     assert sorted(reasons) == sorted(words.reasons)  # the page tells what is new in a call first
 
 
-def test_a_program_with_six_reasons_to_recompile(ran: Callable[..., Tuple[Run, Words]]) -> None:
+def test_a_program_with_six_reasons_to_recompile(ran: Callable[..., Tuple[Run, Optional[Words]]]) -> None:
     run, _ = ran("breaks_and_recompiles")
     first = [each.failed[0] for each in run.recompiles]
-    assert [failed.words for failed in first][:2] == [
-        "times is 2, and was compiled for 1",
-        "how is 'none', and was compiled for 'relu'",
+    now = [
+        ("times is 2, and was compiled for 1", "times is not 1, which it was compiled for"),
+        ("how is 'none', and was compiled for 'relu'", "how is not 'relu', which it was compiled for"),
     ]
+    for failed, (known, unknown) in zip(first, now):
+        assert failed.words == known or (failed.words == unknown and IS_OLD)
     lines = [run.sources[f.place[0]].text.splitlines()[f.place[1] - 1].strip() for f in first if f.place]  # type: ignore
     if hasattr(torch._dynamo.guards.GuardBuilder, "SET_CONTAINS"):  # before PyTorch 2.8 guards have no lines
         assert lines[:3] == ["y = x * scaled.factor + times", 'if how == "relu":', "y = x * scaled.factor + times"]
@@ -75,16 +81,17 @@ def test_a_program_with_six_reasons_to_recompile(ran: Callable[..., Tuple[Run, W
     assert all(each.advice for each in run.breaks)
     if hasattr(torch._dynamo.guards.GuardBuilder, "SET_NOT_CONTAINS"):  # PyTorch 2.13 and later
         assert all(each.explanation and each.hints and each.url for each in run.breaks)
-    by_id = {each.compile_id: each for each in run.compilations}
-    assert by_id["10/0"].guard_failures == 6
-    assert by_id["10/1"].dynamic == ("s28: L['times']",) or by_id["10/1"].dynamic[0].endswith(": L['times']")
+    if compat.tells_compile_ids():
+        by_id = {each.compile_id: each for each in run.compilations}
+        assert by_id["10/0"].guard_failures == 6
+        assert by_id["10/1"].dynamic == ("s28: L['times']",) or by_id["10/1"].dynamic[0].endswith(": L['times']")
     titles = [finding.title for finding in run.findings]
     assert any(title == "recompiles was recompiled 6 times" for title in titles)
     weights = [finding.weight for finding in run.findings]
     assert weights == sorted(weights, reverse=True)
 
 
-def test_a_branch_goes_on_in_two_resume_functions(ran: Callable[..., Tuple[Run, Words]]) -> None:
+def test_a_branch_goes_on_in_two_resume_functions(ran: Callable[..., Tuple[Run, Optional[Words]]]) -> None:
     run, _ = ran("branch")
     root, *resumes = run.functions
     assert (root.qualified_name, root.resumes) == ("mean_or_flip", None)
@@ -102,12 +109,11 @@ def test_a_branch_goes_on_in_two_resume_functions(ran: Callable[..., Tuple[Run, 
     assert [line for _, line in graph_call.places] == [root.first_line + 1, root.first_line + 2]
 
 
-def test_a_function_that_is_given_up_is_a_fallback_and_a_finding(ran: Callable[..., Tuple[Run, Words]]) -> None:
+def test_a_function_that_is_given_up_is_a_fallback_and_a_finding(
+    ran: Callable[..., Tuple[Run, Optional[Words]]],
+) -> None:
     run, _ = ran("mixture_of_experts")
-    lost = [each for each in run.fallbacks if each.cause != "skipped"]
-    if not lost and not hasattr(torch.compiler, "set_stance"):
-        pytest.skip("this PyTorch skips a frame with a break in a loop without a word")
-    (fallback,) = lost
+    (fallback,) = (each for each in run.fallbacks if each.cause != "skipped")
     assert fallback.function is not None
     assert run.functions[fallback.function].qualified_name == "MixtureOfExperts.forward"
     assert run.findings[0].title.startswith("MixtureOfExperts.forward runs as plain Python")
@@ -159,9 +165,10 @@ def test_compile_ids_that_a_reset_gives_out_again_are_told_apart(tmp_path: Path)
     run = manifest_in(tmp_path)
     ids = [each.compile_id for each in run.compilations]
     assert len(set(ids)) == 3
-    if compat.find("torch._dynamo.convert_frame", "FRAME_COUNTER") is not None:
+    if ids[0] == "0/0":  # in PyTorch 2.2 a reset does not begin to count anew
         assert {"0/0", "0/0#2", "0/1#2"} == set(ids)
-        assert [failed.entry for failed in run.recompiles[0].failed] == ["0/0#2"]
+        entry = "0/0#2" if compat.tells_compile_ids() else None
+        assert [failed.entry for failed in run.recompiles[0].failed] == [entry]
     assert names_of(run) == ["other", "other", "small"]
 
 

@@ -5,6 +5,7 @@ python run_example.py EXAMPLE BACKEND DUMP_FOLDER
 
 from __future__ import annotations
 
+import functools
 import runpy
 import sys
 from pathlib import Path
@@ -14,6 +15,9 @@ import torch
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 example, backend, folder = sys.argv[1:]
-torch.compiler.set_stance(force_backend=None if backend == "inductor" else backend)
+if not hasattr(torch.compiler, "set_stance"):
+    torch.compile = functools.partial(torch.compile, backend=backend)
+elif backend != "inductor":
+    torch.compiler.set_stance(force_backend=backend)
 sys.argv = [str(EXAMPLES / f"{example}.py"), folder]
 runpy.run_path(sys.argv[0], run_name="__main__")

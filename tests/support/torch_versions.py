@@ -11,6 +11,9 @@ needs_stances = pytest.mark.skipif(not compat.has_stances(), reason="PyTorch bef
 IS_OLD = not compat.tells_runs()
 """Whether this is one of the versions that may lack what newer ones have; those may not (tests are strict there)."""
 
+LOG_NAMES_LINES = compat.reports("dynamo_graph_break_reason", "torch._dynamo.symbolic_convert")
+"""Up to PyTorch 2.5 neither trace nor log have all graph breaks, each with a line, nor the entries of a recompilation."""
+
 needs_branches_traced_once = pytest.mark.skipif(
     compat.find("torch._higher_order_ops.cond", "create_fw_bw_graph_branches") is not None,
     reason="this PyTorch traces the branches of torch.cond anew in each call: no file can hold what runs",

@@ -16,7 +16,7 @@ import threading
 import time
 import traceback
 from types import CodeType
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, Iterable, List, Optional, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.names import compiled_fn_number
@@ -125,18 +125,32 @@ class _Hooks:
 
         def __post_init__(reason: Any) -> None:  # noqa: N807 - it replaces one
             original(reason)
-            self._send_graph_break(reason)
+            if reason.graph_break:
+                self._send_graph_break(reason.reason, reason.user_stack)
 
-        return replace_attribute(cls, "__post_init__", __post_init__)
+        return _both(replace_attribute(cls, "__post_init__", __post_init__), self._breaks_that_skip())
+
+    def _breaks_that_skip(self) -> Optional[Undo]:
+        """Graph breaks in loops: Dynamo gives up the frame, by an exception that it makes while it handles another."""
+        skip, broken = (compat.find("torch._dynamo.exc", name) for name in ("SkipFrame", "Unsupported"))
+        if skip is None or broken is None:
+            return None
+        original = skip.__init__
+
+        def __init__(error: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it replaces one
+            original(error, *args, **kwargs)
+            handled = sys.exc_info()[1]
+            if isinstance(handled, broken):
+                self._send_graph_break(str(handled), getattr(handled, "real_stack", ()))
+
+        return replace_attribute(skip, "__init__", __init__)
 
     @safely("noting a graph break")
-    def _send_graph_break(self, reason: Any) -> None:
-        if not reason.graph_break:
-            return
-        stack = list(reason.user_stack)
+    def _send_graph_break(self, reason: str, frames: Iterable[Any]) -> None:
+        stack = list(frames)
         place = f"{stack[-1].filename}:{stack[-1].lineno}" if stack else "an unknown place:0"
         text = (
-            f"Graph break in user code at {place}\nGraph Break Reason: {reason.reason}\n"
+            f"Graph break in user code at {place}\nGraph Break Reason: {reason}\n"
             f"User code traceback:\n{''.join(traceback.format_list(stack))}"
         )
         self._send("dynamo_graph_break_reason", {}, text)
