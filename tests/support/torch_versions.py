@@ -12,7 +12,7 @@ IS_OLD = not compat.tells_runs()
 """Whether this is one of the versions that may lack what newer ones have; those may not (tests are strict there)."""
 
 LOG_NAMES_LINES = compat.reports("dynamo_graph_break_reason", "torch._dynamo.symbolic_convert")
-"""Up to PyTorch 2.5 neither trace nor log have all graph breaks, each with a line, nor the entries of a recompilation."""
+"""Up to PyTorch 2.5 the log lacks some graph breaks, has no lines of others, and no entries of recompilations."""
 
 needs_branches_traced_once = pytest.mark.skipif(
     compat.find("torch._higher_order_ops.cond", "create_fw_bw_graph_branches") is not None,
