@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,15 @@ def test_compiled_code_is_still_told_and_results_are_the_same(tmp_path: Path) ->
         torch.compile(lambda x: torch.log(x), backend="aot_eager")(-torch.ones(2))
     assert all(torch.equal(a, b) for a, b in zip(expected, inside))
     assert found.first.source == OPERATION
+
+
+def test_what_another_thread_does_is_told_as_not_seen(tmp_path: Path) -> None:
+    compiled = twice()
+    with find(tmp_path) as found:
+        thread = threading.Thread(target=compiled, args=(torch.ones(2),))
+        thread.start()
+        thread.join()
+    assert "1 call of a graph came from another thread" in str(found)
 
 
 def test_a_torch_without_such_modes_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

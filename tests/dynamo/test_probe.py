@@ -189,6 +189,27 @@ def test_gradients_are_those_of_eager_code() -> None:
         assert torch.allclose(probed[name][0].grad, expected.grad), name
 
 
+def test_a_result_without_a_gradient_is_no_failure(caplog: pytest.LogCaptureFixture) -> None:
+    class Ends(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            return None
+
+    def function(x: Any) -> Any:
+        a = x * 2
+        return a + 1, a * 3
+
+    with depyf.probe("a", gradients=True) as probed:
+        first, second = torch.compile(function, backend="aot_eager")(torch.ones(3, requires_grad=True))
+        (first.sum() + Ends.apply(second).sum()).backward()
+    assert torch.equal(probed["a"][0].grad, torch.ones(3))
+    assert "failed at" not in caplog.text
+
+
 def test_what_the_compiled_graph_gives_out_is_taken_from_there() -> None:
     def wrong(module: Any, inputs: Any) -> Any:
         def run(*arguments: Any) -> Any:

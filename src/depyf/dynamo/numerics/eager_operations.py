@@ -6,6 +6,7 @@ or when it is still there at the end. Operations take longer while this watches:
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from types import CodeType
@@ -49,6 +50,7 @@ class EagerOperations:
         self._lines: OrderedDict[int, _Place] = OrderedDict()
         self._lock = Lock()
         self._mode: Any = None
+        self._thread = 0
         self.enough = False
         """Set it when nothing more needs to be noted."""
         self.looked_at = 0
@@ -63,8 +65,13 @@ class EagerOperations:
                 "this PyTorch has no TorchDispatchMode.supports_higher_order_operators (2.9 and later have it): "
                 "depyf.find_nonfinite(eager=True) can't watch operations outside of compiled graphs with it"
             )
+        self._thread = threading.get_ident()
         self._mode = _mode_class()(self._look)
         self._mode.__enter__()
+
+    def is_here(self) -> bool:
+        """Whether the operations of this thread are looked at."""
+        return threading.get_ident() == self._thread
 
     def stop(self) -> None:
         if self._mode is not None:

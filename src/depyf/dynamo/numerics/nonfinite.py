@@ -30,6 +30,7 @@ from depyf.report.nonfinite import NonFinite, summary
 
 DIRECTORY = "depyf_nonfinite"
 
+_ANOTHER_THREAD = "of a graph came from another thread, whose operations outside of graphs are not seen"
 _NO_GRADIENTS = "of a graph whose backward {!r} does not compile: gradients are not seen (eager=True sees them)"
 
 
@@ -129,6 +130,8 @@ class FindNonFinite:
             self._looking.at(call.graph.function, call.graph.backward)
             if self._eager is None and _has_backward_elsewhere(call):
                 self._looking.left_out(_NO_GRADIENTS.format(call.graph.backend))
+            if self._eager is not None and not call.graph.backward and not self._eager.is_here():
+                self._looking.left_out(_ANOTHER_THREAD)
             self._describer.has_run(call.graph)
             self._saved.has_run(call)
         if found is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from typing import Any, Callable, Dict, Mapping, Sequence
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence
 
 from depyf.dynamo import compat
 from depyf.dynamo.numerics.observation import GraphCall
@@ -43,8 +43,9 @@ def follow_gradients(call: GraphCall, recorded: Mapping[str, Sequence[Probed]], 
             output.register_hook(functools.partial(_tell, arrived, results[at]))
 
 
-def _tell(arrived: Callable[[Any, Any], object], result: Any, gradient: Any) -> None:
-    arrived(result, gradient)
+def _tell(arrived: Callable[[Any, Any], object], result: Any, gradient: Optional[Any]) -> None:
+    if gradient is not None:  # of a result that has part in nothing that was differentiated
+        arrived(result, gradient)
 
 
 def _run_with_gradients(call: GraphCall, names: Any) -> Any:
