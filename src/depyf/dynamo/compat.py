@@ -16,7 +16,7 @@ import sys
 import tempfile
 import weakref
 from types import CodeType, FrameType, MethodType, ModuleType, SimpleNamespace
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
 logger = logging.getLogger("depyf")
 
@@ -415,21 +415,34 @@ def guards_of(entry: Any) -> Any:
     return getattr(entry, "guard_manager", None) or getattr(entry, "check_fn", None)
 
 
-_CACHE_SWITCHES = (
-    ("torch._inductor.config", "fx_graph_cache"),
-    ("torch._inductor.config", "fx_graph_remote_cache"),
-    ("torch._functorch.config", "enable_autograd_cache"),
+_CACHES_OFF = (
+    ("torch._inductor.config", "fx_graph_cache", False),
+    ("torch._inductor.config", "fx_graph_remote_cache", False),
+    ("torch._functorch.config", "enable_autograd_cache", False),
 )
+
+_LAUNCHES_TOLD = (("torch._inductor.config.trace", "provenance_tracking_level", 1),)
 
 
 def switch_caches_off() -> Callable[[], None]:
     """Keep torch from using its caches of compiled graphs; answers the function that puts the settings back."""
+    return _set(_CACHES_OFF)
+
+
+def have_launches_told() -> Callable[[], None]:
+    """Let Inductor say which nodes each kernel computes: 2.9 does only if asked to, which makes other entries in its
+    caches. Answers the function that puts the setting back."""
+    return _set(_LAUNCHES_TOLD)
+
+
+def _set(settings: Iterable[Tuple[str, str, Any]]) -> Callable[[], None]:
+    """Settings of torch's, where it has them; answers the function that puts them back."""
     changed: List[Tuple[Any, str, Any]] = []
-    for name, switch in _CACHE_SWITCHES:
+    for name, switch, value in settings:
         config = find(*name.rsplit(".", 1))
         if config is not None and hasattr(config, switch):
             changed.append((config, switch, getattr(config, switch)))
-            setattr(config, switch, False)
+            setattr(config, switch, value)
 
     def undo() -> None:
         for config, switch, value in changed:

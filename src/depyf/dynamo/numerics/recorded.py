@@ -99,7 +99,7 @@ class Recorder:
                 return original(module, inputs, *args, **kwargs)
             return original(module, inputs, **self._watched(compilation, module, kwargs))
 
-        return self._launches.watch() + [
+        return [compat.have_launches_told(), *self._launches.watch()] + [
             replace_attribute(each, "aot_module_simplified", and_keep)
             for each in compat.all_modules_with("aot_module_simplified", original)
         ]
