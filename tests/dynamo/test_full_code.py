@@ -108,7 +108,14 @@ def test_two_runs_give_the_same_files(dump: Path, tmp_path: Path) -> None:
     assert compared.left_only == []
     assert compared.right_only == []
     _, differing, errors = filecmp.cmpfiles(dump, tmp_path, compared.common_files, shallow=False)
+    differing = [name for name in differing if without_folder(dump / name) != without_folder(tmp_path / name)]
     assert (differing, errors) == ([], [])
+
+
+def without_folder(path: Path) -> str:
+    """The text of a dumped file. In PyTorch 2.2 resume functions with closure variables come from transformed code, so
+    where they are named, so is the directory of the dump."""
+    return re.sub(r"[^\s(]*/(?=__transformed_code_\d)", "", path.read_text(encoding="utf-8"))
 
 
 def test_no_id_address_or_random_suffix_is_written(dump: Path) -> None:
