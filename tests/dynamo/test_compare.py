@@ -6,6 +6,7 @@ import dataclasses
 import random
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any, ClassVar, Dict, List
 
@@ -268,6 +269,25 @@ def test_where_nothing_was_compared_that_is_said(function: Any, why: str) -> Non
     assert why in str(answer)
     assert not answer
     assert answer.stage is None
+
+
+def test_tensors_without_plain_values_are_taken_apart() -> None:
+    answer = depyf.compare(lambda x: (x.to_sparse(), x.to("meta")), torch.eye(2), backend="eager")
+    assert [(value.name, value.right) for value in answer.stages[0].values] == [("output[0]", True)]
+
+
+def test_locks_and_python_modules_are_no_reason_not_to_compare() -> None:
+    class Locked(torch.nn.Linear):
+        def __init__(self) -> None:
+            super().__init__(3, 3)
+            self.things = [threading.Lock(), sys]
+
+        def forward(self, x: Any) -> Any:
+            return super().forward(x) * 2
+
+    answer = depyf.compare(Locked(), torch.ones(2, 3), backend="eager")
+    assert answer.same
+    assert len(answer.stages[0].values) == 3
 
 
 def test_numbers_arrays_and_texts_that_are_returned_are_compared() -> None:

@@ -294,6 +294,14 @@ def test_an_operator_that_a_script_can_not_define_is_said_with_its_place(tmp_pat
     assert "# the operator depyf_old::log" in Path(str(found.first.replay)).read_text()
 
 
+def test_inputs_that_are_no_ordinary_tensors_are_said(tmp_path: Path) -> None:
+    graph = torch.fx.Graph()
+    graph.output(graph.call_function(torch.sin, (graph.placeholder("x"),)))
+    module = torch.fx.GraphModule(nn.Module(), graph)
+    script = write_script(str(tmp_path / "g.py"), module, [torch.eye(2).to_sparse()], title="sparse")
+    assert script.notes == ("the input x is a tensor of the kind sparse_coo; here it is an ordinary one",)
+
+
 def test_what_a_script_can_not_make_is_said(tmp_path: Path) -> None:
     class Odd:
         pass

@@ -50,7 +50,7 @@ class Called:
     @property
     def shown(self) -> Tuple[str, CodeType]:
         """The name of what is called, for a person, and its code."""
-        function = _plain(_python_function(self.inner) or self.frame)
+        function = _plain(self.frame)
         if calls_torchs_own(function.__code__):
             function = _plain(_python_function(_behind(function)) or function)
         inner = inspect.unwrap(function)
@@ -197,7 +197,8 @@ def _is_torchs_call(target: Any) -> bool:
         return False
     known = (getattr(modules, "_call_impl", None), getattr(modules, "_wrapped_call_impl", None))
     own = _call_of(type(target.__self__))
-    return target.__func__ in known or (target.__func__ is own and compat.is_torchs(target.__func__.__code__))
+    function = target.__func__
+    return function in known or (function is own and compat.is_torchs(function.__code__) and not _entered(function))
 
 
 def _entered(function: Any) -> bool:

@@ -250,7 +250,7 @@ def _that_count(found: Sequence[Any], entries: Sequence[Entry]) -> Sequence[Any]
 def _resume_functions(entry: Any) -> Iterator[str]:
     """The resume functions that transformed code calls, as they are called in dumps and in ``watch``."""
     scope = global_scope(compat.guards_of(entry))
-    for name in entry.code.co_names:
+    for name in () if entry.code is None else entry.code.co_names:  # None: torch has thrown it away
         code = getattr(scope.get(name), "__code__", None) if name.startswith("__resume_at_") else None
         if code is not None:
             yield code.co_name

@@ -95,6 +95,7 @@ class _Comparison:
             )
         self._shared = shared_with(target, (*args, *kwargs.values()), self._notes)
         self._returned = ""
+        self._entries = CompiledCode()
         self._results: Dict[str, Any] = {}
         self._eager: Dict[str, Any] = {}
         self._reference: Dict[str, Any] = {}
@@ -102,19 +103,19 @@ class _Comparison:
 
     def answer(self) -> Compared:
         """Run everything that is needed and put the answer together."""
-        with random_numbers_kept(), nothing_left_behind() as entries, same_random_numbers():
+        with random_numbers_kept(), nothing_left_behind() as self._entries, same_random_numbers():
             self._eager = self._in_eager_mode()
             self._reference = self._in_float64()
-            result, recorder = self._stage(BACKEND, self._name, self._backend, entries)
+            result, recorder = self._stage(BACKEND, self._name, self._backend)
             stages, stage, fault = [result], None, None
-            if not result.right and (self._is_noisy() or self._rounds_otherwise(entries)):
+            if not result.right and (self._is_noisy() or self._rounds_otherwise()):
                 result = self._judged(BACKEND, self._name, self._results)
                 stages = [result]
             if not result.right:
-                stage, more, fault = self._first_stage(recorder, entries)
+                stage, more, fault = self._first_stage(recorder)
                 stages += more
             culprit = None if fault is None else self._described(fault)
-        if not recorder.compilations and not result.error:
+        if not recorder.compilations and not result.error and not self._target.left_alone:
             self._notes.append("nothing of it was compiled: Dynamo found no graph in it, and it runs as plain Python")
         if not result.values and not result.error:
             self._notes.append(_why_nothing(self._returned))
@@ -137,6 +138,7 @@ class _Comparison:
                 stack.enter_context(nothing_compiled())
             stack.enter_context(random_numbers_kept(seed))
             stack.enter_context(self._shared.put_back())
+            stack.callback(self._entries.forget)  # while the copy is there that they are for
             observed = run(call, function, self._backward)
         self._returned = observed.returned
         return observed.values
@@ -164,9 +166,7 @@ class _Comparison:
         types = [v.dtype for v in self._eager.values() if isinstance(v, torch.Tensor) and v.dtype.is_floating_point]
         return types[0] if types else torch.float32
 
-    def _stage(
-        self, stage: str, name: str, backend: Callable[..., Any], entries: CompiledCode
-    ) -> Tuple[StageResult, Recorder]:
+    def _stage(self, stage: str, name: str, backend: Callable[..., Any]) -> Tuple[StageResult, Recorder]:
         recorder = Recorder(backend, name)
         undo = recorder.install()
         isolate = compat.has_regions()
@@ -211,7 +211,7 @@ class _Comparison:
                     )
         return bool(self._noise)
 
-    def _rounds_otherwise(self, entries: CompiledCode) -> bool:
+    def _rounds_otherwise(self) -> bool:
         """Look whether what Dynamo captures is the same computation in float64, and only rounds otherwise.
 
         Python code may ask whether it is compiled, and compute with tensors then what it has numbers for in eager mode:
@@ -220,7 +220,7 @@ class _Comparison:
         backend = compat.registered_backend("eager")
         if backend is None or not self._reference or self._judge != Judge():
             return False
-        result, _ = self._stage(DYNAMO, "eager", backend, entries)
+        result, _ = self._stage(DYNAMO, "eager", backend)
         if result.error or result.right:
             return False
         try:
@@ -244,7 +244,7 @@ class _Comparison:
         )
         return True
 
-    def _first_stage(self, last: Recorder, entries: CompiledCode) -> Tuple[str, List[StageResult], Optional[Fault]]:
+    def _first_stage(self, last: Recorder) -> Tuple[str, List[StageResult], Optional[Fault]]:
         """Run the stages before the backend, up to the first that differs."""
         results: List[StageResult] = []
         search = Search(self._backend, self._name, self._judge)
@@ -255,7 +255,7 @@ class _Comparison:
             backend = compat.registered_backend(name)
             if backend is None:
                 continue
-            result, recorder = self._stage(stage, name, backend, entries)
+            result, recorder = self._stage(stage, name, backend)
             results.append(result)
             if not result.right:
                 return stage, results, None if result.error else search.in_stage(stage, recorder, before)

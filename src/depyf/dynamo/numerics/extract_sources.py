@@ -74,7 +74,7 @@ def compiled_functions(target: Called) -> List[Compiled]:
         for entry in entries:
             scope: Mapping[str, Any] = global_scope(compat.guards_of(entry))
             compile_id = str(entry.compile_id) if hasattr(entry, "compile_id") else None
-            for name in entry.code.co_names:
+            for name in entry.code.co_names if entry.code is not None else ():
                 number = compiled_fn_number(name)
                 if number is not None and name in scope:
                     found[f"__compiled_fn_{number}"] = Compiled(f"__compiled_fn_{number}", compile_id, scope[name])

@@ -10,9 +10,7 @@ from types import FunctionType, ModuleType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from depyf.dynamo import compat
-from depyf.dynamo.numerics.private_copy import PrivateCopy, tensors_in
-
-_DEEPEST = 6
+from depyf.dynamo.numerics.private_copy import DEEPEST, PrivateCopy, tensors_in
 
 
 @contextlib.contextmanager
@@ -63,9 +61,9 @@ def run(call: PrivateCopy, function: Callable[..., Any], backward: bool) -> Obse
         results.update(_gradients(call, outputs))
     for name, tensor in call.tensors.items():
         if tensor.is_leaf and tensor.grad is not None and tensor.grad is not before.get(name):
-            results[f"{name}.grad afterwards"] = tensor.grad
+            results.update(_plain_tensors(tensor.grad, f"{name}.grad afterwards"))
         if not _same(tensor, call.originals[name]):
-            results[f"{name} afterwards"] = tensor
+            results.update(_plain_tensors(tensor, f"{name} afterwards"))
     detached = {key: each.detach() if isinstance(each, torch.Tensor) else each for key, each in results.items()}
     return Observed(detached, type(returned).__name__)
 
@@ -79,23 +77,42 @@ def _outputs(value: Any, name: str, depth: int = 0) -> Iterator[Tuple[str, Any]]
     elif numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
         if value.dtype.kind in "biufc" and value.dtype.name not in ("float128", "complex256"):
             yield name, torch.from_numpy(numpy.array(value))
-    elif isinstance(value, dict) and depth <= _DEEPEST:
+    elif isinstance(value, dict) and depth <= DEEPEST:
         for key, each in value.items():
             yield from _outputs(each, f"{name}[{key!r}]", depth + 1)
-    elif isinstance(value, (list, tuple)) and depth <= _DEEPEST:
+    elif isinstance(value, (list, tuple)) and depth <= DEEPEST:
         for number, each in enumerate(value):
             yield from _outputs(each, f"{name}[{number}]", depth + 1)
-    elif isinstance(value, (torch.Tensor, torch.nn.Module)):
+    elif isinstance(value, torch.Tensor):
+        yield from _plain_tensors(value, name)
+    elif isinstance(value, torch.nn.Module):
         yield from tensors_in(value, name)
-    elif depth <= _DEEPEST and not isinstance(value, (type, ModuleType, FunctionType)):
+    elif depth <= DEEPEST and not isinstance(value, (type, ModuleType, FunctionType)):
         for key, each in getattr(value, "__dict__", {}).items():
             yield from _outputs(each, f"{name}.{key}", depth + 1)
 
 
+def _plain_tensors(value: Any, name: str) -> Iterator[Tuple[str, Any]]:
+    """The tensors with values that a tensor is made of: a sparse or nested one, one of another class; itself else."""
+    torch = compat.module("torch")
+    flatten = getattr(value, "__tensor_flatten__", None)
+    if flatten is not None:
+        for inner in flatten()[0]:
+            yield from _plain_tensors(getattr(value, inner), f"{name}.{inner}")
+    elif value.layout != torch.strided:
+        yield name, value.to_dense()
+    elif value.device.type != "meta":
+        yield name, value
+
+
 def _same(copied: Any, original: Any) -> bool:
     """Whether a copy still has the values of its original; versions do not tell: batch norms write past them."""
+    ours, theirs = (dict(_plain_tensors(each.detach(), "")) for each in (copied, original))
+    return ours.keys() == theirs.keys() and all(_same_values(ours[name], theirs[name]) for name in ours)
+
+
+def _same_values(copied: Any, original: Any) -> bool:
     torch = compat.module("torch")
-    copied, original = copied.detach(), original.detach()
     if copied.dtype != original.dtype:
         original = original.to(copied.dtype)
     if copied.shape != original.shape or torch.equal(copied, original):
@@ -109,6 +126,7 @@ def _gradients(call: PrivateCopy, outputs: List[Tuple[str, Any]]) -> Iterator[Tu
     torch = compat.module("torch")
     ends = [(name, value) for name, value in outputs if isinstance(value, torch.Tensor) and value.requires_grad]
     starts = [(name, value) for name, value in call.tensors.items() if value.requires_grad and value.is_leaf]
+    starts = [(name, value) for name, value in starts if value.layout == torch.strided]
     if not ends or not starts:
         return
     tangents = [_tangent(value, number) for number, (_, value) in enumerate(ends)]
@@ -120,7 +138,7 @@ def _gradients(call: PrivateCopy, outputs: List[Tuple[str, Any]]) -> Iterator[Tu
         raise NoGradientsError(str(error)) from error
     for (name, _), gradient in zip(starts, found):
         if gradient is not None:
-            yield f"gradient of {name}", gradient
+            yield from _plain_tensors(gradient, f"gradient of {name}")
 
 
 def _tangent(value: Any, number: int) -> Any:

@@ -7,14 +7,23 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
+import io
+import threading
 import types
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.called import Called, closure_of
 from depyf.dynamo.numerics.script_tensors import compact
 from depyf.dynamo.safely import describe
+
+DEEPEST = 6
+"""How deep tensors are looked for in containers and objects."""
+
+_MOST_OBJECTS = 20_000
+"""Where the search for what has no copy ends."""
 
 
 @dataclass
@@ -61,12 +70,14 @@ def private_copy(target: Called, args: Sequence[Any], kwargs: Mapping[str, Any],
             if id(tensor) not in memo:
                 memo[id(tensor)] = _copied(tensor, wide)
                 tensors[inner], originals[inner] = memo[id(tensor)], tensor
+    memo.update((id(each), each) for each in _used_by_all([args, kwargs, *(each for _, each in roots)], set()))
     keep: List[Any] = [value for _, value in roots]  # the memo goes by their ids
+    before = dict(memo)
     try:
         copied_args, copied_kwargs = copy.deepcopy((args, kwargs), memo)
         copied = _function(function, memo)
     except Exception as error:
-        raise TypeError(_not_copied(roots, memo, error)) from error
+        raise TypeError(_not_copied(roots, before, error)) from error
     del keep
     return PrivateCopy(copied, copied_args, copied_kwargs, wrappers, tensors, originals)
 
@@ -78,12 +89,32 @@ def _not_copied(roots: Sequence[Tuple[str, Any]], memo: Mapping[int, Any], error
         try:
             copy.deepcopy(value, dict(memo))
         except Exception:
-            name = f"{each} (a {type(value).__name__})" if each else f"a {type(value).__name__}"
+            name = f"{each} (a {type(value).__name__})" if each else f"the {type(value).__name__} that it is called on"
             break
     return (
         f"{name} can't be copied ({describe(error)[:200]}). The call is made on copies, so that nothing of yours "
         "changes: pass what can be copied, a list in place of a generator for instance"
     )
+
+
+_USED_BY_ALL = (types.ModuleType, type(threading.Lock()), type(threading.RLock()), threading.local, io.IOBase)
+"""What there is no copy of, and what a call does not compute with."""
+
+
+def _used_by_all(value: Any, seen: Set[int]) -> Iterator[Any]:
+    """Locks, files and Python modules in a value, which a copy has in common with it."""
+    torch = compat.module("torch")
+    if isinstance(value, _USED_BY_ALL):
+        yield value
+    elif id(value) in seen or isinstance(value, (str, bytes, int, float, type, types.FunctionType, torch.Tensor)):
+        return
+    elif len(seen) < _MOST_OBJECTS:
+        seen.add(id(value))
+        parts: Iterable[Any] = (value.__self__,) if isinstance(value, types.MethodType) else ()
+        if isinstance(value, (dict, list, tuple)):
+            parts = value.values() if isinstance(value, dict) else value
+        for each in (*parts, *getattr(value, "__dict__", {}).values()):
+            yield from _used_by_all(each, seen)
 
 
 def _name_of_wrapped(wrapper: Any) -> str:
@@ -158,7 +189,7 @@ def _tensors(value: Any, name: str, depth: int = 0) -> Iterator[Tuple[str, Any]]
     torch = compat.module("torch")
     if isinstance(value, torch.Tensor):
         yield name, value
-    elif depth > 6 or isinstance(value, (str, bytes, int, float, type, types.ModuleType, types.FunctionType)):
+    elif depth > DEEPEST or isinstance(value, (str, bytes, int, float, type, types.ModuleType, types.FunctionType)):
         return
     elif isinstance(value, torch.nn.Module):
         for path, module in value.named_modules(prefix=name):
@@ -198,7 +229,9 @@ def _function(function: Any, memo: Dict[int, Any]) -> Callable[..., Any]:
         forward = _plain_function(vars(module).get("forward") or type(module).forward)
         if isinstance(forward, types.FunctionType):
             module.forward = types.MethodType(_with_own_code(forward, {}, {}), module)
-        return module  # type: ignore[no-any-return]
+        if compat.entry_of(inspect.getattr_static(type(module), "__call__")) is None:
+            return module  # type: ignore[no-any-return]
+        return types.MethodType(torch.nn.Module._call_impl, module)  # its class is compiled: a call would be twice
     if isinstance(function, types.FunctionType):
         known = _variables(function)
         copies = {name: _deep(value, memo) for name, value in known.items() if _may_change(value)}

@@ -48,6 +48,8 @@ class Tensors:
         """An expression for one value; ``constant`` says that the graph was made for what is in it."""
         if not is_tensor(value):
             return self._scalar(name, value)
+        if _is_odd(value):
+            return self._odd(name, value)
         if constant and is_real(value) and value.numel() <= _LITERAL and not value.requires_grad:
             return _literal(value)
         if self._values and is_real(value):
@@ -62,7 +64,7 @@ class Tensors:
         torch = compat.module("torch")
         for symbolic, plain in ((torch.SymInt, int), (torch.SymFloat, float), (torch.SymBool, bool)):
             if isinstance(value, symbolic):
-                return repr(plain(hint(value)))
+                return self._symbol(name, value, plain)
         if isinstance(value, float) and not math.isfinite(value):
             return f"float({str(value)!r})"
         if value is None or isinstance(value, (bool, int, float, str)):
@@ -72,6 +74,25 @@ class Tensors:
             return f"torch.Generator({str(value.device)!r})"
         self.notes.append(f"the input {name} is a {type(value).__name__}, which this script has no way to make")
         return "None"
+
+    def _symbol(self, name: str, value: Any, plain: type) -> str:
+        try:
+            return repr(plain(hint(value)))
+        except Exception:  # the size of a nested tensor has no number
+            self.notes.append(f"the input {name} is {value}, which no number stands for")
+            return "None"
+
+    def _odd(self, name: str, value: Any) -> str:
+        torch = compat.module("torch")
+        dense = type(value) in (torch.Tensor, torch.nn.Parameter)
+        kind = str(value.layout).replace("torch.", "") if dense else type(value).__name__
+        try:
+            text = made_up(value, self._wants_gradient(value))
+        except Exception:  # its sizes are no numbers
+            self.notes.append(f"the input {name} is a tensor of the kind {kind}, which this script has no way to make")
+            return "None"
+        self.notes.append(f"the input {name} is a tensor of the kind {kind}; here it is an ordinary one")
+        return text
 
     def _view(self, name: str, value: Any) -> str:
         """A tensor that shares its memory with another input."""

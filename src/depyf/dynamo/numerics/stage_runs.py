@@ -16,6 +16,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.numerics.recorded import Recorder
+from depyf.dynamo.numerics.wide import Widened
 from depyf.dynamo.safely import report_failure
 from depyf.report.compared import AOT, DECOMPOSITIONS, DYNAMO
 
@@ -57,7 +58,7 @@ class CompiledCode:
             compat.forget_code(code)
         for code in self.left:
             for entry in compat.cache_entries(code):
-                if isinstance(backend_itself(getattr(entry, "backend", None)), Recorder):
+                if isinstance(backend_itself(getattr(entry, "backend", None)), (Recorder, Widened)):
                     compat.forget_entry(compat.guards_of(entry))
 
 
