@@ -12,6 +12,7 @@ from torch_versions import needs_stances
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
+from depyf.dynamo import compat  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo"), needs_stances]
 
@@ -65,7 +66,25 @@ def test_a_function_that_dynamo_leaves_alone_is_told(tmp_path: Path) -> None:
     function = torch.compile(lambda x: [x, x], backend="aot_eager")
     with find(tmp_path) as found:
         function(3)
-    assert "1 call of compiled functions ran no compiled graph" in str(found)
+    assert "1 call of compiled functions ran no compiled graph: Dynamo leaves this code as it is" in str(found)
+
+
+@pytest.mark.skipif(not compat.has_regions(), reason="older PyTorch counts our entries with the others")
+def test_calls_beyond_the_recompile_limit_are_told(tmp_path: Path) -> None:
+    def scaled(x: Any, n: int) -> Any:
+        y = x * n
+        return y + 1
+
+    function = torch.compile(scaled, backend="aot_eager", dynamic=False)
+    finding, probing = find(tmp_path), depyf.probe("y", stream=io.StringIO())
+    for observing in (finding, probing):
+        with torch._dynamo.config.patch(recompile_limit=2), observing:
+            for n in (0, 1, 2, 3, 0):
+                function(torch.ones(2), n)
+    told = "2 calls of compiled functions ran no compiled graph: Dynamo has given up scaled (recompile limit reached)"
+    assert told in str(finding)
+    assert told in str(probing)
+    assert finding.looked.calls == len(probing["y"]) == 3
 
 
 def test_clean_code_is_counted(tmp_path: Path) -> None:

@@ -8,10 +8,6 @@ from typing import Iterator, Mapping
 from depyf.report.happening import counted
 
 _NO_CALL = "no function that torch.compile has made was called inside (one that was running already is not seen)"
-_NO_GRAPH = (
-    "ran no compiled graph: Dynamo leaves this code as it is, or it does nothing with tensors "
-    "(depyf.watch() around its first call says which)"
-)
 
 
 @dataclass(frozen=True)
@@ -71,4 +67,4 @@ class Looked:
         for why, count in self.missed.items():
             yield f"{counted(count, 'call')} {why}"
         if not self.missed:
-            yield f"{counted(self.functions, 'call')} of compiled functions {_NO_GRAPH}" if self.functions else _NO_CALL
+            yield _NO_CALL

@@ -109,6 +109,7 @@ class Observation:
         """Call ``compiled``, the code of ``graph``, and tell the observers."""
         before = None
         if self.is_open:
+            self.tally.graph_runs()
             before = None if is_capturing() else _before(graph, arguments)
             if before is None:
                 self.tally.miss(_CAPTURING if is_capturing() else _NOT_KEPT)

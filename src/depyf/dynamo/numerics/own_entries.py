@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from types import FrameType
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.capture import capture
 from depyf.dynamo.entry_check import would_hit
+from depyf.dynamo.fallbacks import Fallbacks
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.numerics.tally import RUNS_AS_PLAIN, Tally, why_not_observed
 from depyf.dynamo.patching import Undo, replace_attribute
@@ -64,20 +66,23 @@ class OwnEntries:
             elif callable(answer):
                 ours = self._ours(answer, is_call)
             if is_call:
-                self._count(answer, ours)
+                self._count(caller, answer, ours)
             return answer if ours is None else ours
 
-        undo = replace_attribute(compat.module("torch._dynamo.eval_frame"), "_callback_from_stance", and_ours)
+        self._tally.begin()
+        undo = [replace_attribute(compat.module("torch._dynamo.eval_frame"), "_callback_from_stance", and_ours)]
+        undo += safely("noting what Dynamo gives up")(Fallbacks(lambda: [self._tally]).watch)() or []
 
         def close() -> None:
-            undo()
+            while undo:
+                undo.pop()()
             self._forget()
 
         return close
 
     @safely("counting the calls of compiled functions")
-    def _count(self, answer: Any, ours: Any) -> None:
-        self._tally.called(why_not_observed(answer, ours))
+    def _count(self, caller: FrameType, answer: Any, ours: Any) -> None:
+        self._tally.called(caller, why_not_observed(answer, ours))
 
     @safely("observing a compiled function")
     def _ours(self, callback: Any, is_call: bool) -> Optional[Any]:
@@ -229,7 +234,7 @@ class _OnlyKnown:
     def _note_missed(self, frame: Any) -> None:
         if not self._has_missed and not is_library(frame.f_code.co_filename):
             self._has_missed = True
-            self._tally.miss(RUNS_AS_PLAIN.format(compat.stance()))
+            self._tally.missed_here(RUNS_AS_PLAIN.format(compat.stance()))
 
 
 def _compiles_nothing_new() -> bool:

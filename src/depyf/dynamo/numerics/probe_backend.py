@@ -70,8 +70,10 @@ class CapturedGraphs:
     def observed(self, module: Any, backend: str, compiled: Any) -> Any:
         """What Dynamo calls instead of ``compiled``."""
         captured = self._capture(module, backend)
-        if captured is None or not callable(compiled):
+        if not callable(compiled):
             return compiled
+        if captured is None:
+            return _counted(self.tally, compiled)
         observation = Observation(self.tally)
         observation.add(functools.partial(self._observer, captured), lambda _: lambda: None)
 
@@ -101,6 +103,16 @@ class CapturedGraphs:
         )
         captured = Captured(graph, bindings_so_far(module.graph, dict(zip(inputs, graph.input_names))))
         return captured if self._compiled(captured) else None
+
+
+def _counted(tally: Tally, compiled: Any) -> Any:
+    """A graph that nothing is asked of: only that it runs is noted."""
+
+    def run(*arguments: Any) -> Any:
+        tally.graph_runs()
+        return compiled(*arguments)
+
+    return run
 
 
 class _Backend(OwnBackend):

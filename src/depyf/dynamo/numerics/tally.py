@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from dataclasses import replace
+from threading import get_ident
+from types import FrameType
 from typing import Counter as CounterOf
-from typing import Set, Tuple
+from typing import Dict, List, Optional, Set, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.locks import Lock
+from depyf.dynamo.names import StableNames
 from depyf.dynamo.pausing import compiles_nothing
+from depyf.dynamo.session import Cause, FrameSkipped
 from depyf.report.looked import Looked
 
 _STANCE = "under torch.compiler.set_stance({!r})"
@@ -20,7 +25,21 @@ _IN_DEBUG = (
     "what had been called inside before is): enter this first, call the function once, and then enter depyf.debug()"
 )
 _DISABLED = "ran with Dynamo switched off (torch._dynamo.config.disable), as plain Python: no compiled code ran"
+_NO_GRAPH = (
+    "of compiled functions ran no compiled graph: Dynamo leaves this code as it is, or it does nothing with tensors "
+    "(depyf.watch() around its first call says which)"
+)
 _UNKNOWN = "could not be observed: depyf does not know how this PyTorch hands them to Dynamo"
+
+
+class _Call:
+    """A call of a compiled function that has begun. ``counted`` says that it has run a graph, or why it has not."""
+
+    __slots__ = ("counted", "frame")
+
+    def __init__(self, frame: int, counted: bool) -> None:
+        self.frame = frame
+        self.counted = counted
 
 
 class Tally:
@@ -30,23 +49,70 @@ class Tally:
         self._lock = Lock()
         self._functions = 0
         self._missed: CounterOf[str] = Counter()
+        self._calls: Dict[int, List[_Call]] = {}
+        """By threads, the outermost first. Nobody tells when one ends: they are those whose frames are running."""
+        self._given_up: Dict[str, None] = {}
+        self.stable = StableNames()
 
-    def called(self, missed: str = "") -> None:
-        """A compiled function is called; what it runs is ``missed``, and why."""
+    def called(self, frame: FrameType, missed: str = "") -> None:
+        """A compiled function is called, in a frame of Dynamo's; what it runs is ``missed``, and why."""
         with self._lock:
+            calls = self._of_thread(get_ident(), frame.f_back)
+            calls.append(_Call(id(frame), bool(missed)))
             self._functions += 1
             if missed:
                 self._missed[missed] += 1
 
+    def graph_runs(self) -> None:
+        """A compiled graph runs, in whatever has been called in this thread."""
+        with self._lock:
+            for call in self._of_thread(get_ident(), sys._getframe(1)):
+                call.counted = True
+
     def miss(self, why: str) -> None:
-        """A call of a graph is not looked at."""
+        """A call is not looked at."""
         with self._lock:
             self._missed[why] += 1
 
+    def missed_here(self, why: str) -> None:
+        """The same of the call of a compiled function that this thread is in."""
+        self.graph_runs()
+        self.miss(why)
+
+    def begin(self) -> None:
+        """Somebody begins to observe: what Dynamo gave up before is forgotten."""
+        self._given_up.clear()
+
+    def add(self, record: FrameSkipped) -> None:
+        """Dynamo has given up a frame (``Fallbacks`` tells)."""
+        if record.cause is not Cause.SKIPPED:
+            self._given_up[f"{record.function} ({record.cause.value})"] = None
+
     def read(self) -> Tuple[int, CounterOf[str]]:
         """How many functions were called, and what was missed."""
+        frames = sys._current_frames()
         with self._lock:
+            for thread in list(self._calls):
+                self._of_thread(thread, frames.get(thread))
             return self._functions, Counter(self._missed)
+
+    def _of_thread(self, thread: int, frame: Optional[FrameType]) -> List[_Call]:
+        """The calls that have not come to an end in a thread that is in ``frame``; the others are counted."""
+        calls = self._calls.setdefault(thread, [])
+        running = set()
+        while frame is not None and calls:
+            running.add(id(frame))
+            frame = frame.f_back
+        while calls and calls[-1].frame not in running:
+            if not calls.pop().counted:
+                self._missed[_given_up(list(self._given_up))] += 1
+        return calls
+
+
+def _given_up(functions: List[str]) -> str:
+    if functions:
+        return f"of compiled functions ran no compiled graph: Dynamo has given up {', '.join(functions)}"
+    return _NO_GRAPH
 
 
 class Looking:
