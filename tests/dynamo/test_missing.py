@@ -104,20 +104,35 @@ def test_a_backward_that_was_not_called_is_told(tmp_path: Path) -> None:
 READABLE = "class GraphModule(torch.nn.Module):\n    def forward(self, x):\n        return (x,)\n"
 
 
-@pytest.mark.parametrize("hit", [False, True])
-def test_a_stage_that_torch_does_not_report_is_told_with_the_reason(tmp_path: Path, hit: bool) -> None:
+def compile_elsewhere(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    compile_fx = compat.module("torch._inductor.compile_fx")
+    if not hasattr(compile_fx, "FxCompileMode"):
+        pytest.skip("this PyTorch compiles in the process only")
+    assert not compat.compiles_elsewhere()
+    monkeypatch.setattr(compile_fx, "fx_compile_mode", compile_fx.FxCompileMode.SUBPROCESS)
+
+
+REASONS = {
+    "This PyTorch did not report it.": lambda session, monkeypatch: None,
+    "force_recompile=True": lambda session, _: session.add(Event("fx_graph_cache_hit", "0/0", 0, {}, None, 0.0)),
+    "Run once without TORCHINDUCTOR_FX_COMPILE_MODE.": compile_elsewhere,
+}
+
+
+@pytest.mark.parametrize("told", REASONS)
+def test_a_stage_that_torch_does_not_report_is_told_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str
+) -> None:
     session = Session(DumpDirectory.at(tmp_path), clean_wild_fx_code=True, log_bytecode=False)
     for stage in (Stage.CAPTURED, Stage.FORWARD, Stage.AFTER_POST_GRAD):
         write_graph(session, "0/0", "__compiled_fn_1", stage, 0, READABLE)
     session.add(KernelFile("0/0", "__compiled_fn_1", 0, str(tmp_path / "kernel"), "", "", False))
-    if hit:
-        session.add(Event("fx_graph_cache_hit", "0/0", 0, {}, None, 0.0))
+    REASONS[told](session, monkeypatch)
     assert {each.what for each in missing(session)} == {"BEFORE_PRE_GRAD", "AFTER_PRE_GRAD", "BEFORE_POST_GRAD"}
     path = write_missing(session)
     assert path is not None
     text = Path(path).read_text()
-    assert ("force_recompile=True" in text) == hit
-    assert ("did not report" in text) != hit
+    assert [each for each in REASONS if each in text] == [told]
 
 
 @pytest.mark.inductor

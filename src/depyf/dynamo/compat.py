@@ -451,6 +451,12 @@ def _set(settings: Iterable[Tuple[str, str, Any]]) -> Callable[[], None]:
     return undo
 
 
+def compiles_elsewhere() -> bool:
+    """Whether Inductor sends graphs to another process, or takes them through the form in which it would."""
+    mode = find("torch._inductor.compile_fx", "fx_compile_mode")
+    return getattr(mode, "name", "NORMAL") != "NORMAL"
+
+
 def modules_with(package: str, attribute: str, value: Any) -> List[Any]:
     """The imported modules of a package whose attribute of that name is ``value``."""
     loaded = [(name, each) for name, each in list(sys.modules.items()) if name.startswith(package + ".")]

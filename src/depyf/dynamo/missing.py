@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.dynamo import compat
 from depyf.dynamo.session import EarlierFunction, GraphFile, KernelFile, Session
 from depyf.dynamo.what_runs import backward_is_pending
 from depyf.torch_trace.stages import Stage
@@ -17,6 +18,7 @@ _FOR_EACH_KERNEL = (Stage.BEFORE_POST_GRAD, Stage.AFTER_POST_GRAD)
 _HITS = ("fx_graph_cache_hit", "aotautograd_cache_hit")
 
 _FROM_CACHE = "PyTorch took the compiled graph from its caches, which do not keep this."
+_ELSEWHERE = "Inductor compiled in another process, or as if in one (TORCHINDUCTOR_FX_COMPILE_MODE)."
 _NOT_REPORTED = "This PyTorch did not report it."
 _LATE = "Its backward was not called under prepare_debug, and PyTorch compiles it when it is first called."
 
@@ -25,6 +27,7 @@ _EARLIER = "Compiled before prepare_debug was entered: here is what the compiled
 _RESET = "Enter prepare_debug earlier, or call torch._dynamo.reset() inside: all is compiled anew then."
 _RECOMPILE = "prepare_debug(..., force_recompile=True) compiles everything anew."
 _CALL_IT = "Call backward() before prepare_debug is left."
+_HERE = "Run once without TORCHINDUCTOR_FX_COMPILE_MODE."
 _NOT_AT_ALL = "Not from this PyTorch, as far as is known."
 
 
@@ -52,7 +55,7 @@ def missing(session: Session) -> List[Missing]:
         if function in earlier:
             continue
         if kernels:
-            why, how = (_FROM_CACHE, _RECOMPILE) if _from_cache(session, compile_id) else (_NOT_REPORTED, _NOT_AT_ALL)
+            why, how = _reason(session, compile_id)
             for stage, number in _lacking(files, kernels):
                 times = "" if number == 1 else f" ({number} of them)"
                 found.append(Missing(compile_id, function, f"{stage.value}{times}", why, how))
@@ -77,6 +80,13 @@ def _of_earlier(
         yield Missing(record.compile_id, record.function, what, _EARLIER, _RESET)
     if record.pending:
         yield Missing(record.compile_id, record.function, "the compiled backward", _LATE, _CALL_IT)
+
+
+def _reason(session: Session, compile_id: Optional[str]) -> Tuple[str, str]:
+    """Why stages of this compilation are missing, and how to get them."""
+    if _from_cache(session, compile_id):
+        return _FROM_CACHE, _RECOMPILE
+    return (_ELSEWHERE, _HERE) if compat.compiles_elsewhere() else (_NOT_REPORTED, _NOT_AT_ALL)
 
 
 def _from_cache(session: Session, compile_id: Optional[str]) -> bool:
