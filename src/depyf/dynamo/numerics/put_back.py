@@ -8,7 +8,7 @@ program. So they stay the same objects, and get back what they held.
 from __future__ import annotations
 
 import contextlib
-import dis
+import functools
 import sys
 from collections import deque
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -77,7 +77,7 @@ class Shared:
         """What a function reaches by name; of its ``own``, the private copy has the tensors and what it encloses."""
         self._seen[id(function)] = function
         self._add(getattr(function, "__wrapped__", None))
-        if is_library(function.__code__.co_filename):
+        if _is_librarys(function.__code__.co_filename):
             return
         self._all((vars(function), *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()))
         namespace = function.__globals__
@@ -88,8 +88,7 @@ class Shared:
                 self._module(value, names)
             elif not (own and isinstance(value, self._kept)):
                 self._add(value)
-        for name in set(_stored(function.__code__)):
-            self._undo.append(_binding(namespace, name))
+        self._undo += [_binding(namespace, name) for name in names]
         for cell in function.__closure__ or ():
             with contextlib.suppress(ValueError):  # an empty one
                 if own:
@@ -198,7 +197,12 @@ def _functions_of(target: Called) -> List[Any]:
 def _is_users(module: str) -> bool:
     """Whether a module of this name is the user's own; that of a notebook has no file."""
     file = getattr(sys.modules.get(module), "__file__", None)
-    return module == "__main__" or (file is not None and not is_library(file))
+    return module == "__main__" or (file is not None and not _is_librarys(file))
+
+
+@functools.lru_cache(maxsize=10_000)
+def _is_librarys(path: str) -> bool:
+    return is_library(path)
 
 
 def _names(code: CodeType) -> Iterator[str]:
@@ -206,16 +210,6 @@ def _names(code: CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _names(constant)
-
-
-def _stored(code: CodeType) -> Iterator[str]:
-    """The globals that code sets or deletes."""
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
-            yield str(instruction.argval)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _stored(constant)
 
 
 def _binding(namespace: Dict[str, Any], name: str) -> Callable[[], None]:

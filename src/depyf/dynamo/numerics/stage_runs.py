@@ -42,6 +42,8 @@ class CompiledCode:
         self._seen: Dict[int, CodeType] = {}
         self.left: List[CodeType] = []
         """Code of the user's that had cache entries before, and has ours, too."""
+        self._theirs: List[Any] = []
+        """The guards of the entries that were there."""
 
     def note(self, original: CodeType, _: CodeType) -> None:
         """Dynamo's bytecode hook: the entry is not there yet."""
@@ -52,14 +54,20 @@ class CompiledCode:
             self._fresh[id(original)] = original
         else:
             self.left.append(original)
+            self._theirs += map(compat.guards_of, compat.cache_entries(original))
 
     def forget(self) -> None:
         for code in self._fresh.values():
             compat.forget_code(code)
         for code in self.left:
             for entry in compat.cache_entries(code):
-                if isinstance(backend_itself(getattr(entry, "backend", None)), (Recorder, Widened)):
+                if self._is_ours(entry):
                     compat.forget_entry(compat.guards_of(entry))
+
+    def _is_ours(self, entry: Any) -> bool:
+        if hasattr(entry, "backend"):
+            return isinstance(backend_itself(entry.backend), (Recorder, Widened))
+        return not any(compat.guards_of(entry) is each for each in self._theirs)  # up to 2.7
 
 
 @contextlib.contextmanager
