@@ -304,6 +304,27 @@ def test_parts_that_are_compiled_by_themselves_are_said() -> None:
         assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == before + 1  # eager mode is not compiled
 
 
+helper = torch.compile(function, backend="eager")
+
+
+class Several(Model):
+    @torch.compile(backend=noting)
+    def encode(self, x: Any) -> Any:
+        return self.linear(x)
+
+    def forward(self, x: Any) -> Any:
+        return helper(self.encode(x))
+
+
+def test_functions_and_methods_that_are_compiled_by_themselves_are_said_too() -> None:
+    model, x = Several(), torch.ones(2, 4)
+    model(x)
+    assert "compiled by themselves are helper, encode: ask" in str(depyf.why(model, x))
+    assert depyf.why(model.encode, x).hit is not None
+    with pytest.raises(LookupError, match="compiled by themselves are helper, encode"):
+        depyf.extract(model)
+
+
 def without_graph(x: Any, n: int = 1) -> Any:
     return x
 

@@ -67,11 +67,18 @@ class Called:
 
     @property
     def parts(self) -> Mapping[str, Any]:
-        """The modules that are compiled by themselves, in a module that is not, with Dynamo's objects around them."""
-        if self.entered is not None or not isinstance(self.inner, _modules()):
+        """What is compiled by itself in something that is not, with Dynamo's objects around it.
+
+        These are the modules in a module, and functions and methods that its code names.
+        """
+        if self.entered is not None:
             return {}
-        named = [(name, each) for name, each in self.inner.named_modules() if name and not name.endswith("_orig_mod")]
-        found = {name: _way_in(each)[0] for name, each in named}
+        named: Dict[str, Any] = {}
+        if isinstance(self.inner, _modules()):
+            modules = self.inner.named_modules()
+            named.update((name, each) for name, each in modules if name and not name.endswith("_orig_mod"))
+        named.update(_named_by(self.frame))
+        found = {name: _way_in(each)[0] for name, each in named.items()}
         return {name: entered for name, entered in found.items() if entered is not None}
 
     @property
@@ -172,6 +179,22 @@ def _way_in(target: Any) -> Tuple[Optional[Any], Any, Any]:
     return within, target, frame
 
 
+def _named_by(frame: Any) -> Iterator[Tuple[str, Any]]:
+    """What the code of a function or bound method may call by a name: functions, modules, its owner's methods."""
+    plain, owner = _plain(frame), getattr(frame, "__self__", None)
+    for name in plain.__code__.co_names:
+        for where in (plain.__globals__, getattr(owner, "__dict__", {}), {name: _static(type(owner), name)}):
+            if isinstance(where.get(name), (FunctionType, MethodType, _modules())):
+                yield name, where[name]
+    for name, value in closure_of(plain):
+        if isinstance(value, (FunctionType, MethodType, _modules())):
+            yield name, value
+
+
+def _static(cls: type, name: str) -> Any:
+    return inspect.getattr_static(cls, name, None)
+
+
 def _innermost(target: Any) -> Any:
     return _way_in(target)[1]
 
@@ -207,7 +230,7 @@ def _entered(function: Any) -> bool:
 
 def _call_of(cls: type) -> Any:
     """What a class has as its ``__call__``."""
-    return inspect.getattr_static(cls, "__call__", None)
+    return _static(cls, "__call__")
 
 
 def _down_to_code(found: Called) -> Called:
