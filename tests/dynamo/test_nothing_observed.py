@@ -69,6 +69,18 @@ def test_a_function_that_dynamo_leaves_alone_is_told(tmp_path: Path) -> None:
     assert "1 call of compiled functions ran no compiled graph: Dynamo leaves this code as it is" in str(found)
 
 
+def test_in_debug_only_what_is_not_seen_counts_as_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("builtins.breakpoint", lambda: None)
+    function = compiled_log()
+    with find(tmp_path) as found:
+        function(torch.ones(3))
+        with depyf.debug():
+            function(torch.ones(3))
+            function(torch.ones(4))
+    assert found.looked.calls == 2
+    assert "not looked at: 1 call ran in depyf.debug()" in str(found)
+
+
 @pytest.mark.skipif(not compat.has_regions(), reason="older PyTorch counts our entries with the others")
 def test_calls_beyond_the_recompile_limit_are_told(tmp_path: Path) -> None:
     def scaled(x: Any, n: int) -> Any:

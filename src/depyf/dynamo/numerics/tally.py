@@ -33,13 +33,15 @@ _UNKNOWN = "could not be observed: depyf does not know how this PyTorch hands th
 
 
 class _Call:
-    """A call of a compiled function that has begun. ``counted`` says that it has run a graph, or why it has not."""
+    """A call of a compiled function that has begun. ``counted`` says that it has run a graph, or that it is known why
+    not; ``missed`` is why it is not likely to be observed."""
 
-    __slots__ = ("counted", "frame")
+    __slots__ = ("counted", "frame", "missed")
 
-    def __init__(self, frame: int, counted: bool) -> None:
+    def __init__(self, frame: int, missed: str) -> None:
         self.frame = frame
-        self.counted = counted
+        self.missed = missed
+        self.counted = False
 
 
 class Tally:
@@ -55,13 +57,11 @@ class Tally:
         self.stable = StableNames()
 
     def called(self, frame: FrameType, missed: str = "") -> None:
-        """A compiled function is called, in a frame of Dynamo's; what it runs is ``missed``, and why."""
+        """A compiled function is called, in a frame of Dynamo's; without a graph in it, it is ``missed``, and why."""
         with self._lock:
             calls = self._of_thread(get_ident(), frame.f_back)
-            calls.append(_Call(id(frame), bool(missed)))
+            calls.append(_Call(id(frame), missed))
             self._functions += 1
-            if missed:
-                self._missed[missed] += 1
 
     def graph_runs(self) -> None:
         """A compiled graph runs, in whatever has been called in this thread."""
@@ -93,7 +93,8 @@ class Tally:
         frames = sys._current_frames()
         with self._lock:
             for thread in list(self._calls):
-                self._of_thread(thread, frames.get(thread))
+                if not self._of_thread(thread, frames.get(thread)):
+                    del self._calls[thread]
             return self._functions, Counter(self._missed)
 
     def _of_thread(self, thread: int, frame: Optional[FrameType]) -> List[_Call]:
@@ -104,8 +105,9 @@ class Tally:
             running.add(id(frame))
             frame = frame.f_back
         while calls and calls[-1].frame not in running:
-            if not calls.pop().counted:
-                self._missed[_given_up(list(self._given_up))] += 1
+            ended = calls.pop()
+            if not ended.counted:
+                self._missed[ended.missed or _given_up(list(self._given_up))] += 1
         return calls
 
 
