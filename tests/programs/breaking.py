@@ -157,13 +157,6 @@ def with_no_grad() -> Case:
     return unary(f)
 
 
-def since_3_11(make: Callable[[], Case]) -> Callable[[], Case]:
-    """Before there were exception tables, Dynamo's blocks have levels that the code inside of them goes below: two of
-    them in each other can't be told apart, and such a frame runs from its listing."""
-    return make
-
-
-@since_3_11
 @program
 def with_two_contexts() -> Case:
     def f(x: Tensor) -> Tensor:
