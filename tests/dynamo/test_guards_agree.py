@@ -46,7 +46,7 @@ def compiled_case(case: GuardCase) -> Tuple[Any, Any, EntryGuards]:
         pytest.skip("this PyTorch does not compile it")
     assert len(entries) == 1
     entry = entries[0]
-    return compiled, entry, EntryGuards.of(compat.guards_of(entry), "__guard_0", Naming(StableNames().text))
+    return compiled, entry, EntryGuards.of(entry.guard_manager, "__guard_0", Naming(StableNames().text))
 
 
 def attempts(case: GuardCase) -> Iterator[Tuple[str, Any, ContextManager[Any]]]:
@@ -93,7 +93,7 @@ def test_the_guard_function_decides_as_pytorch(name: str, tmp_path: Path) -> Non
     for what, arguments, context in attempts(case):
         with context:
             values = called(case.function, "why").frame_locals(arguments(), {})
-            expected = decision_of_pytorch(compiled, compat.guards_of(entry), values)
+            expected = decision_of_pytorch(compiled, entry.guard_manager, values)
             failing = [line.expression for line in guards.failing(values)]
             assert guards.evaluate(values) == expected, f"{what}: PyTorch says {expected}; failing: {failing}"
             assert (failing == []) == expected, what
@@ -150,10 +150,10 @@ def runs_when_nothing_is_compiled(compiled: Any, values: Any, code: CodeType) ->
 def test_every_guard_of_common_values_is_plain_python(name: str) -> None:
     case = CASES[name]()  # an entry of PyTorch 2.4 is gone, under its handle, when an object dies that it guards
     _, entry, guards = compiled_case(case)
-    if guards_function.is_function(compat.guards_of(entry)):
+    if guards_function.is_function(entry.guard_manager):
         pytest.skip("PyTorch before 2.4 does not tell what it compares tensors and the global state with")
     live = {(line.kind, line.source) for line in guards.lines if line.live}
-    shows_state = "___check_global_state() against {" in str(compat.guards_of(entry))
+    shows_state = "___check_global_state() against {" in str(entry.guard_manager)
     allowed = LIVE_KINDS.get(name, {DICT_MANAGER}) | (set() if shows_state else {"GLOBAL_STATE"})
     allowed |= set() if compat.tells_of_absent_items() else {"SET_CONTAINS"}
     if not hasattr(torch._dynamo.guards.GuardBuilder, "SET_CONTAINS"):  # before PyTorch 2.8 no class of an iterator

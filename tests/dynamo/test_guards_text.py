@@ -260,7 +260,7 @@ def rendered(name: str = "guard", naming: Optional[Naming] = None) -> EntryGuard
 
     torch._dynamo.reset()
     torch.compile(function, backend="eager")(torch.ones(3), 2)
-    return EntryGuards.of(compat.guards_of(compat.cache_entries(function.__code__)[0]), name, naming)
+    return EntryGuards.of(compat.cache_entries(function.__code__)[0].guard_manager, name, naming)
 
 
 def test_a_guard_without_python_form_asks_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ def entries_of(found: Called, same_tensors: bool = False) -> List[Any]:
 
 
 def _is_for(entry: Any, values: Mapping[str, Any], same_tensors: bool) -> bool:
-    manager = compat.guards_of(entry)
+    manager = entry.guard_manager
     guards = EntryGuards.of(manager, "guard", Naming(lambda text: text))
     scope: Dict[str, Any] = dict(guards.live.global_scope() or {})
     try:

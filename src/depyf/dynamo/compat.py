@@ -15,6 +15,7 @@ import os
 import sys
 import tempfile
 import weakref
+from dataclasses import dataclass
 from types import CodeType, FrameType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
@@ -320,7 +321,27 @@ def _with_nested(code: CodeType) -> Iterator[CodeType]:
             yield from _with_nested(constant)
 
 
-def cache_entries(code: CodeType, region: int = -1) -> List[Any]:
+@dataclass(frozen=True)
+class CacheEntry:
+    """One of Dynamo's cache entries as it was when it was read.
+
+    Dynamo's own object is gone when something dies that it guards, and who reads it then ends the process. ``code`` is
+    None where Dynamo has thrown it away, ``compile_id`` and ``backend`` where this torch does not tell them.
+    """
+
+    code: Optional[CodeType]
+    guard_manager: Any
+    compile_id: Optional[str]
+    backend: Any
+
+
+def _as_read(entry: Any) -> CacheEntry:
+    compile_id = getattr(entry, "compile_id", None)
+    known = None if compile_id is None else str(compile_id)
+    return CacheEntry(entry.code, guards_of(entry), known, getattr(entry, "backend", None))
+
+
+def cache_entries(code: CodeType, region: int = -1) -> List[CacheEntry]:
     """Dynamo's cache entries of the original ``code``, most recently used first.
 
     ``region`` is that of a ``torch.compile(..., isolate_recompiles=True)``, whose entries are tried before all others'.
@@ -331,7 +352,8 @@ def cache_entries(code: CodeType, region: int = -1) -> List[Any]:
         "torch._dynamo.eval_frame", "_debug_get_cache_entry_list", "cache entries and their guards can't be read"
     )
     found = own if lookup is None else own + [entry for entry in lookup(code) if entry not in own]
-    return [entry for entry in found if getattr(guards_of(entry), "invalidation_reason", None) != REMOVED]
+    entries = [_as_read(entry) for entry in found]
+    return [entry for entry in entries if getattr(entry.guard_manager, "invalidation_reason", None) != REMOVED]
 
 
 def tells_compile_ids() -> bool:

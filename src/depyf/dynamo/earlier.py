@@ -49,13 +49,14 @@ def _dump(session: Session, code: CodeType) -> None:
     entry = next((e for e in compat.cache_entries(original) if e.code is code), None) if original is not None else None
     if original is None or entry is None:
         return  # it has left the cache, or never was in it: torch has forgotten whose code it is
-    compile_id = str(entry.compile_id) if hasattr(entry, "compile_id") else None
-    scope = global_scope(compat.guards_of(entry))
+    scope = global_scope(entry.guard_manager)
     names = [name for name in code.co_names if compiled_fn_number(name) is not None]
-    _write_transformed(session, original, code, compile_id, names)
+    _write_transformed(session, original, code, entry.compile_id, names)
     for name in names:
         if name in scope:
-            _write_compiled(session, f"__compiled_fn_{compiled_fn_number(name)}", compile_id, recover(scope[name]))
+            _write_compiled(
+                session, f"__compiled_fn_{compiled_fn_number(name)}", entry.compile_id, recover(scope[name])
+            )
 
 
 def _write_transformed(

@@ -20,7 +20,7 @@ def first_failure(manager: Any, values: Mapping[str, Any]) -> Tuple[Sequence[str
 
 def is_backend_of(entry: Any, backend: Any) -> bool:
     """Whether the entry was compiled with this backend of the user's, as Dynamo compares them."""
-    used = getattr(entry, "backend", None)
+    used = entry.backend
     if backend is None or used is None:
         return True
     return used is backend or compat.innermost_backend(used) is backend or bool(used == backend)
@@ -29,6 +29,6 @@ def is_backend_of(entry: Any, backend: Any) -> bool:
 def would_hit(code: CodeType, values: Mapping[str, Any], backend: Any, region: int = -1) -> bool:
     """Whether some cache entry of ``code`` would run for these local variables."""
     return any(
-        is_backend_of(entry, backend) and first_failure(compat.guards_of(entry), values)[1]
+        is_backend_of(entry, backend) and first_failure(entry.guard_manager, values)[1]
         for entry in compat.cache_entries(code, region)
     )

@@ -142,7 +142,7 @@ def _story(code: CodeType, known: _Known) -> Story:
     for cached in compat.cache_entries(code):
         record = by_running_code.get(id(cached.code))
         if record is not None:
-            entries.append(_entry(record, cached.code, compat.guards_of(cached), known))
+            entries.append(_entry(record, cached.code, cached.guard_manager, known))
         else:
             number = next(number for number in itertools.count() if number not in numbers)
             numbers.add(number)
@@ -161,7 +161,7 @@ def _entry_without_record(original: CodeType, cached: Any, number: int, stable: 
         name=name,
         number=number,
         compile_id=None if compile_id is None else str(compile_id),
-        manager=compat.guards_of(cached),
+        manager=cached.guard_manager,
         code=cached.code,
         source=rendering.source,
         listing=rendering.text,

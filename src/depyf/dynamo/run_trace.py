@@ -240,8 +240,7 @@ class _Runs:
         if entry is None:  # it is being compiled
             compile_id, scope = compat.current_compile_id(), compat.frame_globals(original)
         else:
-            compile_id = str(entry.compile_id) if hasattr(entry, "compile_id") else None
-            scope = global_scope(compat.guards_of(entry))
+            compile_id, scope = entry.compile_id, global_scope(entry.guard_manager)
         thing = Thing(CODE, original.co_name, compile_id, original.co_filename, original.co_firstlineno)
         self._lanes.things[number] = thing
         if isinstance(scope, MutableMapping):

@@ -93,7 +93,7 @@ def _notes(found: Called) -> Tuple[str, ...]:
 def line_that_guards(code: CodeType, subject: str) -> Optional[Tuple[str, int]]:
     """The line of the user (with its file) that made Dynamo guard ``subject``, in some cache entry of ``code``."""
     for entry in compat.cache_entries(code):
-        manager = compat.guards_of(entry)
+        manager = entry.guard_manager
         if guards_function.is_function(manager):
             continue
         for line in EntryGuards.of(manager, "guard", Naming(lambda text: text)).lines:
@@ -115,10 +115,8 @@ def _of_frame(frame: FrameType) -> Tuple[CodeType, Dict[str, Any]]:
     return code, {name: frame.f_locals[name] for name in names if name in frame.f_locals}
 
 
-def _entry(entry: Any, values: Mapping[str, Any], backend: Any, file: str) -> Entry:
-    compile_id = getattr(entry, "compile_id", None)
-    number = None if compile_id is None else str(compile_id)
-    manager = compat.guards_of(entry)
+def _entry(entry: compat.CacheEntry, values: Mapping[str, Any], backend: Any, file: str) -> Entry:
+    number, manager = entry.compile_id, entry.guard_manager
     first, holds = first_failure(manager, values)
     if holds:
         note = ""
@@ -216,7 +214,7 @@ def _limit(entries: Sequence[Any], values: Mapping[str, Any]) -> Optional[Tuple[
 
 def _has_same_objects(entry: Any, values: Mapping[str, Any]) -> bool:
     """Whether the objects that an entry was made for by their identity are those of the call."""
-    matched = getattr(compat.guards_of(entry), "id_matched_objs", None) or {}
+    matched = getattr(entry.guard_manager, "id_matched_objs", None) or {}
     return all(ref() is None or ref() is values.get(name) for name, ref in matched.items())
 
 
@@ -249,7 +247,7 @@ def _that_count(found: Sequence[Any], entries: Sequence[Entry]) -> Sequence[Any]
 
 def _resume_functions(entry: Any) -> Iterator[str]:
     """The resume functions that transformed code calls, as they are called in dumps and in ``watch``."""
-    scope = global_scope(compat.guards_of(entry))
+    scope = global_scope(entry.guard_manager)
     for name in () if entry.code is None else entry.code.co_names:  # None: torch has thrown it away
         code = getattr(scope.get(name), "__code__", None) if name.startswith("__resume_at_") else None
         if code is not None:

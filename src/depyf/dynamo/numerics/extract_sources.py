@@ -72,12 +72,13 @@ def compiled_functions(target: Called) -> List[Compiled]:
         seen.add(code)
         entries = entries_of(target, same_tensors=True) if code is target.code else compat.cache_entries(code)
         for entry in entries:
-            scope: Mapping[str, Any] = global_scope(compat.guards_of(entry))
-            compile_id = str(entry.compile_id) if hasattr(entry, "compile_id") else None
+            scope: Mapping[str, Any] = global_scope(entry.guard_manager)
             for name in entry.code.co_names if entry.code is not None else ():
                 number = compiled_fn_number(name)
                 if number is not None and name in scope:
-                    found[f"__compiled_fn_{number}"] = Compiled(f"__compiled_fn_{number}", compile_id, scope[name])
+                    found[f"__compiled_fn_{number}"] = Compiled(
+                        f"__compiled_fn_{number}", entry.compile_id, scope[name]
+                    )
                 elif name.startswith("__resume_at_") and isinstance(scope.get(name), FunctionType):
                     todo.append(scope[name].__code__)
     return sorted(found.values(), key=lambda each: compiled_fn_number(each.name) or 0)

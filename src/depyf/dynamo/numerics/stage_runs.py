@@ -54,7 +54,7 @@ class CompiledCode:
             self._fresh[id(original)] = original
         else:
             self.left.append(original)
-            self._theirs += map(compat.guards_of, compat.cache_entries(original))
+            self._theirs += [entry.guard_manager for entry in compat.cache_entries(original)]
 
     def forget(self) -> None:
         for code in self._fresh.values():
@@ -62,12 +62,12 @@ class CompiledCode:
         for code in self.left:
             for entry in compat.cache_entries(code):
                 if self._is_ours(entry):
-                    compat.forget_entry(compat.guards_of(entry))
+                    compat.forget_entry(entry.guard_manager)
 
     def _is_ours(self, entry: Any) -> bool:
-        if hasattr(entry, "backend"):
+        if entry.backend is not None:
             return isinstance(backend_itself(entry.backend), (Recorder, Widened))
-        return not any(compat.guards_of(entry) is each for each in self._theirs)  # up to 2.7
+        return not any(entry.guard_manager is each for each in self._theirs)  # up to 2.7
 
 
 @contextlib.contextmanager
