@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import io
 from pathlib import Path
-from typing import Any, Tuple
+from typing import Any, Dict, Tuple
 
 import pytest
 from torch_versions import needs_stances
@@ -123,3 +125,66 @@ def test_compare_keeps_dynamo_out_of_its_own_code(recwarn: pytest.WarningsRecord
 
     assert depyf.compare(step, torch.ones(3), backend="aot_eager").same
     assert [str(each.message) for each in recwarn if "Dynamo" in str(each.message)] == []
+
+
+def test_compare_leaves_what_a_wrapper_keeps(tmp_path: Path) -> None:
+    kept: Dict[Any, Any] = {}
+
+    def memoised(function: Any) -> Any:
+        @functools.wraps(function)
+        def wrapper(x: Any) -> Any:
+            key = tuple(x.shape)
+            if key not in kept:
+                kept[key] = function(x)
+            return kept[key]
+
+        return wrapper
+
+    wrapped = memoised(torch.compile(lambda x: x.sin(), backend="aot_eager"))
+    answer = depyf.compare(wrapped, torch.rand(3), directory=str(tmp_path))
+    assert kept == {}
+    assert not any("nothing of it was compiled" in note for note in answer.notes)
+
+
+def test_an_infinity_that_was_meant_does_not_hide_one_that_was_not(tmp_path: Path) -> None:
+    mask = torch.tensor([True, False, False])
+    function = torch.compile(lambda x: x.exp().masked_fill(mask, float("-inf")), backend="aot_eager")
+    with depyf.find_nonfinite(str(tmp_path), stream=io.StringIO()) as found:
+        function(torch.zeros(3))
+        assert not found
+        function(torch.full((3,), 1000.0))
+    assert "exp" in found.first.operation
+
+
+@pytest.mark.parametrize(
+    ("stance", "told"),
+    [
+        ("force_eager", "runs as plain Python"),
+        ("eager_on_recompile", "runs as plain Python"),
+        ("fail_on_recompile", "raises an error"),
+    ],
+)
+def test_stances_count_for_why_and_keep_compare_out(stance: str, told: str) -> None:
+    function = torch.compile(lambda x: x.sin(), backend="aot_eager", dynamic=False)
+    function(torch.ones(2))
+    with torch.compiler.set_stance(stance):
+        answer = depyf.why(function, torch.ones(3))
+        assert told in str(answer)
+        assert stance in str(answer)
+        assert not answer.would_compile
+        with pytest.raises(RuntimeError, match="set_stance"):
+            depyf.compare(function, torch.ones(2))
+
+
+def test_arguments_of_methods_whose_code_takes_any() -> None:
+    class Model(torch.nn.Module):
+        pass
+
+    def forward(*args: Any) -> Any:
+        return args[1].sin()
+
+    Model.forward = forward
+    model = Model()
+    compiled = torch.compile(model, backend="eager")
+    compiled(torch.ones(2))
+    assert depyf.why(compiled, torch.ones(2)).hit is not None

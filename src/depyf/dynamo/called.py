@@ -79,18 +79,22 @@ class Called:
             named.update((name, each) for name, each in modules if name and not name.endswith("_orig_mod"))
         named.update(_named_by(self.frame))
         found = {name: _way_in(each)[0] for name, each in named.items()}
-        return {name: entered for name, entered in found.items() if entered is not None}
+        return {name: entered for name, entered in found.items() if getattr(entered, "callback", None) is not None}
 
     @property
-    def disabled(self) -> bool:
-        """Whether ``torch.compiler.disable`` made it."""
-        return self.entered is not None and getattr(self.entered, "callback", None) is None
+    def switched_off(self) -> str:
+        """Why no compiled code runs now, although there may be some; empty where it does."""
+        if self.entered is not None and getattr(self.entered, "callback", None) is None:
+            return "torch.compiler.disable keeps Dynamo out"
+        if compat.dynamo_setting("disable"):
+            return "torch._dynamo.config.disable is set"
+        return "torch.compiler.set_stance('force_eager') is in force" if compat.stance() == "force_eager" else ""
 
     @property
     def left_alone(self) -> str:
         """Why Dynamo does not compile this code, whatever it is called with; empty where it does."""
-        if self.disabled:
-            return "torch.compiler.disable keeps Dynamo out"
+        if self.switched_off:
+            return self.switched_off
         if compat.skips(self.code) and not _has_hooks(self.inner):
             return (
                 f"Dynamo compiles no frame of {self.shown[0]}, which is a library's. What torch.compile() returns has "
@@ -114,9 +118,10 @@ class Called:
     def frame_locals(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Dict[str, Any]:
         """What guards see as ``L`` for these arguments. Raises ``TypeError`` when they do not fit."""
         plain = _plain(self.frame)
-        signature = inspect.signature(self.frame, follow_wrapped=False)
+        owner = (self.frame.__self__,) if inspect.ismethod(self.frame) else ()
         try:
-            bound = signature.bind(*self.args, *args, **{**self.kwargs, **kwargs})
+            signature = inspect.signature(plain, follow_wrapped=False)
+            bound = signature.bind(*owner, *self.args, *args, **{**self.kwargs, **kwargs})
         except TypeError as error:
             if not plain.__code__.co_name.startswith(RESUMED):
                 raise
@@ -124,10 +129,7 @@ class Called:
                 f"{error}: what a resume function goes on with, only its frame knows: why(frame)"
             ) from error
         bound.apply_defaults()
-        values = dict(bound.arguments)
-        if inspect.ismethod(self.frame):
-            values = {plain.__code__.co_varnames[0]: self.frame.__self__, **values}
-        return {**values, **dict(closure_of(plain))}
+        return {**bound.arguments, **dict(closure_of(plain))}
 
 
 def called(given: Any, question: str) -> Called:

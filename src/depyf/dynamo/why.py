@@ -25,6 +25,9 @@ from depyf.dynamo.guards_text import Naming
 from depyf.report.guard_words import GuardText, GuardWords, as_written, explain, split
 from depyf.report.lookup import Entry, FailedGuard, Why
 
+_WITHOUT_RECOMPILES = {"eager_on_recompile": "runs as plain Python", "fail_on_recompile": "raises an error"}
+"""What a call that no cache entry fits does under stances of ``torch.compiler.set_stance``."""
+
 
 def why(compiled: Any, *args: Any, **kwargs: Any) -> Why:
     """What ``compiled(*args, **kwargs)`` would do now: which cache entry it hits, and which guards of the others fail.
@@ -51,8 +54,12 @@ def why(compiled: Any, *args: Any, **kwargs: Any) -> Why:
     if found.left_alone and not answer.entries:
         outcome = f"runs as plain Python: {found.left_alone}"
         answer = replace(answer, outcome=outcome, left_alone=True)
-    elif found.disabled:
+    elif found.switched_off:
         answer = replace(answer, entries=(), outcome=f"runs as plain Python: {found.left_alone}", left_alone=True)
+    elif answer.hit is None and compat.stance() in _WITHOUT_RECOMPILES:
+        does = _WITHOUT_RECOMPILES[compat.stance()]
+        outcome = f"{does}: torch.compiler.set_stance({compat.stance()!r}) is in force, and no entry fits"
+        answer = replace(answer, outcome=outcome, left_alone=True)
     return replace(answer, notes=_notes(found))
 
 

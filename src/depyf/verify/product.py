@@ -231,7 +231,8 @@ class Product:
         excused = {value for value in dropped if value not in right.counts}
         if right.handled is not OUTER:
             names = left.program.locals
-            own = _reached(right, [value for name, value in right.locals.items() if name not in names])
+            own = [value for name, value in right.locals.items() if name not in names]
+            own += [value.inner for value in own if isinstance(value, Maybe)]
             excused |= {value for value in own if value not in left.counts}
         return excused
 

@@ -170,6 +170,7 @@ def watch_bindings() -> Optional[Undo]:
     def undo_all() -> None:
         while undo:
             undo.pop()()
+        _here.tracing = _Tracing()  # the last one holds what the program gave to the function that was traced
 
     return undo_all
 

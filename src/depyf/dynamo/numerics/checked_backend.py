@@ -59,17 +59,20 @@ _here = _Here()
 def begin(observation: Observation) -> Callable[[], None]:
     """Install everything; answers the function that ends it."""
     undo: List[Undo] = []
-    entries = OwnEntries(functools.partial(_Backend, observation), observation.tally)
-    undo.append(entries.install())  # first: it may raise
-    for install in (lambda _: watch_compiled_names(_note_name), _watch_aot, _watch_inductor, _count_earlier_backwards):
-        installed = safely("beginning to observe compiled graphs")(install)(observation)
-        if installed is not None:
-            undo.append(installed)
 
     def close() -> None:
         while undo:
             undo.pop()()
 
+    for install in (lambda _: watch_compiled_names(_note_name), _watch_aot, _watch_inductor, _count_earlier_backwards):
+        installed = safely("beginning to observe compiled graphs")(install)(observation)
+        if installed is not None:
+            undo.append(installed)
+    try:  # last: what another thread compiles with our backend has to be seen on its whole way
+        undo.append(OwnEntries(functools.partial(_Backend, observation), observation.tally).install())
+    except BaseException:
+        close()
+        raise
     return close
 
 

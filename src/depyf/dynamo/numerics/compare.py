@@ -63,6 +63,11 @@ def compare(
     compat.keep_dynamo_out("depyf")  # what records and copies runs while things are compiled
     if not compat.has_stances():
         raise RuntimeError("depyf.compare needs PyTorch 2.6 or later: in older ones it would name wrong operations")
+    if compat.stance() != "default" or compat.dynamo_setting("disable"):
+        raise RuntimeError(
+            "depyf.compare can't compile here: torch.compiler.set_stance or torch._dynamo.config.disable is in force. "
+            "Call it outside of that"
+        )
     return _Comparison(called(fn, "compare"), args, kwargs, backend, Judge(rtol, atol), backward, directory).answer()
 
 

@@ -30,6 +30,8 @@ from depyf.report.nonfinite import NonFinite, summary
 
 DIRECTORY = "depyf_nonfinite"
 
+_MOST_JUDGED = 50
+"""Of a graph, so many kinds of results that are not finite and were meant so are told apart."""
 _ANOTHER_THREAD = "of a graph came from another thread, whose operations outside of graphs are not seen"
 _NO_GRADIENTS = "of a graph whose backward {!r} does not compile: gradients are not seen (eager=True sees them)"
 
@@ -147,9 +149,12 @@ class FindNonFinite:
         bad = {("output", number): count_bad([value]) for number, value in results.items()}
         bad.update({("input", number): count_bad([value]) for number, value in written.items()})
         bad = {place: counted for place, counted in bad.items() if counted.nans or counted.infs}
-        pattern = (id(call.graph), tuple(sorted((place, counted.kind) for place, counted in bad.items())))
+        pattern = (id(call.graph), tuple(sorted((place, each.nans, each.infs) for place, each in bad.items())))
         if pattern in self._judged:
             self._looking.passed_on(self._judged[pattern])
+            return None
+        if sum(graph == id(call.graph) for graph, _ in self._judged) >= _MOST_JUDGED:
+            self._looking.left_out(f"gave other NaN or Inf than the {_MOST_JUDGED} that were looked at closely")
             return None
         self._kept[id(call.graph)] = call.graph  # so that no other gets its id
         error: Optional[Exception] = None

@@ -93,9 +93,14 @@ class Observation:
 
     def add(self, observer: Observer, begin: Callable[[Observation], Callable[[], None]]) -> None:
         with self._lock:
-            if not self._observers:
-                self._close = begin(self)
+            # Before anything is installed: what another thread compiles meanwhile is observed as well.
             self._observers.append(observer)
+            if len(self._observers) == 1:
+                try:
+                    self._close = begin(self)
+                except BaseException:
+                    self._observers.remove(observer)
+                    raise
 
     def remove(self, observer: Observer) -> None:
         with self._lock:

@@ -39,11 +39,12 @@ class Shared:
 
     def _search(self, target: Called, arguments: Sequence[Any]) -> bool:
         """Go through all that is reached; False where that is too much, or objects do not let themselves be read."""
-        functions = _functions_of(target)
+        functions, shared = _functions_of(target)
         own = {id(each) for each in functions}
         try:
             for function in functions:
                 self._function(function, own=True)
+            self._all(shared)
             for value in (target.inner, *arguments):  # copied, but their methods are the program's
                 self._classes(value)
             while self._todo and len(self._seen) <= _MOST_OBJECTS:
@@ -54,6 +55,7 @@ class Shared:
                     self._value(value)
         except Exception as error:
             report_failure("looking for what a call may change", error)
+            return False
         return not self._todo
 
     @contextlib.contextmanager
@@ -171,7 +173,8 @@ class Shared:
         self._add(gradient)
 
         def undo() -> None:
-            if not torch.equal(tensor.detach().nan_to_num(), before.nan_to_num()):
+            now = tensor.detach()
+            if now.shape != before.shape or not ((now == before) | ((now != now) & (before != before))).all():
                 with torch.no_grad():
                     tensor.detach().copy_(before)
             if tensor.grad is not gradient:
@@ -188,10 +191,13 @@ def shared_with(target: Called, arguments: Sequence[Any], notes: List[str]) -> S
     return shared
 
 
-def _functions_of(target: Called) -> List[Any]:
-    """The functions that a private copy has its own code of."""
-    found = [getattr(each, "__func__", each) for each in (target.inner, target.frame)]
-    return [each for each in found if isinstance(each, FunctionType)] + list(target.wrappers)
+def _functions_of(target: Called) -> Tuple[List[Any], List[Any]]:
+    """The functions that a private copy has with what they enclose, and those that it shares with the program: methods
+    and wrappers have only their code copied."""
+    copied = [each for each in (target.inner, target.frame) if isinstance(each, FunctionType)]
+    others = [getattr(each, "__func__", each) for each in (target.inner, target.frame, *target.wrappers)]
+    shared = [each for each in others if isinstance(each, FunctionType) and not any(each is own for own in copied)]
+    return copied, shared
 
 
 def _is_users(module: str) -> bool:
