@@ -47,6 +47,8 @@ EXTRAS = ("dill", "pytest", "pytest-xdist", "hypothesis", "debugpy", "ipykernel"
 TESTS = ("tests/dynamo", "tests/dropin")
 SAY_VERSIONS = 'import platform, torch; print("CPython", platform.python_version(), "with torch", torch.__version__)'
 TIMEOUT = 3 * 3600
+NAMED = re.compile(r"(\w*(?:\[.*\])?): (.*)", re.DOTALL)
+"""A test, perhaps with what it was called with, and what became of it."""
 
 
 class Unavailable(Exception):
@@ -222,7 +224,8 @@ def reasons_told(reasons: Dict[str, List[str]]) -> Iterator[str]:
     for where, told in sorted(reasons.items()):
         outcome, area = where.split(" ", 1)
         for each in told:
-            name, reason = each.split(": ", 1)
+            match = NAMED.fullmatch(each)
+            name, reason = match.groups() if match is not None else ("", each)
             if outcome == "skipped":
                 skipped.setdefault(reason, Counter())[area] += 1
             else:
