@@ -51,8 +51,9 @@ def compare(
     what it writes to. A value is wrong when its error against float64 is clearly larger than eager's; with ``rtol`` or
     ``atol``, when it differs from eager's by more than these.
 
-    The function, its arguments and the modules that it reaches are copied, and globals put back, so that nothing of
-    yours changes. The answer is false where there was nothing to compare. A script
+    The function, its arguments and the modules that it reaches are copied, and lists, dicts, sets, objects and tensors
+    that are globals are put back (docs/compare.md says what is not). The answer is false where there was nothing to
+    compare. A script
     that reproduces what was found is written into ``directory`` (a new temporary one). Keyword arguments of ``fn`` that
     have the names of those of ``compare`` can be given with ``functools.partial``.
 
