@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch_versions import TELLS_COMPILE_IDS
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
@@ -90,7 +91,7 @@ def test_the_values_of_a_call_are_saved(tmp_path: Path) -> None:
 
 def test_what_does_not_name_one_graph_is_refused_with_a_list() -> None:
     compiled = compiled_and_called()
-    told = r" \[0/0\]" if compat.tells_compile_ids() else ","
+    told = r" \[0/0\]" if TELLS_COMPILE_IDS else ","
     with pytest.raises(
         LookupError, match=rf"no graph is called 999999; there are: __compiled_fn_\d+.Captured_Graph{told}"
     ):
@@ -104,10 +105,10 @@ def test_what_does_not_name_one_graph_is_refused_with_a_list() -> None:
 def test_by_compile_id_and_with_sizes_that_vary(tmp_path: Path) -> None:
     compiled = torch.compile(lambda x: (x * x.shape[0]).sin(), backend="aot_eager", dynamic=True)
     compiled(torch.randn(7, 3))
-    if not compat.tells_compile_ids():
+    if not TELLS_COMPILE_IDS:
         with pytest.raises(LookupError, match="This PyTorch does not tell the compile ids of what is compiled already"):
             depyf.extract(compiled, "0/0")
-    graph_id = "0/0" if compat.tells_compile_ids() else "Captured_Graph"
+    graph_id = "0/0" if TELLS_COMPILE_IDS else "Captured_Graph"
     answer = depyf.extract(compiled, graph_id, path=str(tmp_path / "d.py"))
     assert answer.runs, answer.output
     assert "float32[7, 3]" in answer.output

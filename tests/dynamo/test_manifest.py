@@ -12,7 +12,7 @@ from torch_words import Words, words_in
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 torch = pytest.importorskip("torch")
 
-from torch_versions import IS_OLD, LOG_NAMES_LINES  # noqa: E402
+from torch_versions import IS_OLD, LOG_NAMES_LINES, TELLS_COMPILE_IDS  # noqa: E402
 
 import depyf  # noqa: E402
 from depyf.dynamo import compat  # noqa: E402
@@ -81,7 +81,7 @@ def test_a_program_with_six_reasons_to_recompile(ran: Callable[..., Tuple[Run, O
     assert all(each.advice for each in run.breaks)
     if hasattr(torch._dynamo.guards.GuardBuilder, "SET_NOT_CONTAINS"):  # PyTorch 2.13 and later
         assert all(each.explanation and each.hints and each.url for each in run.breaks)
-    if compat.tells_compile_ids():
+    if TELLS_COMPILE_IDS:
         by_id = {each.compile_id: each for each in run.compilations}
         assert by_id["10/0"].guard_failures == 6
         assert by_id["10/1"].dynamic == ("s28: L['times']",) or by_id["10/1"].dynamic[0].endswith(": L['times']")
@@ -167,7 +167,7 @@ def test_compile_ids_that_a_reset_gives_out_again_are_told_apart(tmp_path: Path)
     assert len(set(ids)) == 3
     if ids[0] == "0/0":  # in PyTorch 2.2 a reset does not begin to count anew
         assert {"0/0", "0/0#2", "0/1#2"} == set(ids)
-        entry = "0/0#2" if compat.tells_compile_ids() else None
+        entry = "0/0#2" if TELLS_COMPILE_IDS else None
         assert [failed.entry for failed in run.recompiles[0].failed] == [entry]
     assert names_of(run) == ["other", "other", "small"]
 

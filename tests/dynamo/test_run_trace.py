@@ -366,3 +366,24 @@ def test_no_failure_of_ours_is_reported() -> None:
         compiled(torch.ones(2))
     assert "failed at" not in errors.getvalue()
     assert sum(record.counts.values()) > 10
+
+
+def test_what_runs_backwards_is_put_back_in_any_order() -> None:
+    from depyf.dynamo.backward_methods import replace_backward
+
+    class Compiled:
+        @staticmethod
+        def backward(value: int) -> int:
+            return value
+
+    def adding(number: int) -> Any:
+        return lambda method: lambda value: method(value) + number
+
+    original = vars(Compiled)["backward"]
+    lower, upper = replace_backward(Compiled, adding(1)), replace_backward(Compiled, adding(10))
+    assert lower is not None
+    assert upper is not None
+    assert Compiled.backward(0) == 11
+    lower()
+    upper()
+    assert vars(Compiled)["backward"] is original

@@ -18,3 +18,6 @@ needs_branches_traced_once = pytest.mark.skipif(
     compat.find("torch._higher_order_ops.cond", "create_fw_bw_graph_branches") is not None,
     reason="this PyTorch traces the branches of torch.cond anew in each call: no file can hold what runs",
 )
+
+TELLS_COMPILE_IDS = hasattr(compat.find("torch._C._dynamo.eval_frame", "_CacheEntry"), "compile_id")
+"""Whether cache entries say which compilation made them (2.5 and later)."""

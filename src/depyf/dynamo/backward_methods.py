@@ -42,8 +42,13 @@ def replace_backward(owner: type, around: Callable[[Method], Method]) -> Optiona
         alive, ours = owner_alive(), replacement_alive()
         if alive is None or ours is None:
             return
-        before = ours._depyf_original
-        if getattr(vars(alive).get(method), "__func__", None) is ours:
+        before, top = ours._depyf_original, getattr(vars(alive).get(method), "__func__", None)
+        if top is ours:
             setattr(alive, method, before)
+        while top is not None and top is not ours:  # another of these is above it, and will put back what is below
+            below = getattr(top, "_depyf_original", None)
+            top_above, top = top, getattr(below, "__func__", None)
+            if top is ours:
+                top_above._depyf_original = before
 
     return undo

@@ -356,11 +356,6 @@ def cache_entries(code: CodeType, region: int = -1) -> List[CacheEntry]:
     return [entry for entry in entries if getattr(entry.guard_manager, "invalidation_reason", None) != REMOVED]
 
 
-def tells_compile_ids() -> bool:
-    """Whether cache entries of this torch say which compilation made them (2.5 and later)."""
-    return hasattr(find("torch._C._dynamo.eval_frame", "_CacheEntry"), "compile_id")
-
-
 def entry_of(compiled: Any) -> Optional[Any]:
     """The object of Dynamo's (``OptimizeContext``) that ``torch.compile`` put around ``compiled``; None for others.
 

@@ -18,7 +18,7 @@ def first_failure(manager: Any, values: Mapping[str, Any]) -> Tuple[Sequence[str
     return list(answer.verbose_code_parts), bool(answer.result)
 
 
-def is_backend_of(entry: Any, backend: Any) -> bool:
+def is_backend_of(entry: compat.CacheEntry, backend: Any) -> bool:
     """Whether the entry was compiled with this backend of the user's, as Dynamo compares them."""
     used = entry.backend
     if backend is None or used is None:

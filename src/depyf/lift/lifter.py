@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Set
 
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump
 from depyf.flow.order import Order, order_blocks
@@ -122,7 +122,9 @@ class _Lifter:
 
         Compilers leave there only what is returned, and the return statement then stands inside; tools leave more.
         """
-        while block.leaves and not block.ops and isinstance(block.term, Jump):
+        seen: Set[int] = set()
+        while block.leaves and not block.ops and isinstance(block.term, Jump) and block.id not in seen:
+            seen.add(block.id)
             block = self.graph.blocks[block.term.target]
         if not node.leaves or _returns_at_once(block):
             return
