@@ -18,9 +18,11 @@ LAYERS: List[Tuple[str, ...]] = [
     ("__init__", "explain", "optimization", "utils"),  # the drop-in surface: names that users already import
     ("dynamo",),
     ("report",),
+    ("diagnosis",),
     ("torch_trace",),
     ("decompiler",),
     ("pipeline",),
+    ("dynamo_code",),
     ("verify",),
     ("source",),
     ("structure",),
@@ -28,6 +30,7 @@ LAYERS: List[Tuple[str, ...]] = [
     ("flow",),
     ("normal",),
     ("bytecode",),
+    ("regular_files",),
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
@@ -36,6 +39,7 @@ SHARED = "result"
 UPWARDS_ALLOWED = {
     ("result", "depyf.bytecode.code"),
     ("result", "depyf.source.compiling"),
+    ("result", "depyf.source.placeholders"),
     ("result", "depyf.source.source_text"),
 }
 

@@ -100,7 +100,9 @@ def _shown(value: Any) -> str:
     if isinstance(value, ast.expr):
         return _text_of([ast.Expr(value)])
     if is_dataclass(value):
-        shown = [each.name for each in fields(value) if getattr(value, each.name) not in (None, False, (), -1)]
+        # where it was written is seen in the listing
+        known = [each.name for each in fields(value) if each.name != "span"]
+        shown = [name for name in known if getattr(value, name) not in (None, False, (), -1)]
         return f"{type(value).__name__}({', '.join(f'{name}={_shown(getattr(value, name))}' for name in shown)})"
     return repr(value)
 

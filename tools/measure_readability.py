@@ -12,6 +12,11 @@ Every function is decompiled alone, as ``depyf decompile`` does it, and counts a
     other text     what a decompiler could in principle get right
     no source      refused, or not proved
 
+Beside it stands the stricter measure, the *author's text*: the texts are the same after ``ast.unparse``, without what
+leaves no trace in a code object (``tests/support/author_text.py``). What differs there is told by class.
+
+    python tools/measure_readability.py FOLDER ... --statements 6 --count 1000 --seed 1   # a sample, by its text
+
 Decompilation is not the question here: ``depyf sweep`` measures that.
 """
 
@@ -22,21 +27,22 @@ import ast
 import difflib
 import multiprocessing
 import os
+import random
 import signal
 import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, FrozenSet, Iterator, List, Optional, Tuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
-from same_source import Function, canonical_tree, without_surroundings
+from author_text import author_text, differences
+from same_source import Function, canonical_tree
 
 from depyf.decompiler import decompile_code
 from depyf.result import DecompilationError, Verdict
-from depyf.source.text import to_text
 from depyf.sweep.pool import Selection
 from depyf.sweep.targets import find_files, read_module, stdlib_folder, targets_of
 
@@ -47,10 +53,12 @@ SECONDS = 20
 
 @dataclass(frozen=True)
 class Row:
-    """One function. ``difference`` says what kind comes first, ``texts`` are both sources, laid out alike."""
+    """One function. ``author``: it has the author's text. ``difference`` says what kind comes first, or what classes of
+    differences there are to the author's text. ``texts`` are both sources, laid out alike."""
 
     label: str
     outcome: str
+    author: bool = False
     difference: str = ""
     texts: Tuple[str, str] = ("", "")
 
@@ -75,7 +83,41 @@ def functions_in(module: ast.Module) -> Iterator[Tuple[Tuple[int, str], Function
     return walk(module, None)
 
 
-def measure_file(path: str, selection: Selection) -> List[Row]:
+def statements_of(function: Function) -> int:
+    """How many statements a function holds, those of functions in it and its docstring not counted."""
+
+    def count(node: ast.AST) -> int:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            return 1
+        return isinstance(node, ast.stmt) + sum(map(count, ast.iter_child_nodes(node)))
+
+    return sum(map(count, function.body)) - (ast.get_docstring(function) is not None)
+
+
+Chosen = Optional[FrozenSet[Tuple[int, str]]]
+"""The keys of the functions to take from a file; ``None`` for all of them."""
+
+
+def choose(files: List[str], statements: int, count: Optional[int], seed: int) -> Dict[str, Chosen]:
+    """The functions of at least ``statements`` statements, or ``count`` of them, which ``seed`` decides."""
+    if not statements and count is None:
+        return dict.fromkeys(files)
+    found: List[Tuple[str, Tuple[int, str]]] = []
+    for path in files:
+        try:
+            tree = ast.parse(Path(path).read_bytes())
+        except (SyntaxError, ValueError):
+            continue
+        found += [(path, key) for key, function, _ in functions_in(tree) if statements_of(function) >= statements]
+    if count is not None and count < len(found):
+        found = random.Random(seed).sample(found, count)
+    chosen: Dict[str, List[Tuple[int, str]]] = {}
+    for path, key in found:
+        chosen.setdefault(path, []).append(key)
+    return {path: frozenset(keys) for path, keys in chosen.items()}
+
+
+def measure_file(path: str, selection: Selection, chosen: Chosen) -> List[Row]:
     try:
         module = read_module(path)
         tree = ast.parse(Path(path).read_bytes())
@@ -83,7 +125,8 @@ def measure_file(path: str, selection: Selection) -> List[Row]:
         return []  # test data that is no Python
     written: Dict[Tuple[int, str], List[Tuple[Function, Optional[str]]]] = {}
     for key, function, owner in functions_in(tree):
-        written.setdefault(key, []).append((function, owner))
+        if chosen is None or key in chosen:
+            written.setdefault(key, []).append((function, owner))
     rows = []
     for target in targets_of(module, path):
         candidates = written.get((target.line, target.code.co_name), [])
@@ -101,23 +144,21 @@ def measure(label: str, function: Function, owner: Optional[str], code: CodeType
     try:
         answer = decompile_code(code)
         if not answer.verdict.proved:
-            return Row(label, NO_SOURCE, f"not proved: {answer.reason}")
+            return Row(label, NO_SOURCE, False, f"not proved: {answer.reason}")
     except (DecompilationError, TimeLimit) as error:
-        return Row(label, NO_SOURCE, f"{type(error).__name__}: {error}")
+        return Row(label, NO_SOURCE, False, f"{type(error).__name__}: {error}")
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-    decompiled = answer.tree.body[0]
-    assert isinstance(decompiled, (ast.FunctionDef, ast.AsyncFunctionDef))
+    # a future import may stand before it
+    decompiled = next(each for each in answer.tree.body if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    texts = author_text(function, owner), author_text(decompiled)
     left, right = canonical_tree(function, owner), canonical_tree(decompiled, None)
     if ast.dump(left) == ast.dump(right):
-        return Row(label, SAME_TREE)
+        if texts[0] == texts[1]:
+            return Row(label, SAME_TREE, True)
+        return Row(label, SAME_TREE, False, " + ".join(differences(*texts)), texts)
     outcome = SAME_CODE if answer.verdict is Verdict.EXACT else OTHER_TEXT
-    return Row(label, outcome, first_difference(left, right), (text_of(function), text_of(decompiled)))
-
-
-def text_of(function: Function) -> str:
-    bare = without_surroundings(function)
-    return to_text(ast.fix_missing_locations(ast.Module(body=[bare], type_ignores=[])))
+    return Row(label, outcome, texts[0] == texts[1], first_difference(left, right), texts)
 
 
 # --- kinds of difference
@@ -166,12 +207,12 @@ def _start_worker() -> None:
     signal.signal(signal.SIGPROF, stop)
 
 
-def _measure_one(task: Tuple[str, Selection]) -> List[Row]:
+def _measure_one(task: Tuple[str, Selection, Chosen]) -> List[Row]:
     return measure_file(*task)
 
 
-def measure_files(files: List[str], selection: Selection, jobs: int) -> List[Row]:
-    tasks = [(path, selection) for path in sorted(files, key=os.path.getsize, reverse=True)]
+def measure_files(files: Dict[str, Chosen], selection: Selection, jobs: int) -> List[Row]:
+    tasks = [(path, selection, files[path]) for path in sorted(files, key=os.path.getsize, reverse=True)]
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     with context.Pool(jobs, _start_worker) as pool:
         return [row for rows in pool.imap_unordered(_measure_one, tasks) for row in rows]
@@ -181,10 +222,12 @@ def report(rows: List[Row], top: int, examples: int, show: bool) -> None:
     counts = Counter(row.outcome for row in rows)
     for outcome in (SAME_TREE, SAME_CODE, OTHER_TEXT, NO_SOURCE):
         print(f"{outcome:12}{counts[outcome]:8}{100 * counts[outcome] / len(rows):9.2f} %")
+    authors = sum(row.author for row in rows)
+    print(f"{'author text':12}{authors:8}{100 * authors / len(rows):9.2f} %")
     print(f"{'functions':12}{len(rows):8}   on CPython {sys.version.split()[0]}")
     kinds: Dict[Tuple[str, str], List[Row]] = {}
     for row in rows:
-        if row.outcome != SAME_TREE:
+        if not row.author:
             kinds.setdefault((row.outcome, row.difference), []).append(row)
     ordered = sorted(kinds.items(), key=lambda each: (-len(each[1]), each[0]))
     for (outcome, difference), members in ordered[:top]:
@@ -201,6 +244,9 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="MODULE|FOLDER|FILE")
     parser.add_argument("--stdlib", action="store_true", help="the standard library of this Python, without its tests")
     parser.add_argument("--sample", type=float, default=1.0, metavar="SHARE", help="a share of the functions")
+    parser.add_argument("--statements", type=int, default=0, metavar="N", help="only functions of N statements or more")
+    parser.add_argument("--count", type=int, metavar="N", help="N functions, chosen by --seed")
+    parser.add_argument("--seed", type=int, default=0, metavar="N")
     parser.add_argument("--name", metavar="REGEX", help="only functions whose qualified name matches")
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--top", type=int, default=10, metavar="N", help="kinds of difference to show (10)")
@@ -212,7 +258,8 @@ def main() -> int:
     if not names:
         parser.error("name a module, a folder, a file or --stdlib")
     selection = Selection(frozenset(["function"]), options.name, options.sample)
-    rows = measure_files(find_files(names, tests=False), selection, options.jobs)
+    chosen = choose(find_files(names, tests=False), options.statements, options.count, options.seed)
+    rows = measure_files(chosen, selection, options.jobs)
     if not rows:
         print("no functions", file=sys.stderr)
         return 2

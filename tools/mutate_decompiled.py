@@ -3,24 +3,33 @@
     python tools/mutate_decompiled.py                      # 5,000 mutants of functions of the standard library
     python tools/mutate_decompiled.py json -n 300 -j 2     # of one module
     python tools/mutate_decompiled.py --mutators swap_operands,drop_statement
+    python tools/mutate_decompiled.py --reached            # only in code that runs
 
 Code objects that nobody here wrote are decompiled, their sources changed in one place (``tests/support/mutators``),
 compiled as the pipeline does, and compared with the original. A mutant whose bytecode the compiler makes the same is
 none. Prints a table and every survivor; the exit status is 1 if there is one.
+
+A change in code that can't be reached (what follows ``while True``, a handler of what can't raise) changes nothing, and
+the verifier may prove so. With ``--reached``, modules that CPython has tests for are taken (``REACHED``, or those that
+are named, with ``test.test_NAME``), their tests run first (``tools/record_lines.py``), and only what was made of lines
+that ran is changed.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import marshal
 import multiprocessing
 import os
 import random
+import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
@@ -59,6 +68,16 @@ TESTS = (
 )  # fmt: skip
 """CPython's own tests of what is rare in the others: ``except*``, ``match``, asynchronous comprehensions ..."""
 
+REACHED = (
+    "argparse", "ast", "base64", "bisect", "calendar", "cmd", "codecs", "colorsys", "configparser", "contextlib",
+    "copy", "csv", "dataclasses", "difflib", "enum", "fnmatch", "fractions", "functools", "gettext", "glob",
+    "graphlib", "heapq", "inspect", "ipaddress", "json", "linecache", "locale", "mimetypes", "ntpath", "optparse",
+    "pathlib", "pickletools", "plistlib", "posixpath", "pprint", "quopri", "random", "reprlib", "sched", "shelve",
+    "shlex", "shutil", "statistics", "string", "symtable", "tempfile", "textwrap", "tokenize", "traceback", "types",
+    "typing", "uuid", "weakref",
+)  # fmt: skip
+"""Modules whose tests (``test.test_NAME``) end soon, also while every line is recorded."""
+
 LARGEST = 1500
 """Instructions of a code object with all that is in it; larger ones would be most of the work."""
 
@@ -68,21 +87,31 @@ class Object(NamedTuple):
 
     label: str
     marshalled: bytes
+    reached: Optional[FrozenSet[int]]
 
     def prepared(self) -> Optional[Subject]:
-        return Subject.prepare(self.label, marshal.loads(self.marshalled))
+        return Subject.prepare(self.label, marshal.loads(self.marshalled), self.reached)
 
 
-def _objects(place: Tuple[str, str, int]) -> List[Object]:
-    module, path, largest = place
+class File(NamedTuple):
+    """A source file to take code objects from; ``reached`` are its lines that have run, where only these count."""
+
+    module: str
+    path: str
+    largest: int
+    reached: Optional[FrozenSet[int]]
+
+
+def _objects(file: File) -> List[Object]:
+    label = f"{file.module}/{os.path.basename(file.path)}"
     return [
-        Object(f"{module}/{os.path.basename(path)}:{target.line} {target.qualname}", marshal.dumps(target.code))
-        for target in targets_of(read_module(path), path)
-        if size(target.code) <= largest
+        Object(f"{label}:{target.line} {target.qualname}", marshal.dumps(target.code), file.reached)
+        for target in targets_of(read_module(file.path), file.path)
+        if size(target.code) <= file.largest
     ]
 
 
-def _sites(found: Object) -> Dict[str, int]:
+def _sites(found: Object) -> Dict[str, Sequence[int]]:
     subject = found.prepared()
     return {} if subject is None else subject.sites()
 
@@ -102,16 +131,31 @@ def files_of(modules: List[str]) -> Iterator[Tuple[str, str]]:
             print(f"left out: {error}", file=sys.stderr)
 
 
+def lines_reached(modules: List[str]) -> Dict[str, FrozenSet[int]]:
+    """Run the tests of ``modules`` in a process of its own; return the lines of their files that ran, by path."""
+    recorder = Path(__file__).with_name("record_lines.py")
+    with tempfile.TemporaryDirectory() as folder:
+        output = os.path.join(folder, "lines.json")
+        subprocess.run([sys.executable, str(recorder), output, *modules], check=True, stdout=subprocess.DEVNULL)
+        found = json.loads(Path(output).read_text())
+    return {path: frozenset(lines) for path, lines in found.items()}
+
+
 def run(options: argparse.Namespace, processes: Any) -> List[Mutant]:
-    """The mutants, the same ones in the same order whatever the number of processes."""
-    places = [(*place, options.largest) for place in files_of(options.modules or [*MODULES, *TESTS])]
-    objects = [found for file in processes.imap(_objects, places) for found in file]
+    """Return the mutants, the same ones in the same order whatever the number of processes."""
+    modules = options.modules or [*(REACHED if options.reached else (*MODULES, *TESTS))]
+    lines = lines_reached(modules) if options.reached else None
+    files = [
+        File(module, path, options.largest, None if lines is None else lines.get(path, frozenset()))
+        for module, path in files_of(modules)
+    ]
+    objects = [found for file in processes.imap(_objects, files) for found in file]
     chooser = random.Random(options.seed)
     chosen = sorted(chooser.sample(range(len(objects)), min(options.objects, len(objects))))
     objects = [objects[number] for number in chosen]
-    counts = dict(enumerate(processes.imap(_sites, objects, chunksize=8)))
+    numbers = dict(enumerate(processes.imap(_sites, objects, chunksize=8)))
     # Some changes are compiled away: more are tried, so that as many as were asked for are left.
-    planned = plan(counts, options.n + options.n // 10, options.seed)
+    planned = plan(numbers, options.n + options.n // 10, options.seed)
     jobs = [(objects[number], wanted) for number, wanted in planned.items()]
     return [mutant for mutants in processes.imap(_mutants, jobs, chunksize=8) for mutant in mutants]
 
@@ -139,6 +183,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("-j", type=int, default=os.cpu_count() or 1, metavar="PROCESSES")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--objects", type=int, default=2500, help="code objects to choose from (2500)")
+    parser.add_argument("--reached", action="store_true", help="change only what runs when a module's tests do")
     parser.add_argument("--mutators", default="", help="only these, with commas between them")
     parser.add_argument("--largest", type=int, default=LARGEST, metavar="INSTRUCTIONS")
     return parser.parse_args()

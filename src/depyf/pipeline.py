@@ -7,18 +7,19 @@ those code objects alone that need it; the last form is a dispatch loop, which e
 from __future__ import annotations
 
 import ast
-import contextlib
 import enum
-import gc
 import inspect
 import os
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CodeType
-from typing import Dict, Iterator, List, Mapping, Optional, Set, Tuple
+from typing import AbstractSet, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.bytecode.code import Code, check_facts, is_code, version_of
+from depyf.bytecode.instructions import line_of_offset
 from depyf.bytecode.opcode_table import running_version
+from depyf.dynamo_code import hints_of
+from depyf.flow.body_end import join_ends, returns_inside, without_mark
 from depyf.flow.comprehensions import outline
 from depyf.flow.copies import undo_copies
 from depyf.flow.graph import FlowGraph, build
@@ -27,22 +28,31 @@ from depyf.lift.lifter import lift
 from depyf.lift.nodes import LiftedGraph
 from depyf.normal.inlined import InlinedCode
 from depyf.normal.lowering import lower
-from depyf.normal.ops import NormalCode, Op
+from depyf.normal.modes import Mode, is_module, mode_of
+from depyf.normal.nesting import nesting
+from depyf.normal.ops import NormalCode, Op, byte_offset
+from depyf.normal.spine import Segment
 from depyf.result import Decompilation, DecompilationError, Hints, Verdict
-from depyf.source.compiling import compile_like
-from depyf.source.deep_stack import with_deep_stack
+from depyf.source.compiling import Compiled, compile_like, compile_source
+from depyf.source.deep_stack import reserve_stack, with_deep_stack, without_collector
 from depyf.source.definitions import Definer
 from depyf.source.function_objects import FunctionFacts
+from depyf.source.futures import ANNOTATIONS, imported_flags, needed_imports
+from depyf.source.holes import Hole, candidates, failing, holes_for, shown, without
 from depyf.source.line_map import line_map
 from depyf.source.missing import Missing
 from depyf.source.passes import simplify
 from depyf.source.passes.counting import is_temporary
 from depyf.source.passes.naming import name_temporaries
+from depyf.source.passes.placed_release import Places, delete_before, places_of
 from depyf.source.passes.plumbing import drop_plumbing
 from depyf.source.passes.release import release
-from depyf.source.restoring import needs_postponing
+from depyf.source.placeholders import Placeholder, head_comment, placeholders_of
+from depyf.source.scaffold import MAY_BE_AWAITED
 from depyf.source.source_text import SourceText
 from depyf.source.text import to_source
+from depyf.source.written import as_written
+from depyf.structure.body_returns import without_returns
 from depyf.structure.dispatch import dispatch
 from depyf.structure.structurer import Unstructured, structure
 from depyf.verify import Comparison, Finding, compare
@@ -54,11 +64,24 @@ _ROUNDS = 20
 class Form(enum.Enum):
     """How the statements are written, most readable first."""
 
+    WRITTEN = "written"
+    """As its author wrote it, as far as lines and columns of the instructions tell."""
     READABLE = "readable"
+    """With the readability passes alone: columns may be those of another text."""
     PLAIN = "plain"
     """Without the readability passes."""
     DISPATCH = "dispatch"
     """All jumps through a state variable, where no statement stands for them."""
+
+
+def _forms() -> List[Form]:
+    """The forms to try.
+
+    ``DEPYF_REMOVE_TEMP=0`` in the environment leaves out the readability passes. In depyf 0.20 that kept its temporary
+    variables; here most of them are expressions from the start.
+    """
+    raw = os.environ.get("DEPYF_REMOVE_TEMP", "1") == "0"
+    return [Form.PLAIN, Form.DISPATCH] if raw else list(Form)
 
 
 def decompile_code(
@@ -66,7 +89,7 @@ def decompile_code(
 ) -> Decompilation:
     """Decompile and verify one code object; ``name`` is what the function is called in the source.
 
-    ``hints`` are for code that a tool wrote (``dynamo`` has them for Dynamo's); ``facts`` are defaults and annotations
+    ``hints`` are for code that a tool wrote; Dynamo's is recognised without any. ``facts`` are defaults and annotations
     of a function that has this code, which are written with it.
 
     Raises ``DecompilationError`` when no source could be made, or only source that is known to differ, and for code of
@@ -80,27 +103,16 @@ def decompile_code(
         )
     try:
         check_facts(code)
-        with _without_collector():
-            return with_deep_stack(lambda: _Decompiler(code, name or code.co_name, hints, facts).run())
+        hints = hints or hints_of(code)
+        lowered: Dict[int, NormalCode] = {}
+        with without_collector():
+            return with_deep_stack(lambda: _Decompiler(code, name or code.co_name, hints, facts).run(lowered))
     except DecompilationError:
         raise
     except (ValueError, NotImplementedError, Unstructured) as error:
         raise DecompilationError(f"{code.co_name}: {error}") from error
     except Exception as error:  # malformed bytecode, or a bug of ours: callers know one kind of failure
         raise DecompilationError(f"{code.co_name}: internal error, {type(error).__name__} {_place(error)}") from error
-
-
-@contextlib.contextmanager
-def _without_collector() -> Iterator[None]:
-    """Pauses the cyclic garbage collector: hundreds of thousands of small objects that are all alive make its passes
-    cost more than the work, and more with every instruction."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _place(error: BaseException) -> str:
@@ -112,16 +124,23 @@ def _place(error: BaseException) -> str:
 class _Decompiler:
     def __init__(self, code: Code, name: str, hints: Optional[Hints], facts: Optional[FunctionFacts]) -> None:
         self.code, self.name, self.facts = code, name, facts or FunctionFacts()
+        self.filename = f"<decompiled {name}>"
+        self.is_module = is_module(code)
         self.written_by_tool, self.hints = hints is not None, hints or Hints()
         self.culprits: Set[int] = set()  # the ids of what no other form could prove
         self._normal_forms: Dict[int, NormalCode] = {}  # by the id of a code object, which they hold
         self.missing: Optional[Missing] = None
-        self.assumed: Set[int] = set()  # the ids of functions that are not proved, and count as if they were
+        self.holes: List[Hole] = []
+        self._holed: Set[int] = set()  # the ids of code objects that such statements were looked for in
+        self.places: Places = {}
+        self.assumed: AbstractSet[int] = set()  # the ids of functions that are not proved, and count as if they were
 
-    def run(self) -> Decompilation:
+    def run(self, lowered: Dict[int, NormalCode]) -> Decompilation:
+        """The answer. ``lowered`` keeps the normal forms when this is started again with a deeper stack."""
+        self._reserve_stack(self.code, lowered)
         best: Optional[_Attempt] = None
         failure: Optional[Exception] = None
-        for self.form in Form:
+        for self.form in _forms():
             try:
                 attempt = self._settled()
             except RecursionError:
@@ -131,11 +150,11 @@ class _Decompiler:
                 continue
             if attempt.comparison.proved:
                 return self._answer(attempt)
-            self.culprits |= {part.original_id for part in _culprits(attempt.comparison)}
+            self.culprits |= {part.original_id for part in attempt.comparison.culprits()}
             if best is None or best.comparison.finding is Finding.DIFFERENT:
                 best = attempt
         if best is None or best.comparison.finding is Finding.DIFFERENT:
-            partial = self._without_what_fails() if any(map(is_code, self.code.co_consts)) else None
+            partial = self._without_what_fails() if self._has_parts() else None
             if partial is not None:
                 return partial
         if best is None:
@@ -146,7 +165,8 @@ class _Decompiler:
         return self._answer(best)
 
     def _without_what_fails(self) -> Optional[Decompilation]:
-        """The source without those functions in this module or class that can't be had; ``None`` if more fails.
+        """The source without those functions and classes in this module or class that can't be had; ``None`` if more
+        fails.
 
         A function that falls short is written as dispatch first, and then, if that is no better, left out; one that is
         merely not proved stays.
@@ -160,13 +180,21 @@ class _Decompiler:
             except RecursionError:
                 raise
             except Exception:  # it is not one of the functions that fails: the caller raises what it was told first
+                if self._leaves_out_statements(self.code):
+                    continue
                 return None
             if attempt.comparison.proved and not self.missing.found:
                 return self._answer(attempt, unproved)
+            if attempt.comparison in attempt.comparison.culprits() and self._leaves_out_statements(self.code):
+                continue
             short = dict(self.missing.found)
+            failed = [*short, *(part.original_id for part in attempt.comparison.culprits())]
+            classes = [self.missing.stubs[each] for each in failed if each in self.missing.stubs]
+            if [each for each in classes if self._leaves_out_statements(each)]:
+                continue
             for name in self.culprits & set(short):
                 self.missing.known[name] = short[name]
-            for part in _culprits(attempt.comparison):
+            for part in attempt.comparison.culprits():
                 short.setdefault(part.original_id, part.reason)
                 if not self.missing.may_be(part.original_id):
                     return None
@@ -178,34 +206,120 @@ class _Decompiler:
             self.assumed = {*self.missing.known, *unproved}
         return None
 
+    def _has_parts(self) -> bool:
+        return not self.code.co_flags & inspect.CO_OPTIMIZED or any(map(is_code, self.code.co_consts))
+
+    def _leaves_out_statements(self, code: Code) -> bool:
+        """Whether statements of the class or module ``code`` can be left out such that the rest of it is proved. Asked
+        once; all functions and classes in it are stubs meanwhile."""
+        if id(code) in self._holed or code.co_flags & inspect.CO_OPTIMIZED:
+            return False
+        self._holed.add(id(code))
+        try:
+            normal = lower(code)
+            parts = candidates(normal)
+        except ValueError:
+            return False
+        alone = _Decompiler(code, code.co_name, None, None)
+        alone._holed.add(id(code))
+        alone.form, alone.missing = Form.READABLE, Missing(code, stubs_only=True)
+        alone.assumed = alone.missing.stubs.keys()
+        first = len(self.holes)
+
+        def objection(visible: Sequence[Segment]) -> str:
+            left_out = {part: "" for part in parts if part not in visible}
+            alone._normal_forms[id(code)] = without(normal, holes_for(normal, left_out, first))
+            return alone._objection()
+
+        bad = failing(parts, objection)
+        if not bad or len(bad) == len(parts) or objection([part for part in parts if part not in bad]):
+            return False
+        holes = holes_for(normal, bad, first)
+        self.holes.extend(holes)
+        self._normal_forms[id(code)] = without(normal, holes)
+        return True
+
+    def _objection(self) -> str:
+        """Why what is made of the code is not proved; "" if it is."""
+        try:
+            attempt = self._settled()
+        except RecursionError:
+            raise
+        except Exception as error:  # whatever it is, a statement is the cause
+            return str(error) or type(error).__name__
+        return "" if attempt.comparison.proved else attempt.comparison.reason
+
     def _settled(self) -> _Attempt:
         """An attempt in which no temporary keeps a value alive for too long, if ``del`` can do that.
 
         Otherwise the one in which some do: nothing else is known against it. ``del`` in the wrong place is worse.
         """
         self.released: Set[str] = set()
-        first = attempt = self._attempt()
+        self.thorough, self.places = False, {}
+        first = self._attempt()
+        attempt = self._without_overdue(first)
+        if not attempt.comparison.proved and first.comparison.overdue:
+            self.released, self.thorough = set(), True
+            attempt = self._without_overdue(first)
+        if not attempt.comparison.proved and first.comparison.overdue:
+            attempt = self._settled_in_place(first)
+        return attempt if attempt.comparison.proved else first
+
+    def _without_overdue(self, attempt: _Attempt) -> _Attempt:
+        """``attempt`` with each temporary deleted behind its last use that is held too long, as far as that goes."""
         while not attempt.comparison.proved:
             overdue = {_in_text(name) for part in attempt.comparison.walk() for name, _ in part.overdue} - self.released
             if not overdue:
-                return first
+                break
             self.released |= overdue
             attempt = self._attempt()
+        return attempt
+
+    def _settled_in_place(self, first: _Attempt) -> _Attempt:
+        """``first`` with each temporary deleted where the original lets go of its value, if that is a proof."""
+        self.released, attempt = set(), first
+        for _ in range(_ROUNDS):
+            lines = line_of_offset(attempt.candidate)
+            overdue = [
+                (_in_text(name), lines[offset])
+                for name, offset in ((name, byte_offset(offset)) for name, offset in attempt.comparison.overdue)
+                if offset in lines
+            ]
+            places = places_of(overdue, attempt.source.tree, attempt.numbers, self.places)
+            if places is None:
+                break
+            self.places = places
+            attempt = self._attempt()
+            if attempt.comparison.proved:
+                break
         return attempt
 
     def _attempt(self) -> _Attempt:
         tree = ast.fix_missing_locations(ast.Module(self._body(), []))
         if self.form is not Form.PLAIN:
             tree = simplify(tree)
+        if self.form is Form.WRITTEN:
+            tree = as_written(tree)
         self._finish(tree)
-        source = to_source(ast.fix_missing_locations(tree))
-        candidate = compile_like(source, self.code, f"<decompiled {self.name}>")
-        return _Attempt(source, candidate, self._compare(candidate))
+        numbers = delete_before(tree, self.places)
+        source = to_source(ast.fix_missing_locations(tree), mode_of(self._lowered(self.code)))
+        compiled = compile_source(source, self.code, self.filename, replaceable=not self._holed)
+        return replace(self._compared(source, compiled), numbers=tuple(numbers))
+
+    def _compared(self, source: SourceText, compiled: Compiled) -> _Attempt:
+        """What counts is the text alone. What can be proved only of the code that has constants and names put into it
+        is kept apart."""
+        if not source.constants:
+            comparison = self._compare(compiled.alone)
+            if comparison.proved or not (source.names or compiled.given):
+                return _Attempt(source, compiled.alone, comparison)
+        placeholders = placeholders_of(source.constants, source.names, compiled.given)
+        return _Attempt(source, compiled.code, self._compare(compiled.code), placeholders)
 
     def _finish(self, tree: ast.Module) -> None:
         """Name what is left of temporaries, delete them where they would live too long."""
-        if self.written_by_tool and isinstance(tree.body[0], ast.FunctionDef):
-            function = tree.body[0]
+        function = tree.body[-1] if tree.body else None
+        if self.written_by_tool and isinstance(function, ast.FunctionDef):
             function.body = name_temporaries(
                 function.body,
                 _local_names(self._lowered(self.code)),
@@ -216,7 +330,7 @@ class _Decompiler:
         if self.released:
             for node in ast.walk(tree):
                 if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                    node.body = release(node.body, self.released)
+                    node.body = release(node.body, self.released, self.thorough)
 
     def _compare(self, candidate: CodeType) -> Comparison:
         return compare(
@@ -230,35 +344,93 @@ class _Decompiler:
             lowered=self._lowered,
         )
 
+    def _reserve_stack(self, code: Code, lowered: Dict[int, NormalCode]) -> None:
+        """Raise ``RecursionError`` before the work begins, if what is made of some code object will be too deep."""
+        try:
+            if id(code) not in lowered:
+                lowered[id(code)] = lower(code)
+        except Exception:  # refused where it is needed: in a module, one function may be missing
+            return
+        self._normal_forms[id(code)] = lowered[id(code)]
+        reserve_stack(nesting(lowered[id(code)]))
+        for constant in code.co_consts:
+            if is_code(constant):
+                self._reserve_stack(constant, lowered)
+
     # --- the tree ----------------------------------------------------------------------------------------------------
 
     def _body(self) -> List[ast.stmt]:
-        definer = Definer(self._statements, postponed=needs_postponing(self.code), missing=self.missing)
+        imports = [] if self.is_module else needed_imports(self.code)
+        return [*imports, *self._definition(bool(imported_flags(ast.Module(imports, [])) & ANNOTATIONS))]
+
+    def _definition(self, postponed: bool) -> List[ast.stmt]:
+        definer = Definer(self._statements, postponed=postponed, missing=self.missing)
         code, function = self.code, Function(self.code)
         function.defaults, function.kw_defaults = list(self.facts.defaults), dict(self.facts.kw_defaults)
         function.annotations = dict(self.facts.annotations)
-        if code.co_name == "<module>" and not code.co_flags & inspect.CO_OPTIMIZED:
+        if self._is_expression():
+            return [ast.Expr(definer.expression(code))]
+        if self.is_module:
             return definer.function_body(code)
         if code.co_name == "<lambda>":
-            return [ast.Expr(definer.lambda_(function))]
+            return [self._lambda(definer, function)]
         if code.co_name in COMPREHENSIONS and code.co_argcount == 1:  # its first iterable is an argument: ".0"
             return [ast.Expr(definer.comprehension(code, ast.Name(code.co_varnames[0], ast.Load())))]
         if not code.co_flags & inspect.CO_OPTIMIZED:
             function.class_arguments = ([], [])
+        if code.co_flags & inspect.CO_ITERABLE_COROUTINE:
+            function.decorators.append(ast.parse(MAY_BE_AWAITED, mode="eval").body)
         return [definer.definition(function, self.name)]
+
+    def _is_expression(self) -> bool:
+        return self.is_module and mode_of(self._lowered(self.code)) is Mode.EVAL
+
+    def _lambda(self, definer: Definer, function: Function) -> ast.stmt:
+        """The lambda expression; a ``def`` where a tool has put statements into the code of one."""
+        if self.form is not Form.DISPATCH:
+            try:
+                return ast.Expr(definer.lambda_(function))
+            except Unstructured:
+                pass
+        return definer.definition(function, self.name)
 
     def _statements(self, code: Code) -> Tuple[NormalCode, List[ast.stmt]]:
         normal = outline(self._lowered(code))
+        if code.co_flags & inspect.CO_OPTIMIZED or (code is self.code and self._is_expression()):
+            return normal, self._lifted_statements(code, normal)
+        failure = Unstructured("a class or module would have to be left from inside of its statements")
+        for joined in (False, True):
+            try:
+                statements = self._lifted_statements(code, normal, joined)
+            except Unstructured as error:
+                failure = error
+                continue
+            if returns_inside(statements):
+                statements = without_returns(statements)
+            if not returns_inside(statements):
+                return normal, statements
+        raise failure
+
+    def _lifted_statements(self, code: Code, normal: NormalCode, joined: bool = False) -> List[ast.stmt]:
+        """``joined``: all ways out of a class or module lead to one place, as no ``return`` can be written there."""
         flow = build(normal)
         undo_copies(flow)
+        if joined:
+            join_ends(flow)
         hints = self._hints_for(code)
-        lifted = lift(flow, hints)
+        lifted = lift(flow, hints, places=self.form is Form.WRITTEN)
         culprit = id(code) in self.culprits or not (self.culprits or self.missing)
         if self.form is Form.DISPATCH and culprit and not isinstance(code, InlinedCode):
             statements = dispatch(lifted, flow)
         else:
             statements = self._structured(lifted, flow, hints)
-        return normal, drop_plumbing(statements, hints.droppable, lifted.temporaries)
+        result = drop_plumbing(statements, hints.droppable, lifted.temporaries)
+        if joined:
+            kept = without_mark(result)
+            if kept is None:
+                raise Unstructured("the end of a class or module is reached from inside of statements")
+            return kept
+        return result
 
     def _lowered(self, code: Code) -> NormalCode:
         """The normal form of ``code``, made once: each form that is tried needs it, and so does the verifier."""
@@ -279,24 +451,29 @@ class _Decompiler:
     # --- the answer --------------------------------------------------------------------------------------------------
 
     def _answer(self, attempt: _Attempt, unproved: Optional[Mapping[int, str]] = None) -> Decompilation:
-        source, comparison = attempt.source, attempt.comparison
+        source, comparison, candidate = attempt.source, attempt.comparison, attempt.candidate
         verdict, reason = comparison.finding.verdict, comparison.reason
         assert verdict is not None
+        if attempt.placeholders:
+            source = source.below(head_comment(attempt.placeholders))
+            candidate = compile_like(source, self.code, self.filename)
+            if verdict.proved:
+                reason = "; ".join([f"{verdict.value} with what the text can't say", *map(str, attempt.placeholders)])
+                verdict = Verdict.PLACEHOLDERS
         missing: Tuple[str, ...] = ()
-        if self.missing is not None and (self.missing.known or unproved):
+        if self.missing is not None and (self.missing.known or unproved or self.holes):
             names, known, unproved = self.missing.names(), self.missing.known, unproved or {}
-            verdict, missing = Verdict.UNVERIFIED, tuple(names[each] for each in known)
+            left_out = [hole.lines for hole in self.holes]
+            verdict, missing = Verdict.UNVERIFIED, (*(names[each] for each in known), *left_out)
+            source = shown(source, self.holes)
             told = [f"{names[each]} is missing: {why}" for each, why in known.items()]
+            told += [f"{hole.lines}: missing, {hole.reason}" for hole in self.holes]
             reason = "; ".join([*told, *(f"in {names[each]}: {why}" for each, why in unproved.items())])
-        lines = line_map(attempt.candidate, comparison.pairs)
-        return Decompilation(self.code, self.name, source.text, source.tree, verdict, reason, lines, source, missing)
-
-
-def _culprits(comparison: Comparison) -> Iterator[Comparison]:
-    """The innermost code objects that are not proved: those around them fail because of them."""
-    for part in comparison.walk():
-        if not part.proved and all(child.proved for child in part.children):
-            yield part
+        lines = line_map(candidate, comparison.pairs)
+        return Decompilation(
+            self.code, self.name, source.text, source.tree, verdict, reason, lines, source, missing,
+            attempt.placeholders,
+        )  # fmt: skip
 
 
 def _in_text(name: str) -> str:
@@ -315,8 +492,10 @@ def _local_names(normal: NormalCode) -> Set[str]:
 
 @dataclass(frozen=True)
 class _Attempt:
-    """One form of the source, recompiled and compared."""
+    """One form of the source, recompiled and compared. ``placeholders`` are what was put into the candidate."""
 
     source: SourceText
     candidate: CodeType
     comparison: Comparison
+    placeholders: Tuple[Placeholder, ...] = ()
+    numbers: Tuple[Optional[int], ...] = ()

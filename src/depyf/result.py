@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, FrozenSet, Mapping, Optional, Tuple
 
 if TYPE_CHECKING:
     from depyf.bytecode.code import Code
+    from depyf.source.placeholders import Placeholder
     from depyf.source.source_text import SourceText
 
 
@@ -24,11 +25,22 @@ class Verdict(enum.Enum):
     """Recompiled, it has the same normalised bytecode."""
     EQUIVALENT = "equivalent"
     """Comparing both flow graphs proved that it behaves the same."""
+    PLACEHOLDERS = "placeholders"
+    """Proved for what ``compile_like`` compiles, and not for the text alone: it has names in the place of what no text
+    can say, such as constants without a literal. ``Decompilation.placeholders`` and the comment at the head of the
+    text list what they represent."""
     UNVERIFIED = "unverified"
     """It could not be decided; the reason says why."""
 
     @property
     def proved(self) -> bool:
+        """Whether the text by itself, compiled where the original stands, is proved to behave as the original."""
+        return self in (Verdict.EXACT, Verdict.EQUIVALENT)
+
+    @property
+    def code_proved(self) -> bool:
+        """Whether what ``Decompilation.compile_like`` compiles is proved to behave as the original: that has the
+        constants and names that the text has placeholders for."""
         return self is not Verdict.UNVERIFIED
 
 
@@ -60,10 +72,15 @@ class LineMap:
 class Decompilation:
     """One code object, decompiled.
 
-    ``tree`` is the module that ``source`` parses to. For a function the module holds that one function definition.
-    ``text`` adds what the source alone does not hold: constants without literal, names that can't be written.
-    ``missing`` are the qualified names of functions in a module or class that could not be decompiled: the source has
-    functions in their place that raise ``NotImplementedError``, and the verdict is ``UNVERIFIED``.
+    ``tree`` is the module that ``source`` parses to. For a function the module holds that one function definition, and
+    the ``from __future__`` import without which it would compile to something else. It is compiled where the original
+    stands: free variables are bound around it, as ``super()`` needs it in a class.
+    ``placeholders`` are the names in it that represent what no text can say; see ``Verdict.PLACEHOLDERS``.
+    ``text`` is what ``compile_like`` compiles, and has the mode of ``compile`` for it: ``eval`` takes an expression,
+    and what is typed at a prompt is shown.
+    ``missing`` are the qualified names of functions and classes in a module or class that could not be decompiled, and
+    the lines of statements (``lines 3 to 5 of C``): the source has stubs in their place, and statements, that raise
+    ``NotImplementedError``, and the verdict is ``UNVERIFIED``.
     """
 
     code: Code
@@ -75,6 +92,7 @@ class Decompilation:
     line_map: LineMap
     text: SourceText
     missing: Tuple[str, ...] = ()
+    placeholders: Tuple[Placeholder, ...] = ()
 
     def compile_like(self, reference: Optional[Code] = None, filename: Optional[str] = None) -> CodeType:
         """A code object of this source that can stand in for ``reference`` (default: the original).

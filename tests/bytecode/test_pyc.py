@@ -9,13 +9,13 @@ import struct
 import sys
 from pathlib import Path
 from types import CodeType
-from typing import Any, Dict, Iterator
+from typing import Any, Callable, Dict, Iterator
 
 import pytest
 
 from depyf.bytecode.code import PortableCode, is_code
 from depyf.bytecode.instructions import decode
-from depyf.bytecode.marshal_reader import DEEPEST, read_marshal
+from depyf.bytecode.marshal_reader import DEEPEST, EQUAL_HASHES, read_marshal
 from depyf.bytecode.opcode_table import known_versions, running_version
 from depyf.bytecode.pyc import HEADER, PycError, parse_pyc, read_pyc
 
@@ -219,3 +219,11 @@ def test_files_that_are_no_pyc_say_what_they_are(data: bytes, message: str) -> N
 
 def test_the_magic_number_of_this_python_is_known() -> None:
     assert parse_pyc(module("")).version == sys.version_info[:2]
+
+
+@pytest.mark.parametrize("kind", [set, frozenset, dict.fromkeys], ids=["set", "frozenset", "dict"])
+def test_items_that_share_a_hash_are_refused_before_they_are_compared(kind: Callable[[Any], Any]) -> None:
+    same = [number * sys.hash_info.modulus for number in range(1, EQUAL_HASHES + 2)]
+    assert read_marshal(marshal.dumps(kind(same[1:])), RUNNING) == kind(same[1:])
+    with pytest.raises(ValueError, match="have the same hash"):
+        read_marshal(marshal.dumps(kind(same)), RUNNING)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import py_compile
 import shutil
@@ -191,3 +192,78 @@ def test_closed_and_full_outputs_leave_no_traceback(redirection: str, status: in
     )  # fmt: skip
     assert done.returncode == status
     assert [line for line in done.stderr.splitlines(True) if "<module>: " not in line] == error.splitlines(True)
+
+
+# --- nothing is lost, and nothing is waited for ----------------------------------------------------------------------
+
+
+def test_sources_are_never_written_onto_what_is_decompiled(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = source.parent
+    py_compile.compile(str(source), str(folder / "other.pyc"), doraise=True)
+    for arguments in (["-o", folder], ["-f", "-o", folder], ["--force", "-o", folder / ".." / folder.name]):
+        status, _, err = run(capsys, "decompile", folder, *arguments)
+        assert status == 2
+        assert "module.py: would replace what is decompiled" in err
+    link = folder.parent / "link.py"
+    link.symlink_to(source)
+    for target in (source, link):
+        status, _, err = run(capsys, "decompile", source, "--force", "-o", target)
+        assert (status, "would replace" in err) == (2, True)
+    assert source.read_text() == SOURCE
+    assert sorted(os.listdir(folder)) == ["module.py", "other.pyc"]
+
+
+def test_files_that_are_there_are_replaced_only_by_force(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "module.py").write_text("mine")
+    for arguments in (["decompile", source.parent, "-o", out], ["decompile", source, "-o", out / "module.py"]):
+        status, _, err = run(capsys, *arguments)
+        assert (status, "is there already" in err) == (2, True)
+        assert (out / "module.py").read_text() == "mine"
+        assert run(capsys, *arguments, "--force")[0] == 0
+        assert (out / "module.py").read_text() == SOURCE
+        (out / "module.py").write_text("mine")
+
+
+def test_sources_go_to_a_device(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "decompile", source, "-o", "/dev/null")[0] == 0
+
+
+def test_what_cannot_be_read_costs_no_tree(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = source.parent
+    (folder / "dangling.py").symlink_to(folder / "nowhere.py")
+    os.mkfifo(folder / "pipe.py")
+    (folder / "endless.pyc").symlink_to("/dev/zero")
+    with contextlib.suppress(OSError):  # a file system that wants names in UTF-8
+        Path(os.fsdecode(os.fsencode(folder) + b"/n\xff.py")).write_text(SOURCE)
+    status, printed, _ = run(capsys, "decompile", folder, "-o", tmp_path / "out", "-j", "1")
+    assert status == 1
+    assert "3 can't be read" in printed
+    assert "dangling.py" in printed
+    assert "pipe.py: not a regular file" in printed
+    assert "endless.pyc: not a regular file" in printed
+    assert (tmp_path / "out" / "module.py").read_text() == SOURCE
+    assert len(os.listdir(tmp_path / "out")) == len(os.listdir(folder)) - 3
+    assert run(capsys, "sweep", folder, "-j", "1")[0] == 1
+
+
+@pytest.mark.parametrize("name", ["pipe.py", "/dev/zero"])
+def test_a_pipe_or_a_device_is_no_module(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / name
+    if not path.exists():
+        os.mkfifo(path)
+    status, _, err = run(capsys, "decompile", path)
+    assert (status, err) == (2, f"depyf: {path}: not a regular file\n")
+
+
+def test_time_and_memory_are_limited_for_one_module_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    large = tmp_path / "large.py"
+    large.write_text("x = [" + "f(1)," * 300_000 + "]\n")
+    status, _, err = run(capsys, "decompile", large, "--timeout", "0.5")
+    assert (status, err) == (1, f"depyf: {large}: not done in 0.5 s of CPU time (--timeout)\n")
+    status, _, err = run(capsys, "decompile", large, "--memory", "20")
+    assert status in (1, 2)
+    assert "MemoryError" in err or "needs more than 20 MiB" in err

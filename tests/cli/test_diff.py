@@ -33,11 +33,11 @@ def test_another_pytorch_compiles_other_things(tmp_path: Path, capsys: pytest.Ca
     page = tmp_path / "diff.html"
     status, out, err = diff(capsys, LOGS / "torch_2_7.log.gz", LOG, "--html", page)
     assert (status, err) == (1, "")
-    assert "* Recompiles of scaled (traced.py): 2 before, 1 now" in out.splitlines()
-    assert "recompiles                               2                 1" in out.splitlines()
+    assert "* Recompilations of scaled (traced.py): 2 before, 1 now" in out.splitlines()
+    assert "recompilations                           2                 1" in out.splitlines()
     text = page.read_text()
     assert "What changed" in text
-    assert "Recompiles of scaled (traced.py): 2 before, 1 now" in text
+    assert "Recompilations of scaled (traced.py): 2 before, 1 now" in text
 
 
 def test_a_graph_that_changed_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

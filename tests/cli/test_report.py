@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Optional, Tuple
+from typing import Iterator, Optional, Tuple
 
 import pytest
 
 from depyf.cli import main
 from depyf.report.manifest import from_json
 from depyf.report.model import Run
-from depyf.report.reading import Loaded, of_the_same_launch
+from depyf.report.reading import Loaded, load, of_the_same_launch
 
 LOGS = Path(__file__).resolve().parent.parent / "report" / "logs"
 
@@ -181,7 +182,7 @@ def test_a_manifest_is_read_with_the_files_beside_it(dump: Path, capsys: pytest.
     (dump / "full_code_for_f_0.py").unlink()  # the manifest counts now
     status, printed, _ = run(capsys, "report", dump)
     assert status == 0
-    assert "functions compiled      1, in 1 compilation" in printed
+    assert "functions compiled      1 and 1 resume function, in 2 compilations" in printed
     second = (dump / "index.html").read_text()
     assert "return (x,)" in first
     assert "return (x,)" in second
@@ -285,3 +286,44 @@ def test_neither_report_nor_diff_loads_torch() -> None:
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.stdout.splitlines()[-1] == "0 False", done.stderr
+
+
+# --- dumps and logs that a stranger wrote: read, and never more than that -----------------------------------------
+
+
+def test_a_manifest_shows_no_file_from_outside_of_its_directory(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "report", dump, "-o", dump.parent / "out")
+    secret = dump.parent / "secret"
+    secret.write_text("a key that nobody may see")
+    (dump / "link.py").symlink_to(secret)
+    os.mkfifo(dump / "pipe.py")
+    manifest = json.loads((dump.parent / "out" / "manifest.json").read_text())
+    paths = [str(secret), "../secret", "link.py", "pipe.py", "a\0b", ".", "sub/../../secret"]
+    for artifact, path in zip(manifest["artifacts"], paths):
+        artifact.update(path=path, text=None)
+    (dump / "manifest.json").write_text(json.dumps(manifest))
+    status, _, _ = run(capsys, "report", dump, "-o", dump.parent / "shown")
+    assert status == 0
+    for page in (dump.parent / "shown").iterdir():
+        assert "nobody may see" not in page.read_text()
+    assert "nobody may see" not in "".join(loaded_texts(dump))
+
+
+def loaded_texts(directory: Path) -> Iterator[str]:
+    """The pages hold texts packed: these are what goes into them."""
+    for loaded in load([str(directory)]):
+        yield from (loaded.text_of(artifact) or "" for artifact in loaded.run.artifacts)
+
+
+def test_pipes_among_the_files_of_a_dump_are_not_waited_for(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(dump / "manifest.json")
+    os.mkfifo(dump / "full_code_for_g_0.py")
+    os.mkfifo(dump / "dedicated_log_torch_trace_x.log")
+    status, _, err = run(capsys, "report", dump, "-o", dump.parent / "out")
+    assert (status, err) == (0, "")
+    status, _, err = run(capsys, "report", dump / "manifest.json")
+    assert status == 2
+    (dump / "index.html").unlink(missing_ok=True)
+    os.mkfifo(dump / "index.html")
+    status, _, err = run(capsys, "report", dump, "-o", dump)
+    assert (status, "not written by depyf" in err) == (2, True)

@@ -232,16 +232,57 @@ def test_what_is_compiled_is_dumped_and_summed_up(folder: Path) -> None:
     assert {"full_code_for_double_0.py", "index.html", "index.md", "manifest.json"} <= set(names)
     said = re.sub(r"[\d.]+ s$", "- s", done.stderr, flags=re.MULTILINE)
     for line in (
-        "depyf: functions compiled      1 and 1 part after graph breaks, in 3 compilations",
+        "depyf: functions compiled      1 and 1 resume function, in 3 compilations",
         "depyf: graphs                  3",
-        "depyf: graph breaks            2 (compiles.py:11)",
-        "depyf: recompiles              1 (double)",
+        "depyf: graph breaks            1 (compiles.py:11), met in 2 compilations",
+        "depyf: recompilations          1 (double)",
         "depyf: fallbacks to eager      0",
         "depyf: kernels                 0",
         "depyf: compile time            - s",
         f"depyf: the page                {folder / 'depyf_compiles' / 'index.html'}",
     ):
         assert line in said.splitlines(), said
+
+
+OF_A_RANK = """
+import os
+import torch
+
+@torch.compile(backend="eager")
+def double(x):
+    y = x * 2
+    if os.environ["RANK"] == "1":
+        torch._dynamo.graph_break()
+    return y + 1
+
+double(torch.ones(3))
+"""
+
+
+def test_ranks_are_named_and_speak_one_after_the_other(folder: Path) -> None:
+    (folder / "ranks.py").write_text(OF_A_RANK)
+    command = [sys.executable, "-m", "depyf", "run", "-o", "dump", "ranks.py"]
+    with open(folder / "said.txt", "w") as said:
+        started = [
+            subprocess.Popen(command, cwd=folder, stderr=said, env={**os.environ, "RANK": rank, "WORLD_SIZE": "2"})
+            for rank in ("0", "1")
+        ]
+        assert [each.wait(timeout=300) for each in started] == [0, 0]
+    said_lines = (folder / "said.txt").read_text().splitlines()
+    lines = [line for line in said_lines if line.startswith("depyf") and "]: compiling " not in line]
+    ranks = [re.match(r"depyf \[rank (\d)\]: ", line) for line in lines]
+    assert all(ranks)
+    order = [rank.group(1) for rank in ranks if rank]
+    assert set(order) == {"0", "1"}
+    assert order in (sorted(order), sorted(order, reverse=True))
+    pages = [line for line in lines if "the page" in line]
+    assert pages[0].endswith(f"(rank {order[0]}; the rank that ends last writes the page of all)")
+    assert pages[1].endswith("index.html (ranks 0, 1)")
+    assert f"depyf [rank {order[-1]}]: ! Graph break on rank 1 only" in lines
+    assert lines[0] in (
+        "depyf [rank 0]: 1 function compiled as 1 graph, without graph breaks or recompilations",
+        "depyf [rank 1]: 1 function compiled as 2 graphs, 1 graph break",
+    )
 
 
 def test_what_lies_in_the_directory_is_neither_taken_for_this_run_nor_lost(folder: Path) -> None:

@@ -13,7 +13,6 @@ from corpus import Specimen, code_of_function, compile_corpus, corpus_files, nam
 from depyf.decompiler import decompile_code
 from depyf.lift.items import COMPREHENSIONS
 from depyf.result import Decompilation, Verdict
-from depyf.source.restoring import ANNOTATIONS, needs_postponing
 
 ALL = list(specimens())
 EACH = pytest.mark.parametrize("specimen", ALL, ids=[specimen.label for specimen in ALL])
@@ -47,8 +46,7 @@ def test_the_answer_is_proved_and_its_text_is_its_tree(specimen: Specimen) -> No
 @EACH
 def test_the_source_run_as_text_behaves_as_the_original(specimen: Specimen) -> None:
     answer = decompiled(specimen)
-    flags = ANNOTATIONS if needs_postponing(answer.code) else 0  # as if below the import that the module had
-    code = code_of_function(compile(answer.source, "<decompiled>", "exec", flags, True), specimen.name)
+    code = code_of_function(compile(answer.source, "<decompiled>", "exec", 0, True), specimen.name)
     assert observations(specimen, code) == expected(specimen)
 
 

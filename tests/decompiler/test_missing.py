@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from types import CodeType
 from typing import Any, Dict, List
 
@@ -11,6 +12,7 @@ import pytest
 from depyf import pipeline
 from depyf.decompiler import decompile_code
 from depyf.result import DecompilationError, Verdict
+from depyf.structure.structurer import Unstructured
 
 SOURCE = '''
 def before(a):
@@ -99,6 +101,90 @@ def test_the_code_object_that_is_asked_for_is_never_missing(monkeypatch: pytest.
             decompile_code(code)
 
 
-def test_a_class_body_that_cannot_be_decompiled_fails_the_module() -> None:
+@pytest.mark.parametrize("source", [SOURCE, SOURCE.replace("class Holder", "class Holder(*bases, key=before)")])
+def test_a_class_whose_body_cannot_be_decompiled_is_a_stub(source: str) -> None:
+    code = compile(source, "<module>", "exec", dont_inherit=True)
+    answer = decompile_code(with_broken(code, "Holder"))
+    assert answer.verdict is Verdict.UNVERIFIED
+    assert answer.missing == ("Holder",)
+    assert "Holder is missing: " in answer.reason
+    names = [getattr(statement, "name", "") for statement in answer.tree.body]
+    assert names == ["before", "Holder", "outer", "after"]
+    with pytest.raises(NotImplementedError, match="Holder could not be decompiled: "):
+        exec(compile(answer.source, "<source>", "exec"), {"bases": (), "__name__": "module"})
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="where a class stands is known from its body alone")
+def test_a_class_inside_of_a_function_is_a_stub_that_closes_over_the_same() -> None:
+    source = "def f(a):\n    class C:\n        def g(self):\n            return a, __class__\n    return C\n"
+    answer = decompile_code(with_broken(compile(source, "<module>", "exec", dont_inherit=True), "C"))
+    assert answer.missing == ("f.<locals>.C",)
+    namespace: Dict[str, Any] = {"__name__": "module"}
+    exec(compile(answer.source, "<source>", "exec"), namespace)
+    with pytest.raises(NotImplementedError):
+        namespace["f"](1)
+
+
+STATEMENTS = '''"""Doc."""
+from __future__ import annotations
+import os
+x: int = 1
+if BAD:
+    y = 2
+    try:
+        z = 3
+    except E:
+        z = 4
+def f(a): return [a for b in a]
+try:
+    g = 1
+except E:
+    g = 2
+class C:
+    """Class doc."""
+    a = 1
+    for q in BAD:
+        h = q
+    def m(self): return __class__
+    b: int = 2
+after = f([x])
+'''
+
+
+def refuse_bad_statements(monkeypatch: pytest.MonkeyPatch) -> None:
+    true = pipeline._Decompiler._lifted_statements
+
+    def refusing(self: Any, code: CodeType, normal: Any, joined: bool = False) -> Any:
+        statements = true(self, code, normal, joined)
+        compound = (ast.If, ast.For, ast.Assign)
+        if any("BAD" in ast.dump(each) for each in statements if isinstance(each, compound)):
+            raise Unstructured("no syntax")
+        return statements
+
+    monkeypatch.setattr(pipeline._Decompiler, "_lifted_statements", refusing)
+
+
+def test_statements_that_cannot_be_decompiled_are_left_out_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse_bad_statements(monkeypatch)
+    answer = decompile_code(compile(STATEMENTS, "<module>", "exec", dont_inherit=True))
+    assert answer.verdict is Verdict.UNVERIFIED
+    first, second = answer.missing
+    assert first.startswith("lines 5 to ")
+    assert second == "lines 19 to 20 of C"
+    kept = [line for line in answer.source.splitlines() if "raise" not in line]
+    expected = ast.unparse(ast.parse(STATEMENTS)) if sys.version_info >= (3, 9) else ""
+    for part in ("x: int = 1", "g = 1", "g = 2", "    a = 1", "        return __class__", "    b: int = 2"):
+        assert part.strip() in "\n".join(kept)
+        assert not expected or part.strip() in expected
+    raised = [node for node in ast.walk(answer.tree) if isinstance(node, ast.Raise)]
+    assert len(raised) == 2
+    text = answer.source.replace("raise NotImplementedError", "print")
+    namespace: Dict[str, Any] = {"__name__": "module", "E": ValueError}
+    exec(compile(text, "<source>", "exec"), namespace)
+    assert (namespace["after"], namespace["g"], namespace["C"]().m()) == ([[1]], 1, namespace["C"])
+
+
+def test_a_module_whose_statements_all_fail_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse_bad_statements(monkeypatch)
     with pytest.raises(DecompilationError):
-        decompile_code(with_broken(module(), "Holder"))
+        decompile_code(compile("x = BAD\n", "<module>", "exec", dont_inherit=True))

@@ -139,3 +139,16 @@ def test_decompiled_and_compiled_again_it_stands_in_for_the_original_from_its_ow
     without = Decompiler.decompile_and_compile_like(code_to_decompile=add.__code__, reference_code=add.__code__)
     assert FunctionType(without, {}, "add", add.__defaults__)(1) == 3
     assert sorted(os.listdir(tmp_path)) == ["code_0.py", "code_1.py"]
+
+
+def test_the_readability_passes_are_left_out_where_the_environment_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def both(a: Any, b: Any) -> None:
+        with a as one, b as other:
+            print(one, other)
+
+    monkeypatch.setenv("DEPYF_REMOVE_TEMP", "0")
+    raw = depyf.decompile_code(both.__code__)
+    assert raw.source.count("with ") == 2
+    assert raw.verdict.value == "exact"
+    monkeypatch.setenv("DEPYF_REMOVE_TEMP", "1")
+    assert depyf.decompile(both).count("with ") == 1

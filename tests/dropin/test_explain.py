@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib
+import threading
+import time
 from pathlib import Path
 from typing import Any, Dict, List
 
@@ -14,7 +16,12 @@ torch = pytest.importorskip("torch")
 import depyf  # noqa: E402
 from depyf.explain import dump_src, enable_debugging  # noqa: E402
 from depyf.explain.global_variables import data  # noqa: E402
-from depyf.explain.utils import get_current_compiled_fn_name, write_code_to_file_template  # noqa: E402
+from depyf.explain.utils import (  # noqa: E402
+    DynamoOptimizationResult,
+    get_current_compiled_fn_name,
+    lock_on_file,
+    write_code_to_file_template,
+)
 
 pytestmark = pytest.mark.torch
 
@@ -79,6 +86,63 @@ def test_dump_src_tells_the_story_of_a_function_that_was_compiled_before() -> No
     assert {"__guard_0_for_function_with_a_break", "transformed_function_with_a_break"} <= defined
     assert {"__transformed_code_0_for_function_with_a_break", "function_with_a_break"} <= defined
     assert any(name.startswith("__resume_at_") for name in defined)
+
+
+class Scaled(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x * 2
+
+
+def test_dump_src_takes_functions_and_what_torch_compile_makes_of_them() -> None:
+    compiled = torch.compile(function_with_a_break, backend="eager")
+    compiled(torch.ones(3))
+    expected = dump_src(function_with_a_break.__code__)
+    assert dump_src(function_with_a_break, None) == expected
+    assert dump_src(compiled) == expected
+    module = torch.compile(Scaled(), backend="eager")
+    module(torch.ones(3))
+    assert "def transformed_forward(" in dump_src(module)
+    assert dump_src(Scaled().forward) == dump_src(module)
+    with pytest.raises(TypeError, match=r"explain\.dump_src"):
+        dump_src(3)  # type: ignore[arg-type]
+
+
+def test_the_names_of_old_are_those_of_today() -> None:
+    from depyf.explain import enhance_logging
+
+    assert enable_debugging.prepare_debug is depyf.prepare_debug
+    assert enable_debugging.debug is depyf.debug
+    assert enhance_logging.install is depyf.install
+    assert enhance_logging.uninstall is depyf.uninstall
+
+
+def test_what_dynamo_made_of_a_function_has_its_source() -> None:
+    torch.compile(function_with_a_break, backend="eager")(torch.ones(3))
+    result = DynamoOptimizationResult(function_with_a_break.__code__, module=None)
+    assert result.function_name == "function_with_a_break"
+    assert result.to_src() == dump_src(function_with_a_break)
+    assert result.to_data()["source"] == result.to_src()
+
+
+def test_a_lock_on_a_file_is_held_by_one_at_a_time(tmp_path: Path) -> None:
+    template, inside, most = str(tmp_path / "code_%s.py"), 0, 0
+
+    def count() -> None:
+        nonlocal inside, most
+        for _ in range(20):
+            with lock_on_file(template):
+                inside += 1
+                most = max(most, inside)
+                time.sleep(0.0005)
+                inside -= 1
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert most == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["code_%s.py.lock"]
 
 
 @pytest.mark.inductor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import random
 import subprocess
 import sys
@@ -19,6 +20,7 @@ torch = pytest.importorskip("torch")
 import depyf  # noqa: E402
 from depyf.dynamo import compat  # noqa: E402
 from depyf.dynamo.numerics.judging import Judge  # noqa: E402
+from depyf.dynamo.numerics.script_backend import BackendInScript, backend_in_script  # noqa: E402
 from depyf.report.compared import Compared  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
@@ -95,6 +97,94 @@ def test_the_script_reproduces_it(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stderr
     assert "same    output 0" in done.stdout.split("compiled with planted_numerics:cosine_backend")[0]
     assert "DIFFER  output 0" in done.stdout
+
+
+def known_only_here(module: Any, inputs: Any) -> Any:
+    return planted_numerics.cosine_backend(module, inputs)
+
+
+def test_what_a_script_cannot_name_is_said_and_the_script_runs(tmp_path: Path) -> None:
+    planted = PLANTED["backend that changes a node"]
+    answer = depyf.compare(
+        planted.function,
+        *planted.arguments(),
+        backend=lambda module, inputs: planted_numerics.cosine_backend(module, inputs),
+        directory=str(tmp_path),
+    )
+    assert answer.culprit is not None
+    assert answer.culprit.script is not None
+    assert "to reproduce it" not in str(answer)
+    assert "note: not in the script: the backend <lambda>: no module has it under a name" in str(answer)
+    command = [sys.executable, answer.culprit.script]
+    alone = subprocess.run(command, capture_output=True, text=True)
+    assert alone.returncode == 0, alone.stderr
+    environment = {**os.environ, "PYTHONPATH": os.path.dirname(str(planted_numerics.__file__))}
+    command += ["--backend", "planted_numerics:cosine_backend"]
+    given = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (given.returncode, "DIFFER  output 0" in given.stdout) == (1, True), given.stderr
+
+
+def test_a_script_names_only_backends_that_another_process_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._dynamo.backends.common import aot_autograd
+
+    made = aot_autograd(fw_compiler=known_only_here)
+    for backend, name in ((known_only_here, "registered_here"), (made, "made_here")):
+        torch._dynamo.register_backend(backend, name=name)
+    assert backend_in_script(None, "inductor") == BackendInScript("inductor")
+    assert backend_in_script(None, "aot_eager").name == "aot_eager"
+    assert backend_in_script(torch._dynamo.lookup_backend("eager"), "eager").name == "eager"
+    cosine = planted_numerics.cosine_backend
+    assert backend_in_script(cosine, "cosine_backend").name == "planted_numerics:cosine_backend"
+    assert backend_in_script(None, "registered_here").name == f"{__name__}:known_only_here"
+    assert backend_in_script(None, "made_here").name == "none"
+    assert "does not know it" in backend_in_script(None, "never_registered").gap
+    monkeypatch.setattr(known_only_here, "__module__", "__main__")
+    monkeypatch.delitem(sys.modules, __name__)
+    assert "(__main__)" in backend_in_script(known_only_here, "known_only_here").gap
+
+
+class Halves(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        left, right = x.chunk(2, -1)
+        return torch.sin(left) + right
+
+
+class Stack(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList([torch.nn.Linear(4, 4), Halves()])
+
+    def forward(self, x: Any) -> Any:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def test_the_culprit_has_the_path_of_its_module_and_parts_are_called_by_what_they_are_of(tmp_path: Path) -> None:
+    from torch._dynamo.backends.common import aot_autograd
+
+    def cosine(module: Any, _: Any) -> Any:
+        for node in module.graph.nodes:
+            if node.target is torch.ops.aten.sin.default:
+                node.target = torch.ops.aten.cos.default
+        module.recompile()
+        return module.forward
+
+    backend = aot_autograd(fw_compiler=cosine)
+    answer = depyf.compare(Stack(), torch.randn(3, 4), backend=backend, backward=False, directory=str(tmp_path))
+    assert answer.culprit is not None
+    assert answer.culprit.module == "layers.1 (Halves)"
+    assert "chunk[0]" in answer.culprit.operation
+    assert "getitem" not in str(answer)
+
+
+def test_a_pass_that_is_a_function_is_said_not_to_be_in_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch._inductor.config as config
+
+    assert compat.settings_no_script_has() == []
+    monkeypatch.setattr(config, "post_grad_custom_pre_pass", known_only_here)
+    (gap,) = compat.settings_no_script_has()
+    assert gap.startswith("torch._inductor.config.post_grad_custom_pre_pass")
 
 
 # Healthy code

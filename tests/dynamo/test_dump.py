@@ -234,3 +234,47 @@ def test_a_directory_under_two_names_is_one(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("real")
     first, second = DumpDirectory.at(tmp_path / "real"), DumpDirectory.at(tmp_path / "link")
     assert first is second
+
+
+# --- what somebody else has put into the directory -----------------------------------------------------------------
+
+
+def test_a_directory_of_ours_is_for_its_owner_alone(tmp_path: Path) -> None:
+    DumpDirectory.at(tmp_path / "new")
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
+
+
+def test_links_in_the_folder_of_writers_are_not_followed(tmp_path: Path) -> None:
+    folder, victim = tmp_path / "dump" / FOLDER, tmp_path / "victim"
+    folder.mkdir(parents=True)
+    victim.write_text("precious")
+    for name in ("0", "1.writing"):
+        (folder / name).symlink_to(victim)
+    directory = DumpDirectory.at(tmp_path / "dump")
+    assert directory.write("a.py", "text") == str(tmp_path / "dump" / "a.py")
+    assert victim.read_text() == "precious"
+    assert directory.process_number() == 1
+
+
+def test_a_linked_folder_of_writers_is_refused_in_words(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "dump").mkdir()
+    (tmp_path / "dump" / FOLDER).symlink_to(tmp_path / "elsewhere")
+    with caplog.at_level(logging.WARNING, "depyf"):
+        assert DumpDirectory.at(tmp_path / "dump").write("a.py", "text") is None
+    assert "a symbolic link is in the place of a folder of depyf's" in caplog.text
+    assert not os.listdir(tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize("name", ["²", "٣", "007", "-1", "1.py", "99999999999999999999", "pipe", "folder"])
+def test_what_is_no_place_of_a_writer_is_left_alone(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / FOLDER
+    folder.mkdir()
+    if name == "pipe":
+        os.mkfifo(folder / "0")
+    elif name == "folder":
+        (folder / "0").mkdir()
+    else:
+        (folder / name).write_text("")
+    assert DumpDirectory.at(tmp_path).write("a.py", "text") == str(tmp_path / "a.py")
+    assert (folder / {"pipe": "0", "folder": "0"}.get(name, name)).exists()

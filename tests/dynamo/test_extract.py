@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,63 @@ def test_by_compile_id_and_with_sizes_that_vary(tmp_path: Path) -> None:
     answer = depyf.extract(compiled, graph_id, path=str(tmp_path / "d.py"))
     assert answer.runs, answer.output
     assert "float32[7, 3]" in answer.output
+
+
+def with_break(x: Any, n: int) -> Any:
+    y = x * n
+    torch._dynamo.graph_break()
+    return y.sin()
+
+
+@pytest.mark.skipif(not TELLS_COMPILE_IDS, reason="this PyTorch does not tell the compile ids of cache entries")
+def test_ids_are_the_same_in_each_attempt_and_those_that_are_shown(tmp_path: Path) -> None:
+    compiled = torch.compile(with_break, backend="eager")
+    small, large = torch.randn(3), torch.randn(5)
+    with depyf.prepare_debug(tmp_path / "dump"), depyf.watch(stream=io.StringIO()) as watched:
+        compiled(small, 2)
+        compiled(large, 2)  # Dynamo compiles both graphs once more, for any size
+    shown = {entry.compile_id for entry in depyf.why(compiled, small, 2).entries}
+    recompiled = {happening.compile_id for happening in watched.happened if happening.kind == "recompile"}
+    assert shown == {"0/0", "0/1"}
+    assert recompiled == {"0/1", "1/1"}
+    path = str(tmp_path / "script.py")
+    names = {}
+    for _ in range(2):
+        for compile_id in ("0/0", "1/0", "0/1", "1/1"):
+            answer = depyf.extract(compiled, compile_id, small, 2, path=path, check=False)
+            assert names.setdefault(compile_id, answer.graph) == answer.graph
+            sizes = [value.shape for value in namespace(path)["inputs"]() if isinstance(value, torch.Tensor)]
+            assert sizes == [small.shape]
+    assert len(set(names.values())) == 4
+    for compile_id, name in names.items():
+        assert depyf.extract(compiled, compile_id, path=path, check=False).graph == name
+        for graph_id in (name, f"with_break [{compile_id}]", f"{name}.0.py", "{1} of {0}".format(*name.split("."))):
+            assert depyf.extract(compiled, graph_id, small, 2, path=path, check=False).graph == name
+            assert depyf.extract(str(tmp_path / "dump"), graph_id, path=path, check=False).graph == name
+    with pytest.raises(LookupError, match=r"a call with these arguments does not run '0/0'; it runs: .*0/1"):
+        depyf.extract(compiled, "0/0", large, 2)
+    with pytest.raises(LookupError, match=r"no graph is called '7/7'; there are: .*\[0/1\].*; and without .*\[0/0\]"):
+        depyf.extract(compiled, "7/7", small, 2)
+    with pytest.raises(LookupError, match=r"give the id of one graph as the second argument; there are: .*\[0/0\]"):
+        depyf.extract(compiled)
+
+
+@pytest.mark.skipif(not TELLS_COMPILE_IDS, reason="this PyTorch does not tell the compile ids of cache entries")
+def test_any_file_of_a_dump_names_its_graph(tmp_path: Path) -> None:
+    with depyf.prepare_debug(tmp_path / "dump"):
+        torch.compile(lambda x: x.sin(), backend="eager")(torch.ones(3))
+    (transformed,) = (tmp_path / "dump").glob("__transformed_code_*")
+    answer = depyf.extract(str(tmp_path / "dump"), transformed.name, path=str(tmp_path / "script.py"), check=False)
+    assert answer.graph.endswith(".Captured_Graph")
+
+
+def test_what_was_never_called_has_names_that_stay_the_same(tmp_path: Path) -> None:
+    compiled = torch.compile(with_break, backend="eager")
+    for _ in range(2):
+        with pytest.raises(LookupError, match=r"there are: graph_0.Captured_Graph, graph_1.Captured_Graph\Z"):
+            depyf.extract(compiled, "0/0", torch.ones(3), 2)
+    answer = depyf.extract(compiled, "graph_1", torch.ones(3), 2, path=str(tmp_path / "script.py"), check=False)
+    assert answer.graph == "graph_1.Captured_Graph"
 
 
 @pytest.mark.inductor

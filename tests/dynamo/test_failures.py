@@ -67,9 +67,9 @@ def _raising(*args: Any, **kwargs: Any) -> Any:
 
 @contextlib.contextmanager
 def broken(target: str) -> Iterator[None]:
-    """Inside, the function at ``module:name`` of depyf.dynamo has a bug in its first line."""
+    """Inside, the function at ``module:name`` of depyf.dynamo (or of depyf) has a bug in its first line."""
     module, _, name = target.partition(":")
-    found: Any = importlib.import_module(f"depyf.dynamo.{module}")
+    found: Any = importlib.import_module(f"depyf.{module}" if "." in module else f"depyf.dynamo.{module}")
     for part in name.split("."):
         found = inspect.getattr_static(found, part)
     found = inspect.unwrap(getattr(found, "__func__", getattr(found, "fget", None) or found))
@@ -160,6 +160,47 @@ def hooks() -> Any:
         torch._dynamo.reset,
         [handler for handler in logging.getLogger("torch.__trace").handlers if type(handler) is TraceHandler],
     )
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "graphs:dump_graph",
+        "graphs:run_from_files",
+        "rendering:render",
+        "full_code:full_code",
+        "full_code_story:stories_of",
+        "full_code_story:_story",
+        "guards:EntryGuards.of",
+        "fallbacks_text:write_fallbacks",
+        "missing:missing",
+        "facts:transformed_facts",
+        "report.page:render_page",
+        "report.markdown:index_markdown",
+        "report.manifest:to_json",
+        "report.findings:findings_of",
+    ],
+)
+def test_what_failed_in_a_dump_stands_on_its_page_and_in_its_index(target: str, tmp_path: Path) -> None:
+    with broken(target), depyf.prepare_debug(tmp_path):
+        train()
+    texts = {path.name: path.read_text() for path in tmp_path.glob("*") if path.suffix in (".html", ".md", ".json")}
+    not_made = {
+        "report.page": {"index.html"},
+        "report.markdown": {"index.md"},
+        "report.manifest": {"index.html", "manifest.json"},  # the page holds the manifest
+    }
+    expected = {"index.html", "index.md", "manifest.json"} - not_made.get(target.partition(":")[0], set())
+    assert {name for name in texts if "ZeroDivisionError: injected" in texts[name]} == expected
+
+
+def test_a_file_that_can_not_be_written_stands_in_the_index(tmp_path: Path) -> None:
+    (tmp_path / "__transformed_code_0_for_user_function.py").mkdir()
+    with depyf.prepare_debug(tmp_path):
+        train()
+    index = (tmp_path / "index.md").read_text()
+    assert "incomplete" in index
+    assert "writing __transformed_code_0_for_user_function.py failed (IsADirectoryError" in index
 
 
 def test_a_directory_that_is_removed_during_the_run(tmp_path: Path, messages: Callable[[], List[str]]) -> None:

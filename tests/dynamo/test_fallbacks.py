@@ -58,7 +58,7 @@ def test_a_recompile_limit_is_told_with_the_guards_that_failed(tmp_path: Path, l
     assert "0/0: name == 'a'" in text
     story = (tmp_path / "full_code_for_chooses_0.py").read_text()
     ast.parse(story)
-    assert "1 fallback(s) to plain Python" in story
+    assert "1 fallback to eager" in story
     assert "else chooses, as plain Python, see above" in story
     assert f"# torch._dynamo.config.{limit} is 2." in story
 

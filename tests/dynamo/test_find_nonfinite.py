@@ -188,6 +188,26 @@ def test_what_only_the_compiled_code_makes_is_told(tmp_path: Path) -> None:
     assert found.first.operation == "aten.cos.default"
     assert "torch.cos(x)" in found.first.line.code
     assert "the same graph without the compiler is finite" in found.first.title
+    assert "note: depyf.compare(fn, *args) finds the operation" in str(found.first)
+    assert "note: not in the script: the backend breaks_kernels" in str(found.first)
+    alone = subprocess.run([sys.executable, found.first.replay], capture_output=True, text=True)
+    assert "DIFFER  output 0: float32[2]: NaN or Inf in other places" in alone.stdout, alone.stderr
+
+
+class Halves(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        left, right = x.chunk(2, -1)
+        return torch.log(left) + right
+
+
+def test_values_have_the_path_of_their_module_and_parts_the_name_of_what_they_are_of(tmp_path: Path) -> None:
+    model = torch.nn.Sequential(torch.nn.Identity(), Halves())
+    with find(tmp_path) as found:
+        torch.compile(model, backend="aot_eager")(torch.zeros(2, 4))
+    assert found.first.module == "1 (Halves)"
+    assert [each.name for each in found.first.inputs] == ["chunk[0] in 1 (Halves)"]
+    assert found.first.output.name == "log in 1 (Halves)"
+    assert "getitem" not in str(found.first)
 
 
 def in_a_branch(x: Any) -> Any:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import filecmp
+import gc
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -320,7 +322,7 @@ def test_a_globals_change_after_the_import_is_seen_by_the_guards(tmp_path: Path,
     assert not guard({"x": torch.ones(4)}, globals())
 
 
-def test_code_without_source_is_shown_and_runs_as_it_is(tmp_path: Path, monkeypatch: Any) -> None:
+def refuse_to_decompile(monkeypatch: Any) -> None:
     from depyf.dynamo import rendering
     from depyf.result import DecompilationError
 
@@ -328,6 +330,10 @@ def test_code_without_source_is_shown_and_runs_as_it_is(tmp_path: Path, monkeypa
         raise DecompilationError("refused by the test")
 
     monkeypatch.setattr(rendering, "decompile_code", refuse)
+
+
+def test_code_without_source_is_shown_and_runs_as_it_is(tmp_path: Path, monkeypatch: Any) -> None:
+    refuse_to_decompile(monkeypatch)
     x, y = torch.linspace(-1, 1, 4), torch.ones(4)
     module = dumped(tmp_path, with_a_break, (x, y))
     (path,) = full_code_files(tmp_path)
@@ -359,3 +365,66 @@ def test_one_file_that_fails_does_not_keep_the_others_from_theirs(tmp_path: Path
         torch.compile(scaled, backend="eager")(torch.ones(3))
         torch.compile(with_a_break, backend="eager")(torch.ones(3), torch.ones(3))
     assert [path.name for path in full_code_files(tmp_path)] == ["full_code_for_with_a_break_0.py"]
+
+
+def train_and_forget() -> None:
+    """The optimizer, which the compiled ``step`` guards, is gone when this returns; its cache entry stays."""
+    model = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    @torch.compile(backend="eager")
+    def step() -> None:
+        optimizer.step()
+
+    for _ in range(2):
+        model(torch.ones(2, 4)).sum().backward()
+        step()
+
+
+def test_an_entry_whose_code_is_gone_does_not_cost_the_files_of_the_others(tmp_path: Path) -> None:
+    with depyf.prepare_debug(tmp_path):
+        torch.compile(scaled, backend="eager")(torch.ones(3))
+        train_and_forget()
+        gc.collect()
+    names = [path.name for path in full_code_files(tmp_path)]
+    transformed = {path.name[len("__transformed_code_0_for_") :] for path in tmp_path.glob("__transformed_code_0_*")}
+    roots = {name for name in transformed if not name.startswith("torch_dynamo_resume")}
+    assert {"scaled.py", "step.py"} <= roots
+    assert {f"{name[len('full_code_for_') : -len('_0.py')]}.py" for name in names} >= roots
+    for path in full_code_files(tmp_path):
+        load(path)
+    index = (tmp_path / "index.md").read_text()
+    assert "incomplete" not in index
+    story = (tmp_path / "full_code_for_step_0.py").read_text()
+    assert story.count("# Transformed code, compile id") == 1
+
+
+def only_variable(*values: Any) -> Any:
+    return values[0] + values[1]
+
+
+def test_a_function_of_variable_arguments_without_source_has_a_story(tmp_path: Path, monkeypatch: Any) -> None:
+    refuse_to_decompile(monkeypatch)
+    module = dumped(tmp_path, only_variable, (torch.ones(3), torch.ones(3)))
+    assert torch.equal(module.transformed_only_variable(torch.ones(3), torch.ones(3)), torch.full((3,), 2.0))
+
+
+def goes_on_twice(x: Any, n: int) -> Any:
+    y = x * n
+    if y.sum() > 1e9:  # of the two resume functions only one is ever compiled
+        y = y - 1
+    z = y + 1
+    torch._dynamo.graph_break()
+    return z * 2
+
+
+def test_what_it_counts_is_what_the_manifest_counts(tmp_path: Path) -> None:
+    """Each entry of the function calls its resume functions by names of its own: they are the same functions."""
+    compiled = torch.compile(goes_on_twice, backend="eager", dynamic=False)
+    with depyf.prepare_debug(tmp_path):
+        for number in range(3):
+            compiled(torch.ones(2), number)
+    totals = json.loads((tmp_path / "manifest.json").read_text())["totals"]
+    said = (tmp_path / "full_code_for_goes_on_twice_0.py").read_text()
+    assert (totals["compilations"], totals["resume_functions"]) == (5, 2)
+    assert "Here: 5 transformed code objects, 2 resume functions." in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -38,3 +39,33 @@ def test_every_public_name_exists_and_unknown_ones_do_not() -> None:
         assert name in dir(depyf)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         depyf.nothing  # noqa: B018
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ["prepare_debug", "debug", "watch", "find_nonfinite", "trace", "probe"])
+def test_what_is_printed_of_a_context_manager_says_something(name: str, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    arguments = {"prepare_debug": [tmp_path], "probe": ["y"]}.get(name, [])
+    stream = {"stream": io.StringIO()} if name in ("watch", "find_nonfinite", "probe") else {}
+    manager = getattr(depyf, name)(*arguments, **stream)
+    texts = [str(manager), repr(manager)]
+    if name != "debug":
+        with manager:
+            torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+            texts += [str(manager), repr(manager)]
+    texts += [str(manager), repr(manager)]
+    assert all(texts)
+    assert not any(" at 0x" in text for text in texts)
+
+
+@pytest.mark.torch
+def test_a_watch_prints_what_has_happened(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    torch._dynamo.reset()
+    scaled = torch.compile(lambda x, n: x * n, backend="eager", dynamic=False)
+    scaled(torch.ones(2), 2)
+    with depyf.watch(stream=io.StringIO()) as watched:
+        scaled(torch.ones(2), 3)
+    first, *rest = str(watched).splitlines()
+    assert "n is not 2, which it was compiled for" in first
+    assert rest[0] == "depyf watched: 1 recompile, 0 graph breaks, 0 fallbacks"

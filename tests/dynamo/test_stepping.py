@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any, List
@@ -17,6 +18,7 @@ from torch_versions import needs_branches_traced_once  # noqa: E402
 
 import depyf  # noqa: E402
 
+PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 BACKENDS = ["eager", "aot_eager", pytest.param("inductor", marks=[pytest.mark.inductor, pytest.mark.slow])]
 
 
@@ -88,3 +90,15 @@ def test_graphs_inside_graphs_run_from_their_lines(tmp_path: Path) -> None:
     # The taken branch, forward and backward: no other graph has these operations.
     assert any("aten.sin.default" in line for line in lines)
     assert any("aten.cos.default" in line for line in lines) == has_backward
+
+
+def test_pdb_does_not_outlive_the_program(program_environment: Any, tmp_path: Path) -> None:
+    """Python's own pdb traces while the interpreter is shut down, and fails there for want of its modules."""
+    commands = [f"b {tmp_path}/__transformed_code_0_for_twice.py:2", "c", "c", "c", ""]
+    command = [sys.executable, str(PROGRAMS / "pdb_to_the_end.py"), str(tmp_path)]
+    done = subprocess.run(
+        command, input="\n".join(commands), capture_output=True, text=True, env=program_environment, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert "traced to the end: True" in done.stdout
+    assert "Exception ignored" not in done.stderr

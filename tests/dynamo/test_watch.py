@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import subprocess
@@ -60,6 +61,23 @@ def test_twelve_events_are_told_once_in_order_at_their_lines() -> None:
     advice = ["The program asks for this break", "The branch depends on", "A number is read", "torch.compiler.disable"]
     for each, begin in zip(watched.happened[1:5], advice):
         assert begin in each.advice
+
+
+def breaks_twice(x: Any, n: int) -> Any:
+    x = x + n
+    torch._dynamo.graph_break()
+    return x * 2
+
+
+def test_a_graph_break_that_each_compilation_meets_is_counted_once(tmp_path: Path) -> None:
+    stream = io.StringIO()
+    with depyf.watch(stream=stream) as watched, depyf.prepare_debug(str(tmp_path)):
+        for n in (2, 3):
+            torch.compile(breaks_twice, backend="eager", dynamic=False)(torch.ones(2), n)
+    assert [each.kind for each in watched.happened].count("graph break") == 2
+    assert "depyf watched: 1 recompile, 1 graph break (met in 2 compilations), 0 fallbacks" in stream.getvalue()
+    totals = json.loads((tmp_path / "manifest.json").read_text())["totals"]
+    assert (totals["graph_breaks"], totals["graph_breaks_met"]) == (1, 2)
 
 
 def test_a_callback_gets_them_instead() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Tuple
 
@@ -12,11 +13,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo import compat, run_callback  # noqa: E402
+from depyf.dynamo import compat, failing_guards, run_callback  # noqa: E402
 from depyf.dynamo.guard_values import as_known_here  # noqa: E402
+from depyf.dynamo.guards import GuardLine  # noqa: E402
 from depyf.dynamo.trace import listen  # noqa: E402
 from depyf.dynamo.trace_by_hooks import supplement  # noqa: E402
 from depyf.report.guard_words import explain  # noqa: E402
+from depyf.report.lookup import FailedGuard  # noqa: E402
 from depyf.torch_trace.recompiles import reasons_of  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -320,3 +323,228 @@ def test_methods_that_are_decorated_in_their_class() -> None:
     for method in (each.method, each.of_class):
         assert depyf.why(method, x).hit is not None
         assert depyf.why(method, x.double()).would_compile
+
+
+class Blocks(torch.nn.Module):
+    def __init__(self, depth: int = 2) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList([torch.nn.Linear(3, 3) for _ in range(depth)])
+
+    def forward(self, x: Any) -> Any:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+class Settings:
+    def __init__(self) -> None:
+        self.scale = 2
+        self.inner = Scaled()
+
+
+def uses_a_dict(x: Any, d: Any) -> Any:
+    return x * d["a"]["b"]["c"] + d["a"]["l"][0] + d["a"]["l"][1] + d["z"]
+
+
+def uses_all_of_a_dict(x: Any, d: Any) -> Any:
+    for value in d.values():
+        x = x * value
+    return x
+
+
+def uses_an_object(x: Any, o: Any) -> Any:
+    return x * o.scale + o.inner.factor
+
+
+def calls_a_module(x: Any, module: Any) -> Any:
+    return module(x)
+
+
+def without(o: Any, name: str) -> Any:
+    delattr(o, name)
+    return o
+
+
+WHOLE = {"a": {"b": {"c": 2.0}, "l": [1, 2]}, "z": 3}
+SIMPLE = (
+    (uses_a_dict, WHOLE, lambda: {"a": WHOLE["a"]}, "d['z'] is missing"),
+    (uses_a_dict, WHOLE, lambda: {"b": 1, "z": 3}, "d['a'] is missing"),
+    (uses_a_dict, WHOLE, lambda: {"a": {"b": {}, "l": [1, 2]}, "z": 3}, "d['a']['b']['c'] is missing"),
+    (uses_a_dict, WHOLE, lambda: {"a": {"b": {"c": 2.0}, "l": [1]}, "z": 3}, "d['a']['l'] has 1 items"),
+    (uses_a_dict, WHOLE, lambda: {"a": None, "z": 3}, "d['a'] is not a dict"),
+    (uses_a_dict, WHOLE, lambda: None, "d is not a dict"),
+    (uses_all_of_a_dict, {"a": 1, "b": 2}, lambda: {"a": 1}, "d lacks 'b', which it had"),
+    (uses_an_object, Settings(), lambda: without(Settings(), "inner"), "o.inner is missing"),
+    (uses_an_object, Settings(), lambda: 3, "o is not a "),
+    (calls_a_module, Blocks(), lambda: Blocks(1), "module.layers._modules has another number of keys than 2"),
+    (calls_a_module, Blocks(), lambda: torch.nn.Linear(3, 3), "module is not a "),
+)
+
+
+@pytest.mark.parametrize("number", range(len(SIMPLE)))
+def test_one_cause_is_told_and_what_follows_from_it_is_folded(number: int, reasons: List[str]) -> None:
+    function, before, now, words = SIMPLE[number]
+    x = torch.ones(2, 3)
+    compiled = torch.compile(function, backend="eager")
+    compiled(x, before)
+    if isinstance(before, torch.nn.Module) and not hasattr(torch._dynamo.guards.GuardBuilder, "SET_CONTAINS"):
+        pytest.skip("this PyTorch does not guard modules by what they hold")
+    value = now()
+    answer = depyf.why(compiled, x, value)
+    (entry,) = answer.entries
+    assert [guard.told.words[: len(words)] for guard in entry.failed] == [words]
+    assert len(answer.advice) == 1
+    assert "this does not hold" not in str(answer)
+    shown = str(answer)
+    assert not any(each.told.words in shown for each in entry.follow if each.told.words != entry.failed[0].told.words)
+    try:
+        compiled(x, value)
+    except Exception:  # it can't be computed with; the lookup came before
+        assert reasons
+    assert explain(reasons[0]).subject == entry.failed[0].told.subject
+
+
+def test_grad_mode_alone_is_told_of_a_module_whose_children_only_pytorch_can_check() -> None:
+    compiled = torch.compile(Blocks(), backend="eager")
+    compiled(torch.ones(2, 3))
+    with torch.no_grad():
+        answer = depyf.why(compiled, torch.ones(2, 3))
+    (entry,) = answer.entries
+    assert [guard.told.words for guard in entry.failed] == ["grad mode is off, and was on when this was compiled"]
+    assert entry.follow == ()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_told_beside_the_cause_does_not_follow_from_it(name: str) -> None:
+    """The cases change one thing at a time, but for a few that change two."""
+    case = CASES[name]()
+    if any(not hasattr(torch._dynamo.config, setting) for setting in case.config):
+        pytest.skip("this PyTorch has no such setting")
+    if not hasattr(torch._dynamo.guards.GuardBuilder, "SET_CONTAINS"):
+        pytest.skip("guards before PyTorch 2.8 do not all say what they look at")
+    for what, arguments, context in list(attempts(case))[1:]:
+        torch._dynamo.reset()
+        compiled = torch.compile(case.function, backend=case.backend, dynamic=case.dynamic)
+        with case.compile_under(), torch._dynamo.config.patch(case.config):
+            compiled(*case.arguments())
+        with context, torch._dynamo.config.patch(case.config):
+            (entry, *_) = depyf.why(compiled, *arguments()).entries
+        told = [guard.told.words for guard in entry.failed]
+        assert len(told) <= CHANGED_AT_ONCE.get((name, what), 1), f"{what}: {told}"
+
+
+CHANGED_AT_ONCE = {
+    ("dict_with_odd_keys", "arguments 2"): 3,
+    ("deques", "arguments 1"): 2,
+    ("torch_sizes", "arguments 1"): 2,
+    ("closures", "context 1"): 2,
+    ("global_state", "context 1"): 2,
+    ("global_state", "context 4"): 2,
+    ("overlapping_views", "arguments 2"): 2,
+}
+
+
+def test_the_entry_that_is_missed_by_the_least_comes_first() -> None:
+    compiled = torch.compile(two_arguments, backend="eager", dynamic=False)
+    compiled(torch.ones(2), 3, flag=True)
+    compiled(torch.ones(2), 4, flag=False)
+    answer = depyf.why(compiled, torch.ones(2), 5, flag=True)
+    shown = [line for line in str(answer).splitlines() if "was compiled for" in line and "also:" not in line]
+    assert "n is 5, and was compiled for 3" in shown[0]
+    assert "n is 5, and was compiled for 4" in shown[1]
+    assert "also: flag is True, and was compiled for False" in str(answer)
+
+
+def with_keywords(x: Any, **more: Any) -> Any:
+    for each in more.values():
+        x = x + each
+    return x * 2
+
+
+def test_the_keyword_argument_that_is_new_is_named() -> None:
+    compiled = torch.compile(with_keywords, backend="eager")
+    compiled(torch.ones(2))
+    compiled(torch.ones(2), a=1.0)
+    answer = depyf.why(compiled, torch.ones(2), a=1.0, b=2.0)
+    assert "it is called with b (**more), and was compiled for a call without" in str(answer)
+    assert "it is called with a, b (**more), and was compiled for a call without" in str(answer)
+    assert "the same ones in each call" in "".join(answer.advice)
+    assert not any(word in str(answer) for word in ("pad", "torch.stack", "does not hold"))
+    other = str(depyf.why(compiled, torch.ones(2), b=2.0))
+    assert "it is called without a (**more), and was compiled for a call with" in other
+
+
+def with_intermediate(x: Any) -> Any:
+    between = x.relu()
+    torch._dynamo.graph_break()
+    return between * 2
+
+
+def test_nothing_is_to_be_marked_that_only_a_resume_function_takes() -> None:
+    compiled = torch.compile(with_intermediate, backend="eager")
+    with depyf.watch(stream=io.StringIO()) as watched:
+        compiled(torch.ones(2))
+        compiled(torch.ones(3))
+    own, resumed = (each.advice for each in watched.happened if each.kind == "recompile")
+    assert "mark_dynamic(x, 0)" in own
+    assert "the arguments that it comes from" in resumed
+    assert "mark_dynamic(between" not in resumed
+
+
+class SumsItsScales(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Linear(3, 3)
+        self.scales = {"a": 1.0}
+
+    def forward(self, x: Any) -> Any:
+        return self.inner(x) * sum(self.scales.values())
+
+
+def test_another_grad_mode_does_not_hide_what_else_differs() -> None:
+    module = SumsItsScales()
+    compiled = torch.compile(module, backend="eager")
+    with torch.no_grad():
+        compiled(torch.ones(2, 3))
+    module.scales["b"] = 2.0
+    with torch.no_grad():
+        (one,) = [guard.told.words for guard in depyf.why(compiled, torch.ones(2, 3)).entries[0].failed]
+    told = [guard.told.words for guard in depyf.why(compiled, torch.ones(2, 3)).entries[0].failed]
+    assert told == ["grad mode is on, and was off when this was compiled", one]
+    assert torch.is_grad_enabled()
+
+
+def test_a_dict_argument_is_checked_under_another_grad_mode() -> None:
+    compiled = torch.compile(uses_all_of_a_dict, backend="eager")
+    with torch.no_grad():
+        compiled(torch.ones(2), {"a": 1})
+    (entry,) = depyf.why(compiled, torch.ones(2), {"a": 1, "b": 2}).entries
+    assert [guard.told.subject for guard in entry.failed] == ["", "d"]
+
+
+def test_an_advice_for_all_parameters_is_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = torch.nn.Sequential(*(torch.nn.Linear(3, 3) for _ in range(20)))
+    compiled = torch.compile(module, backend="eager")
+    compiled(torch.ones(2, 3))
+    module.double()
+    looked_for: List[Any] = []
+    whole = failing_guards.with_whole_path
+    monkeypatch.setattr(failing_guards, "with_whole_path", lambda *place: looked_for.append(place) or whole(*place))
+    answer = depyf.why(compiled, torch.ones(2, 3).double())
+    assert len(answer.entries[0].failed) == 41
+    assert len(answer.advice) == 2
+    assert "and 37 more: each dtype" in answer.advice[1]
+    assert len(looked_for) < 5  # each goes through all modules that are loaded
+
+
+def test_hundreds_of_causes_are_compared_in_a_short_time() -> None:
+    def found(number: int) -> Any:
+        source = f"L['self']._modules['layers']._modules['{number}']._parameters['weight']"
+        words = explain(f"tensor '{source}' dtype mismatch. expected Float, actual Double")
+        line = GuardLine("TENSOR_MATCH", source, "", "", "")
+        return failing_guards._Found(line, FailedGuard("TENSOR_MATCH", "", source, words), "", False)
+
+    some = [found(number) for number in range(800)]
+    started = time.process_time()
+    assert len(failing_guards._causes(some).causes) == 800
+    assert time.process_time() - started < 8

@@ -6,6 +6,7 @@ from typing import Any, List, Optional, Tuple
 
 import pytest
 
+from depyf.bytecode.lines import Span
 from depyf.normal.blocks import (
     BEGIN_FINALLY,
     CALL_FINALLY,
@@ -30,7 +31,7 @@ def drafts(*ops: Tuple[Any, ...]) -> List[Draft]:
     made = []
     for index, (op, *rest) in enumerate(ops):
         arg, target = [*rest, None, None][:2]
-        made.append(Draft(op, arg, None if target is None else 2 * target, 2 * index, 1))
+        made.append(Draft(op, arg, None if target is None else 2 * target, 2 * index, Span(1, None, 1, None)))
     return made
 
 

@@ -7,6 +7,7 @@ from typing import Any, List, Optional, Tuple
 import pytest
 
 from depyf.bytecode.instructions import ExceptionRange
+from depyf.bytecode.lines import Span
 from depyf.normal.draft import Draft
 from depyf.normal.ops import Op
 from depyf.normal.slots import SECOND_SLOT, forget_second_slots
@@ -17,7 +18,14 @@ Step = Tuple[Any, ...]
 def drafts(*steps: Step, handler: Optional[ExceptionRange] = None) -> List[Draft]:
     """One draft an offset; a step is an operation, its argument, and the offset it may jump to."""
     return [
-        Draft(step[0], step[1] if len(step) > 1 else None, step[2] if len(step) > 2 else None, offset, 1, handler)
+        Draft(
+            step[0],
+            step[1] if len(step) > 1 else None,
+            step[2] if len(step) > 2 else None,
+            offset,
+            Span(1, None, 1, None),
+            handler,
+        )
         for offset, step in enumerate(steps)
     ]
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import List
+from typing import List, Optional
 
 import pytest
 
 from depyf.report.comparison import Comparison, as_differences, compare
 from depyf.report.comparison_text import comparison_lines
+from depyf.report.facts import TransformedFact
+from depyf.report.from_events import build_run
+from depyf.report.graph_text import plain_graph
 from depyf.report.matching import Side
 from depyf.report.model import (
     Artifact,
@@ -23,6 +26,7 @@ from depyf.report.model import (
     Run,
     Source,
 )
+from depyf.torch_trace.events import Event
 
 GRAPH = "# Captured_Graph of __compiled_fn_{n}, compile id {id}\n# This file runs.\nimport torch\n\n\n" + (
     "class GraphModule(torch.nn.Module):\n"
@@ -32,6 +36,10 @@ GRAPH = "# Captured_Graph of __compiled_fn_{n}, compile id {id}\n# This file run
     "        return y\n"
 )
 KERNEL = "# AOT ID\ncpp_fused_0 = '''\n#include \"/tmp/{n}.h\"\n    out = in {op} 1;\n'''\n"
+
+
+def titles_of(comparison: Comparison) -> List[str]:
+    return [change.title for change in comparison.changes]
 
 
 def run(n: int = 1, op: str = "+", line: int = 14) -> Run:
@@ -86,7 +94,8 @@ def test_kernels_that_are_new_or_gone_are_named() -> None:
 
 def test_breaks_are_counted_by_function_and_reason() -> None:
     (one,) = run().breaks
-    more = replace(run(), breaks=(one, one, replace(one, reason="item()", place=(0, 3))))
+    elsewhere = replace(one, place=(0, 2))
+    more = replace(run(), breaks=(one, one, elsewhere, replace(one, reason="item()", place=(0, 3))))
     new = compared(run(), more).changes
     assert [change.title for change in new] == ["Graph break in f: 1 before, 2 now", "Graph break in f: new"]
     assert new[1].text == "item() (prog.py:3)"
@@ -97,7 +106,7 @@ def test_recompiles_come_with_their_reasons() -> None:
     again = Recompile("1/1", 0, (FailedGuard("1/0", "n == 3", "n was 3, is 4"),))
     more = replace(run(), recompiles=(again,))
     (change,) = compared(run(), more).changes
-    assert change.title == "Recompiles of f (prog.py): 0 before, 1 now"
+    assert change.title == "Recompilations of f (prog.py): 0 before, 1 now"
     assert (change.before, change.after) == ("", "1/1: n was 3, is 4")
 
 
@@ -119,6 +128,96 @@ def test_failures_and_fallbacks_are_told() -> None:
         fallbacks=(Fallback(0, "1/0", "error while compiling", "no compiler"),),
     )
     assert titles(run(), after) == ["Runs as plain Python in f: new", "f (prog.py): compiled before, failed now"]
+
+
+CLASSES = """\
+class Net:
+    def forward(self, x):
+        return x
+
+
+class Other:
+    def forward(self, x):
+        return x
+"""
+
+
+def as_told_by(names: bool, source: Optional[str]) -> Run:
+    """The same program as a dump (where Python says the qualified names of what runs) or a log has it."""
+    functions = []
+    for name, line, compile_id in (("forward", 2, "0/0"), ("torch_dynamo_resume_in_forward_at_3", 3, "1/0")):
+        meta = {"co_name": name, "co_filename": "/net.py", "co_firstlineno": line, "has_guarded_code": True}
+        functions.append((Event("compilation_metrics", compile_id, 0, meta, None, 1.0), (name, "/net.py", line)))
+    facts = [
+        TransformedFact(compile_id=event.compile_id, function=key, qualified_name=f"Net.{key[0]}", artifact=None)
+        for event, key in functions
+    ]
+    events = [event for event, _ in functions]
+    return build_run(events, [], read=lambda path: source, transformed=facts if names else ())
+
+
+@pytest.mark.parametrize("source", [CLASSES, None, "quoted only: (("])
+def test_a_log_and_a_dump_of_one_program_compile_the_same_functions(source: Optional[str]) -> None:
+    dump, log = as_told_by(True, CLASSES), as_told_by(False, source)
+    for before, after in ((log, dump), (dump, log)):
+        assert titles(before, after) == []
+    qualified = [each.qualified_name for each in dump.functions]
+    assert qualified == ["Net.forward", "Net.torch_dynamo_resume_in_forward_at_3"]
+
+
+LOGGED = """\
+class <lambda>(torch.nn.Module):
+    def forward(
+        self,
+        primals_1: "f32[2, 4][4, 1]cpu",
+        primals_2: "Sym(s0)",
+    ):
+        # File: /net.py:3 in forward, code: return x
+        mul: "f32[2, 4][4, 1]cpu" = torch.ops.aten.mul.Tensor(primals_1, 2);  primals_1 = None
+        return (
+            mul,
+            primals_2,
+        )
+"""
+DUMPED = """\
+import torch
+
+class GraphModule(torch.nn.Module):
+    def forward(self, args_list):
+        args_iter = iter(args_list)
+        primals_1: "f32[2, 4][4, 1]cpu" = next(args_iter)
+        primals_2: "Sym(s0)" = next(args_iter)
+        args_list.clear()
+        mul: "f32[2, 4][4, 1]cpu" = torch.ops.aten.mul.Tensor(primals_1, 2);  primals_1 = None
+        return (mul, primals_2)
+"""
+
+
+def test_a_graph_is_the_same_however_torch_prints_it() -> None:
+    assert plain_graph(LOGGED) == plain_graph(DUMPED)
+    assert plain_graph(DUMPED.replace("2)", "3)")) != plain_graph(DUMPED)
+    assert plain_graph(DUMPED.replace("s0", "s1")) != plain_graph(DUMPED)
+    assert plain_graph("class G(M):\n    def forward(self, x):\n        return (x,)\n").endswith("return (x,)")
+
+
+def test_what_a_log_cannot_know_of_a_fallback_is_no_difference() -> None:
+    def with_fallback(cause: str, reason: str) -> Run:
+        return replace(run(), fallbacks=(Fallback(0, "1/0", cause, reason),))
+
+    limit = "recompile limit reached"
+    assert titles(with_fallback(limit, "config.recompile_limit is 2. exceeded"), with_fallback(limit, "exceeded")) == []
+    dump = with_fallback(
+        "error while compiling, suppressed", "BackendCompilerFailed: backend='b' raised:\nKeyError: boom"
+    )
+    assert titles(dump, with_fallback("error while compiling", "backend='b' raised:\nKeyError: boom")) == []
+    assert titles(run(), with_fallback("skipped", "No ops traced")) == []
+
+
+def test_what_files_alone_do_not_say_is_not_compared() -> None:
+    bare = replace(run(), origin="files", breaks=(), phases=(), compilations=run().compilations)
+    found = compared(bare, run())
+    assert (titles_of(found), list(found.counts), dict(found.times)) == ([], ["compilations", "graphs", "kernels"], {})
+    assert "note: old has no manifest: graph breaks" in "\n".join(comparison_lines(found))
 
 
 def test_long_diffs_are_cut_and_said() -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from depyf.report import headline
 from depyf.report.findings import findings_of
 from depyf.report.model import Compilation, FailedGuard, Fallback, Function, GraphBreak, Phase, Recompile, Run, Source
+from depyf.report.sources import is_library
 
 FUNCTIONS = (Function("f", "f", 0, 1, 9), Function("torch_dynamo_resume_in_f_at_4", "f", 0, 1, 9, 0, 4))
 
@@ -55,3 +59,66 @@ def test_of_phases_that_wait_for_each_other_only_the_slowest_is_told() -> None:
     assert [each.title for each in slow] == ["Most of the compile time is compile_file"]
     assert "TORCHINDUCTOR_CACHE_DIR" in slow[0].text
     assert not findings_of(Run(functions=FUNCTIONS, compilations=compiled))
+
+
+LIBRARY = Source("/site-packages/lib.py", "", library=True)
+
+
+def test_each_kind_of_graph_break_is_a_finding_with_its_own_advice() -> None:
+    breaks = (
+        GraphBreak("0/0", (0, 3), "print", advice="Print after it."),
+        GraphBreak("0/1", (0, 3), "print", advice="Print after it."),
+        GraphBreak("0/0", (0, 5), "print", advice="Print after it."),
+        GraphBreak("0/0", (0, 7), "item()", advice="Keep it a tensor."),
+    )
+    found = {each.title: each.text for each in findings_of(run(breaks=breaks))}
+    assert found == {
+        "2 graph breaks in f: print": "Print after it. Also at m.py:5.",
+        "Graph break in f: item()": "Keep it a tensor.",
+    }
+
+
+def test_each_cause_of_recompilations_is_a_finding_with_its_own_advice() -> None:
+    size, number = FailedGuard("0/0", "s", "x has size 3"), FailedGuard("0/0", "n", "n is 2")
+    resumed = FailedGuard("1/0", "s", "h has size 3")
+    recompiles = (
+        Recompile("1/1", 1, (resumed,), "Mark the arguments.", (0, 5), "size"),
+        Recompile("0/1", 0, (size,), "Mark x.", (0, 4), "size"),
+        Recompile("0/2", 0, (number,), "Pass a tensor.", (0, 6), "number"),
+    )
+    found = {each.title: each.text for each in findings_of(run(recompiles=recompiles))}
+    assert found == {
+        "f was recompiled 2 times, 1 of them where it goes on after a graph break": "Because x has size 3; h has size "
+        "3. "
+        "Mark x.",
+        "f was recompiled once": "Because n is 2. Pass a tensor.",
+    }
+
+
+def test_the_programs_own_code_comes_before_libraries() -> None:
+    in_library = Fallback(2, "9/0", "error while compiling", "boom")
+    own = GraphBreak("0/0", (0, 3), "print")
+    functions = (*FUNCTIONS, Function("g", "lib.g", 1, 30, 39))
+    of = replace(
+        run(breaks=(own,), fallbacks=(in_library,)), sources=(Source("/m.py", ""), LIBRARY), functions=functions
+    )
+    found = findings_of(of)
+    assert [each.title for each in found] == [
+        "Graph break in f: print",
+        "lib.g runs as plain Python: error while compiling",
+    ]
+    assert found[0].weight < found[1].weight
+
+
+def test_a_break_in_a_library_is_found_at_the_line_that_leads_there() -> None:
+    broken = GraphBreak("0/0", (1, 30), "item()", stack=((0, 3), (1, 12), (1, 30)), advice="Keep it a tensor.")
+    (found,) = findings_of(replace(run(breaks=(broken,)), sources=(Source("/m.py", ""), LIBRARY)))
+    assert found.place == (0, 3)
+    assert found.text == "It is in lib.py:30, which this line comes to. Keep it a tensor."
+
+
+def test_frames_of_depyf_and_of_dumped_code_are_not_the_programs_own() -> None:
+    for path in (headline.__file__, "/tmp/dump/__transformed_code_1_for_forward.py", "/d/__compiled_fn_1.kernel_0.py"):
+        assert is_library(str(path)), path
+    assert not is_library("/home/me/train.py")
+    assert not is_library("/home/me/transformed_code.py")

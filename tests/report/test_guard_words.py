@@ -58,7 +58,7 @@ KNOWN = [
         "x comes under autocast, and did not when this was compiled (AutocastCPU)",
     ),
     ("___check_torch_function_mode_stack()", "", None, None, "other torch function modes are active"),
-    ("KeyError on L['d']['a']", "d['a']", None, "missing", "d['a'] is not there any more"),
+    ("KeyError on L['d']['a']", "d['a']", None, "missing", "d['a'] is missing, and was there when this was compiled"),
     ("len(L['d']) != 2", "d", "2", None, "d has another number of keys than 2"),
     ("TYPE_MISMATCH(L['d'])", "d", None, None, "d is of another class"),
     (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from depyf.report.advice import advice_for_cudagraphs
+from depyf.diagnosis.break_advice import advice_for_cudagraphs
 from depyf.report.from_log import run_of_log
 from depyf.report.model import Run
 from depyf.torch_trace.cudagraphs import SKIPPED, skips

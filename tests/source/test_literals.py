@@ -86,6 +86,13 @@ VALUES: List[Any] = [
     complex(INFINITY, 1),
     complex(1, -INFINITY),
     complex(-INFINITY, INFINITY),
+    math.nan,
+    -math.nan,
+    complex(math.nan, 1),
+    complex(-0.0, math.nan),
+    complex(math.nan, -math.nan),
+    complex(-math.nan, -INFINITY),
+    (1, (math.nan, -math.nan), 2j),
     "",
     "a",
     "'",
@@ -131,8 +138,7 @@ def test_any_constant_compiles_back_to_itself(value: Any) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        math.nan,
-        complex(math.nan, 1),
+        struct.unpack("<d", b"\1\0\0\0\0\0\xf8\x7f")[0],
         Colour(),
         Colour,
         frozenset({1}),
@@ -158,8 +164,17 @@ def test_objects_inside_of_a_tuple_come_back_as_the_same_objects() -> None:
 
 
 def test_placeholders_say_what_they_stand_for() -> None:
-    text = to_source(function_returning((Colour(), Colour, math.nan, math))).text
-    assert text == "def f():\n    return __const_Colour_0, __const_Colour_1, __const_nan_0, __const_math_0\n"
+    text = to_source(function_returning((Colour(), Colour, math))).text
+    assert text == "def f():\n    return __const_Colour_0, __const_Colour_1, __const_math_0\n"
+
+
+def test_one_nan_in_several_places_stays_one_object() -> None:
+    one, other = math.nan, float("nan")
+    source = to_source(function_returning(((one, one), other)))
+    assert list(source.constants.values()) == [one]
+    result = eval(compile_like(source, reference(), "<test>"))
+    assert result[0][0] is result[0][1] is one
+    assert result[1] is not one
 
 
 def test_a_placeholder_does_not_take_a_name_that_is_used() -> None:

@@ -72,10 +72,21 @@ def test_an_f_string_reads_back_the_same(source: str) -> None:
 def test_an_expression_in_an_f_string_that_needs_a_backslash_gets_a_placeholder() -> None:
     tree = ast.parse("f'{X.join(a)}'")
     call: Any = tree.body[0].value.values[0].value  # type: ignore[attr-defined]
-    call.func.value = ast.Constant(value="\n'\"")
+    call.func.value = ast.Constant(value="\r'\"")
     source = to_source(tree)
     assert source.text == "f'{__const_text_0.join(a)}'\n"
-    assert source.constants == {"__const_text_0": "\n'\""}
+    assert source.constants == {"__const_text_0": "\r'\""}
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="f-strings hold any expression")
+@pytest.mark.parametrize("value", ["\n", "\t", "a\n'b", 'a\n"b', "\xa0", b"\n"])
+def test_a_character_that_is_written_with_a_backslash_can_stand_in_an_f_string_itself(value: object) -> None:
+    tree = ast.parse("def f():\n    return f'{X.join(a)}'")
+    call: Any = tree.body[0].body[0].value.values[0].value  # type: ignore[attr-defined]
+    call.func.value = ast.Constant(value=value)
+    source = to_source(tree)
+    assert source.constants == {}
+    assert value in compile(source.text, "<test>", "exec").co_consts[0].co_consts
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="expressions in f-strings hold no backslash")

@@ -29,6 +29,8 @@ def long(name: str) -> str:
         ("x = A and B and C and D", ["x = (", "    A", "    and B", "    and C", "    and D", ")"]),
         ("x = [A.b for A in B if C]", ["x = [", "    A.b", "    for A in B", "    if C", "]"]),
         ("f(A + B + C - D)", ["f(", "    A", "    + B", "    + C", "    - D", ")"]),
+        ("x = {A: b for b, A in C}", ["x = {", "    A: b", "    for b, A in C", "}"]),
+        ("f(A, lambda B, c: 1, C, lambda: D)", ["f(", "    A,", "    lambda B, c: 1,", "    C,", "    lambda: D", ")"]),
         ("f(lambda A, B: C + D)", ["f(", "    lambda A, B: C + D", ")"]),
         ("x = f(1)(A, B, C, D)", ["x = f(1)(", "    A,", "    B,", "    C,", "    D", ")"]),
         ("AAAABBBB = CCCCDDDD", ["AAAABBBB = CCCCDDDD"]),

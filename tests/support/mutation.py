@@ -9,12 +9,26 @@ import random
 import warnings
 from dataclasses import dataclass
 from types import CodeType
-from typing import Callable, Dict, Hashable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
+from typing import (
+    Callable,
+    Dict,
+    FrozenSet,
+    Hashable,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    TypeVar,
+)
 
-from mutators import MUTATORS, mutated, sites
+from mutators import MUTATORS, mutated, numbers_at
 from mutators.settled import unsettled
 from same_bytecode import same_bytecode
 
+from depyf.bytecode.instructions import line_of_offset
 from depyf.decompiler import Decompilation, DecompilationError, decompile_code
 from depyf.source.compiling import compile_like
 from depyf.source.source_text import SourceText
@@ -72,16 +86,25 @@ class Subject:
     decide, the constant is hidden in a call first (``mutators.settled``), and it is that code that counts.
     """
 
-    def __init__(self, label: str, code: CodeType, answer: Decompilation, unchanged: CodeType) -> None:
+    def __init__(
+        self, label: str, code: CodeType, answer: Decompilation, unchanged: CodeType, lines: Optional[Set[int]]
+    ) -> None:
         self.label, self._code, self._answer, self._unchanged = label, code, answer, unchanged
+        self._lines = lines
 
     @classmethod
-    def prepare(cls, label: str, code: CodeType) -> Optional[Subject]:
-        """``None`` where there is no proved decompilation."""
+    def prepare(cls, label: str, code: CodeType, reached: Optional[FrozenSet[int]] = None) -> Optional[Subject]:
+        """Return the subject, or ``None`` where there is no proved decompilation.
+
+        With ``reached``, the lines of the original's file that have run, only what was made of these is changed. Code
+        with constants that would have to be hidden is left out then: what runs is another code object.
+        """
         answer = _proved(code)
         if answer is None:
             return None
         tree = unsettled(answer.tree)
+        if tree is not None and reached is not None:
+            return None
         if tree is not None:
             try:
                 code = _compiled(_text_of(tree, answer), code)
@@ -90,12 +113,13 @@ class Subject:
             answer = _proved(code)
             if answer is None:
                 return None
-        return cls(label, code, answer, answer.compile_like())
+        lines = None if reached is None else _lines_of(answer, code, reached)
+        return cls(label, code, answer, answer.compile_like(), lines)
 
-    def sites(self) -> Dict[str, int]:
-        """How many changes each mutator can make."""
-        found = {name: len(sites(self._answer.tree, mutator)) for name, mutator in MUTATORS.items()}
-        return {name: count for name, count in found.items() if count}
+    def sites(self) -> Dict[str, Sequence[int]]:
+        """Return the numbers of the changes that each mutator can make."""
+        found = {name: numbers_at(self._answer.tree, mutator, self._lines) for name, mutator in MUTATORS.items()}
+        return {name: numbers for name, numbers in found.items() if numbers}
 
     def mutant(self, mutator: str, number: int) -> Mutant:
         tree = mutated(self._answer.tree, MUTATORS[mutator], number)
@@ -127,15 +151,15 @@ class Wanted(NamedTuple):
     number: int
 
 
-def plan(counts: Mapping[Key, Mapping[str, int]], total: int, seed: int) -> Dict[Key, List[Wanted]]:
-    """Which of the changes that subjects have (``counts``) make up ``total`` mutants: as many of each mutator as of
-    any other, as far as there are so many. Always the same for the same arguments."""
+def plan(found: Mapping[Key, Mapping[str, Sequence[int]]], total: int, seed: int) -> Dict[Key, List[Wanted]]:
+    """Choose ``total`` of the changes that subjects have (the numbers ``found``): as many of each mutator as of any
+    other, as far as there are so many. The choice is always the same for the same arguments."""
     chooser = random.Random(seed)
     by_mutator: Dict[str, List[Tuple[Key, int]]] = {name: [] for name in MUTATORS}
-    for key, found in counts.items():
-        for name, count in found.items():
-            by_mutator[name].extend((key, number) for number in range(count))
-    wanted: Dict[Key, List[Wanted]] = {key: [] for key in counts}
+    for key, by_name in found.items():
+        for name, numbers in by_name.items():
+            by_mutator[name].extend((key, number) for number in numbers)
+    wanted: Dict[Key, List[Wanted]] = {key: [] for key in found}
     rarest_first = sorted(by_mutator, key=lambda name: (len(by_mutator[name]), name))
     for at, name in enumerate(rarest_first):
         share = -(-total // (len(rarest_first) - at))
@@ -143,7 +167,17 @@ def plan(counts: Mapping[Key, Mapping[str, int]], total: int, seed: int) -> Dict
         total -= len(chosen)
         for key, number in sorted(chosen, key=lambda pair: pair[1]):
             wanted[key].append(Wanted(name, number))
-    return {key: found for key, found in wanted.items() if found}
+    return {key: some for key, some in wanted.items() if some}
+
+
+def _lines_of(answer: Decompilation, code: CodeType, reached: FrozenSet[int]) -> Set[int]:
+    """Return the lines of the decompiled source that hold an operation of the original on a line that was reached."""
+    original = line_of_offset(code)
+    return {
+        line
+        for line, offsets in answer.line_map.offsets.items()
+        if any(original.get(offset) in reached for offset in offsets)
+    }
 
 
 def _proved(code: CodeType) -> Optional[Decompilation]:

@@ -123,6 +123,8 @@ def check_source(text: str, run: Run, seeds: int = 12) -> Verdict:
         return Verdict("refused", str(error))
     except (Exception, TookTooLong) as error:
         raise Difference(f"{type(error).__name__}: {error}", text) from error
+    if answer.missing:  # what stands in its place raises, and says so
+        return Verdict("refused", answer.reason)
     for candidate in again:
         _compare_runs(lambda seed: run(code, seed), lambda seed, c=candidate: run(c, seed), seeds, text, answer.source)  # type: ignore[misc]
     return Verdict(answer.verdict.value, answer.reason)

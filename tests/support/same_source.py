@@ -107,7 +107,28 @@ class _Private(ast.NodeTransformer):
         return f"_{owner}{name}"
 
 
-class _Canonical(ast.NodeTransformer):
+class Displays(ast.NodeTransformer):
+    """Makes a list alike that is only run over, searched or assigned to, and a tuple."""
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        node.iter, node.type_comment = _as_tuple(node.iter), None
+        return self.generic_visit(node)
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
+        node.iter = _as_tuple(node.iter)
+        return self.generic_visit(node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        if isinstance(node.ops[-1], (ast.In, ast.NotIn)):
+            node.comparators[-1] = _as_tuple(node.comparators[-1])
+        return self.generic_visit(node)
+
+    def visit_List(self, node: ast.List) -> ast.AST:
+        self.generic_visit(node)
+        return ast.Tuple(node.elts, node.ctx) if isinstance(node.ctx, (ast.Store, ast.Del)) else node
+
+
+class _Canonical(Displays):
     def generic_visit(self, node: ast.AST) -> ast.AST:
         super().generic_visit(node)
         for field in ("body", "orelse", "finalbody"):
@@ -225,23 +246,6 @@ class _Canonical(ast.NodeTransformer):
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         node.kind = None
         return node
-
-    def visit_For(self, node: ast.For) -> ast.AST:
-        node.iter = _as_tuple(node.iter)
-        return self.generic_visit(node)
-
-    def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
-        node.iter = _as_tuple(node.iter)
-        return self.generic_visit(node)
-
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        if isinstance(node.ops[-1], (ast.In, ast.NotIn)):
-            node.comparators[-1] = _as_tuple(node.comparators[-1])
-        return self.generic_visit(node)
-
-    def visit_List(self, node: ast.List) -> ast.AST:
-        self.generic_visit(node)
-        return ast.Tuple(node.elts, node.ctx) if isinstance(node.ctx, (ast.Store, ast.Del)) else node
 
     def visit_Delete(self, node: ast.Delete) -> List[ast.Delete]:
         return [ast.Delete(targets=[name]) for target in node.targets for name in _flat(target)]

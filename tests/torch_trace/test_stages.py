@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import ast
 
-from depyf.torch_trace.stages import Outline, Stage, graph_file, outlines, stage_of, with_input_types, without_imports
+import pytest
+
+from depyf.torch_trace.stages import (
+    NamedStage,
+    Outline,
+    Stage,
+    graph_file,
+    outlines,
+    stage_of,
+    with_input_types,
+    without_imports,
+)
 
 READABLE = """class <lambda>(torch.nn.Module):
     def forward(self, L_x_: "f32[3][1]cpu"):
@@ -59,6 +70,25 @@ def test_boxed_inputs_get_the_types_of_the_arguments() -> None:
 
 
 def test_one_stage_has_one_name_whatever_the_trace_calls_it() -> None:
-    assert stage_of("aot_inference_graph") is stage_of("aot_forward_graph") is Stage.FORWARD
-    assert stage_of("inductor_post_grad_graph") is stage_of("after_post_grad_graph") is Stage.AFTER_POST_GRAD
-    assert stage_of("chromium_event") is None
+    assert stage_of("aot_inference_graph", "") is stage_of("aot_forward_graph", "") is Stage.FORWARD
+    assert stage_of("inductor_post_grad_graph", "") is stage_of("after_post_grad_graph", "") is Stage.AFTER_POST_GRAD
+    assert stage_of("chromium_event", "{}") is None
+    assert stage_of("aot_forward_graph", None) is None
+
+
+@pytest.mark.parametrize(
+    ("payload", "is_one"),
+    [
+        ("class GraphModule(torch.nn.Module):\n    def forward(self): return ()\n", True),
+        ("class <lambda>(torch.nn.Module):\n    def forward(self): return ()\n", True),
+        ("\n# of a pass\n# that says more\n\nclass submod_0(torch.nn.Module):\n    pass\n", True),
+        ("graph():\n    %x : [num_users=1] = placeholder[target=x]\n", True),
+        ("import torch\nclass Repro(torch.nn.Module):\n    pass\n", False),
+        ("# AOT ID: ['0_inference']\nimport torch\n", False),
+        ('{"class A(torch.nn.Module):": 1}', False),
+        ("", False),
+    ],
+)
+def test_a_graph_under_any_other_name_is_a_stage_of_that_name(payload: str, is_one: bool) -> None:
+    found = stage_of("before split", payload)
+    assert found == (NamedStage("before split") if is_one else None)

@@ -154,10 +154,11 @@ def test_a_name_that_the_function_does_not_have_in_any_source(between: str) -> N
 
 
 @pytest.mark.skipif(VERSION >= (3, 14), reason="a flag says so since 3.14")
-def test_a_lambda_with_a_docstring() -> None:
+def test_a_lambda_with_a_docstring_is_written_as_a_definition() -> None:
     resume: List[Line] = [("RESUME", 0)] if VERSION >= (3, 11) else []
     code = hand_made([*resume, ("LOAD_CONST", 1), "RETURN_VALUE"], consts=("what it does", 1), name="<lambda>")
-    assert not proved(code)
+    assert proved(code)
+    assert decompile_code(code).source == 'def lambda_():\n    """what it does"""\n    return 1\n'
 
 
 @since_314

@@ -20,6 +20,17 @@ FUTURE_FLAGS = functools.reduce(
 FUTURE_FLAGS &= ~inspect.CO_NESTED
 
 
+HANDS_ON_FUTURES = frozenset({"compile", "eval", "exec"})
+"""Names of the builtins that compile with the flags of the code that calls them."""
+
+EFFECTIVE_FUTURES = {
+    name: getattr(__future__, name).compiler_flag
+    for name in __future__.all_feature_names
+    if compile(f"from __future__ import {name}", "", "exec", dont_inherit=True).co_flags & FUTURE_FLAGS
+}
+"""The ``from __future__`` imports that still do something, with the flags that they set."""
+
+
 @dataclass(frozen=True, eq=False)
 class PortableCode:
     """A code object of another CPython than the running one, as data: it can be read, and can't be run.
@@ -104,6 +115,20 @@ def check_facts(code: Code) -> None:
     parameters += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
     if parameters > len(code.co_varnames):
         raise ValueError(f"{code.co_name}: {parameters} parameters, and {len(code.co_varnames)} local variables")
+
+
+def futures_of(code: Code) -> Tuple[str, ...]:
+    """The ``from __future__`` imports of the module that ``code`` is from, by name."""
+    moved = 4 if version_of(code) < (3, 9) <= running_version() else 0  # 3.9 gave these flags other bits
+    flags = code.co_flags << moved
+    return tuple(name for name, flag in EFFECTIVE_FUTURES.items() if flags & flag)
+
+
+def fast_slots(code: Code) -> Tuple[str, ...]:
+    """The variables in their slots: what the arguments of LOAD_FAST and LOAD_DEREF count since 3.11."""
+    local = code.co_varnames
+    known = set(local)
+    return (*local, *(name for name in code.co_cellvars if name not in known), *code.co_freevars)
 
 
 def version_of(code: Code) -> Version:

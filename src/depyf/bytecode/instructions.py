@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import AbstractSet, Dict, Iterator, Optional, Sequence, Tuple
 
 from depyf.bytecode.code import Code, check_facts, version_of
-from depyf.bytecode.lines import lines_of_units
+from depyf.bytecode.lines import Span, spans_of_units
 from depyf.bytecode.opcode_table import OpcodeTable, Version, table_for
 
 _LARGEST_PREFIX = 0xFF_FFFF
@@ -26,7 +26,12 @@ class Instruction:
     name: str
     arg: int
     target: Optional[int]
-    line: Optional[int]
+    span: Optional[Span]
+
+    @property
+    def line(self) -> Optional[int]:
+        """The line that it was compiled from; ``None`` where the compiler gave none."""
+        return None if self.span is None else self.span.line
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ def _decode_instructions(code: Code, table: OpcodeTable) -> Iterator[Instruction
     names, caches = table.names, table.caches
     scale = 2 if table.version >= (3, 10) else 1
     extended = table.opcodes["EXTENDED_ARG"]
-    lines = lines_of_units(code)
+    spans = spans_of_units(code)
     offset, start, prefix = 0, -1, 0
     while offset < len(raw):
         if start < 0:
@@ -99,13 +104,13 @@ def _decode_instructions(code: Code, table: OpcodeTable) -> Iterator[Instruction
             target = end - delta if "BACKWARD" in name else end + delta
         elif name in table.absolute_jumps:
             target = arg * scale
-        yield Instruction(start, end, name, arg if opcode >= table.have_argument else 0, target, lines[start // 2])
+        yield Instruction(start, end, name, arg if opcode >= table.have_argument else 0, target, spans[start // 2])
         offset, start, prefix = end, -1, 0
 
 
 def line_of_offset(code: Code) -> Dict[int, int]:
     """The line of every byte offset of ``code`` that has one."""
-    return {2 * unit: line for unit, line in enumerate(lines_of_units(code)) if line is not None}
+    return {2 * unit: span.line for unit, span in enumerate(spans_of_units(code)) if span is not None}
 
 
 def _decode_exception_table(code: Code) -> Iterator[ExceptionRange]:

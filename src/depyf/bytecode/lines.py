@@ -1,8 +1,8 @@
-"""Line tables: which line each instruction of a code object came from."""
+"""Line tables: which line each instruction of a code object came from, and since 3.11 which columns."""
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional, Tuple
+from typing import Iterator, List, NamedTuple, Optional, Tuple
 
 from depyf.bytecode.code import Code, PortableCode, version_of
 
@@ -10,29 +10,55 @@ LineRange = Tuple[int, int, Optional[int]]
 """First byte offset, byte offset behind the last, line (``None``: the compiler gave none)."""
 
 
-def lines_of_units(code: Code) -> List[Optional[int]]:
-    """The line of each code unit (two bytes); ``None`` where the compiler gave none."""
-    lines: List[Optional[int]] = [None] * (len(code.co_code) // 2 + 1)
-    for start, end, line in line_ranges(code):
-        for unit in range(start // 2, min(end // 2, len(lines))):
-            lines[unit] = line
-    return lines
+class Span(NamedTuple):
+    """The part of the source that an instruction was compiled from. Columns are in bytes of UTF-8, from 0; they are
+    ``None`` where the table has none: before 3.11, and with ``-X no_debug_ranges``."""
+
+    line: int
+    column: Optional[int]
+    end_line: int
+    end_column: Optional[int]
+
+
+SpanRange = Tuple[int, int, Optional[Span]]
+"""First byte offset, byte offset behind the last, span (``None``: the compiler gave none)."""
+
+
+def spans_of_units(code: Code) -> List[Optional[Span]]:
+    """The span of each code unit (two bytes); ``None`` where the compiler gave none."""
+    spans: List[Optional[Span]] = [None] * (len(code.co_code) // 2 + 1)
+    for start, end, span in span_ranges(code):
+        first, last = start // 2, min(end // 2, len(spans))
+        if span is not None and first < last:
+            spans[first:last] = [span] * (last - first)
+    return spans
 
 
 def line_ranges(code: Code) -> Iterator[LineRange]:
     """The entries of the line table of ``code``, in order of offsets."""
+    for start, end, span in span_ranges(code):
+        yield start, end, None if span is None else span.line
+
+
+def span_ranges(code: Code) -> Iterator[SpanRange]:
+    """The entries of the line table of ``code`` with all that it has, in order of offsets."""
     version = version_of(code)
     if version >= (3, 11):
         return _locations(code)
     if version >= (3, 10):
-        return _line_deltas(code.co_linetable, code.co_firstlineno)
+        return _without_columns(_line_deltas(code.co_linetable, code.co_firstlineno))
     # The running interpreter's own code objects call the table by its old name.
     table = code.co_linetable if isinstance(code, PortableCode) else code.co_lnotab
-    return _lnotab(table, code.co_firstlineno, len(code.co_code))
+    return _without_columns(_lnotab(table, code.co_firstlineno, len(code.co_code)))
 
 
-def _locations(code: Code) -> Iterator[LineRange]:
-    """The format of CPython 3.11's Objects/locations.md; columns are left out."""
+def _without_columns(ranges: Iterator[LineRange]) -> Iterator[SpanRange]:
+    for start, end, line in ranges:
+        yield start, end, None if line is None else Span(line, None, line, None)
+
+
+def _locations(code: Code) -> Iterator[SpanRange]:
+    """The format of CPython 3.11's Objects/locations.md."""
     table, line = code.co_linetable, code.co_firstlineno
     position, offset = 0, 0
 
@@ -56,22 +82,26 @@ def _locations(code: Code) -> Iterator[LineRange]:
         first = table[position]
         position += 1
         kind, length = first >> 3 & 15, 2 * ((first & 7) + 1)
-        known = True
+        span: Optional[Span] = None
         if kind <= 9:  # short forms: same line, one more byte of columns
+            columns = table[position : position + 1] or b"\0"
+            column = kind << 3 | columns[0] >> 4
+            span = Span(line, column, line, column + (columns[0] & 15))
             position += 1
         elif kind <= 12:  # one-line forms: line delta in the kind, two bytes of columns
             line += kind - 10
+            columns = table[position : position + 2].ljust(2, b"\0")
+            span = Span(line, columns[0], line, columns[1])
             position += 2
         elif kind == 13:
             line += signed()
+            span = Span(line, None, line, None)
         elif kind == 14:
             line += signed()
-            number()
-            number()
-            number()
-        else:
-            known = False
-        yield offset, offset + length, line if known else None
+            end_line, first_column, end_column = line + number(), number() - 1, number() - 1
+            known = first_column >= 0 and end_column >= 0
+            span = Span(line, first_column if known else None, end_line, end_column if known else None)
+        yield offset, offset + length, span
         offset += length
 
 

@@ -11,8 +11,9 @@ import builtins
 import inspect
 import struct
 import sys
+from collections import Counter
 from dataclasses import replace
-from typing import Any, Callable, Dict, Generator, List, NoReturn, Optional, Tuple
+from typing import Any, Callable, Dict, Generator, Iterable, List, NoReturn, Optional, Tuple
 
 from depyf.bytecode.code import PortableCode, check_facts
 from depyf.bytecode.opcode_table import Version
@@ -24,6 +25,9 @@ LARGEST = 20
 """How many times more objects there may be than bytes, when what is referred to counts each time (and ``ALWAYS``)."""
 
 ALWAYS = 100_000
+
+EQUAL_HASHES = 500
+"""How many items of a set or keys of a mapping may have one hash: each is compared with all those before it."""
 
 _REMEMBERED = 0x80
 _LOCAL, _CELL, _FREE = 0x20, 0x40, 0x80
@@ -233,10 +237,13 @@ class _Reader:
 
     def set(self, make: Callable[[Any], Any]) -> Parts:
         found = yield from self.items(self.size())
-        return self.hashed(lambda: make(found))
+        return self.hashed(found, lambda: make(found))
 
-    def hashed(self, make: Callable[[], Any]) -> Any:
+    def hashed(self, keys: Iterable[Any], make: Callable[[], Any]) -> Any:
         try:
+            hashes = Counter(map(hash, keys))
+            if hashes and max(hashes.values()) > EQUAL_HASHES:
+                self.fail(f"more than {EQUAL_HASHES} items have the same hash")
             return make()
         except TypeError as error:
             self.fail(str(error))
@@ -246,7 +253,7 @@ class _Reader:
         while True:
             key = yield
             if key is _ABSENT:
-                return self.hashed(lambda: dict(pairs))
+                return self.hashed([key for key, _ in pairs], lambda: dict(pairs))
             pairs.append((key, self.present((yield))))
 
     def frozendict(self) -> Parts:
@@ -255,7 +262,7 @@ class _Reader:
         make: Optional[Callable[[Any], Any]] = getattr(builtins, "frozendict", None)
         if make is None:
             self.fail("a frozendict, which this Python does not have")
-        return self.hashed(lambda: make(found))
+        return self.hashed((), lambda: make(found))
 
     def slice(self) -> Parts:
         return slice(*(yield from self.items(3)))

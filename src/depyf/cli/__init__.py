@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import warnings
@@ -23,7 +24,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     options = _parser().parse_args(own)
     if own[:1] == ["run"]:
         return running.run(options, program)  # what a program does with its streams and signals is its own affair
-    _replace_closed_streams()
+    _prepare_streams()
     # What the compiler finds odd in decompiled source was odd in the original.
     warnings.simplefilter("ignore", SyntaxWarning)
     try:
@@ -41,12 +42,19 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     return status
 
 
-def _replace_closed_streams() -> None:
-    """A process may be started with its output closed; ``print`` would then write one stream into the other."""
+def _prepare_streams() -> None:
+    """Make sure that printing can't fail for what is printed.
+
+    A process may be started with its output closed; ``print`` would then write one stream into the other. Names of
+    files that can't be encoded are printed with escapes.
+    """
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
+        stream = getattr(sys, name)
+        if stream is None:
             # It stays open as long as the process lives.
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _in_words(error: Exception) -> str:

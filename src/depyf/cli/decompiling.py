@@ -14,8 +14,9 @@ from depyf.decompiler import decompile_code
 from depyf.normal.disassembly import disassembly
 from depyf.result import DecompilationError
 from depyf.sweep.judge import Keep, Result
-from depyf.sweep.output import SourceTree, print_source, source_of, write_whole
-from depyf.sweep.pool import Limits, Selection, Skipped, sweep_files
+from depyf.sweep.limits import Limits, TimeLimit, memory_limited, time_limited
+from depyf.sweep.output import SourceTree, check_nothing_is_lost, print_source, source_of, write_whole
+from depyf.sweep.pool import Selection, Skipped, sweep_files
 from depyf.sweep.progress import Progress
 from depyf.sweep.summary import (
     Summary,
@@ -74,8 +75,9 @@ def _add_decompile(commands: Any) -> None:
         "decompile",
         help="print the source of a module or of one function, or write a tree of sources",
         description="Decompiles a .pyc file of this Python or an older one, a .py file (compiled first), all modules "
-        "of a folder, or one function or class. Nothing is imported. Exit status 0 when all is proved to be the same, "
-        "1 when not, 2 when there is nothing to decompile or it can't be written.",
+        "of a folder, or one function or class. Nothing is imported. Exit status 0 when the text alone is proved to be "
+        "the same, 1 when not (or only with what a comment at its head lists), 2 when there is nothing to decompile or "
+        "it can't be written.",
     )
     decompile.set_defaults(run=_decompile)
     decompile.add_argument(
@@ -86,17 +88,18 @@ def _add_decompile(commands: Any) -> None:
     decompile.add_argument(
         "-o", "--output", metavar="PATH", help="the file to write, for a folder the folder (no -: print)"
     )
+    decompile.add_argument(
+        "-f", "--force", action="store_true", help="replace files that are there (never what is read)"
+    )
     decompile.add_argument("--verdict", action="store_true", help="say in the last line how far the source was proved")
     decompile.add_argument(
         "--dis", "--bytecode", action="store_true", dest="listing", help="print the bytecode first, and what it means"
     )
     decompile.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="for a folder")
     decompile.add_argument(
-        "--timeout", type=_positive, default=600.0, metavar="S", help="for a folder: CPU seconds a module (600)"
+        "--timeout", type=_positive, default=600.0, metavar="S", help="CPU seconds for a module (600)"
     )
-    decompile.add_argument(
-        "--memory", type=int, default=4096, metavar="MIB", help="for a folder: of a worker process (4096)"
-    )
+    decompile.add_argument("--memory", type=int, default=4096, metavar="MIB", help="for a module (4096)")
 
 
 def _kinds(text: str) -> FrozenSet[str]:
@@ -139,7 +142,7 @@ def _sweep(options: argparse.Namespace) -> int:
     if earlier is not None:
         for line in comparison_lines(earlier, summary):
             print(line)
-    return 0 if summary.all_proved else 1
+    return 0 if summary.all_proved and not summary.unreadable else 1
 
 
 def _earlier_run(path: str) -> Summary:
@@ -172,7 +175,21 @@ def _decompile(options: argparse.Namespace) -> int:
     table_for()
     if os.path.isdir(options.target):
         return _decompile_folder(options)
+    try:
+        with memory_limited(options.memory), time_limited(options.timeout):
+            return _decompile_target(options)
+    except TimeLimit:
+        print(f"depyf: {options.target}: not done in {options.timeout:g} s of CPU time (--timeout)", file=sys.stderr)
+    except MemoryError:
+        print(f"depyf: {options.target}: needs more than {options.memory} MiB (--memory)", file=sys.stderr)
+    return 1
+
+
+def _decompile_target(options: argparse.Namespace) -> int:
     target = find_target(options.target)
+    to_file = options.output not in (None, "-")
+    if to_file:
+        check_nothing_is_lost([target.path], [options.output], force=options.force)
     if options.listing:
         for line in disassembly(target.code):
             print(line)
@@ -182,10 +199,10 @@ def _decompile(options: argparse.Namespace) -> int:
         print(f"depyf: {error}", file=sys.stderr)
         return 1
     text = source_of(answer, verdict=options.verdict)
-    if options.output in (None, "-"):
-        print_source(text, sys.stdout)
-    else:
+    if to_file:
         write_whole(options.output, text)
+    else:
+        print_source(text, sys.stdout)
     verdict = answer.verdict.value + (f": {answer.reason}" if answer.reason else "")
     print(f"{target.label}: {verdict}", file=sys.stderr)
     return 0 if answer.verdict.proved else 1
@@ -198,8 +215,9 @@ def _decompile_folder(options: argparse.Namespace) -> int:
     files = find_files([options.target])
     if not files:
         raise FileNotFoundError(f"{options.target}: no .py or .pyc files in there")
-    os.makedirs(options.output, exist_ok=True)
     tree = SourceTree(options.target, options.output, options.verdict)
+    check_nothing_is_lost(files, [tree.place_of(path) for path in files], force=options.force)
+    os.makedirs(options.output, exist_ok=True)
     summary = _judge_files(files, Selection(frozenset({"module"})), options, tree)
     print(table(summary))
     for line in shortfall_lines(summary, 0, 0):

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import atexit
 import functools
+import logging
 import os
 import sys
 import weakref
 from multiprocessing import util
 from types import CodeType
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from depyf.dynamo import compat
+from depyf.dynamo.attribution import Attribution, GraphOwners, standalone_name
 from depyf.dynamo.autograd_threads import watch_autograd_threads
 from depyf.dynamo.compiled_names import watch_compiled_names
 from depyf.dynamo.cudagraphs import watch_cudagraphs
+from depyf.dynamo.debugger_exit import end_tracing_at_exit
 from depyf.dynamo.earlier import dump_earlier
 from depyf.dynamo.fallbacks import Fallbacks
 from depyf.dynamo.fallbacks_text import write_fallbacks
@@ -29,6 +32,7 @@ from depyf.dynamo.manifest import begin, end, forget_the_parents, note_runs, wri
 from depyf.dynamo.missing import write_missing
 from depyf.dynamo.names import compiled_fn_number
 from depyf.dynamo.patching import Undo, replace_attribute
+from depyf.dynamo.plain_calls import note_settings, watch_plain_calls, why_empty
 from depyf.dynamo.provenance import Provenance
 from depyf.dynamo.run_callback import watch_runs
 from depyf.dynamo.safely import report_failure, safely
@@ -38,7 +42,9 @@ from depyf.dynamo.trace_by_hooks import supplement
 from depyf.dynamo.transformed import bytecode_hook
 from depyf.dynamo.warm_caches import WarmCaches
 from depyf.dynamo.wrappers import watch_wrappers
-from depyf.torch_trace.events import Event
+from depyf.torch_trace.events import STANDALONE, Event
+
+logger = logging.getLogger("depyf")
 
 _DEBUGGERS = ("debugpy", "pydevd", "_pydevd_bundle")
 """At a breakpoint before PyTorch 2.6 Dynamo would compile the functions that tell an editor what variables hold."""
@@ -53,7 +59,10 @@ class Capture:
         self._lock = Lock()
         self._sessions: Tuple[Session, ...] = ()
         self._undo: List[Undo] = []
-        self._modules = GraphModules()
+        self._owners = GraphOwners()
+        self._modules = GraphModules(self._owners)
+        self._attribution = Attribution(self._owners, self._name_compiled, self._inductor_ended, self._receive)
+        self._names: Dict[str, Tuple[str, int]] = {}
         self._provenance = Provenance(self._modules.alive)
         self._caches = WarmCaches(self.receivers, self._receive)
         self._fallbacks = Fallbacks(self.receivers)
@@ -77,6 +86,7 @@ class Capture:
             self._sessions = (*self._sessions, session)
             self.last_directory = session.directory.path
             begin(session)
+            safely("noting what keeps Dynamo from compiling")(note_settings)(session)
             self._see_to_the_end()
             if len(self._sessions) == 1:
                 self._install()
@@ -86,13 +96,18 @@ class Capture:
     def stop(self, session: Session) -> None:
         """End this session, wherever it stands among the open ones, and write what can be written only now."""
         with self._lock:
+            has_received = any(each is session for each in self._sessions)
             self._sessions = tuple(each for each in self._sessions if each is not session)
             self._caches.follow(self._sessions)
             if not self._sessions:
                 self._uninstall()
+        safely("noting what keeps Dynamo from compiling")(note_settings)(session)
         tell(session)
         _note(session, safely("writing missing_stages files")(write_missing)(session))
         write_manifest(session)
+        nothing = safely("looking why nothing was compiled")(why_empty)(session)
+        if nothing and has_received:
+            logger.warning("%s. The dump in %s is empty", nothing, session.directory.path)
         safely("keeping what a session has seen")(end)(session)
 
     def tell_so_far(self) -> None:
@@ -105,6 +120,7 @@ class Capture:
         if self._sees_to_the_end:
             return
         self._sees_to_the_end = True
+        end_tracing_at_exit()
         atexit.register(self._tell_all)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget_the_parents)
@@ -127,6 +143,7 @@ class Capture:
         self._add(lambda: listen(self._receive))
         self._add(lambda: _all_of(supplement(self._receive)))
         self._add(self._modules.watch)
+        self._add(lambda: _all_of(self._attribution.watch()))
         self._add(lambda: watch_compiled_names(self._note_name))
         self._add(self._caches.watch)
         self._add(self._watch_reset)
@@ -134,6 +151,7 @@ class Capture:
         self._add(lambda: watch_kernels(self.receivers))
         self._add(lambda: _all_of(watch_wrappers(self.receivers)))
         self._add(watch_autograd_threads)
+        self._add(lambda: watch_plain_calls(self.receivers))
         self._add(lambda: _all_of(self._fallbacks.watch()))
         self._add(lambda: _all_of(self._provenance.launches.watch()))
         self._add(lambda: watch_runs(self._note_run))
@@ -184,14 +202,32 @@ class Capture:
         number = compiled_fn_number(name)
         if number is None:
             return
+        compile_id = compat.current_compile_id()
+        self._attribution.captured(compile_id)
+        if compile_id is not None:
+            self._names[compile_id] = name, number
         for session in self.receivers():
-            session.add(CompiledFunction(compat.current_compile_id(), name, number))
+            session.add(CompiledFunction(compile_id, name, number))
+
+    def _name_compiled(self, compile_id: str) -> None:
+        """Inductor begins to work for this compilation, which may be another session's, or nobody's but ours."""
+        named = standalone_name(compile_id) if compile_id.startswith(STANDALONE) else self._names.get(compile_id)
+        for session in self.receivers():
+            if named is not None and session.compiled_function(compile_id) is None:
+                session.add(CompiledFunction(compile_id, *named))
+
+    def _inductor_ended(self, compile_id: str, outermost: bool) -> None:
+        self._caches.forget(compile_id)
+        if outermost:
+            self._run_from_files(compile_id)
 
     @safely("reading a graph from torch's trace")
     def _receive(self, event: Event) -> None:
+        write_graph_file = safely("writing a graph file")(dump_graph)
+        event = self._attribution.attributed(event)
         for session in self.receivers():
             session.add(event)
-            dump_graph(session, event)
+            write_graph_file(session, event)
         self._caches.event(event)
         more = self._provenance.of(event)
         if more is not None:
@@ -209,7 +245,9 @@ class Capture:
     def _run_from_files(self, compile_id: str) -> None:
         modules = self._modules.take(compile_id)
         for session in self.receivers():
-            run_from_files(session, compile_id, modules)
+            safely(f"making the graphs of compile id {compile_id} run from their files")(run_from_files)(
+                session, compile_id, modules
+            )
 
 
 def tell(session: Session) -> None:

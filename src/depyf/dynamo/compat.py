@@ -107,7 +107,19 @@ def register_bytecode_hook(hook: Callable[[CodeType, CodeType], Optional[CodeTyp
 
 
 def frame_globals(original: CodeType) -> Optional[Mapping[str, Any]]:
-    """The globals of the frame that is being compiled, seen from within a bytecode hook.
+    """The globals of the frame that is being compiled, seen from within a bytecode hook."""
+    frame = _frame_being_compiled(original)
+    return None if frame is None else frame.f_globals
+
+
+def frame_locals(original: CodeType) -> Optional[Mapping[str, Any]]:
+    """Its local variables; None where it is not known."""
+    found = getattr(_frame_being_compiled(original), "f_locals", None)
+    return found if isinstance(found, Mapping) else None
+
+
+def _frame_being_compiled(original: CodeType) -> Any:
+    """The frame with this code that Dynamo compiles now; None where it is not known.
 
     Dynamo passes a hook code objects only; the frame is a local variable of one of its functions that called it.
     """
@@ -115,8 +127,7 @@ def frame_globals(original: CodeType) -> Optional[Mapping[str, Any]]:
     while caller is not None:
         frame = caller.f_locals.get("frame")
         if frame is not None and getattr(frame, "f_code", None) is original:
-            found: Mapping[str, Any] = frame.f_globals
-            return found
+            return frame
         caller = caller.f_back
     return None
 
@@ -474,12 +485,6 @@ def compiles_elsewhere() -> bool:
     return getattr(mode, "name", "NORMAL") != "NORMAL"
 
 
-def modules_with(package: str, attribute: str, value: Any) -> List[Any]:
-    """The imported modules of a package whose attribute of that name is ``value``."""
-    loaded = [(name, each) for name, each in list(sys.modules.items()) if name.startswith(package + ".")]
-    return [each for _, each in loaded if getattr(each, "__dict__", {}).get(attribute) is value]
-
-
 def lines_of_generated(path: str) -> List[Tuple[int, str]]:
     """From which line of a module that Inductor generated on the code comes from which stack of the user."""
     known = getattr(find("torch._inductor.codecache", "PyCodeCache"), "linemaps", {}).get(path) or ()
@@ -545,9 +550,23 @@ def settings_that_were_changed() -> List[str]:
     return statements
 
 
-def all_modules_with(attribute: str, value: Any) -> List[ModuleType]:
-    """The imported modules, of whatever package, whose attribute of that name is ``value``."""
-    return [each for each in list(sys.modules.values()) if getattr(each, "__dict__", {}).get(attribute) is value]
+def settings_no_script_has() -> List[str]:
+    """The settings of Inductor and AOTAutograd that hold functions or other objects of this program, such as passes."""
+    found: List[str] = []
+    for name in ("torch._inductor", "torch._functorch"):
+        config = find(name, "config") if name + ".config" in sys.modules else None
+        for setting, entry in dict(getattr(config, "_config", {})).items():
+            if getattr(entry, "deprecated", False) or getattr(entry, "justknob", None) or setting.startswith("_"):
+                continue
+            value = getattr(config, setting, None)
+            if value is not None and value is not getattr(entry, "default", None) and _is_of_a_program(value):
+                found.append(f"{name}.config.{setting}, which is no plain value")
+    return found
+
+
+def _is_of_a_program(value: Any) -> bool:
+    module = getattr(value, "__module__", None) if callable(value) else type(value).__module__
+    return str(module).partition(".")[0] not in ("torch", "builtins")
 
 
 def name_of_captured(module: Any) -> Optional[str]:

@@ -7,7 +7,7 @@ import logging
 import time
 from typing import List
 
-from depyf.dynamo import compat
+from depyf.dynamo.attribution import current_compile_id
 from depyf.dynamo.patching import Undo
 from depyf.dynamo.safely import safely
 from depyf.dynamo.session import Receivers
@@ -32,7 +32,7 @@ def watch_cudagraphs(receivers: Receivers) -> List[Undo]:
         message = record.getMessage()
         if "skipping cudagraphs" not in message.lower():
             return
-        event = Event(SKIPPED, compat.current_compile_id(), 0, None, message, time.time())
+        event = Event(SKIPPED, current_compile_id(), 0, None, message, time.time())
         for session in receivers():
             session.add(event)
 

@@ -18,8 +18,9 @@ from typing import Dict, Optional, Set, Union
 
 from depyf.dynamo import compat
 from depyf.dynamo.locks import Lock
-from depyf.dynamo.safely import describe, dumping_into, report_failure
+from depyf.dynamo.safely import Failure, describe, dumping_into, note_failure, report_failure
 from depyf.dynamo.writers import Place, exclusive
+from depyf.regular_files import open_regular
 
 logger = logging.getLogger("depyf")
 
@@ -54,7 +55,7 @@ class DumpDirectory:
         directory._failed = False  # once for each time that somebody wants to dump here
         dumping_into(directory.path)
         try:
-            os.makedirs(directory.path, exist_ok=True)
+            os.makedirs(directory.path, mode=0o700, exist_ok=True)  # sources and constants of the program are in it
             with directory._lock:
                 directory._my_place()
         except OSError as error:
@@ -90,13 +91,14 @@ class DumpDirectory:
             with self._lock:
                 return self._write_whole(name, data)
         except OSError as error:
+            note_failure(Failure(f"writing {name}", "", describe(error)))
             self._report(error)
             return None
 
     def _write_whole(self, name: str, data: bytes) -> str:
         place = self._my_place()
         try:
-            handle = os.open(place.temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+            handle = place.open_temporary()
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
             with exclusive(self.path):
@@ -185,7 +187,7 @@ def write_atomically(path: str, data: bytes) -> None:
 
 def _holds(path: str, data: bytes) -> bool:
     try:
-        with open(path, "rb") as file:
+        with open_regular(path, follow=False) as file:
             return file.read() == data
     except OSError:
         return False

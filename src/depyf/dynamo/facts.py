@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from depyf.dynamo.compilations import fallbacks
 from depyf.dynamo.session import (
@@ -25,9 +25,10 @@ from depyf.report.artifacts import (
     FULL_CODE_ORDER,
     KERNELS_ORDER,
     NOTE_ORDER,
-    STAGE_ORDER,
     TRANSFORMED_ORDER,
     WRAPPER_ORDER,
+    after_the_whole,
+    order_of,
 )
 from depyf.report.facts import FallbackFact, LineStack, Provenance, TransformedFact
 from depyf.report.functions import Key
@@ -41,14 +42,20 @@ _SIDES = {Stage.FORWARD: False, Stage.BACKWARD: True}
 def artifacts_of(records: Sequence[Record]) -> List[Artifact]:
     """The files, each once, with what is in them now."""
     found: Dict[str, Artifact] = {}
+    before: Dict[Tuple[Optional[str], str], int] = {}
     for record in records:
-        artifact = _artifact(record)
+        key = getattr(record, "compile_id", None), getattr(record, "piece", "")
+        artifact = _artifact(record, before.get(key, 0))
         if artifact is not None:
-            found[artifact.id] = artifact  # a file that was written anew stays where it was
-    return list(found.values())
+            known = found.get(artifact.id)  # a file that was written anew stays where it was
+            found[artifact.id] = artifact if known is None else replace(artifact, order=known.order)
+            if artifact.kind == "graph" and known is None:
+                before[key] = artifact.order
+    return after_the_whole(list(found.values()))
 
 
-def _artifact(record: Record) -> Optional[Artifact]:
+def _artifact(record: Record, before: int) -> Optional[Artifact]:
+    """The file of a record, if it has one; ``before`` is the order of the graph before it."""
     path: Optional[str] = getattr(record, "path", None)
     if path is None or isinstance(record, GeneratedLines):
         return None
@@ -57,26 +64,28 @@ def _artifact(record: Record) -> Optional[Artifact]:
         return Artifact(
             id=name,
             kind="graph",
-            title=f"{record.stage.value} of {record.function}" + (f" ({record.index + 1})" if record.index else ""),
+            title=f"{record.stage.value} of {record.function}{_which(record)}",
             compile_id=record.compile_id,
             stage=record.stage.value,
-            order=STAGE_ORDER[record.stage],
+            order=order_of(record.stage, before),
             path=name,
             text=record.text or _content(path),
-            backward=_SIDES.get(record.stage),
+            backward=_SIDES.get(record.stage) if isinstance(record.stage, Stage) else None,
             runs=record.runs,
+            piece=record.piece,
         )
     if isinstance(record, KernelFile):
         return Artifact(
             id=name,
             kind="kernels",
-            title=f"kernels of {record.function}" + (f" ({record.index + 1})" if record.index else ""),
+            title=f"kernels of {record.function}{_which(record)}",
             compile_id=record.compile_id,
             order=KERNELS_ORDER,
             path=name,
             text=record.text or _content(path),
             backward=record.backward,
             runs=record.runs,
+            piece=record.piece,
         )
     if isinstance(record, WrapperFile):
         return Artifact(
@@ -89,6 +98,7 @@ def _artifact(record: Record) -> Optional[Artifact]:
             path=name,
             text=_content(path),
             backward="backward" in record.artifact or None,
+            piece=record.piece,
         )
     if isinstance(record, TransformedCode):
         return Artifact(
@@ -108,6 +118,12 @@ def _artifact(record: Record) -> Optional[Artifact]:
         title = name.partition(".")[0].replace("_", " ")
         return Artifact(name, "note", title, order=NOTE_ORDER, path=name, text=_content(path), language="text")
     return None
+
+
+def _which(record: Union[GraphFile, KernelFile]) -> str:
+    if record.piece:
+        return f", piece {record.piece}"
+    return f" ({record.index + 1})" if record.index else ""
 
 
 def _content(path: str) -> str:

@@ -13,9 +13,10 @@ import sysconfig
 import threading
 import weakref
 from types import CodeType
-from typing import Any, Callable, Dict, List, Optional, Protocol, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
 from depyf.dynamo import compat
+from depyf.dynamo.decorated import shown_name
 from depyf.dynamo.names import StableNames
 from depyf.dynamo.patching import Undo, call_before
 from depyf.dynamo.safely import describe, safely
@@ -73,7 +74,8 @@ class Fallbacks:
             reason = reason[len(f"{type(error).__name__}: ") :]  # the type of these says nothing
         for session in self._receivers():
             place = compat.place_of(error)
-            session.add(_record(session, code, cause, reason, compat.compile_id_of(error), place, limit))
+            compile_id, frame_locals = compat.compile_id_of(error), compat.frame_locals(code)
+            session.add(_record(session, code, cause, reason, compile_id, place, limit, frame_locals))
 
     @safely("noting that Dynamo goes on behind a graph break")
     def _has_code(self, original: CodeType, transformed: CodeType) -> None:
@@ -96,9 +98,9 @@ class Fallbacks:
         told, self._told.code = getattr(self._told, "code", None), None
         if told == id(code):  # the error behind it has been noted, and says more
             return
-        if _is_users(code) and not any(each in reason for each in _NEVER_TO_BE_COMPILED):
+        if is_users(code) and not any(each in reason for each in _NEVER_TO_BE_COMPILED):
             for session in self._receivers():
-                session.add(_record(session, code, Cause.SKIPPED, reason))
+                session.add(_record(session, code, Cause.SKIPPED, reason, frame_locals=frame.f_locals))
 
 
 def _cause_of(error: BaseException, reason: str) -> Tuple[Cause, Optional[str]]:
@@ -119,13 +121,14 @@ def _record(
     compile_id: Optional[str] = None,
     place: Optional[Tuple[str, int]] = None,
     limit: Optional[str] = None,
+    frame_locals: Optional[Mapping[str, Any]] = None,
 ) -> FrameSkipped:
     return FrameSkipped(
         compile_id=compile_id,
         cause=cause,
         reason=session.stable.text(reason),
         function=code.co_name,
-        qualified_name=getattr(code, "co_qualname", code.co_name),
+        qualified_name=shown_name(code, frame_locals or {}),
         filename=code.co_filename,
         first_line=code.co_firstlineno,
         place=place,
@@ -134,7 +137,7 @@ def _record(
     )
 
 
-def _is_users(code: CodeType) -> bool:
+def is_users(code: CodeType) -> bool:
     """Whether it is code of the program: not of the standard library, of torch or of depyf, and in a file."""
     path = code.co_filename
     return not path.startswith("<frozen") and not any(path.startswith(each) for each in _others_folders())

@@ -25,6 +25,7 @@ from depyf.dynamo.guards_text import Naming
 from depyf.dynamo.names import StableNames, compiled_fn_number
 from depyf.dynamo.safely import safely
 from depyf.dynamo.session import FullCodeFile, KernelFile, Session
+from depyf.report.headline import many
 
 _RUNTIME = "depyf.dynamo.full_code_runtime"
 _HELPERS = ("___bind_globals", "___call_global", "___contents", "___placeholder", "___run_bytecode")
@@ -37,11 +38,11 @@ def write_full_code(session: Session) -> List[FullCodeFile]:
     """
     written: List[FullCodeFile] = []
     for stories in stories_of(session):
-        _write_one(session, stories, written)
+        doing = f"writing the full_code file of {stories[0].code.co_name}"
+        safely(doing)(_write_one)(session, stories, written)
     return written
 
 
-@safely("writing a full_code file")
 def _write_one(session: Session, stories: Sequence[Story], written: List[FullCodeFile]) -> None:
     stem = stories[0].stem
     number = session.directory.take_number(f"full code of {stem}")
@@ -179,8 +180,10 @@ def _globals(
 
 def _top(stories: Sequence[Story], texts: Sequence[StoryText], guards: Sequence[EntryGuards]) -> str:
     code = stories[0].code
-    entries = sum(len(story.entries) for story in stories)
-    fallbacks = sum(len(story.fallbacks) for story in stories)
+    once = list({id(story.code): story for story in stories}.values())  # Dynamo may call one by several names
+    entries = sum(len(story.entries) for story in once)
+    resumed = sum(bool(story.entries) for story in once[1:])  # not those of branches that were never taken
+    fallbacks = sum(len(story.fallbacks) for story in once)
     lines = [
         f'"""{_docstring_safe(code.co_name)} under torch.compile ({_docstring_safe(code.co_filename)}, '
         f"line {code.co_firstlineno}).",
@@ -189,8 +192,8 @@ def _top(stories: Sequence[Story], texts: Sequence[StoryText], guards: Sequence[
         "of the first that holds, or the function itself. Imported in the process that compiled, it works on the",
         "real objects; elsewhere it is there to be read.",
         "",
-        f"Here: {entries} transformed code object(s), {len(stories) - 1} resume function(s)"
-        + (f", {fallbacks} fallback(s) to plain Python." if fallbacks else "."),
+        f"Here: {many(entries, 'transformed code object')}, {many(resumed, 'resume function')}"
+        + (f", {many(fallbacks, 'fallback to eager', 'fallbacks to eager')}." if fallbacks else "."),
         '"""',
         "",
         "from __future__ import annotations",

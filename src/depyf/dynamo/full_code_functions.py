@@ -46,7 +46,8 @@ def original_name(story: Story) -> str:
 def _transformed(entry: Entry, signature: Signature, factory: str, free: Sequence[str]) -> str:
     """The function of one cache entry, or its listing where there is no source."""
     where = f"compile id {entry.compile_id}" if entry.compile_id else "compile id unknown"
-    notes = [f"Transformed code, {where}; {entry.verdict}" + (f": {entry.reason}" if entry.reason else "")]
+    verdict = f"; {entry.verdict}" if entry.verdict else ""
+    notes = [f"Transformed code, {where}{verdict}" + (f": {entry.reason}" if entry.reason else "")]
     notes += entry.notes
     if entry.manager is None:
         notes.append("Its cache entry is gone (torch._dynamo.reset, or an object that it depended on died).")
@@ -71,7 +72,7 @@ def _call_record(signature: Signature) -> str:
     star = signature.positional + signature.keyword_only
     positional = [f"{name}," for name in signature.shown[: signature.positional]]
     if signature.has_varargs:
-        positional.append(f"*{signature.shown[star]}")
+        positional.append(f"*{signature.shown[star]},")
     keywords = [f"{name!r}: {name}" for name in signature.shown[signature.positional : star]]
     if signature.has_varkeywords:
         keywords.append(f"**{signature.shown[-1]}")

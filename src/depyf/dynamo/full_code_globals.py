@@ -13,6 +13,7 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, FrozenSet, List, Mapping, Optional, Set, Tuple
 
 from depyf.dynamo.full_code_text import is_name
+from depyf.dynamo.loaded_modules import namespace_of
 
 _LONGEST_CONSTANT = 200
 
@@ -100,10 +101,9 @@ def _importable(module: str, value: ModuleType) -> bool:
     if module.partition(".")[0] not in _SAFE_TO_IMPORT or sys.modules.get(module) is not value:
         return False
     # ``__main__`` and modules made at run time have no place to be imported from.
-    spec = getattr(value, "__spec__", None)
-    return (
-        module != "__main__" and spec is not None and spec.origin is not None and all(map(is_name, module.split(".")))
-    )
+    spec = namespace_of(value).get("__spec__")
+    has_a_place = getattr(spec, "origin", None) is not None
+    return module != "__main__" and has_a_place and all(map(is_name, module.split(".")))
 
 
 def _is_constant(value: Any) -> bool:

@@ -7,7 +7,6 @@ literals become placeholders.
 from __future__ import annotations
 
 import ast
-import inspect
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Dict, List, Mapping, Optional, Tuple, Union
@@ -15,6 +14,7 @@ from typing import Dict, List, Mapping, Optional, Tuple, Union
 from depyf.decompiler import decompile_code
 from depyf.dynamo.full_code_text import Signature, as_definition, dedented, why_it_does_not_compile
 from depyf.dynamo.guards_text import Edit, edited
+from depyf.dynamo.loaded_modules import source_text
 from depyf.dynamo.safely import describe
 from depyf.result import DecompilationError
 
@@ -52,10 +52,10 @@ def original_of(code: CodeType, name: str) -> Original:
 
 
 def _written(code: CodeType, name: str) -> Optional[Original]:
-    try:
-        text = dedented(inspect.getsource(code))
-    except (OSError, TypeError, SyntaxError, IndexError):
+    found = source_text(code)
+    if found is None:
         return None
+    text = dedented(found)
     origin = f"{code.co_filename}:{code.co_firstlineno}"
     if code.co_name == "<lambda>":
         return _lambda(text, code, name, origin)

@@ -10,13 +10,17 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, 
 from depyf.dynamo import compat
 from depyf.dynamo.compilations import fallbacks
 from depyf.dynamo.fallbacks_text import explanation
-from depyf.dynamo.hints import RESUME_PREFIX, resume_code
+from depyf.dynamo.hints import resume_code
 from depyf.dynamo.names import StableNames, file_stem
 from depyf.dynamo.rendering import render
+from depyf.dynamo.safely import safely
 from depyf.dynamo.session import FrameSkipped, Session, TransformedCode
+from depyf.dynamo_code import RESUME_PREFIX
 from depyf.torch_trace.breaks import break_report
 
 EARLIER = "Compiled before prepare_debug was entered, or after it was left."
+
+THROWN_AWAY = "Dynamo has thrown its code away, because an object is gone that its guards depended on."
 
 
 @dataclass(frozen=True)
@@ -75,12 +79,18 @@ def stories_of(session: Session) -> List[List[Story]]:
 
 
 def stories_of_code(code: CodeType, stable: StableNames) -> List[Story]:
-    """The same for one function that was compiled at any time, from its cache entries alone."""
+    """The same for one function that was compiled at any time, from its cache entries alone.
+
+    Raises ``RuntimeError`` when they can't be read; the reason has been reported.
+    """
     codes, known = [code], _Known(stable)
     for each in codes:
         # Resume functions are found on the way, and have resume functions themselves.
         codes += [r.code for r in _resumes(_story(each, known), stable) if not any(r.code is c for c in codes)]
-    return next(family for family in _families(codes, known) if family[0].code is code)
+    found = next((family for family in _families(codes, known) if family[0].code is code), None)
+    if found is None:
+        raise RuntimeError(f"the cache entries of {code.co_name} can't be read")
+    return found
 
 
 @dataclass(frozen=True)
@@ -94,26 +104,37 @@ class _Known:
 
     @staticmethod
     def of(session: Session) -> _Known:
-        found = [(frame, "\n".join(explanation(session, frame))) for frame in fallbacks(session)]
-        notes = {compile_id: tuple(_break_notes(session, compile_id)) for compile_id in session.compile_ids()}
+        explain = safely("telling in a full_code file why a function runs as plain Python")(explanation)
+        break_notes = safely("telling of graph breaks in a full_code file")(_break_notes)
+        found = [(frame, "\n".join(explain(session, frame) or ())) for frame in fallbacks(session)]
+        notes = {compile_id: break_notes(session, compile_id) or () for compile_id in session.compile_ids()}
         return _Known(session.stable, session.records(TransformedCode), found, notes)
 
     def fallbacks_of(self, code: CodeType) -> Tuple[str, ...]:
         return tuple(text for frame, text in self.fallbacks if frame.original_code and frame.original_code() is code)
 
 
-def _break_notes(session: Session, compile_id: str) -> Iterator[str]:
-    for event in session.events("dynamo_graph_break_reason", compile_id):
-        found = break_report(event)
-        yield session.stable.text(f"Graph break at {found.filename}:{found.line}: {found.title}")
+def _break_notes(session: Session, compile_id: str) -> Tuple[str, ...]:
+    reports = [break_report(event) for event in session.events("dynamo_graph_break_reason", compile_id)]
+    return tuple(session.stable.text(f"Graph break at {each.filename}:{each.line}: {each.title}") for each in reports)
 
 
 def _families(codes: Sequence[CodeType], known: _Known) -> List[List[Story]]:
-    stories = {id(code): _story(code, known) for code in codes}
-    resumes = {key: _resumes(story, known.stable) for key, story in stories.items()}
+    """The stories by user function; a function of which nothing can be told does not keep the others from theirs."""
+    stories: Dict[int, Story] = {}
+    resumes: Dict[int, List[_Resume]] = {}
+    for code in codes:
+        told = safely(f"reading the cache entries of {code.co_name} for its full_code file")(_told)(code, known)
+        if told is not None:
+            stories[id(code)], resumes[id(code)] = told
     resumed = {id(resume.code) for found in resumes.values() for resume in found}
-    roots = [code for code in codes if id(code) not in resumed]
+    roots = [code for code in codes if id(code) in stories and id(code) not in resumed]
     return [list(_family(code, stories, resumes, known)) for code in roots]
+
+
+def _told(code: CodeType, known: _Known) -> Tuple[Story, List[_Resume]]:
+    story = _story(code, known)
+    return story, _resumes(story, known.stable)
 
 
 def _family(
@@ -136,11 +157,12 @@ def _family(
 
 def _story(code: CodeType, known: _Known) -> Story:
     records = [record for record in known.records if record.original_code() is code]
-    by_running_code = {id(record.running_code()): record for record in records}
     numbers = {record.index for record in records}
     entries: List[Entry] = []
-    for cached in compat.cache_entries(code):
-        record = by_running_code.get(id(cached.code))
+    cached_entries = compat.cache_entries(code)
+    of_others = {id(cached.code) for cached in cached_entries if cached.code is not None}
+    for cached in cached_entries:
+        record = _record_of(cached, records, of_others)
         if record is not None:
             entries.append(_entry(record, cached.code, cached.guard_manager, known))
         else:
@@ -152,15 +174,30 @@ def _story(code: CodeType, known: _Known) -> Story:
     return Story(code, tuple(entries), fallbacks=known.fallbacks_of(code))
 
 
-def _entry_without_record(original: CodeType, cached: Any, number: int, stable: StableNames) -> Entry:
+def _record_of(
+    cached: compat.CacheEntry, records: Sequence[TransformedCode], of_others: Set[int]
+) -> Optional[TransformedCode]:
+    """What was captured of a cache entry; one without code (see ``CacheEntry``) is known by its compile id alone.
+
+    ``of_others`` are the ids of the code of the function's other cache entries: the same compile ids come again after
+    ``torch._dynamo.reset``.
+    """
+    if cached.code is not None:
+        return next((record for record in records if record.running_code() is cached.code), None)
+    latest_first = (record for record in reversed(records) if id(record.running_code()) not in of_others)
+    return next((r for r in latest_first if cached.compile_id is not None and r.compile_id == cached.compile_id), None)
+
+
+def _entry_without_record(original: CodeType, cached: compat.CacheEntry, number: int, stable: StableNames) -> Entry:
     """An entry that was compiled while nobody captured: its code is decompiled now."""
     name = f"__transformed_code_{number}_for_{file_stem(original.co_name)}"
+    if cached.code is None:
+        return Entry(name, number, cached.compile_id, cached.guard_manager, None, None, THROWN_AWAY, notes=(EARLIER,))
     rendering = render(cached.code, original, name, f"<{name}>", stable)
-    compile_id = getattr(cached, "compile_id", None)
     return Entry(
         name=name,
         number=number,
-        compile_id=None if compile_id is None else str(compile_id),
+        compile_id=cached.compile_id,
         manager=cached.guard_manager,
         code=cached.code,
         source=rendering.source,

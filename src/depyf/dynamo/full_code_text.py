@@ -67,11 +67,17 @@ def why_it_does_not_compile(source: str) -> Optional[str]:
 
 
 def as_definition(source: str, name: str) -> str:
-    """``source`` such that it defines ``name``: a lambda, which is an expression, becomes an assignment."""
+    """``source`` such that it defines ``name`` in the middle of a file: a lambda, which is an expression, becomes an
+    assignment, and what stands before the definition (a comment, an import from ``__future__``) is left out."""
     try:
         body = ast.parse(source).body
     except (SyntaxError, ValueError, RecursionError):
         return source
+    while len(body) > 1 and isinstance(body[0], ast.ImportFrom):
+        del body[0]
+    if not body:
+        return source
+    source = "\n".join(source.split("\n")[body[0].lineno - 1 :])
     if len(body) == 1 and isinstance(body[0], ast.Expr):
         return f"{name} = {source.strip()}"
     return source

@@ -7,21 +7,34 @@ file; so is one that differs only in how it takes its arguments (aot_eager boxes
 from __future__ import annotations
 
 import os
+import sys
 import weakref
 from dataclasses import replace
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import Any, Dict, List, Optional, Tuple
 
 from depyf.dynamo import compat
+from depyf.dynamo.attribution import GraphOwners, current_compile_id, current_piece, origin_of
 from depyf.dynamo.interpreted import run_by_forward
 from depyf.dynamo.locks import Lock
+from depyf.dynamo.names import stage_stem
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.relocate import SourceFile
 from depyf.dynamo.safely import safely
 from depyf.dynamo.session import GraphFile, KernelFile, Session
 from depyf.dynamo.what_runs import note_what_runs
 from depyf.torch_trace.events import Event
-from depyf.torch_trace.stages import Outline, Stage, graph_file, outlines, stage_of, with_input_types, without_imports
+from depyf.torch_trace.stages import (
+    AnyStage,
+    NamedStage,
+    Outline,
+    Stage,
+    graph_file,
+    outlines,
+    stage_of,
+    with_input_types,
+    without_imports,
+)
 
 _PRINT_OPTIONS: Tuple[Dict[str, bool], ...] = (
     {"print_output": False, "include_stride": True, "include_device": True},
@@ -32,8 +45,9 @@ _PRINT_OPTIONS: Tuple[Dict[str, bool], ...] = (
 class GraphModules:
     """The graph modules that are made during each compilation, held weakly until it ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, owners: GraphOwners) -> None:
         self._lock = Lock()
+        self._owners = owners
         self._made: Dict[str, List[weakref.ref[Any]]] = {}
 
     def watch(self) -> Optional[Undo]:
@@ -45,15 +59,16 @@ class GraphModules:
 
         def __init__(module: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it replaces one
             original(module, *args, **kwargs)
-            self._note(module)
+            self._note(module, sys._getframe(1), args[0] if args else kwargs.get("root"))
 
         __init__.__doc__ = original.__doc__
         __init__.__wrapped__ = original  # type: ignore[attr-defined]
         return replace_attribute(cls, "__init__", __init__)
 
     @safely("noting a graph module")
-    def _note(self, module: Any) -> None:
-        compile_id = compat.current_compile_id()
+    def _note(self, module: Any, maker: FrameType, root: Any) -> None:
+        compile_id = current_compile_id()
+        self._owners.note(module, compile_id, origin_of(maker, root))
         if compile_id is not None:
             with self._lock:
                 self._made.setdefault(compile_id, []).append(weakref.ref(module))
@@ -73,22 +88,31 @@ class GraphModules:
 
 def dump_graph(session: Session, event: Event) -> None:
     """Write the file of the stage that this event is about, if it is about one."""
-    stage = stage_of(event.name)
+    stage = stage_of(event.name, event.payload)
     if stage is None or event.payload is None:
         return
+    if isinstance(stage, NamedStage):
+        stage = NamedStage(stage_stem(session.stable.text(stage.value)))
     function = session.function_name(event.compile_id)
     index = session.directory.take_number(f"{function}.{stage.value}")
-    write_graph(session, event.compile_id, function, stage, index, event.payload)
+    write_graph(session, event.compile_id, function, stage, index, event.payload, current_piece())
 
 
 def write_graph(
-    session: Session, compile_id: Optional[str], function: str, stage: Stage, index: int, readable: str
+    session: Session,
+    compile_id: Optional[str],
+    function: str,
+    stage: AnyStage,
+    index: int,
+    readable: str,
+    piece: str = "",
 ) -> GraphFile:
     """Write (or overwrite) one graph's file from its readable text and record it."""
-    title = f"{stage.value} of {function}" + (f", compile id {compile_id}" if compile_id else "")
+    of_piece = f", piece {piece}" if piece else ""
+    title = f"{stage.value} of {function}{of_piece}" + (f", compile id {compile_id}" if compile_id else "")
     text = graph_file(session.stable.text(readable), title)
     path = session.directory.write(f"{function}.{stage.value}.{index}.py", text)
-    record = GraphFile(compile_id, function, stage, index, path, text)
+    record = GraphFile(compile_id, function, stage, index, path, text, piece=piece)
     session.add(record)
     return record
 
@@ -128,7 +152,7 @@ def _relocate_onto(session: Session, file: GraphFile, modules: List[Any]) -> Non
         return
     # Same graph, other bytecode: AOTAutograd's backends box the arguments. What runs becomes the file.
     readable = with_input_types(readable_text(whole[0]), file.text)
-    file = write_graph(session, file.compile_id, file.function, file.stage, file.index, readable)
+    file = write_graph(session, file.compile_id, file.function, file.stage, file.index, readable, file.piece)
     # Those moved before, too: their lines are others now, and printing a graph recompiles the graphs in it.
     _not_relocated(session, candidates, file)
 

@@ -12,6 +12,8 @@ from depyf.dynamo.tensor_words import shown
 from depyf.report.guard_words import as_written
 from depyf.source.unparsing import unparse
 
+_OF_SHAPES = ("size", "stride", "storage_offset")
+
 
 def value_of(code: str, frame_locals: Mapping[str, Any], frame_globals: Mapping[str, Any]) -> Optional[str]:
     """The left side of a comparison (``L['n'] == 2``), evaluated; None where the guard is no comparison of values.
@@ -25,7 +27,7 @@ def value_of(code: str, frame_locals: Mapping[str, Any], frame_globals: Mapping[
     if not isinstance(tree, ast.Compare):
         return None
     scope = {"L": frame_locals, "G": frame_globals}
-    if ".size()" in code or ".stride()" in code:
+    if any(f".{name}()" in code for name in _OF_SHAPES):
         return _sizes(tree, scope)
     if isinstance(tree.ops[0], (ast.Is, ast.IsNot)) and not isinstance(tree.comparators[0], ast.Constant):
         return None
@@ -129,7 +131,9 @@ def _mismatches(match: Match[str], value: Any) -> Iterator[str]:
 def _sizes(tree: ast.expr, scope: Mapping[str, Any]) -> Optional[str]:
     told = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Call):
+        is_offset = isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "storage_offset"
+        is_item = isinstance(node, ast.Subscript) and isinstance(node.value, ast.Call)
+        if isinstance(node, ast.expr) and (is_offset or is_item):
             value = _evaluated(node, scope)
             if value is not None:
                 told[as_written(unparse(node))] = value

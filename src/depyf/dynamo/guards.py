@@ -169,12 +169,13 @@ def live_table_of(
     ``codes`` are code objects that the file runs as they are, by the name of the function that does so, ``constants``
     where in a code object the objects stand that the file has names for.
     """
-    paths: Dict[Tuple[str, str], FrozenSet[str]] = {}
+    paths: Dict[Tuple[str, str], Tuple[str, FrozenSet[str]]] = {}
     for entry in entries:
         for line in entry.lines:
             if line.live and line.source != EPILOGUE:
                 label = naming.stable(line.source or "global state")
-                paths[entry.name, label] = line.path | paths.get((entry.name, label), frozenset())
+                known = paths.get((entry.name, label), ("", frozenset()))[1]
+                paths[entry.name, label] = line.source, line.path | known
     return LiveTable(naming.ids, naming.names, {entry.name: entry.live for entry in entries}, paths, codes, constants)
 
 

@@ -12,7 +12,7 @@ import weakref
 from types import CodeType
 from typing import Any, Callable, Dict, FrozenSet, Mapping, Optional, Sequence, Tuple
 
-from depyf.dynamo import guards_function
+from depyf.dynamo import compat, guards_function
 from depyf.dynamo.locks import Lock
 
 
@@ -61,6 +61,9 @@ class LiveIds(Mapping[str, LiveId]):
         return len(self._values)
 
 
+_OTHER_GRAD_MODE = "GLOBAL_STATE changed: grad_mode"
+
+
 class LiveGuard:
     """The guards of one cache entry in PyTorch's own form, held weakly: it answers as long as the entry exists."""
 
@@ -83,21 +86,38 @@ class LiveGuard:
         # Not ``check``: it counts failures, by which PyTorch orders its checks.
         return bool(manager.root.check_verbose(dict(frame_locals)).result)
 
-    def check_path(self, frame_locals: Mapping[str, Any], sources: FrozenSet[str]) -> bool:
-        """Only the guards on the values with these sources and on the global state, as PyTorch checks them."""
+    def check_path(self, frame_locals: Mapping[str, Any], sources: FrozenSet[str], own: str = "") -> bool:
+        """Only the guards on the values with these sources and on the global state, as PyTorch checks them.
+
+        With ``own``, which is the last of them, only its guards: where those fail that lead to it, this is True.
+        """
         manager = self._living()
         if guards_function.is_function(manager):
             return guards_function.holds(manager, frame_locals, sources)
         if not self.tells_apart():
             return self.check(frame_locals)
-        root: Any = manager.root
+        if own and self._failure(frame_locals, sources - {own}) is not None:
+            return True
+        return self._failure(frame_locals, sources) is None
+
+    def words_of_path(self, frame_locals: Mapping[str, Any], sources: FrozenSet[str]) -> Sequence[str]:
+        """What PyTorch says of the first of these guards that fails; empty where it says nothing."""
+        manager = self._living()
+        if guards_function.is_function(manager) or not self.tells_apart():
+            return ()
+        return self._failure(frame_locals, sources) or ()
+
+    def _failure(self, frame_locals: Mapping[str, Any], sources: FrozenSet[str]) -> Optional[Sequence[str]]:
+        """The same, None where none fails."""
+        root: Any = self._living().root
         if sources not in self._partial:
             root_type = type(root)
             self._partial[sources] = root.clone_manager(
                 lambda node: isinstance(node, root_type) or node.get_source() in sources
             )
-        answer = self._partial[sources].check_verbose(dict(frame_locals))
-        return bool(answer.result) or _only_relations_fail(root, answer.verbose_code_parts)
+        answer = check_in_its_grad_mode(self._partial[sources], frame_locals)
+        holds = bool(answer.result) or _only_relations_fail(root, answer.verbose_code_parts)
+        return None if holds else list(answer.verbose_code_parts)
 
     def tells_apart(self) -> bool:
         """Whether single guards can be asked with ``check_path``; an older PyTorch only answers for all of them."""
@@ -109,6 +129,19 @@ class LiveGuard:
         manager = self._manager()
         scope = getattr(manager, "global_scope", None) or {}
         return scope.get("G")
+
+
+def check_in_its_grad_mode(root: Any, frame_locals: Mapping[str, Any]) -> Any:
+    """Return PyTorch's answer for these guards, in the grad mode that they were made in if that is all that differs.
+
+    The guards on PyTorch's state come first, and where one fails the answer says nothing of the values.
+    """
+    answer = root.check_verbose(dict(frame_locals))
+    if answer.result or [part.strip() for part in answer.verbose_code_parts] != [_OTHER_GRAD_MODE]:
+        return answer
+    torch: Any = compat.module("torch")
+    with torch.set_grad_enabled(not torch.is_grad_enabled()):
+        return root.check_verbose(dict(frame_locals))
 
 
 def _only_relations_fail(root: Any, told: Sequence[str]) -> bool:
@@ -123,9 +156,9 @@ class LiveTable:
     """Everything live that one file of guards needs.
 
     ``ids`` and ``names`` (names of globals that contain an id) are by stable name, ``guards`` by the name of the
-    guard function, ``paths`` by that and the text that stands for one guard without a Python form, ``codes`` (held
-    weakly) by the name of the function in the file, ``constants`` (found in their code objects, and not held) by the
-    name that stands for them.
+    guard function, ``paths`` (the source of a value, and all that lead to it) by that and the text that stands for one
+    guard without a Python form, ``codes`` (held weakly) by the name of the function in the file, ``constants`` (found
+    in their code objects, and not held) by the name that stands for them.
     """
 
     def __init__(
@@ -133,7 +166,7 @@ class LiveTable:
         ids: Optional[Mapping[str, int]] = None,
         names: Optional[Mapping[str, str]] = None,
         guards: Optional[Mapping[str, LiveGuard]] = None,
-        paths: Optional[Mapping[Tuple[str, str], FrozenSet[str]]] = None,
+        paths: Optional[Mapping[Tuple[str, str], Tuple[str, FrozenSet[str]]]] = None,
         codes: Optional[Mapping[str, CodeType]] = None,
         constants: Optional[Mapping[str, Tuple[CodeType, Tuple[int, ...]]]] = None,
     ) -> None:
@@ -153,7 +186,8 @@ class LiveTable:
             guard = self._guards[function]
             if path is None or (function, path) not in self._paths:
                 return guard.check(frame_locals)
-            return guard.check_path(frame_locals, self._paths[function, path])
+            own, sources = self._paths[function, path]
+            return guard.check_path(frame_locals, sources, own)
 
         return check
 

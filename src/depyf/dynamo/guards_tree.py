@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple
 
 from depyf.dynamo import guards_function
+from depyf.dynamo.guards_live import check_in_its_grad_mode
 
 DICT_MANAGER = "DICT_MANAGER"
 ACCESS = "ACCESS"
@@ -133,7 +134,7 @@ def _dict_length(node: Any, root: Any, source: str, path: FrozenSet[str]) -> Opt
     if local is None or probe is None or not hasattr(root, "clone_manager"):
         return None
     only_this = root.clone_manager(lambda other: isinstance(other, type(root)) or other.get_source() in path)
-    answer = only_this.check_verbose({local.group(1): probe})
+    answer = check_in_its_grad_mode(only_this, {local.group(1): probe})
     if answer.result:
         return 0
     reasons = [_MISMATCHED_LENGTH.match(part) for part in answer.verbose_code_parts]

@@ -6,13 +6,8 @@ import ast
 from types import CodeType
 from typing import Any, Dict, Mapping, Optional, Tuple
 
+from depyf.dynamo_code import RESUME_PREFIX, installed_globals
 from depyf.result import Hints
-
-RESUME_PREFIX = "__resume_at_"
-"""How the globals begin that transformed code goes on in."""
-
-INSTALLED = ("__compiled_fn_", RESUME_PREFIX, "__import_", "__builtins_dict__")
-"""How the globals begin that Dynamo installs once for the code it writes and never changes."""
 
 RESUMED = ("torch_dynamo_resume_in_", "resume_in_")
 """How the names of the code of resume functions begin; the second is that of PyTorch 2.2 and older."""
@@ -30,7 +25,7 @@ def hints_for(
     ``real_names`` maps the names in ``transformed`` to those in the globals of the frame, where they differ;
     ``graph_outputs`` is the number of outputs of each compiled graph, by its name in ``transformed``.
     """
-    installed = frozenset(name for name in transformed.co_names if name.startswith(INSTALLED))
+    installed = installed_globals(transformed)
     own = set(original.co_varnames) | set(original.co_cellvars) | set(original.co_freevars)
     parameters: Dict[str, Tuple[str, ...]] = {}
     for name in installed:

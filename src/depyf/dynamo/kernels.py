@@ -10,6 +10,7 @@ from types import FunctionType
 from typing import Any, Callable, Optional
 
 from depyf.dynamo import compat
+from depyf.dynamo.attribution import current_compile_id, current_piece
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.relocate import told_apart
 from depyf.dynamo.safely import report_failure, safely
@@ -67,7 +68,7 @@ def loading_copies(original: Loader, receivers: Receivers) -> Loader:
 def _note_lines(receivers: Receivers, copy: str) -> None:
     lines = compat.lines_of_generated(copy)
     for session in receivers():
-        for kernel in session.records(KernelFile, compat.current_compile_id()):
+        for kernel in session.records(KernelFile, current_compile_id()):
             if lines and os.path.basename(kernel.path) == os.path.basename(copy):
                 session.add(GeneratedLines(kernel.compile_id, kernel.path, lines))
 
@@ -84,13 +85,11 @@ def _tell_apart(module: Any, path: str) -> None:
 @safely("dumping an Inductor kernel")
 def _copied(receivers: Receivers, path: str) -> Optional[str]:
     """The path of the copy of a wrapper module; None for other modules and when it can't be written."""
-    compile_id = compat.current_compile_id()
-    if compile_id is None:
-        return None
     with open(path, encoding="utf-8") as file:
         generated = file.read()
     if not _CALL.search(generated):
         return None
+    compile_id, piece = current_compile_id(), current_piece()
     text = text_of_copy(generated, RUNS)
     running: Optional[str] = None
     for session in receivers():
@@ -98,8 +97,10 @@ def _copied(receivers: Receivers, path: str) -> Optional[str]:
         index = session.directory.take_number(f"{function}.kernel")
         copy = session.directory.write(f"{function}.kernel_{index}.py", text)
         if copy is not None:
-            session.add(KernelFile(compile_id, function, index, copy, path, text, compat.loads_backward()))
-            if session.events("compilation_metrics", compile_id):  # a backward that is compiled when it is first called
+            backward = compat.loads_backward()
+            session.add(KernelFile(compile_id, function, index, copy, path, text, backward, piece=piece))
+            if compile_id is not None and session.events("compilation_metrics", compile_id):
+                # A backward, or a piece, that is compiled when it is first called.
                 note_what_runs(session, compile_id)
             running = copy
     return running

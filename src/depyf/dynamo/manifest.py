@@ -11,7 +11,7 @@ import platform
 import sys
 import time
 from dataclasses import dataclass, field, replace
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.dump import DumpDirectory
@@ -24,8 +24,9 @@ from depyf.dynamo.facts import (
     transformed_facts,
 )
 from depyf.dynamo.locks import Lock
-from depyf.dynamo.safely import safely
-from depyf.dynamo.session import GraphFile, KernelFile, Record, Session, TransformedCode
+from depyf.dynamo.plain_calls import NOTHING, plain_calls_text, why_empty
+from depyf.dynamo.safely import Failure, failure_listeners, safely
+from depyf.dynamo.session import GraphFile, Incomplete, KernelFile, Record, Session, TransformedCode
 from depyf.report.from_events import build_run
 from depyf.report.manifest import to_json, without_texts
 from depyf.report.markdown import index_markdown
@@ -52,6 +53,8 @@ class _Chronicle:
     """How often each transformed code has run."""
     times: Dict[Tuple[str, bool], Tuple[int, float]] = field(default_factory=dict)
     """How often each graph has run and how long, by name, and whether it is the backward; from traces."""
+    notes: Dict[str, None] = field(default_factory=dict)
+    """Of sessions that have ended: what ran as plain Python as the program demands, and why nothing was compiled."""
 
     def records(self) -> List[Record]:
         found = list(self.ended)
@@ -62,6 +65,18 @@ class _Chronicle:
 
 _chronicles: Dict[int, _Chronicle] = {}
 _lock = Lock()
+
+
+def _note_failure(failure: Failure) -> None:
+    """Whatever fails while a session is open, or is told, may be missing in its dump."""
+    text = str(failure)
+    for known in list(_chronicles.values()):
+        for session in list(known.open):
+            if not any(record.failure == text for record in session.records(Incomplete)):
+                session.add(Incomplete(None, text))
+
+
+failure_listeners.append(_note_failure)
 
 
 def begin(session: Session) -> None:
@@ -114,6 +129,7 @@ def end(session: Session) -> None:
         known = _chronicles.get(id(session.directory))
         if known is not None and session in known.open:
             records = session.all_records()[known.skipped.pop(id(session), 0) :]
+            known.notes.update(dict.fromkeys(_notes(session)))
             known.ended += [_without_text(record) for record in records]
             known.open = [each for each in known.open if each is not session]
 
@@ -126,13 +142,58 @@ def _without_text(record: Record) -> Record:
 
 
 def _write(session: Session, known: _Chronicle, records: Sequence[Record]) -> None:
-    run, texts = _run_of(session, known, records)
     suffix = _suffix(session.directory, known)
     stem = page_stem(session.directory.path, suffix)
-    session.directory.write(manifest_name(session.directory.path, suffix), to_json(without_texts(run)))
-    session.directory.write(f"{stem}{suffix}.md", f"{MARKDOWN_MARK}\n\n{index_markdown(run)}")
-    page = render_page(without_texts(run), lambda artifact: texts.get(artifact.id))
-    known.page = session.directory.write(f"{stem}{suffix}.html", page)
+    run, texts = safely("reading what happened, for the page and the index")(_run_of)(session, known, records) or (
+        _bare_run(known),
+        {},
+    )
+
+    def page(run: Run) -> str:
+        return render_page(without_texts(run), lambda artifact: texts.get(artifact.id))
+
+    made = {
+        f"{stem}{suffix}.html": page,
+        f"{stem}{suffix}.md": lambda run: f"{MARKDOWN_MARK}\n\n{index_markdown(run)}",
+        manifest_name(session.directory.path, suffix): lambda run: to_json(without_texts(run)),
+    }
+    contents: Dict[str, Optional[str]] = {}
+    failures = None
+    for _ in range(len(made)):  # what fails in one of them stands in the others
+        if failures == _failures(known.records()):
+            break
+        failures = _failures(known.records())
+        contents = {name: _text(name, make, run, _bare_run(known), failures) for name, make in made.items()}
+    written = [session.directory.write(name, text) if text else None for name, text in contents.items()]
+    known.page = written[0]
+
+
+def _text(name: str, make: Callable[[Run], str], run: Run, bare: Run, failures: Tuple[str, ...]) -> Optional[str]:
+    """The text of one of the files; where that can't be made, one that says so; None where nothing can."""
+    make_safely = safely(f"writing {name}")(make)
+    text = make_safely(replace(run, failures=failures))
+    return make_safely(replace(bare, failures=failures)) if text is None else text
+
+
+def _bare_run(known: _Chronicle) -> Run:
+    """What is sure of a run that can't be described."""
+    return Run(
+        depyf=_version(),
+        torch=compat.torch_version(),
+        python=platform.python_version(),
+        rank=compat.distributed_rank(),
+        command=tuple(_command()),
+        started=known.started,
+    )
+
+
+def _notes(session: Session) -> List[str]:
+    nothing = why_empty(session)
+    return [nothing] if nothing else plain_calls_text(session)
+
+
+def _failures(records: Sequence[Record]) -> Tuple[str, ...]:
+    return tuple(dict.fromkeys(record.failure for record in records if isinstance(record, Incomplete)))
 
 
 def page_of(session: Session) -> Optional[str]:
@@ -169,6 +230,11 @@ def _run_of(session: Session, known: _Chronicle, records: Sequence[Record]) -> T
         full_code=full_code_of(records),
         provenance=generated_lines(records),
     )
+    notes = dict.fromkeys((*known.notes, *(note for each in known.open for note in _notes(each))))
+    if any(each.status == "compiled" for each in run.compilations):  # in another session
+        notes = {note: None for note in notes if not note.startswith(NOTHING)}
+    run = replace(run, notes=(*notes, *run.notes))
+    run = replace(run, failures=_failures(records))
     return run, {artifact.id: artifact.text or "" for artifact in artifacts}
 
 

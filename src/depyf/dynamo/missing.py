@@ -9,6 +9,7 @@ from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 from depyf.dynamo import compat
 from depyf.dynamo.session import EarlierFunction, GraphFile, KernelFile, Session
 from depyf.dynamo.what_runs import backward_is_pending
+from depyf.torch_trace.events import STANDALONE
 from depyf.torch_trace.stages import Stage
 
 _ONCE = (Stage.CAPTURED, Stage.BEFORE_PRE_GRAD, Stage.AFTER_PRE_GRAD, Stage.FORWARD)
@@ -56,7 +57,10 @@ def missing(session: Session) -> List[Missing]:
             continue
         if kernels:
             why, how = _reason(session, compile_id)
+            standalone = compile_id is None or compile_id.startswith(STANDALONE)
             for stage, number in _lacking(files, kernels):
+                if standalone and stage is Stage.CAPTURED:
+                    continue  # Dynamo was not asked
                 times = "" if number == 1 else f" ({number} of them)"
                 found.append(Missing(compile_id, function, f"{stage.value}{times}", why, how))
         if any(backward_is_pending(session, file) for file in files):

@@ -26,10 +26,18 @@ _COMPILED_FN = re.compile(r"__compiled_fn_(\d+)")
 
 def file_stem(function_name: str) -> str:
     """``function_name`` as a part of a file name: short, ASCII letters, digits and underscores only."""
-    stem = re.sub(r"[^0-9A-Za-z_]", "_", function_name)
+    return _short(re.sub(r"[^0-9A-Za-z_]", "_", function_name), function_name)
+
+
+def stage_stem(stage: str) -> str:
+    """The name that a pass gave its graph, as a part of a file name: points and hyphens in it stay."""
+    return _short(re.sub(r"[^0-9A-Za-z_.-]", "_", stage).strip(".") or "graph", stage)
+
+
+def _short(stem: str, name: str) -> str:
     if len(stem) <= LONGEST_FUNCTION_NAME:
         return stem
-    digest = hashlib.sha256(function_name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{stem[: LONGEST_FUNCTION_NAME - 9]}_{digest}"
 
 

@@ -5,10 +5,16 @@ from __future__ import annotations
 import functools
 from typing import Any, Callable, List, Tuple
 
+from depyf.dynamo.loaded_modules import loaded_namespaces
+
 Undo = Callable[[], None]
 
 _covered: List[Tuple[Any, str, Any, Undo]] = []
 """Replacements that were undone while another one was on top: owner, name, what was installed, how to put back."""
+
+
+_covered_everywhere: List[Tuple[str, Any, Any]] = []
+"""Of ``replace_everywhere``: name, what was installed, what was there before."""
 
 
 def replace_attribute(owner: Any, name: str, replacement: Any) -> Undo:
@@ -38,6 +44,33 @@ def replace_attribute(owner: Any, name: str, replacement: Any) -> Undo:
             _covered.append((owner, name, installed, put_back))
 
     return undo
+
+
+def replace_everywhere(name: str, present: Any, replacement: Any, package: str = "") -> Undo:
+    """Bind ``name`` to ``replacement`` in all modules (of a package) where it is ``present``; returns how to undo it.
+
+    The undo finds modules that were loaded meanwhile, too: these took the replacement from where it is defined. What
+    somebody else has bound in between is left alone, as ``replace_attribute`` does.
+    """
+    _rebind(name, present, replacement, package)
+
+    def undo() -> None:
+        if not _rebind(name, replacement, present, package):
+            _covered_everywhere.append((name, replacement, present))
+        for each in [each for each in _covered_everywhere if each[0] == name]:
+            if _rebind(*each):
+                _covered_everywhere.remove(each)
+
+    return undo
+
+
+def _rebind(name: str, present: Any, replacement: Any, package: str = "") -> bool:
+    found = False
+    for module, namespace in loaded_namespaces():
+        if namespace.get(name) is present and (not package or f"{module}.".startswith(f"{package}.")):
+            namespace[name] = replacement
+            found = True
+    return found
 
 
 def call_before(owner: Any, name: str, note: Callable[..., object]) -> Undo:

@@ -11,6 +11,7 @@ from typing import Any, ContextManager, Iterator, List, Optional, Type
 from depyf.dynamo import compat
 from depyf.dynamo.autograd_threads import watch_autograd_threads
 from depyf.dynamo.capture import capture
+from depyf.dynamo.debugger_exit import end_tracing_at_exit
 from depyf.dynamo.patching import Undo, replace_attribute
 
 
@@ -29,6 +30,7 @@ class Debug:
         self._no_compilation.__enter__()
         _open.append(self)
         self._out_of_threads = watch_autograd_threads()
+        end_tracing_at_exit()
         dumped = capture.last_directory
         where = f"the dump is in {dumped}" if dumped else "nothing was dumped: use depyf.prepare_debug first"
         print(f"depyf pauses the program here; {where}. Set breakpoints in its files, then continue.")
@@ -40,6 +42,9 @@ class Debug:
                 raise RuntimeError(_NO_INPUT) from error
             raise
         return self
+
+    def __repr__(self) -> str:
+        return f"depyf.debug(): {'open: nothing new is compiled' if self in _open else 'not open'}"
 
     def __exit__(
         self,

@@ -13,6 +13,7 @@ from depyf.dynamo.manifest import run_of
 from depyf.dynamo.safely import safely
 from depyf.dynamo.session import Session
 from depyf.report.inline import summary_html
+from depyf.report.summary import summary_lines
 
 
 class PrepareDebug:
@@ -62,6 +63,17 @@ class PrepareDebug:
             return
         session = self._open.pop()
         capture.stop(session)
+
+    def __str__(self) -> str:
+        """What was compiled so far in the current or last session, in a few lines."""
+        head = f"depyf.prepare_debug({self.dump_src_dir!r})"
+        if self.session is None:
+            return f"{head}: it has not begun: enter it (with depyf.prepare_debug(...): ...)"
+        run = safely("showing a session")(run_of)(self.session)
+        lines = [] if run is None else summary_lines(run)
+        return "\n".join([f"{head}: {'open' if self._open else 'ended'}", *(f"  {line}" for line in lines)])
+
+    __repr__ = __str__
 
     @safely("showing a session in a notebook")
     def _repr_html_(self) -> Optional[str]:

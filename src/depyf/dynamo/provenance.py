@@ -12,7 +12,7 @@ import threading
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from depyf.dynamo import compat
-from depyf.dynamo.patching import Undo, replace_attribute
+from depyf.dynamo.patching import Undo, replace_everywhere
 from depyf.dynamo.safely import safely
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.provenance import kernel_launches_event, node_in, node_stacks_event
@@ -40,15 +40,7 @@ class LaunchNotes:
             self._note(*args, **kwargs)
             return original(*args, **kwargs)
 
-        for module in compat.modules_with("torch._inductor", _TRACER, original):
-            replace_attribute(module, _TRACER, and_note)
-
-        def undo() -> None:
-            # Modules that were first imported meanwhile have ours from the one that defines it.
-            for module in compat.modules_with("torch._inductor", _TRACER, and_note):
-                replace_attribute(module, _TRACER, original)
-
-        return [undo]
+        return [replace_everywhere(_TRACER, original, and_note, package="torch._inductor")]
 
     def take(self) -> List[_Launch]:
         """What was noted on this thread since the last call."""
@@ -100,7 +92,7 @@ class Provenance:
         if event.name == "inductor_output_code":
             launches = self.launches.take()
             return kernel_launches_event(event, launches) if launches else None
-        stage = stage_of(event.name)
+        stage = stage_of(event.name, event.payload)
         if stage is None or event.payload is None or event.compile_id is None:
             return None
         module = _module_of(event.payload, self._modules(event.compile_id))

@@ -13,10 +13,12 @@ from depyf.dynamo.hints import hints_for
 from depyf.dynamo.listing import listing_of, running_from
 from depyf.dynamo.names import StableNames, rename
 from depyf.dynamo.safely import describe, report_failure
-from depyf.result import Decompilation, DecompilationError, Hints
+from depyf.result import Decompilation, DecompilationError, Hints, Verdict
 
 FAILED = "failed"
 """Stands where a verdict would when there is no source at all."""
+
+_WITH = {False: "", True: ", with what the first lines list,"}
 
 _VARARGS, _VARKEYWORDS = 0x04, 0x08  # inspect.CO_VARARGS, inspect.CO_VARKEYWORDS
 
@@ -39,7 +41,7 @@ class Rendering:
 
     @property
     def proved(self) -> bool:
-        return self.verdict in ("exact", "equivalent")
+        return self.verdict != FAILED and Verdict(self.verdict).code_proved
 
 
 def render(
@@ -62,7 +64,7 @@ def render(
     readable = readable.replace(co_name=name)  # transformed code of a lambda is no lambda: it holds statements
     hints = hints_for(readable, original, real_names, compat.frame_globals(original), graph_outputs or {})
     decompilation, reason = _decompile(readable, name, hints)
-    if decompilation is not None and decompilation.verdict.proved:
+    if decompilation is not None and decompilation.verdict.code_proved:
         code, reason = _compile(decompilation, readable, path)
         code = code and rename(code, real_names).replace(**_names_of(transformed))
         code = code and with_own_functions(code, transformed)
@@ -70,14 +72,12 @@ def render(
             code, reason = None, "the compiled source has other arguments or closure variables"
         if code is not None:
             verdict = decompilation.verdict.value
-            proof = f"# {verdict}: proved to be the same as Dynamo's bytecode"
+            proof = f"# {verdict}: proved{_WITH[bool(decompilation.placeholders)]} to be the same as Dynamo's bytecode"
             notes = [_origin(original, stable, compile_id), proof if earlier else f"{proof}, in whose place it runs"]
-            notes += [
-                f"# {name} is {stable.text(_shown(value))}" for name, value in decompilation.text.constants.items()
-            ]
-            text = "\n".join([decompilation.source.rstrip(), "", "", *notes, ""])
+            shown = _with_stable_head(decompilation.source, stable)
+            text = "\n".join([shown.rstrip(), "", "", *notes, ""])
             lines = _users_lines(decompilation.line_map.lines, transformed)
-            return Rendering(text, code, decompilation.source, verdict, decompilation.reason, lines)
+            return Rendering(text, code, shown, verdict, stable.text(decompilation.reason), lines)
     source = None if decompilation is None else decompilation.source
     header = [f"{name}: Dynamo's own bytecode runs, instruction by instruction below.", f"Why: {reason}"]
     header.append(_origin(original, stable, compile_id).lstrip("# "))
@@ -109,17 +109,14 @@ def _origin(original: CodeType, stable: StableNames, compile_id: str) -> str:
     return f"# from {' '.join(place.split())}, compile id {compile_id}"
 
 
-def _shown(value: object) -> str:
-    """A constant without literal in a few words; its own ``__repr__`` may raise or be long."""
-    if isinstance(value, CodeType):
-        return f"the code of {value.co_name}"
-    if isinstance(value, (set, frozenset)):  # their order changes from run to run
-        return f"a {type(value).__name__}"
-    try:
-        text = " ".join(repr(value).split())
-    except Exception as error:
-        return f"a {type(value).__name__} ({describe(error)})"
-    return text if len(text) <= 80 else f"a {type(value).__name__}"
+def _with_stable_head(source: str, stable: StableNames) -> str:
+    """``source`` with stable names in the comment at its head, which describes any objects."""
+    lines = source.split("\n")
+    for number, line in enumerate(lines):
+        if not line.startswith("#"):
+            break
+        lines[number] = stable.text(line)
+    return "\n".join(lines)
 
 
 def with_own_functions(code: CodeType, transformed: CodeType) -> CodeType:

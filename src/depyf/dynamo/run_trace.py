@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Mapping, MutableMapping, Optional, Tuple, Ty
 
 from depyf.dynamo import compat
 from depyf.dynamo.capture import capture
+from depyf.dynamo.decorated import short_name_now, short_name_of_entry
 from depyf.dynamo.fallbacks import Fallbacks
 from depyf.dynamo.full_code_story import global_scope
 from depyf.dynamo.locks import Lock
@@ -98,6 +99,8 @@ class Trace:
 
     def __str__(self) -> str:
         return text_of(self.answer)
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return html_of(self.answer)
@@ -241,7 +244,8 @@ class _Runs:
             compile_id, scope = compat.current_compile_id(), compat.frame_globals(original)
         else:
             compile_id, scope = entry.compile_id, global_scope(entry.guard_manager)
-        thing = Thing(CODE, original.co_name, compile_id, original.co_filename, original.co_firstlineno)
+        name = short_name_now(original) if entry is None else short_name_of_entry(original, entry.guard_manager)
+        thing = Thing(CODE, name, compile_id, original.co_filename, original.co_firstlineno)
         self._lanes.things[number] = thing
         if isinstance(scope, MutableMapping):
             self._graphs.time(code, scope, compile_id, thing)

@@ -11,7 +11,8 @@ import functools
 import logging
 import os
 import sys
-from typing import Callable, Dict, Iterable, Optional, TextIO, Tuple, TypeVar
+from dataclasses import dataclass
+from typing import Callable, Dict, Iterable, List, Optional, TextIO, Tuple, TypeVar
 
 from depyf.dynamo import compat
 
@@ -24,6 +25,26 @@ _told: Dict[Tuple[str, str, str], object] = {}
 _directory = ""
 
 
+@dataclass(frozen=True)
+class Failure:
+    """A failure of depyf's own: what it was ``doing``, the line of depyf's (``place``), and the exception in words."""
+
+    doing: str
+    place: str
+    error: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.doing} failed at {self.place} ({self.error})"
+            if self.place
+            else f"{self.doing} failed ({self.error})"
+        )
+
+
+failure_listeners: List[Callable[[Failure], object]] = []
+"""What is called with every failure, also with those that are logged once only."""
+
+
 def dumping_into(directory: str) -> None:
     """Messages name this dump directory from now on, and what was said of another one is said again."""
     global _directory
@@ -33,6 +54,7 @@ def dumping_into(directory: str) -> None:
 def report_failure(doing: str, error: BaseException) -> None:
     """Log a warning that ``doing`` something failed with ``error``, which is being handled; a second time is debug."""
     place = _place(error)
+    note_failure(Failure(doing, place, describe(error)))
     mine = object()
     first = _told.setdefault((_directory, place, type(error).__name__), mine) is mine  # atomic: threads fail together
     logger.log(
@@ -45,6 +67,13 @@ def report_failure(doing: str, error: BaseException) -> None:
         _advice(error),
     )
     logger.debug("%s failed", doing, exc_info=error)
+
+
+def note_failure(failure: Failure) -> None:
+    """Pass a failure on to those who keep them: what is missing in a dump is said in its index."""
+    for listener in list(failure_listeners):
+        with contextlib.suppress(Exception):  # the failure may be one of what it needs, and is logged in any case
+            listener(failure)
 
 
 def _place(error: BaseException) -> str:
@@ -141,8 +170,15 @@ def _report_users(what: str, error: BaseException) -> None:
 @safely("telling something")
 def say(stream: Optional[TextIO], lines: Iterable[str]) -> None:
     """Write lines for the user, to the error stream where ``stream`` is None. One that is closed is no failure."""
-    text = "".join(f"{line}\n" for line in lines)
+    text = "".join(f"{with_rank(line)}\n" for line in lines)
     users("the stream given to depyf", functools.partial(_write, stream or sys.stderr))(text)
+
+
+def with_rank(line: str) -> str:
+    """Return a line that begins with ``depyf``, with the rank of a process that is one of several: all of them write to
+    the same terminal."""
+    rank = compat.distributed_rank()
+    return line if rank is None else line.replace("depyf", f"depyf [rank {rank}]", 1)
 
 
 def _write(stream: TextIO, text: str) -> None:

@@ -16,7 +16,10 @@ from depyf.dynamo.dump import DumpDirectory
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.names import StableNames
 from depyf.torch_trace.events import Event, without_bulk
-from depyf.torch_trace.stages import Stage
+from depyf.torch_trace.stages import AnyStage
+
+NO_NAME = "__compiled_fn_-1"
+"""How files begin of what belongs to no compilation, and the answer of ``get_current_compiled_fn_name`` then."""
 
 CodeRef = weakref.ref  # of a code object
 
@@ -38,16 +41,18 @@ class CompiledFunction:
 class GraphFile:
     """The graph of one stage, dumped (``path`` is None when it could not be written).
 
-    ``runs`` says whether it is the file that the graph runs from.
+    ``runs`` says whether it is the file that the graph runs from. ``piece`` is the name of the part of a split graph
+    that it is a stage of; empty for a whole graph.
     """
 
     compile_id: Optional[str]
     function: str
-    stage: Stage
+    stage: AnyStage
     index: int
     path: Optional[str]
     text: str = field(repr=False)
     runs: bool = False
+    piece: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,7 @@ class WrapperFile:
     function: str
     artifact: str
     path: str
+    piece: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,7 @@ class KernelFile:
     text: str = field(repr=False)
     backward: Optional[bool] = None
     runs: bool = True
+    piece: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,7 +91,7 @@ class TransformedCode:
     ``function`` is the name of the user's function (or of the resume function) that it stands for, ``index`` counts
     the transformed codes of functions of that name. ``text`` is what the file at ``path`` holds. ``source`` is the
     decompiled source (None when there is none) and ``replaced`` says whether code compiled from it runs in place of
-    Dynamo's. ``verdict`` is ``exact``, ``equivalent``, ``unverified`` or ``failed``, with the ``reason`` where that
+    Dynamo's. ``verdict`` is that of the decompilation, or ``failed``, with the ``reason`` where that
     needs one. ``graphs`` are the stable names of the compiled functions that it calls. ``earlier`` says that it was
     compiled before the session began, and called in it. ``resumes`` are the resume functions that it calls: name, file,
     first line and identity of their code, by the stable name in the code; ``identity`` is that of the original code.
@@ -181,6 +188,14 @@ class NoteFile:
     path: str
 
 
+@dataclass(frozen=True)
+class Incomplete:
+    """Something of the dump could not be made: what failed, and why, in one line."""
+
+    compile_id: Optional[str]
+    failure: str
+
+
 Record = Union[
     Event,
     CompiledFunction,
@@ -193,6 +208,7 @@ Record = Union[
     GeneratedLines,
     FullCodeFile,
     NoteFile,
+    Incomplete,
 ]
 R = TypeVar("R", bound=Record)
 
@@ -217,6 +233,8 @@ class Session:
         self.ran: Dict[int, List[Any]] = {}
         """The transformed code that has run, by its id: a weak reference to it and how often (a list, because whoever
         counts does it while Dynamo is on, which would trace the methods of a class)."""
+        self.plain_calls: Dict[str, List[str]] = {}
+        """The functions that ran as plain Python because the program says so, by the reason."""
         self.graph_times: Dict[Tuple[str, bool], Tuple[int, float]] = {}
         """How often graphs have run in traces and how long, by name, and whether it is the backward."""
 
@@ -262,11 +280,11 @@ class Session:
             return self._names.get(compile_id)
 
     def function_name(self, compile_id: Optional[str]) -> str:
-        """How files of this compilation begin: ``__compiled_fn_<id>``, or words where Dynamo gave no name."""
+        """How files of this compilation begin: ``__compiled_fn_<id>``, or words where nobody gave a name."""
         named = self.compiled_function(compile_id)
         if named is not None:
             return named.stable_name
-        return "no_compile_id" if compile_id is None else "compile_" + compile_id.replace("/", "_").replace("!", "a")
+        return NO_NAME if compile_id is None else "compile_" + compile_id.replace("/", "_").replace("!", "a")
 
     def codes_that_ran(self) -> List[CodeType]:
         """The transformed code that has run and is alive, in the order of the first runs."""

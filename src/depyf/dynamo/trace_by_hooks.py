@@ -20,7 +20,7 @@ from typing import Any, Callable, Iterable, List, Optional, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.names import compiled_fn_number
-from depyf.dynamo.patching import Undo, call_before, replace_attribute
+from depyf.dynamo.patching import Undo, call_before, replace_attribute, replace_everywhere
 from depyf.dynamo.safely import safely
 from depyf.torch_trace.events import Event
 
@@ -41,7 +41,6 @@ def supplement(receive: Receive) -> List[Undo]:
     """Send the events that this torch does not have in its trace to ``receive`` from now on; answers how to end it."""
     hooks = _Hooks(receive)
     substitutes = [
-        ("dynamo_output_graph", "torch._dynamo.output_graph", hooks.graphs),
         ("before_pre_grad_graph", "torch._inductor.compile_fx", hooks.first_passes),
         ("before_post_grad_graph", "torch._inductor.compile_fx", hooks.last_passes),
         ("dynamo_graph_break_reason", "torch._dynamo.symbolic_convert", hooks.graph_breaks),
@@ -49,6 +48,8 @@ def supplement(receive: Receive) -> List[Undo]:
         ("recompile_reasons", "torch._dynamo.guards", hooks.recompilations),  # its reasons come before the end
     ]
     installed = [install() for event, sender, install in substitutes if not compat.reports(event, sender)]
+    traced = compat.reports("dynamo_output_graph", "torch._dynamo.output_graph")
+    installed.append(hooks.printed_graphs() if traced else hooks.graphs())
     return [undo for undo in [*installed, hooks.end] if undo is not None]
 
 
@@ -72,19 +73,26 @@ class _Hooks:
             self._send(name, {}, module.print_readable(print_output=False))
 
     def graphs(self) -> Optional[Undo]:
-        """The graphs: captured, joint, forward, backward, and after Inductor's last passes."""
-        original = compat.find_or_report("torch._dynamo.utils", _FORMATTER, "graphs can't be dumped")
+        """The graphs: captured, joint, forward, backward, after Inductor's last passes; and what others print."""
+        return self._formatted(lambda title: _event_of_graph(title) or title)
+
+    def printed_graphs(self) -> Optional[Undo]:
+        """The graphs that passes and backends print, and the trace has not: no logs need to be on for that."""
+        return self._formatted(lambda title: None if _in_trace(title) else title)
+
+    def _formatted(self, event_of: Callable[[str], Optional[str]]) -> Optional[Undo]:
+        original = compat.find_or_report("torch._dynamo.utils", _FORMATTER, "graphs that are printed can't be dumped")
         if original is None:
             return None
 
         @functools.wraps(original)
         def lazy_format_graph_code(name: str, gm: Any, *args: Any, **kwargs: Any) -> Any:
-            self._send_graph(_event_of_graph(name), gm)
+            if hasattr(gm, "print_readable"):  # a graph that no module owns comes as None
+                self._send_graph(event_of(str(name)), gm)
             return original(name, gm, *args, **kwargs)
 
         # Modules that are imported from now on take it from its own module, so all are looked at in the end, too.
-        _replace_everywhere(_FORMATTER, original, lazy_format_graph_code)
-        return lambda: _replace_everywhere(_FORMATTER, lazy_format_graph_code, original)
+        return replace_everywhere(_FORMATTER, original, lazy_format_graph_code)
 
     def first_passes(self) -> Optional[Undo]:
         """The graphs before and after Inductor's first passes."""
@@ -217,11 +225,10 @@ def _event_of_graph(title: str) -> Optional[str]:
     return _GRAPHS.get(title)
 
 
+def _in_trace(title: str) -> bool:
+    """Whether what is printed under this title is a graph that torch itself prints and has in its trace."""
+    return _event_of_graph(title) is not None or title in ("BEFORE PRE GRAD", "AFTER PRE GRAD")
+
+
 def _place_of(code: CodeType) -> Tuple[str, str, int]:
     return code.co_name, code.co_filename, code.co_firstlineno
-
-
-def _replace_everywhere(name: str, present: Any, replacement: Any) -> None:
-    for module in list(sys.modules.values()):
-        if getattr(module, "__dict__", {}).get(name) is present:  # None stands for what must not be imported
-            setattr(module, name, replacement)

@@ -8,12 +8,14 @@ from types import CodeType
 from typing import Callable, Dict, Optional, Sequence, Tuple
 
 from depyf.dynamo import compat
-from depyf.dynamo.hints import RESUME_PREFIX, count_outputs, resume_code
+from depyf.dynamo.decorated import shown_name_now
+from depyf.dynamo.hints import count_outputs, resume_code
 from depyf.dynamo.names import compiled_fn_number, file_stem
 from depyf.dynamo.relocate import in_file
 from depyf.dynamo.rendering import Rendering, render
 from depyf.dynamo.safely import safely
 from depyf.dynamo.session import Receivers, Session, TransformedCode
+from depyf.dynamo_code import RESUME_PREFIX
 from depyf.torch_trace.stages import Stage
 
 BytecodeHook = Callable[[CodeType, CodeType], Optional[CodeType]]
@@ -75,7 +77,7 @@ def _record(dumped: _Dumped, original: CodeType, transformed: CodeType, running:
     return TransformedCode(
         compile_id=compat.current_compile_id(),
         function=original.co_name,
-        qualified_name=getattr(original, "co_qualname", original.co_name),
+        qualified_name=shown_name_now(original),
         filename=original.co_filename,
         first_line=original.co_firstlineno,
         index=dumped.index,

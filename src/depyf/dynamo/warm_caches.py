@@ -13,6 +13,7 @@ import os
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.dynamo import compat
+from depyf.dynamo.attribution import current_compile_id
 from depyf.dynamo.dump import write_atomically
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.patching import Undo, replace_attribute
@@ -20,12 +21,13 @@ from depyf.dynamo.safely import safely
 from depyf.dynamo.session import Receivers, Session
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.provenance import KERNEL_LAUNCHES, NODE_STACKS
+from depyf.torch_trace.stages import NamedStage, stage_of
 
 LOST_WHEN_WARM = frozenset(
     {"before_pre_grad_graph", "after_pre_grad_graph", "before_post_grad_graph", NODE_STACKS, KERNEL_LAUNCHES}
 )
 
-_FORM = 2
+_FORM = 3
 """Counts what notes hold: those of another form are none."""
 
 Note = Tuple[str, str]
@@ -89,8 +91,10 @@ class WarmCaches:
         self._miss(key)
 
     def event(self, event: Event) -> None:
-        """Note ``event`` if a warm cache would skip it."""
-        if event.name not in LOST_WHEN_WARM or event.compile_id is None or event.payload is None:
+        """Note ``event`` if a warm cache would skip it: so it does with what passes print, too."""
+        if event.compile_id is None or event.payload is None:
+            return
+        if event.name not in LOST_WHEN_WARM and not isinstance(stage_of(event.name, event.payload), NamedStage):
             return
         with self._lock:
             key = self._missed.get(event.compile_id)
@@ -109,7 +113,7 @@ class WarmCaches:
 
     @safely("noting which cached graph is missing")
     def _miss(self, key: str) -> None:
-        compile_id = compat.current_compile_id()
+        compile_id = current_compile_id()
         if compile_id is not None:
             with self._lock:
                 self._missed[compile_id] = key
@@ -117,7 +121,7 @@ class WarmCaches:
 
     @safely("repeating the stages of a cached graph")
     def _repeat_all(self, notes: List[Note]) -> None:
-        compile_id = compat.current_compile_id()
+        compile_id = current_compile_id()
         for name, payload in notes:
             self._repeat(Event(name, compile_id, 0, {}, payload, 0.0))
 

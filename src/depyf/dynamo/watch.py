@@ -9,9 +9,13 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Callable, Dict, List, Optional, Set, TextIO, Tuple, Type
 
+from depyf.diagnosis.break_advice import advice_for_break, advice_for_fallback, described_break
 from depyf.dynamo import compat
+from depyf.dynamo.decorated import short_name_now
+from depyf.dynamo.failing_guards import with_whole_path
 from depyf.dynamo.fallbacks import Fallbacks
 from depyf.dynamo.guard_values import as_known_here
+from depyf.dynamo.guarded_frame import guarded_frame_of
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.names import StableNames
 from depyf.dynamo.patching import Undo
@@ -19,8 +23,8 @@ from depyf.dynamo.safely import report_failure, safely, say, users
 from depyf.dynamo.session import Cause, FrameSkipped
 from depyf.dynamo.trace import listen
 from depyf.dynamo.trace_by_hooks import supplement
-from depyf.dynamo.why import line_that_guards, with_whole_path
-from depyf.report.advice import advice_for_break, advice_for_fallback
+from depyf.dynamo.why import line_that_guards
+from depyf.report.changed_keys import with_changed_keys
 from depyf.report.guard_words import explain
 from depyf.report.happening import BREAK, FALLBACK, RECOMPILE, Happening, summary
 from depyf.report.sources import is_library
@@ -54,6 +58,7 @@ class Watch:
         """Recompilations that Dynamo has given a reason for, and may still refuse: the limit may be reached."""
         self._known: Set[Tuple[Any, ...]] = set()
         self._undo: List[Undo] = []
+        self._ended = False
 
     def __enter__(self) -> Watch:
         if not self._undo:
@@ -79,12 +84,21 @@ class Watch:
     ) -> None:
         if not self._undo:
             return
+        self._ended = True
         while self._undo:
             safely("ending to watch")(self._undo.pop())()
         for compile_id in list(self._wanted):
             self._tell_wanted(compile_id)
         if self._callback is None:
             say(self._stream, summary(self.happened, self.compiled))
+
+    def __str__(self) -> str:
+        """What has happened, and the summary that is told at the end."""
+        if not self._undo and not self._ended:
+            return "depyf.watch(): it has not begun: enter it (with depyf.watch() as watched: ...)"
+        return "\n".join([*map(str, self.happened), *summary(self.happened, self.compiled)])
+
+    __repr__ = __str__
 
     def on_train_begin(self, *_: Any, **__: Any) -> None:
         """What training frameworks call first."""
@@ -169,7 +183,8 @@ def watch(callback: Optional[Callback] = None, *, stream: Optional[TextIO] = Non
 
     The lines go to ``stream`` (default: the error stream), with a summary at the end; ``callback`` is called with a
     ``Happening`` instead when it is given. ``with depyf.watch() as watched:`` makes ``watched.happened`` the list of
-    them. What the program computes does not change, and code that is compiled already costs nothing more.
+    them, and ``print(watched)`` shows it. What the program computes does not change, and code that is compiled already
+    costs nothing more.
 
     Raises ``ImportError`` when PyTorch is not installed. What ``callback`` raises is reported once and goes no further.
     """
@@ -182,18 +197,21 @@ def _graph_break(event: Event) -> Happening:
     place = _users(report.stack) or place
     advice = advice_for_break(report.title, report.explanation, report.hints)
     function = report.stack[-1][2] if report.stack else ""
-    return Happening(BREAK, event.compile_id, function, place, report.title, advice)
+    words, cause = described_break(report.title, report.explanation), (report.title, report.filename, report.line)
+    return Happening(BREAK, event.compile_id, function, place, words, advice, cause)
 
 
 def _recompile(event: Event) -> Optional[Happening]:
     guards = failed_guards(event)
     if not guards:
         return None
-    told = [explain(as_known_here(guard.text)) for guard in guards]
+    code = compat.code_being_compiled()
+    frame = guarded_frame_of(code)
+    told = [explain(as_known_here(guard.text), frame=frame) for guard in guards]
+    told = [with_changed_keys(each, set(), None, frame) for each in told]  # which ones, torch does not say here
     by_subject = {each.subject or each.words: each for each in reversed(told)}  # of several entries, the first's
     phrases = [phrase for each in reversed(list(by_subject.values())) for phrase in each.words.split("; ")]
     words = "; ".join(dict.fromkeys(phrases))
-    code = compat.code_being_compiled()
     place = _users(guards[0].stack)
     if code is not None:
         place = (
@@ -201,7 +219,7 @@ def _recompile(event: Event) -> Optional[Happening]:
             or line_that_guards(code, told[0].subject)
             or (code.co_filename, code.co_firstlineno)
         )
-    function = "" if code is None else code.co_name
+    function = "" if code is None else short_name_now(code)
     return Happening(RECOMPILE, event.compile_id, function, place, words, told[0].advice)
 
 

@@ -11,7 +11,7 @@ from typing import List, Optional, Sequence
 
 from depyf.dynamo import compat
 from depyf.dynamo.session import GraphFile, KernelFile, Session
-from depyf.torch_trace.stages import Stage, is_boxed, with_status
+from depyf.torch_trace.stages import NamedStage, Stage, is_boxed, with_status
 
 RUNS = "This file is what runs: a breakpoint in it stops."
 DOES_NOT_RUN = "This file does not run, a breakpoint in it never stops."
@@ -74,6 +74,8 @@ def _status(file: GraphFile, files: Sequence[GraphFile], kernels: Sequence[Kerne
 def _kernels_of(file: GraphFile, kernels: Sequence[KernelFile]) -> List[KernelFile]:
     """The modules that Inductor made of this graph; more than those where it is not known which."""
     kernels = [kernel for kernel in kernels if kernel.function == file.function]  # a reset gives ids out anew
+    if file.piece:
+        kernels = [kernel for kernel in kernels if kernel.piece == file.piece]
     if file.stage in _BEFORE_LOWERING:
         # One of each is made for a graph, in this order; where one is lost, which kernel is whose is not known.
         return [kernel for kernel in kernels if kernel.index == file.index] or kernels
@@ -86,7 +88,11 @@ def _kernels_of(file: GraphFile, kernels: Sequence[KernelFile]) -> List[KernelFi
 
 def _stands_for(running: GraphFile, file: GraphFile) -> bool:
     """Whether ``running`` is what became of ``file``, where the backend runs graphs."""
-    if not running.runs or running.function != file.function or _ORDER[running.stage] <= _ORDER[file.stage]:
+    if not running.runs or running.function != file.function:
+        return False
+    if isinstance(file.stage, NamedStage):  # printed on the way, wherever that was
+        return running.stage is not Stage.CAPTURED
+    if isinstance(running.stage, NamedStage) or _ORDER[running.stage] <= _ORDER[file.stage]:
         return False
     return file.stage is Stage.JOINT or (running.stage is Stage.BACKWARD) == (file.stage is Stage.BACKWARD)
 

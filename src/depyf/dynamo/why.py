@@ -1,29 +1,31 @@
 """``why``: what a call would do. Which cache entry it hits, why the others do not, and what would be compiled.
 
 It asks PyTorch's own guards in the way that counts nothing (``check_verbose``), so that neither hit counters nor the
-order of the entries change, and evaluates the guards as Python to name all that fail and not only the first.
+order of the entries change; ``failing_guards.py`` finds all that fail, and not only the first.
 """
 
 from __future__ import annotations
 
 import inspect
-import os
-import sys
 from dataclasses import replace
 from types import CodeType, FrameType
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
+from depyf.diagnosis.guard_advice import GuardedFrame
 from depyf.dynamo import compat, guards_function
 from depyf.dynamo.called import Called, called
 from depyf.dynamo.called_entries import entries_of
 from depyf.dynamo.entry_check import first_failure, is_backend_of
+from depyf.dynamo.failing_guards import failing_guards, parts_of, with_whole_path
 from depyf.dynamo.full_code_story import global_scope
-from depyf.dynamo.guard_values import as_known_here, tensor_mismatch, value_of
-from depyf.dynamo.guards import EntryGuards, GuardLine
-from depyf.dynamo.guards_live import NotLiveError
+from depyf.dynamo.guarded_frame import guarded_frame_of, in_call
+from depyf.dynamo.guards import EntryGuards
 from depyf.dynamo.guards_text import Naming
-from depyf.report.guard_words import GuardText, GuardWords, as_written, explain, split
-from depyf.report.lookup import Entry, FailedGuard, Why
+from depyf.report.guard_words import as_written, explain
+from depyf.report.lookup import Entry, FailedGuard, Why, nearest_first
+
+_NAMED = 3
+"""So many values are named that one advice is for."""
 
 _WITHOUT_RECOMPILES = {"eager_on_recompile": "runs as plain Python", "fail_on_recompile": "raises an error"}
 """What a call that no cache entry fits does under stances of ``torch.compiler.set_stance``."""
@@ -66,7 +68,8 @@ def why(compiled: Any, *args: Any, **kwargs: Any) -> Why:
 def _answer(found: Sequence[Any], values: Mapping[str, Any], entered: Any, name: str, code: CodeType) -> Why:
     """The answer for a call that finds these cache entries; ``name`` and ``code`` are what a person calls it."""
     backend = None if entered is None else compat.innermost_backend(getattr(entered, "callback", None))
-    entries = [_entry(each, values, backend, code.co_filename) for each in found]
+    frame = guarded_frame_of(code)
+    entries = [_entry(each, values, backend, code.co_filename, frame) for each in found]
     for index, each in enumerate(entries):
         if each.hit:  # those behind it are not tried
             entries = [*entries[: index + 1], *(_not_tried(other) for other in entries[index + 1 :])]
@@ -104,14 +107,10 @@ def line_that_guards(code: CodeType, subject: str) -> Optional[Tuple[str, int]]:
         if guards_function.is_function(manager):
             continue
         for line in EntryGuards.of(manager, "guard", Naming(lambda text: text)).lines:
-            place = _parts_of(line).place if as_written(line.source) == subject else None
+            place = parts_of(line).place if as_written(line.source) == subject else None
             if place is not None:
                 return with_whole_path(place, code.co_filename)
     return None
-
-
-def _parts_of(line: GuardLine) -> GuardText:
-    return split(f"{line.code}  {line.user_line if line.user_line.startswith('#') else '# ' + line.user_line}")
 
 
 def _of_frame(frame: FrameType) -> Tuple[CodeType, Dict[str, Any]]:
@@ -122,7 +121,7 @@ def _of_frame(frame: FrameType) -> Tuple[CodeType, Dict[str, Any]]:
     return code, {name: frame.f_locals[name] for name in names if name in frame.f_locals}
 
 
-def _entry(entry: compat.CacheEntry, values: Mapping[str, Any], backend: Any, file: str) -> Entry:
+def _entry(entry: compat.CacheEntry, values: Mapping[str, Any], backend: Any, file: str, frame: GuardedFrame) -> Entry:
     number, manager = entry.compile_id, entry.guard_manager
     first, holds = first_failure(manager, values)
     if holds:
@@ -132,75 +131,13 @@ def _entry(entry: compat.CacheEntry, values: Mapping[str, Any], backend: Any, fi
             told = explain("BACKEND_MATCH failure")
             return Entry(number, False, (FailedGuard("BACKEND_MATCH", note, "", told),), note)
         return Entry(number, True, (), note)
-    failed = _failures(manager, values, first)
-    return Entry(number, False, tuple(replace(each, place=with_whole_path(each.place, file)) for each in failed))
+    failing = failing_guards(manager, values, first, file)
+    causes = tuple(replace(each, told=in_call(each.told, frame, manager, values)) for each in failing.causes)
+    return Entry(number, False, causes, follow=failing.follow)
 
 
 def _not_tried(entry: Entry) -> Entry:
-    return Entry(entry.compile_id, False, entry.failed, "its guards hold too; it is not tried") if entry.hit else entry
-
-
-def _failures(manager: Any, values: Mapping[str, Any], first: Sequence[str]) -> List[FailedGuard]:
-    """All guards that fail, PyTorch's first one before the others."""
-    guards = EntryGuards.of(manager, "guard", Naming(lambda text: text))
-    scope: Mapping[str, Any] = guards.live.global_scope() or {}
-    try:
-        lines = guards.failing(values, scope)
-        if not guards.live.tells_apart():  # those that only PyTorch can check: the one that it names, if any
-            named = split(first[0]).code if len(first) == 1 else ""
-            lines = [line for line in lines if not line.live or _is_about(line, named)]
-    except NotLiveError:
-        lines = []
-    found = [_failed(line, values, scope, guards_function.mismatch(manager, line.code, values)) for line in lines]
-    if len(first) == 1:  # more than one: a whole list of relations of sizes, some of which fails
-        named = split(first[0]).code
-        position = next((i for i, line in enumerate(lines) if _is_about(line, named)), None)
-        if position is None:
-            found.insert(0, _told_by_torch(first[0], values, scope))
-        else:
-            text = as_known_here(first[0])
-            told = explain(text, found[position].told.now if " == " in split(text).code else None)
-            before = found.pop(position)
-            found.insert(0, FailedGuard(before.kind, before.code, before.source, told, before.user_code, before.place))
-    return found or [_told_by_torch(text, values, scope) for text in first[:1]] or [_unknown()]
-
-
-def _unknown() -> FailedGuard:
-    return FailedGuard("", "", "", GuardWords("", "its guards do not hold, and PyTorch does not say which"))
-
-
-def _is_about(line: GuardLine, named: str) -> bool:
-    """Whether PyTorch's words ``named`` are about this guard: they repeat its text, or name what it looks at."""
-    if split(line.code).code == named:
-        return True
-    if line.code.startswith(guards_function.TENSORS):
-        return named.startswith(("tensor '", "expected type of '"))
-    about_tensor = line.kind in ("TENSOR_MATCH", "DYNAMIC_INDICES") and f"'{line.source}'" in named
-    return about_tensor or (named.startswith("GLOBAL_STATE") and line.kind == "GLOBAL_STATE")
-
-
-def with_whole_path(place: Optional[Tuple[str, int]], function_file: str) -> Optional[Tuple[str, int]]:
-    """``place`` with the whole path of its file: PyTorch leaves out the first characters that its own path has too."""
-    if place is None or os.path.isabs(place[0]):
-        return place
-    files = [function_file, *(str(getattr(each, "__file__", None)) for each in list(sys.modules.values()))]
-    return next(((file, place[1]) for file in files if file.endswith(place[0])), place)
-
-
-def _told_by_torch(text: str, values: Mapping[str, Any], scope: Mapping[str, Any]) -> FailedGuard:
-    parts = split(as_known_here(text))
-    return FailedGuard(
-        "", parts.code, "", explain(parts.code, value_of(parts.code, values, scope)), parts.user_code, parts.place
-    )
-
-
-def _failed(
-    line: GuardLine, values: Mapping[str, Any], scope: Mapping[str, Any], mismatch: Optional[str]
-) -> FailedGuard:
-    parts = _parts_of(line)
-    code = as_known_here(line.code)
-    told = explain(mismatch or tensor_mismatch(code, values, scope) or code, value_of(code, values, scope))
-    return FailedGuard(line.kind, line.code, line.source, told, parts.user_code, parts.place)
+    return replace(entry, hit=False, note="its guards hold too; it is not tried") if entry.hit else entry
 
 
 def _limit(entries: Sequence[Any], values: Mapping[str, Any]) -> Optional[Tuple[str, int]]:
@@ -238,13 +175,17 @@ def _advice(entries: Sequence[Entry]) -> Tuple[str, ...]:
     """What would have kept the call from being compiled: for the entry that it misses by the fewest guards."""
     if any(entry.hit for entry in entries) or not entries:
         return ()
-    nearest = min(entries, key=lambda entry: len(entry.failed))
-    told = [guard.told for guard in nearest.failed if guard.told.advice]
-    of_all = {each.advice for each in told if not each.subject}  # a mode shows in each tensor as well
-    texts = [
-        f"{each.subject}: {each.advice}".lstrip(": ") for each in told if not (each.subject and each.advice in of_all)
-    ]
-    return tuple(dict.fromkeys(texts))
+    subjects: Dict[str, Dict[str, None]] = {}
+    for guard in nearest_first(entries)[0].failed:
+        if guard.told.advice:
+            subjects.setdefault(guard.told.advice, {})[guard.told.subject] = None
+    return tuple(f"{_named(list(names))}: {advice}".lstrip(": ") for advice, names in subjects.items())
+
+
+def _named(subjects: Sequence[str]) -> str:
+    """What one advice is for: all parameters of a model may need the same."""
+    more = f" and {len(subjects) - _NAMED} more" if len(subjects) > _NAMED else ""
+    return ", ".join(subjects[:_NAMED]) + more
 
 
 def _that_count(found: Sequence[Any], entries: Sequence[Entry]) -> Sequence[Any]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 from types import CodeType, FunctionType
 from typing import Any, Callable, List
 
 from depyf.dynamo import compat
+from depyf.dynamo.attribution import current_compile_id, current_piece
 from depyf.dynamo.names import file_stem
-from depyf.dynamo.patching import Undo, replace_attribute
+from depyf.dynamo.patching import Undo, replace_everywhere
 from depyf.dynamo.relocate import SourceFile, nested_codes
 from depyf.dynamo.safely import safely
 from depyf.dynamo.session import Receivers, WrapperFile
@@ -21,14 +21,12 @@ _GENERATOR = "_compile_and_exec_source"
 
 def watch_wrappers(receivers: Receivers) -> List[Undo]:
     """From now on write each generated wrapper to a file and run it from there; answers the functions that end it."""
-    undo: List[Undo] = []
     # One of the modules may have it from the other: each is replaced once, wherever it is known.
     originals = {id(each): each for each in (getattr(module, _GENERATOR) for module in compat.aot_codegen_modules())}
-    for original in originals.values():
-        replacement = _generating_files(original, receivers)
-        holders = [module for module in list(sys.modules.values()) if vars(module).get(_GENERATOR) is original]
-        undo.extend(replace_attribute(module, _GENERATOR, replacement) for module in holders)
-    return undo
+    return [
+        replace_everywhere(_GENERATOR, original, _generating_files(original, receivers))
+        for original in originals.values()
+    ]
 
 
 def _generating_files(original: Callable[..., Any], receivers: Receivers) -> Callable[..., Any]:
@@ -47,7 +45,7 @@ def _generating_files(original: Callable[..., Any], receivers: Receivers) -> Cal
 def _move_to_file(receivers: Receivers, function: Any, source: str, artifact: str) -> None:
     if not isinstance(function, FunctionType):
         return
-    compile_id = compat.current_compile_id()
+    compile_id = current_compile_id()
     for session in receivers():
         name = session.function_name(compile_id)
         stem = f"{name}.AOT_{file_stem(artifact)}"
@@ -55,7 +53,7 @@ def _move_to_file(receivers: Receivers, function: Any, source: str, artifact: st
         path = session.directory.write(f"{stem}.{session.directory.take_number(stem)}.py", text)
         if path is None:
             continue
-        session.add(WrapperFile(compile_id, name, artifact, path))
+        session.add(WrapperFile(compile_id, name, artifact, path, current_piece()))
         moved = SourceFile(text, path).relocated(function.__code__)
         if moved is None:
             session.directory.write(os.path.basename(path), text.replace(RUNS, DOES_NOT_RUN, 1))

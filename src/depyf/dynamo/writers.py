@@ -10,8 +10,13 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import os
+import re
+import stat
 from typing import Iterator, List, Optional, Set
+
+from depyf.regular_files import no_follow, open_regular
 
 try:
     import fcntl
@@ -19,6 +24,8 @@ except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
 FOLDER = ".depyf_writers"
+
+_NUMBER = re.compile("0|[1-9][0-9]{0,8}")
 
 _places: List[Place] = []
 
@@ -34,6 +41,8 @@ class Place:
         with exclusive(directory):
             with contextlib.suppress(FileExistsError):
                 os.mkdir(self._folder)
+            if os.path.islink(self._folder):  # it leads to where somebody else wants us to write
+                raise OSError(errno.ELOOP, "a symbolic link is in the place of a folder of depyf's", self._folder)
             self.number, self._handle = self._take()
         _places.append(self)
 
@@ -41,6 +50,12 @@ class Place:
     def temporary(self) -> str:
         """Where this process writes a file before it gets its name."""
         return self._path(self.number) + ".writing"
+
+    def open_temporary(self) -> int:
+        """Return a handle of ``temporary``, new and empty: a killed process left what lies there, or it is a link."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.temporary)
+        return os.open(self.temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | no_follow(), 0o666)
 
     def holds(self) -> bool:
         """Whether this is the running process's, and still there: a forked child has its parent's in its memory."""
@@ -53,14 +68,12 @@ class Place:
     def others(self) -> List[int]:
         """The places of other processes that live; what dead ones left is cleared away."""
         living = []
-        for entry in os.listdir(self._folder):
-            if not entry.isdigit() or int(entry) == self.number:
-                continue
-            handle = _locked(self._path(int(entry)), create=False)
+        for number in self._numbers():
+            handle = _locked(self._path(number), create=False)
             if handle is None:
-                living.append(int(entry))
+                living.append(number)
             else:
-                self._clear(int(entry))
+                self._clear(number)
                 os.close(handle)
         return living
 
@@ -68,7 +81,7 @@ class Place:
         """The names of the files that other living processes run from."""
         names: Set[str] = set()
         for number in self.others():
-            with contextlib.suppress(FileNotFoundError), open(self._path(number), "rb") as file:
+            with contextlib.suppress(OSError), open_regular(self._path(number), follow=False) as file:
                 names.update(os.fsdecode(line) for line in file.read().split(b"\n"))
         return names
 
@@ -95,6 +108,14 @@ class Place:
                 return number, handle
             number += 1
 
+    def _numbers(self) -> Iterator[int]:
+        """The places of others: files whose name is a number, as we write one."""
+        with os.scandir(self._folder) as entries:
+            for entry in entries:
+                if _NUMBER.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                    if int(entry.name) != self.number:
+                        yield int(entry.name)
+
     def _clear(self, number: int) -> None:
         for path in (self._path(number) + ".writing", self._path(number)):
             with contextlib.suppress(OSError):
@@ -107,20 +128,22 @@ class Place:
 def _locked(path: str, create: bool) -> Optional[int]:
     """A handle of the file, locked; None when somebody else has it, or it can't be known that nobody has.
 
-    With ``create`` the file is made if need be.
+    With ``create`` the file is made if need be. A link is nobody's place, and is not followed.
     """
-    flags = os.O_RDWR | os.O_APPEND
+    flags = os.O_RDWR | os.O_APPEND | no_follow()
     new = None
     if create:
         with contextlib.suppress(FileExistsError):
             new = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         handle = os.open(path, flags) if new is None else new
-    except FileNotFoundError:
-        return None
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ELOOP, errno.EISDIR):
+            return None
+        raise
     try:
         _flock(handle, wait=False)
-        same = _is_at(handle, path)  # not cleared away meanwhile
+        same = _is_at(handle, path) and stat.S_ISREG(os.fstat(handle).st_mode)  # not cleared away meanwhile
     except BlockingIOError:
         same = False
     except OSError:  # locks do not work here: a file that we have just made is ours
@@ -152,6 +175,20 @@ def exclusive(directory: str) -> Iterator[None]:
             with contextlib.suppress(OSError):  # not only closed: a child forked meanwhile has the handle as well
                 _flock(handle, wait=False, release=True)
             os.close(handle)
+
+
+@contextlib.contextmanager
+def locked_file(path: str) -> Iterator[None]:
+    """Hold the lock of the file at ``path``, which is made if need be; raises ``OSError`` when it can't be."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | no_follow(), 0o666)
+    try:
+        with contextlib.suppress(OSError):  # a system without locks
+            _flock(handle, wait=True)
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            _flock(handle, wait=False, release=True)
+        os.close(handle)
 
 
 def _flock(handle: int, wait: bool, release: bool = False) -> None:

@@ -6,17 +6,21 @@ New code uses ``depyf.prepare_debug`` and the modules of ``depyf.dynamo``.
 from __future__ import annotations
 
 from types import CodeType
-from typing import Any
+from typing import Any, Callable, Union
 
 __all__ = ["dump_src"]
 
 
-def dump_src(original_code: CodeType, module: Any = None) -> str:
-    """The text of ``full_code_for_<function>.py`` for the code object of a compiled function.
+def dump_src(original_code: Union[CodeType, Callable[..., Any]], module: Any = None) -> str:
+    """Return the text of ``full_code_for_<function>.py`` for a compiled function, or its code object.
 
-    ``module`` is accepted and not needed. Raises ``ImportError`` when PyTorch is not installed.
+    The function may be given as it is or as ``torch.compile`` returns it; a method or a module will do as well.
+    ``module`` is accepted and not needed. Raises ``ImportError`` when PyTorch is not installed and ``TypeError`` for
+    what has no code.
     """
     from depyf.dynamo import compat, full_code
+    from depyf.dynamo.called import called
 
     compat.require_torch("explain.dump_src")
-    return full_code.dump_src(original_code)
+    code = original_code if isinstance(original_code, CodeType) else called(original_code, "explain.dump_src").code
+    return full_code.dump_src(code)

@@ -1,4 +1,4 @@
-"""The hook through which other projects change how Inductor's modules are loaded.
+"""``prepare_debug`` and ``debug`` under their old names, and the hook for how Inductor's modules are loaded.
 
 Assigning another function to ``patched_load_by_key_path`` makes ``prepare_debug`` install that one: it is looked up
 when ``prepare_debug`` is entered. The function should take ``**kwargs``, since PyTorch adds keywords now and then.
@@ -10,9 +10,11 @@ from typing import Any, Callable, List, Optional, Tuple
 
 from depyf.dynamo.capture import capture
 from depyf.dynamo.kernels import loading_copies
+from depyf.dynamo.pausing import debug
+from depyf.dynamo.prepare import prepare_debug
 from depyf.explain.global_variables import data
 
-__all__ = ["patched_load_by_key_path"]
+__all__ = ["debug", "patched_load_by_key_path", "prepare_debug"]
 
 
 def patched_load_by_key_path(

@@ -1,22 +1,30 @@
-"""Helpers that other projects' loader hooks call."""
+"""Helpers that other projects' loader hooks call, and other names that depyf 0.20 had here."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any, Dict, Iterator, Optional
 
-from depyf.dynamo import compat
+from depyf.dynamo.attribution import current_compile_id
 from depyf.dynamo.capture import capture
+from depyf.dynamo.session import NO_NAME
+from depyf.dynamo.writers import locked_file
 
-__all__ = ["get_current_compiled_fn_name", "write_code_to_file_template"]
-
-NO_NAME = "__compiled_fn_-1"
-"""The answer when nothing is being compiled."""
+__all__ = [
+    "DynamoOptimizationResult",
+    "get_current_compiled_fn_name",
+    "lock_on_file",
+    "write_code_to_file_template",
+]
 
 
 def get_current_compiled_fn_name() -> str:
     """``__compiled_fn_<id>`` of the compilation that this thread is in, also while its backward is compiled."""
-    session, compile_id = capture.current(), compat.current_compile_id()
+    session, compile_id = capture.current(), current_compile_id()
     named = None if session is None or compile_id is None else session.compiled_function(compile_id)
     return NO_NAME if named is None else named.stable_name
 
@@ -39,3 +47,35 @@ def write_code_to_file_template(src: str, path_template: str) -> str:
                 if file.read() == src:
                     return path
     raise AssertionError("unreachable")
+
+
+@contextlib.contextmanager
+def lock_on_file(path_template: str) -> Iterator[None]:
+    """Hold the lock ``<path_template>.lock``, which no other process and no other thread holds meanwhile.
+
+    Raises ``OSError`` when the file can't be made.
+    """
+    with locked_file(f"{path_template}.lock"):
+        yield
+
+
+@dataclass
+class DynamoOptimizationResult:
+    """What Dynamo made of a function, given its original code; ``module`` is accepted and not needed."""
+
+    original_code: CodeType
+    function_name: Optional[str] = None
+    module: Any = None
+
+    def __post_init__(self) -> None:
+        self.function_name = self.function_name or self.original_code.co_name
+
+    def to_src(self) -> str:
+        """Return the text of ``full_code_for_<function>.py``."""
+        from depyf.explain import dump_src
+
+        return dump_src(self.original_code, self.module)
+
+    def to_data(self) -> Dict[str, Any]:
+        """Return the name of the function, and that text, as a dictionary."""
+        return {"function_name": self.function_name, "source": self.to_src()}

@@ -11,6 +11,9 @@ from depyf.flow.graph import Block, Branch, FlowGraph, Jump, returns_constant
 from depyf.normal.effects import effect
 from depyf.normal.ops import Instr, Op
 
+_STATEMENT_ENDS = frozenset({Op.STORE, Op.STORE_ATTR, Op.STORE_SUBSCR, Op.DELETE, Op.DELETE_ATTR, Op.DELETE_SUBSCR})
+"""What stands on the line of ``while a < (b or c): d = e`` before the copy of the test, and is no part of it."""
+
 
 class Arms:
     """The arms in ``graph`` as it is now, and what leads to them."""
@@ -37,6 +40,8 @@ class Arms:
     def _tests_of(self, block: Block) -> Optional[FrozenSet[Any]]:
         if not block.ops or block.ops[0].line is None or returns_constant(block):
             return None
+        if [instr.op for instr in block.ops] == [Op.RETURN]:
+            return None  # the value was computed before, in several ways
         if block.ops[-1].op is Op.RAISE:
             return None  # the end of an ``assert``, which is copied to each of its tests
         line = block.ops[0].line
@@ -57,7 +62,8 @@ class Arms:
             while count < len(before.ops) and not stands_alone(before.ops[-count:]):
                 count += 1
             value = tuple((instr.op, comparable(instr)) for instr in before.ops[-count:])
-            tests.add((how, value, self.tests_of(id)))
+            begins = any(instr.op in _STATEMENT_ENDS for instr in before.ops[:-count])
+            tests.add((how, value, None if begins else self.tests_of(id)))
         return frozenset(tests) or None
 
 

@@ -5,9 +5,15 @@ from __future__ import annotations
 from depyf.flow.builtin_calls import undo_inlined_builtins
 from depyf.flow.equal_blocks import join_equal_blocks, split_constant_returns, split_equal_tails, split_loop_tests
 from depyf.flow.exception_names import forget_exception_names
-from depyf.flow.exit_copies import join_class_ends, join_returned_comparisons, split_exit_copies
+from depyf.flow.exit_copies import (
+    join_class_ends,
+    join_failed_chains,
+    join_returned_comparisons,
+    join_returns_of_expression,
+    split_exit_copies,
+)
 from depyf.flow.finally_copies import join_finally_copies
-from depyf.flow.graph import FlowGraph, Jump
+from depyf.flow.graph import Block, FlowGraph, Jump
 from depyf.flow.groups import simplify_exception_groups
 from depyf.flow.patterns import recover_matches
 from depyf.flow.threaded_tests import undo_threaded_tests
@@ -19,9 +25,11 @@ def undo_copies(graph: FlowGraph) -> None:
     undo_threaded_tests(graph)
     simplify_exception_groups(graph)
     forget_exception_names(graph)
+    join_returns_of_expression(graph)
     split_constant_returns(graph)
     join_class_ends(graph)
     join_returned_comparisons(graph)
+    join_failed_chains(graph)
     join_finally_copies(graph)
     thread_jumps(graph)
     recover_matches(graph)
@@ -29,7 +37,7 @@ def undo_copies(graph: FlowGraph) -> None:
     while changed:
         cut = split_loop_tests(graph)
         cut = split_exit_copies(graph) or cut
-        cut = split_equal_tails(graph) or cut
+        cut = cut or split_equal_tails(graph)  # of what is left: an exit may end in another one, which is cut next
         changed = join_equal_blocks(graph) or cut
 
 
@@ -45,7 +53,9 @@ def thread_jumps(graph: FlowGraph) -> None:
                 if middle.ops or middle.leaves or not isinstance(middle.term, Jump) or middle.term.target in seen:
                     break
                 beyond = graph.blocks[middle.term.target]
-                if middle.region not in (beyond.region, block.region):
+                if middle.region not in (beyond.region, block.region) and not _lies_between(
+                    graph, block, middle, beyond
+                ):
                     break
                 if isinstance(block.term, Jump) or middle.offset() > block.offset():
                     block.jumps_from = max(block.jumps_from, middle.offset())
@@ -54,3 +64,11 @@ def thread_jumps(graph: FlowGraph) -> None:
             if final != target:
                 block.redirect(target, final)
     graph.drop_unreachable()
+
+
+def _lies_between(graph: FlowGraph, block: Block, middle: Block, beyond: Block) -> bool:
+    """Whether the way from ``block`` to ``beyond`` leaves and enters the same regions without ``middle``."""
+    if middle.region in (block.region, beyond.region):
+        return True
+    inside, outside = (*graph.chain(block.region), None), (*graph.chain(middle.region), None)
+    return middle.region in inside and beyond.region in outside

@@ -5,12 +5,14 @@ Blocks are first cut where the common part begins, then blocks that are equal be
 
 from __future__ import annotations
 
-import inspect
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Set, Tuple
 
 from depyf.flow.arms import Arms, comparable, computes_alone, leaves_operand, stands_alone
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, returns_constant
+from depyf.flow.handling import handling
+from depyf.flow.written_jumps import Written
 from depyf.normal.effects import effect
+from depyf.normal.modes import has_returns
 from depyf.normal.ops import Instr, Op, is_silent
 
 
@@ -24,25 +26,21 @@ def split_constant_returns(graph: FlowGraph) -> None:
                     block.region = None
                 continue
             stub = graph.new_block(ops[-2:], End(), None)
-            stub.implicit = ops[-2].line is None or ops[-2].line == ops[-3].line
             block.ops, block.term = ops[:-2], Jump(stub.id)
     _find_implicit_returns(graph)
 
 
 def _find_implicit_returns(graph: FlowGraph) -> None:
-    """A function that runs off its end returns None on the line of whatever came before."""
-    predecessors = graph.predecessors()
-    is_function = graph.code.code.co_flags & inspect.CO_OPTIMIZED
+    """A function that runs off its end returns None in the place of whatever came before."""
+    is_function = has_returns(graph.code)
     for block in graph.blocks.values():
         if not returns_constant(block) or block.ops[0].arg is not None:
             block.implicit = False
             continue
         if not is_function:  # modules and classes have no ``return``
             block.implicit = True
-        for id in predecessors[block.id]:
-            before = graph.blocks[id]
-            last = before.ops[-1].line if before.ops else getattr(getattr(before.term, "instr", None), "line", None)
-            block.implicit = block.implicit or last == block.ops[0].line or block.ops[0].line is None
+        elif graph.written_jumps.of_return(block.ops[0].span) in (None, Written.PASS):
+            block.implicit = True
 
 
 def split_loop_tests(graph: FlowGraph) -> bool:
@@ -146,50 +144,105 @@ def join_equal_blocks(graph: FlowGraph) -> bool:
     with what uses it, so that copies of it go to different blocks at first, and with the test that leads to it.
     """
     count = len(graph.blocks)
-    users = {
-        block.id: {block.term.target}
-        for block in graph.blocks.values()
-        if isinstance(block.term, Jump) and leaves_operand(block) and computes_alone(block.ops)
-    }
-    arms = Arms(graph)
-    changed = True
-    while changed:
-        changed = False
-        known: Dict[Any, List[int]] = {}
-        merged: Dict[int, int] = {}
-        for block in graph.blocks.values():
-            key = _key(graph, block)
-            if key is None:
-                continue
-            key = (key, arms.tests_of(block.id))
-            mine = users.get(block.id, set())
-            keep = next((id for id in known.get(key, ()) if not mine & users.get(id, set())), None)
-            if keep is None or block.id == graph.entry:
-                known.setdefault(key, []).append(block.id)
-            else:
-                merged[block.id] = keep
-                users.setdefault(keep, set()).update(mine)
-                if isinstance(block.term, Branch):
-                    graph.copied_tests.add(keep)
-        if merged:
-            changed = True
-            for block in graph.blocks.values():
-                for old in block.successors():
-                    if old in merged:
-                        block.redirect(old, merged[old])
-            entries = {region.entry for region in graph.regions()}
-            for id in merged:
-                if id not in entries:
-                    del graph.blocks[id]
+    _Joiner(graph).run()
     graph.drop_unreachable()
     return len(graph.blocks) < count
 
 
-def _key(graph: FlowGraph, block: Block) -> Any:
+class _Joiner:
+    """Joins equal blocks, then what has become equal by that: the blocks before them."""
+
+    def __init__(self, graph: FlowGraph) -> None:
+        self.graph, self.arms, self.handled = graph, Arms(graph), handling(graph)
+        self.place = {id: place for place, id in enumerate(graph.blocks)}
+        self.sources: Dict[int, Set[int]] = {id: set() for id in graph.blocks}
+        for block in graph.blocks.values():
+            for target in block.successors():
+                self.sources[target].add(block.id)
+        self.users = {
+            block.id: {block.term.target}
+            for block in graph.blocks.values()
+            if isinstance(block.term, Jump) and leaves_operand(block) and computes_alone(block.ops)
+        }
+        self.entries = {region.entry for region in graph.regions()}
+        self.candidates = _alike(graph)
+        self.groups: Dict[Any, Set[int]] = {}
+        self.keys: Dict[int, Any] = {}
+
+    def run(self) -> None:
+        changed = set(self.candidates)
+        while changed:
+            merged: Dict[int, int] = {}
+            for group in self._regrouped(changed):
+                merged.update(self._merged(group))
+            changed = set()
+            for old, new in merged.items():
+                changed |= self._redirect(old, new)
+            for old in merged:
+                self.groups[self.keys.pop(old)].discard(old)
+                if old not in self.entries:
+                    del self.graph.blocks[old]
+            changed = {id for id in changed & self.candidates if id in self.graph.blocks}
+
+    def _regrouped(self, changed: Set[int]) -> List[List[int]]:
+        """The groups of equal blocks, in their order, that these blocks are in now."""
+        touched: Dict[Any, None] = {}
+        for id in sorted(changed, key=self.place.__getitem__):
+            old = self.keys.pop(id, None)
+            if old is not None:
+                self.groups[old].discard(id)
+            block = self.graph.blocks[id]
+            key = _key(block)
+            if key is not None:
+                handled = self.handled[id] if block.ops[-1].op is Op.RERAISE else ()
+                key = self.keys[id] = (key, self.arms.tests_of(id), handled)
+                self.groups.setdefault(key, set()).add(id)
+                touched[key] = None
+        return [sorted(self.groups[key], key=self.place.__getitem__) for key in touched if len(self.groups[key]) > 1]
+
+    def _merged(self, group: List[int]) -> Dict[int, int]:
+        """Which of the equal blocks are copies, and of which others; what goes to the same use is none."""
+        kept: List[int] = []
+        merged: Dict[int, int] = {}
+        for id in group:
+            mine = self.users.get(id, set())
+            keep = next((other for other in kept if not mine & self.users.get(other, set())), None)
+            if keep is None or id == self.graph.entry:
+                kept.append(id)
+                continue
+            merged[id] = keep
+            self.users.setdefault(keep, set()).update(mine)
+            if isinstance(self.graph.blocks[id].term, Branch):
+                self.graph.copied_tests.add(keep)
+        return merged
+
+    def _redirect(self, old: int, new: int) -> Set[int]:
+        """Let what goes to ``old`` go to ``new``; the blocks that do."""
+        sources = {id for id in self.sources.pop(old) if id in self.graph.blocks}
+        for id in sources:
+            self.graph.blocks[id].redirect(old, new)
+        self.sources[new] |= sources
+        return sources
+
+
+def _alike(graph: FlowGraph) -> Set[int]:
+    """The blocks that may have an equal: another one is as long, and on the same lines. Most have none."""
+    groups: Dict[Any, List[int]] = {}
+    for block in graph.blocks.values():
+        ops = block.ops
+        if ops:
+            middle = ops[len(ops) // 2]
+            looks = (len(ops), ops[0].line, ops[-1].line, comparable(ops[0]), middle.op, comparable(middle))
+            groups.setdefault(None if returns_constant(block) else looks, []).append(block.id)
+    return {id for group in groups.values() if len(group) > 1 for id in group}
+
+
+def _key(block: Block) -> Any:
+    """What blocks that are copies of each other have in common; ``None`` for a block that is never a copy."""
     ops = block.ops
     if returns_constant(block):
         return ("return", id(ops[0].arg), block.region, block.implicit or ops[0].line)
-    if not ops or any(instr.op in (Op.PUSH_EXC, Op.POP_EXC, Op.RERAISE) for instr in ops):
+    if not ops or any(instr.op in (Op.PUSH_EXC, Op.POP_EXC) for instr in ops):
         return None  # they belong to one handler, even if another one looks the same
     if leaves_with_value(ops):
         return None

@@ -1,4 +1,4 @@
-"""Short blocks that end in ``return`` or ``raise`` are copied to every jump to them.
+"""Short blocks that end in ``return`` or ``raise``, or end a ``finally`` body, are copied to every jump to them.
 
     if a: LOAD x                        send(x if a else y)
           CALL 1; POP; RETURN None
@@ -12,12 +12,14 @@ joined in another step.
 from __future__ import annotations
 
 import inspect
-from typing import Any, Dict, List, Optional
+from collections import Counter
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from depyf.flow.arms import Arms
+from depyf.flow.arms import Arms, comparable
 from depyf.flow.equal_blocks import leaves_with_value
 from depyf.flow.graph import Block, Branch, End, FlowGraph, Jump, returns_constant
 from depyf.normal.effects import effect
+from depyf.normal.modes import Mode, mode_of
 from depyf.normal.ops import Instr, Op
 
 _LONGEST = 4
@@ -37,14 +39,11 @@ def split_exit_copies(graph: FlowGraph) -> bool:
     cuts: Dict[int, int] = {}
     arms = Arms(graph)
     for blocks in groups.values():
-        for place, one in enumerate(blocks):
-            for two in blocks[:place]:
-                common = _common_exit(graph, one, two, _are_arms(arms.tests_of(one.id), arms.tests_of(two.id)))
-                for block in (one, two):
-                    cuts[block.id] = max(common, cuts.get(block.id, 0))
+        if len(blocks) > 1:
+            cuts.update(_common_exits([_Ending(graph, block, arms.tests_of(block.id)) for block in blocks]))
     changed = False
-    for id, common in cuts.items():
-        block = graph.blocks[id]
+    for block in list(graph.blocks.values()):
+        common = cuts.get(block.id, 0)
         if 0 < common < len(block.ops):
             rest = graph.new_block(block.ops[-common:], block.term, block.region)
             block.ops, block.term = block.ops[:-common], Jump(rest.id)
@@ -66,6 +65,42 @@ def join_returned_comparisons(graph: FlowGraph) -> None:
             copied = [instr.op for instr in end.ops[-2:]] == [Op.COMPARE, Op.RETURN] and end.region == returning.region
             if copied and [instr.op for instr in returning.ops] == [Op.RETURN]:
                 end.ops, end.term = end.ops[:-1], Jump(returning.id)
+
+
+def join_returns_of_expression(graph: FlowGraph) -> None:
+    """What ``eval`` is given is one expression, which returns once: all its returns are copies of one."""
+    if mode_of(graph.code) is not Mode.EVAL:
+        return
+    returning = [block for block in graph.blocks.values() if block.ops and block.ops[-1].op is Op.RETURN]
+    end = graph.new_block(returning[-1].ops[-1:], End(), None)
+    for block in returning:
+        block.ops, block.term = block.ops[:-1], Jump(end.id)
+
+
+def join_failed_chains(graph: FlowGraph) -> None:
+    """``if not a < b < c: return d`` on one line: where the first test fails, ``b`` is dropped, and what follows is a
+    copy of the block that a failed second test leads to."""
+    exits: Dict[Any, Block] = {}
+    for block in graph.blocks.values():
+        if _is_exit(block):
+            exits.setdefault(_whole(block.ops, block), block)
+    predecessors = graph.predecessors()
+    for block in graph.blocks.values():
+        if not _is_exit(block) or block.ops[0].op is not Op.POP:
+            continue
+        original = exits.get(_whole(block.ops[1:], block))
+        if original is not None and all(_tests_a_chain(graph.blocks[id]) for id in predecessors[block.id]):
+            block.ops, block.term = block.ops[:1], Jump(original.id)
+
+
+def _whole(ops: List[Instr], block: Block) -> Any:
+    return tuple((instr.op, comparable(instr), instr.line) for instr in ops), block.region, block.leaves
+
+
+def _tests_a_chain(block: Block) -> bool:
+    """Whether ``block`` ends with ``a < b`` of ``a < b < c``, and a jump if that is false."""
+    ops = [(instr.op, instr.arg) for instr in block.ops[-3:-1]]
+    return isinstance(block.term, Branch) and ops == [(Op.SWAP, 2), (Op.COPY, 2)]
 
 
 def join_class_ends(graph: FlowGraph) -> None:
@@ -112,41 +147,86 @@ def _leaves(graph: FlowGraph, block: Block) -> bool:
 
 
 def _is_exit(block: Block) -> bool:
-    return isinstance(block.term, End) and bool(block.ops) and block.ops[-1].op in (Op.RETURN, Op.RAISE)
+    return isinstance(block.term, End) and bool(block.ops) and block.ops[-1].op in (Op.RETURN, Op.RAISE, Op.RERAISE)
 
 
-def _are_arms(one: Optional[int], two: Optional[int]) -> bool:
-    """Whether two blocks with these tests are different arms of an expression."""
-    return one is not None and two is not None and one != two
+class _Ending:
+    """How a block ends: exits of one, two, ... operations.
+
+    ``tests`` is what ``Arms.tests_of`` says of the block. An exit may be cut off if what is before it is a whole number
+    of statements, or computes one value (``new_values`` says how many the operations before each one leave); between
+    two arms of an expression, only if it does in both.
+    """
+
+    def __init__(self, graph: FlowGraph, block: Block, tests: Optional[int]) -> None:
+        self.id, self.ops, self.tests = block.id, block.ops, tests
+        self.new_values = _new_values(block.ops)
+        behind = graph.blocks[block.term.target].ops if isinstance(block.term, Jump) else ()
+        offsets = {instr.offset for instr in behind}
+        self.longest = 0
+        for instr in reversed(block.ops):
+            offsets.add(instr.offset)
+            if len(offsets) > _LONGEST:
+                break
+            self.longest += 1
+
+    def operation(self, count: int) -> Any:
+        """What the first operation of the exit of ``count`` is, for comparisons; ``None``: there is no such exit."""
+        if count > self.longest:
+            return None
+        instr = self.ops[-count]
+        return instr.op, instr.line, type(instr.arg), comparable(instr)
+
+    def values_before(self, count: int) -> int:
+        """How many values there are when the exit of ``count`` operations begins that were not there before."""
+        return self.new_values[len(self.ops) - count]
 
 
-def _common_exit(graph: FlowGraph, one: Block, two: Block, arms: bool) -> int:
-    """How many operations the longest exit has that both blocks may end in: what is before it in them is a whole number
-    of statements, or computes one value; ``arms``: it does, for they are two arms of an expression."""
-    longest = 0
-    offsets = {instr.offset for instr in (graph.blocks[one.term.target].ops if isinstance(one.term, Jump) else ())}
-    for count, (mine, theirs) in enumerate(zip(reversed(one.ops), reversed(two.ops)), 1):
-        offsets.add(mine.offset)
-        if not _same(mine, theirs) or len(offsets) > _LONGEST:
-            break
-        if arms and (_new_values(one.ops[:-count]), _new_values(two.ops[:-count])) != (1, 1):
-            continue
-        if _new_values(one.ops[:-count]) <= 1 and _new_values(two.ops[:-count]) <= 1:
-            longest = count
-    return longest
+def _common_exits(endings: List[_Ending]) -> Dict[int, int]:
+    """How many operations the longest exit has that a block shares with one of the others, for each block that does.
+
+    The endings are sorted into those that end in the same operations, one more each time.
+    """
+    common: Dict[int, int] = {}
+    todo: List[Tuple[int, List[_Ending]]] = [(1, endings)]
+    while todo:
+        count, same = todo.pop()
+        further: Dict[Any, List[_Ending]] = {}
+        for ending in same:
+            operation = ending.operation(count)
+            if operation is not None:
+                further.setdefault(operation, []).append(ending)
+        for sharing in further.values():
+            if len(sharing) > 1:
+                if sharing[0].ops[-count].op is not Op.MAKE_FUNCTION:  # it belongs to the code object before it
+                    common.update((ending.id, count) for ending in _that_may_be_cut(sharing, count))
+                todo.append((count + 1, sharing))
+    return common
 
 
-def _same(one: Instr, two: Instr) -> bool:
-    if one.op is not two.op or one.line != two.line:
-        return False
-    return one.arg is two.arg or (one.op is not Op.CONST and type(one.arg) is type(two.arg) and one.arg == two.arg)
+def _that_may_be_cut(sharing: List[_Ending], count: int) -> Iterator[_Ending]:
+    """Those of the blocks with the same exit that have another one to share it with."""
+    fit = [ending for ending in sharing if ending.values_before(count) <= 1]
+    values = sum(ending.values_before(count) for ending in fit)
+    numbers = Counter(ending.tests for ending in fit)
+    for ending in fit:
+        if ending.tests is None:
+            others = len(fit)
+        else:  # what has other tests is another arm
+            others = numbers[ending.tests] + numbers[None]
+            if ending.values_before(count):
+                others = max(others, values)
+        if others > 1:
+            yield ending
 
 
-def _new_values(ops: List[Instr]) -> int:
-    """How many values ``ops`` leave on the stack that were not there before."""
+def _new_values(ops: List[Instr]) -> List[int]:
+    """How many values the first 0, 1, ... of ``ops`` leave on the stack that were not there before."""
     depth = lowest = 0
+    result = [0]
     for instr in ops:
         takes, leaves = effect(instr.op, instr.arg)
         lowest = min(lowest, depth - takes)
         depth += leaves - takes
-    return depth - lowest
+        result.append(depth - lowest)
+    return result

@@ -5,10 +5,10 @@ The handler's is kept. What makes sure that a block is a copy of it is a walk th
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Set, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 from depyf.flow.equal_blocks import same_operation
-from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Region
+from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Region, Term
 from depyf.flow.groups import handles_groups
 from depyf.normal.effects import effect
 from depyf.normal.ops import Instr, Op
@@ -25,27 +25,74 @@ def join_finally_copies(graph: FlowGraph) -> None:
     waiting = [region for region in graph.regions() if _is_finally(graph, region)]
     waiting.sort(key=lambda region: (len(graph.chain(region)), region.entry))
     joined = True
-    while joined:
-        joined = False
-        for region in list(waiting):
-            if region.entry not in graph.blocks or _join_copies(graph, region):
-                waiting.remove(region)
-                joined = True
+    while joined and waiting:
+        joiner = _Joiner(graph)
+        left = [region for region in waiting if not joiner.join(region)]
+        joined = len(left) < len(waiting)
+        if joined:
+            graph.drop_unreachable()
+        waiting = [region for region in left if region.entry in graph.blocks]
 
 
-def _join_copies(graph: FlowGraph, region: Region) -> bool:
-    """Replace the copies of the ``finally`` body of ``region``, if all ways out of it are copies."""
-    matches: List[Tuple[int, Optional[Position]]] = []
-    for target in _exits(graph, region):
-        match = _find_copy(graph, region, target)
-        if match is None:
-            return False
-        matches.append((target, match.continuation))
-    for target, continuation in matches:
-        _leave(graph, region, target, continuation)
-    graph.finally_regions.add(region)
-    graph.drop_unreachable()
-    return True
+class _Joiner:
+    """Replaces copies; knows the blocks ``inside`` of each region, those of the regions in it included."""
+
+    def __init__(self, graph: FlowGraph) -> None:
+        self.graph = graph
+        self.chains: Dict[Optional[Region], Tuple[Region, ...]] = {None: ()}
+        self.inside: Dict[Region, List[int]] = {}
+        for block in graph.blocks.values():
+            self._add(block)
+
+    def join(self, region: Region) -> bool:
+        """Replace the copies of the ``finally`` body of ``region``, if all ways out of it are copies."""
+        matches: List[Tuple[int, Optional[Position]]] = []
+        for target in self._exits(region):
+            match = _find_copy(self.graph, region, target)
+            if match is None:
+                return False
+            matches.append((target, match.continuation))
+        for target, continuation in matches:
+            self._leave(region, target, continuation)
+        self.graph.finally_regions.add(region)
+        return True
+
+    def _exits(self, region: Region) -> List[int]:
+        """Targets of the normal edges that leave ``region``."""
+        inside = set(self.inside.get(region, ()))
+        targets: Dict[int, None] = {}
+        for id in sorted(inside):
+            for target in self.graph.blocks[id].successors():
+                if target not in inside:
+                    targets[target] = None
+        return list(targets)
+
+    def _leave(self, region: Region, copy: int, continuation: Optional[Position]) -> None:
+        """Edges from ``region`` to the copy go to a new block instead, and from there to what follows the copy."""
+        # Without an end that is reached, the handler's version says where control goes.
+        term: Term = End() if continuation is None else Jump(self._split(continuation))
+        target = self.graph.new_block([], term, self.graph.outer(region))
+        target.leaves = (region,)
+        self._add(target)
+        for id in self.inside.get(region, ()):
+            self.graph.blocks[id].redirect(copy, target.id)
+
+    def _split(self, position: Position) -> int:
+        """The block that begins at ``position``."""
+        id, index = position
+        if index == 0:
+            return id
+        block = self.graph.blocks[id]
+        rest = self.graph.new_block(block.ops[index:], block.term, block.region)
+        block.ops, block.term = block.ops[:index], Jump(rest.id)
+        self._add(rest)
+        return rest.id
+
+    def _add(self, block: Block) -> None:
+        if block.region not in self.chains:
+            self.chains[block.region] = self.graph.chain(block.region)
+        for region in self.chains[block.region]:
+            self.inside.setdefault(region, []).append(block.id)
 
 
 def _is_finally(graph: FlowGraph, region: Region) -> bool:
@@ -81,40 +128,6 @@ def _starts_except(graph: FlowGraph, entry: int) -> bool:
         depth -= isinstance(block.term, Branch)
         id, start = successors[0], 0
     return False
-
-
-def _exits(graph: FlowGraph, region: Region) -> List[int]:
-    """Targets of the normal edges that leave ``region``."""
-    inside = {block.id for block in graph.blocks.values() if region in graph.chain(block.region)}
-    targets: List[int] = []
-    for id in sorted(inside):
-        for target in graph.blocks[id].successors():
-            if target not in inside and target not in targets:
-                targets.append(target)
-    return targets
-
-
-def _leave(graph: FlowGraph, region: Region, copy: int, continuation: Optional[Position]) -> None:
-    """Edges from ``region`` to the copy go to a new block instead, and from there to what follows the copy."""
-    if continuation is None:  # the body never ends normally: the handler's version says where control goes
-        target = graph.new_block([], End(), graph.outer(region))
-    else:
-        target = graph.new_block([], Jump(_split(graph, continuation)), graph.outer(region))
-    target.leaves = (region,)
-    for block in list(graph.blocks.values()):
-        if region in graph.chain(block.region):
-            block.redirect(copy, target.id)
-
-
-def _split(graph: FlowGraph, position: Position) -> int:
-    """The block that begins at ``position``."""
-    id, index = position
-    if index == 0:
-        return id
-    block = graph.blocks[id]
-    rest = graph.new_block(block.ops[index:], block.term, block.region)
-    block.ops, block.term = block.ops[:index], Jump(rest.id)
-    return rest.id
 
 
 def _find_copy(graph: FlowGraph, region: Region, copy: int) -> Optional[_CopyMatch]:
@@ -174,10 +187,10 @@ class _CopyMatch:
             drops = None if nested else _drops_exception(block.ops, ours[1])
             if drops is not None:
                 ours = (ours[0], ours[1] + len(drops))
-                kept = drops[: len(drops) // 2] if self.returns else ()
-                if [(op.op, op.arg) for op in other.ops[theirs[1] : theirs[1] + len(kept)]] != list(kept):
+                behind = self._behind(theirs, drops[: len(drops) // 2] if self.returns else ())
+                if behind is None:
                     return False
-                theirs = (theirs[0], theirs[1] + len(kept))
+                theirs = behind
                 continue
             if theirs[1] == len(other.ops) or not same_operation(instr, other.ops[theirs[1]]):
                 return False
@@ -187,6 +200,16 @@ class _CopyMatch:
             ours, theirs = (ours[0], ours[1] + 1), (theirs[0], theirs[1] + 1)
             if isinstance(block.term, End) and ours[1] == len(block.ops):
                 return True
+
+    def _behind(self, position: Position, kinds: Tuple[Tuple[Op, Any], ...]) -> Optional[Position]:
+        """The position behind the operations ``kinds``, if these stand at ``position``. In 3.8 copies share some."""
+        for kind in kinds:
+            position = self._normal(position)
+            ops = self.graph.blocks[position[0]].ops
+            if position[1] == len(ops) or (ops[position[1]].op, ops[position[1]].arg) != kind:
+                return None
+            position = (position[0], position[1] + 1)
+        return position
 
     def _same_region(self, block: Block, other: Block) -> bool:
         if block.region == self.outer or block.region is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Dict, Iterator, List, Optional, Set, Tuple, Union
 
+from depyf.flow.written_jumps import WrittenJumps
 from depyf.normal.ops import Instr, NormalCode, Op
 
 
@@ -121,6 +122,9 @@ class FlowGraph:
     next_id: int = 0
     finally_regions: Set[Region] = field(default_factory=set)
     copied_tests: Set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.written_jumps = WrittenJumps(self.code)
 
     def new_block(self, ops: List[Instr], term: Term, region: Optional[Region]) -> Block:
         block = Block(self.next_id, ops, term, region)

@@ -20,6 +20,8 @@ _FORGET = (Op.CONST, Op.STORE, Op.DELETE)
 
 def simplify_exception_groups(graph: FlowGraph) -> None:
     """Rewrite every ``except*`` handler of ``graph``; graphs without one stay as they are."""
+    if not any(instr.op is Op.CHECK_EXC_GROUP for instr in graph.code.ops):
+        return
     for block in graph.blocks.values():
         _spell_head_as_before(block)
     _join_last_adds(graph)

@@ -65,6 +65,7 @@ class _Recovery:
             self.sources[region.entry] += 2
         self.consumed: Set[int] = set()
         self.idle: Optional[Set[int]] = None
+        self.unlike: Set[Position] = set()
 
     def run(self) -> None:
         todo = list(reversed(self.graph.blocks))
@@ -111,7 +112,8 @@ class _Recovery:
         return []
 
     def _case(self, start: Position, first: bool) -> Optional[Case]:
-        reading = self._read(start, False)
+        # What begins ``COPY 1; STORE`` can't be tested any more, and the first case that can't fail is no statement.
+        reading = None if first and self._captures_at_once(start) else self._read(start, False)
         if reading is not None and (reading.fail is not None or reading.tests or not first):
             return Case(start, reading, False)
         ops = self.graph.blocks[start[0]].ops
@@ -126,9 +128,13 @@ class _Recovery:
             return None
         return Case(start, reading, True)
 
+    def _captures_at_once(self, start: Position) -> bool:
+        ops = self.graph.blocks[start[0]].ops[start[1] : start[1] + 2]
+        return [instr.op for instr in ops] == [Op.COPY, Op.STORE]
+
     def _read(self, start: Position, copied: bool) -> Optional[Reading]:
         try:
-            return PatternReader(self.graph, self.sources, start, copied).read()
+            return PatternReader(self.graph, self.sources, start, copied, self.unlike).read()
         except NotAPattern:
             return None
 
@@ -180,6 +186,7 @@ class _Recovery:
             following.append(end)
             self._replace(block, case, end, blocks)
             self.consumed.add(block.id)
+        self.unlike.clear()
         last = cases[-1].reading.fail
         if last is not None:
             following.append(blocks[last])

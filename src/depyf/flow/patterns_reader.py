@@ -8,7 +8,7 @@ and stored when all tests have passed. The pattern ends when the stack is as hig
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 from depyf.flow.graph import Branch, End, FlowGraph, Jump
 from depyf.flow.patterns_items import Shared, Test, Values
@@ -41,11 +41,25 @@ class _Alternative:
     following: Optional[Position] = None
 
 
+@dataclass
+class _Read:
+    """An alternative that was read, where it ends, and what it has captured by then."""
+
+    part: Part
+    end: Position
+    captured: List[Any]
+
+
 class PatternReader:
     """Reads the pattern that begins at ``start`` with the subject on the stack; ``copied``: the operation there is
-    the COPY that keeps the subject for the next case. ``sources`` counts the normal edges into each block."""
+    the COPY that keeps the subject for the next case. ``sources`` counts the normal edges into each block.
+    ``unlike`` is shared by all readers of a graph: where no or-pattern begins that is the whole pattern of a case,
+    because one of the alternatives behind does not fit. Without it, each case of a long ``match`` would be tried as an
+    or-pattern of all that follow."""
 
-    def __init__(self, graph: FlowGraph, sources: Dict[int, int], start: Position, copied: bool) -> None:
+    def __init__(
+        self, graph: FlowGraph, sources: Dict[int, int], start: Position, copied: bool, unlike: Set[Position]
+    ) -> None:
         self.graph, self.sources = graph, sources
         self.region = graph.blocks[start[0]].region
         self.block, self.index = graph.blocks[start[0]], start[1] + copied
@@ -57,6 +71,7 @@ class PatternReader:
         self.stored = False
         self.last_line = 0
         self.alternatives: List[_Alternative] = []
+        self.unlike = unlike
 
     def read(self) -> Reading:
         """Raises ``NotAPattern`` when the operations are none."""
@@ -211,33 +226,47 @@ class PatternReader:
         """An or-pattern; the COPY of the first alternative was just taken."""
         below, floor = list(self.stack), self.floor
         subject = self.part(below[-1])
-        parts: List[Part] = []
-        captured: List[List[Any]] = []
-        ends: List[Position] = []
         alternative = _Alternative(len(below))
         self.alternatives.insert(0, alternative)
         self.floor = len(below)
-        while True:
-            alternative.following = None
-            parts.append(Part())
-            self.stack = [*below, parts[-1]]
-            ends.append(self._run_to_join())
-            captured.append(self.stack[len(below) :])
-            following: Any = alternative.following  # set while the alternative was read
-            if following is None:
-                break
-            self._begin_at(following)
+        read: List[_Read] = []
+        begins: List[Position] = []
+        following: Optional[Position] = (self.block.id, self.index - 1)
+        whole = len(below) == 1 and not self.base
+        while following is not None:
+            alone = self.fail is None
+            try:
+                if whole and following in self.unlike:
+                    raise NotAPattern("the alternatives do not come together")
+                self._read_alternative(alternative, following, below, read)
+            except NotAPattern:
+                if whole and alone:  # nothing before it has a part in that
+                    self.unlike.update(begins)
+                raise
+            begins.append(following)
+            following = alternative.following
         self.alternatives.remove(alternative)
         self.floor = floor
-        if len({len(items) for items in captured}) != 1 or len(parts) < 2:
-            raise NotAPattern("the alternatives do not capture the same")
-        if not all(same_tail(self.graph, ends[-1], end) for end in ends):
-            raise NotAPattern("the alternatives do not come together")
-        subject.learn(Either(parts))
-        self.stack = [*below, *[Shared(items) for items in zip(*captured)]]
-        self.block, self.index = self.graph.blocks[ends[-1][0]], ends[-1][1]
+        if len(read) < 2:
+            raise NotAPattern("there is only one alternative")
+        subject.learn(Either([each.part for each in read]))
+        self.stack = [*below, *[Shared(items) for items in zip(*[each.captured for each in read])]]
+        self.block, self.index = self.graph.blocks[read[-1].end[0]], read[-1].end[1]
         if self.block.region != self.region or self.block.leaves:
             raise NotAPattern("the alternatives come together in another region")
+
+    def _read_alternative(
+        self, alternative: _Alternative, begin: Position, below: List[Any], read: List[_Read]
+    ) -> None:
+        """Add the alternative that begins with the COPY at ``begin`` to those that were read: it must be like them."""
+        alternative.following = None
+        self._begin_at(begin)
+        part = Part()
+        self.stack = [*below, part]
+        end = self._run_to_join()
+        read.append(_Read(part, end, self.stack[len(below) :]))
+        if len(read[0].captured) != len(read[-1].captured) or not same_tail(self.graph, read[0].end, end):
+            raise NotAPattern("the alternatives do not capture the same, or do not come together")
 
     def _run_to_join(self) -> Position:
         """Read an alternative. It ends where others come in, or, if its end was copied, where the value that it is

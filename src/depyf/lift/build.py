@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type
 from depyf.bytecode.set_order import display_order
 from depyf.lift.items import ChainTest, Function
 from depyf.lift.nodes import FunctionExpression, FunctionStatement
+from depyf.lift.places import moved
 from depyf.normal.ops import Op
 
 UNARY: Dict[str, Type[ast.unaryop]] = {"+": ast.UAdd, "-": ast.USub, "~": ast.Invert, "not": ast.Not}
@@ -98,7 +99,7 @@ def negate(test: ast.expr) -> ast.expr:
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         opposite = {ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In}.get(type(test.ops[0]))
         if opposite is not None:
-            return ast.Compare(test.left, [opposite()], test.comparators)
+            return moved(ast.Compare(test.left, [opposite()], test.comparators), test)
     if isinstance(test, ast.BoolOp):
         values = [negate(value) for value in test.values]
         if sum(map(_is_not, values)) <= sum(map(_is_not, test.values)):
@@ -166,7 +167,7 @@ def _string(parts: List[ast.expr]) -> ast.expr:
 def _unpacked(parts: List[ast.expr], kind: type = ast.Tuple) -> List[ast.expr]:
     """The elements of a display of several iterables (3.8). Elements that stand side by side without a star are one of
     them, a display of this ``kind``."""
-    grouped = [isinstance(part, kind) or (kind is ast.Tuple and bool(_constant_tuple(part))) for part in parts]
+    grouped = [_is_group(part, kind) for part in parts]
     result: List[ast.expr] = []
     for index, part in enumerate(parts):
         if grouped[index] and grouped[index + 1 : index + 2] != [True] and len(parts) > 1:
@@ -174,6 +175,12 @@ def _unpacked(parts: List[ast.expr], kind: type = ast.Tuple) -> List[ast.expr]:
         else:
             result.append(ast.Starred(part, ast.Load()))
     return result
+
+
+def _is_group(part: ast.expr, kind: type) -> bool:
+    if isinstance(part, kind):
+        return not any(isinstance(element, ast.Starred) for element in getattr(part, "elts", ()))
+    return kind is ast.Tuple and bool(_constant_tuple(part))
 
 
 def _constant_tuple(expr: ast.expr) -> Tuple[Any, ...]:
@@ -253,10 +260,14 @@ def _iterable_constant(expr: ast.expr) -> Optional[List[ast.expr]]:
     return [ast.Constant(element) for element in elements] if isinstance(elements, (tuple, list)) else None
 
 
-def extend_display(display: ast.expr, more: ast.expr) -> ast.expr:
-    """``[..., *more]``, ``{..., *more}`` or ``{..., **more}``; constants that the compiler put together fall apart."""
+def extend_display(display: ast.expr, more: ast.expr, for_call: bool = False) -> ast.expr:
+    """``[..., *more]``, ``{..., *more}`` or ``{..., **more}``; constants that the compiler put together fall apart.
+
+    ``for_call``: a dict of keyword arguments grows, in which ``**{"a": b, **c}`` keeps its braces.
+    """
     if isinstance(display, ast.Dict):
-        if isinstance(more, ast.Dict) and more.keys and _dict_goes_on(display):
+        apart = isinstance(more, ast.Dict) and not (for_call and None in more.keys)
+        if apart and isinstance(more, ast.Dict) and more.keys and _dict_goes_on(display):
             return ast.Dict([*display.keys, *more.keys], [*display.values, *more.values])
         return ast.Dict([*display.keys, None], [*display.values, more])
     assert isinstance(display, (ast.List, ast.Set))
@@ -316,8 +327,10 @@ def call_ex(callee: ast.expr, positional: ast.expr, keywords: Optional[ast.expr]
         arguments = [ast.Starred(positional, ast.Load())]
     pairs: List[ast.keyword] = []
     if isinstance(keywords, ast.Dict) and keywords.keys:
+        inside: List[Optional[ast.expr]] = []
         for key, value in zip(keywords.keys, keywords.values):
-            inside = value.keys if key is None and isinstance(value, ast.Dict) else []
+            # What stands side by side without stars is one group: of two, the second has braces.
+            inside = value.keys if key is None and isinstance(value, ast.Dict) and not inside else []
             if inside and isinstance(value, ast.Dict) and all(map(_keyword_name, inside)):
                 pairs.extend(ast.keyword(_keyword_name(inner), field) for inner, field in zip(value.keys, value.values))
             elif key is None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Set, Tuple
+from typing import Any, Dict, Mapping, Set, Tuple
 
 from depyf.bytecode.code import Code
-from depyf.lift.items import COMPREHENSIONS, Retry
+from depyf.lift.items import COMPREHENSIONS, Retry, Value
+from depyf.lift.nodes import Node
 from depyf.normal.ops import Op
 from depyf.result import Hints
 
@@ -16,6 +17,7 @@ class Decisions:
     def __init__(self) -> None:
         self.spill: Set[int] = set()  # operation offsets before which all pending values are stored
         self.spill_end: Set[int] = set()  # blocks at whose end all pending values are stored
+        self.spill_locals: Set[int] = set()  # and where those are among them that are loads of variables
         self.containers: Set[bool] = set()  # whether lists that only move values are followed
         self.kept_results: Set[int] = set()  # calls whose tuple is not taken apart at once
         self.plain_swap: Set[int] = set()  # SWAPs that are no tuple assignment
@@ -31,9 +33,12 @@ class Decisions:
 class Context:
     """What the blocks of one code object share: counters, decisions."""
 
-    def __init__(self, code: Code, decisions: Decisions, hints: Hints, rules: Mapping[Op, Any]) -> None:
+    def __init__(self, code: Code, decisions: Decisions, hints: Hints, rules: Mapping[Op, Any], places: bool) -> None:
         self.is_comprehension = code.co_name in COMPREHENSIONS
         self.decisions, self.hints, self.rules = decisions, hints, rules
+        self.places = places
+        """Whether what is made notes where it was written."""
+        self.nodes: Dict[int, Node] = {}
         self.order = 0
         self.temporaries = 0
         self.follows_containers = bool(decisions.containers)
@@ -41,6 +46,11 @@ class Context:
     def next_order(self) -> int:
         self.order += 1
         return self.order
+
+    def waits_no_longer(self, item: Value) -> Retry:
+        """What is raised when ``item`` must be stored at the end of the node in which it was made."""
+        home = self.nodes.get(item.born)
+        return Retry("spill_end", home.last_block if home is not None else item.born)
 
     def temporary(self) -> str:
         name = f"__temp_{self.temporaries}"

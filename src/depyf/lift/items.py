@@ -17,10 +17,12 @@ class Value:
     """An expression that stands for a value.
 
     ``stable``: evaluating it later gives the same value and nobody can tell (constants, temporaries, fast locals
-    until they are stored). ``order`` says when an unstable one was evaluated. ``chain`` are the targets that already
-    got the value (``a = b = value``); ``copies`` counts duplicates on the stack that stand for the same evaluation.
+    until they are stored). ``silent``: nobody can tell when it was evaluated, but it is another object each time (a
+    display of stable values). ``order`` says when it was evaluated, ``begun`` when the first of its operands was
+    (0: with it). ``chain`` are the targets that already got the value (``a = b = value``); ``copies`` counts duplicates
+    on the stack that stand for the same evaluation.
     ``kept_at``: where it was copied for a test that comes next, if that decides whether it stays.
-    ``converted``: it is ``!r``, say, of this expression.
+    ``converted``: it is ``!r``, say, of this expression. ``whole``: a tuple display that is no list of arguments (3.8).
     """
 
     expr: ast.expr
@@ -37,6 +39,9 @@ class Value:
     augments: Any = None
     tests: Optional[ChainTest] = None
     converted: Optional[Tuple[str, ast.expr]] = None
+    whole: bool = False
+    begun: int = 0
+    silent: bool = False
 
 
 @dataclass(eq=False)

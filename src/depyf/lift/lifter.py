@@ -28,6 +28,7 @@ from depyf.lift.nodes import (
     WithEnter,
     WithExit,
 )
+from depyf.lift.places import moved, put_jump
 from depyf.lift.reduce import Reducer
 from depyf.lift.rules.table import RULES
 from depyf.lift.simulator import Simulator
@@ -37,8 +38,9 @@ from depyf.result import Hints
 ATTEMPTS = 200
 
 
-def lift(graph: FlowGraph, hints: Optional[Hints] = None) -> LiftedGraph:
-    """The lifted form of ``graph``; ``hints`` tell what its bytecode does not.
+def lift(graph: FlowGraph, hints: Optional[Hints] = None, *, places: bool = True) -> LiftedGraph:
+    """The lifted form of ``graph``; ``hints`` tell what its bytecode does not. ``places``: nodes note where they were
+    written.
 
     Starts again with more temporaries when it turns out that a value could not stay pending; raises ``ValueError``
     when the bytecode does something that has no syntax.
@@ -47,17 +49,17 @@ def lift(graph: FlowGraph, hints: Optional[Hints] = None) -> LiftedGraph:
     order = order_blocks(graph)
     for _ in range(ATTEMPTS):
         try:
-            return _Lifter(graph, order, decisions, hints or Hints()).run()
+            return _Lifter(graph, order, decisions, hints or Hints(), places).run()
         except Retry as retry:
             decisions.learn(retry)
     raise ValueError(f"lifting needs more than {ATTEMPTS} attempts")
 
 
 class _Lifter:
-    def __init__(self, graph: FlowGraph, order: Order, decisions: Decisions, hints: Hints) -> None:
+    def __init__(self, graph: FlowGraph, order: Order, decisions: Decisions, hints: Hints, places: bool) -> None:
         self.graph, self.order = graph, order
-        self.context = Context(graph.code.code, decisions, hints, RULES)
-        self.nodes: Dict[int, Node] = {}
+        self.context = Context(graph.code.code, decisions, hints, RULES, places)
+        self.nodes = self.context.nodes
         self.edges: Dict[int, List[Node]] = {id: [] for id in graph.blocks}
         self.skip: Dict[int, int] = {}
         self.reducer = Reducer(graph, order.headers, self.nodes, self.edges, self.context.next_order)
@@ -128,9 +130,11 @@ class _Lifter:
             block = self.graph.blocks[block.term.target]
         if not node.leaves or _returns_at_once(block):
             return
-        for item in node.base:
+        for slot, item in enumerate(node.base):
             if isinstance(item, Value) and not item.stable:
-                raise Retry("spill_end", item.born)
+                if item.copies:
+                    raise self.context.waits_no_longer(item)
+                node.base[slot] = node.stack[slot] = self._phi(self.graph.blocks[node.id], slot, self.edges[node.id])
 
     def _return_from_each(self, block: Block) -> None:
         """A block that only returns a value from the stack is written behind each way to it."""
@@ -222,6 +226,8 @@ class _Lifter:
         spill = node.id in self.context.decisions.spill_end or block.id in self.context.decisions.spill_end
         if not isinstance(term, Jump) and (spill or holds_containers(simulator.stack)):
             self._settle_before_branch(simulator, term)
+        elif isinstance(term, Jump) and block.id in self.context.decisions.spill_locals:
+            simulator.settle("*")
         elif isinstance(term, Jump) and block.id in self.context.decisions.spill_end:
             simulator.settle()
         if isinstance(term, (PatternBranch, PatternJump)):
@@ -278,7 +284,9 @@ class _Lifter:
             return
         test = simulator.pop_value().expr
         if term.test == "none":
-            test = ast.Compare(test, [ast.Is()], [ast.Constant(None)])
+            test = moved(ast.Compare(test, [ast.Is()], [ast.Constant(None)]), test)
+        if self.context.places:
+            put_jump(test, term.instr.span)
         if term.jump_when:
             test = build.negate(test)
         node.terminator = Condition(test, False, term.target, term.fall)
@@ -288,7 +296,8 @@ class _Lifter:
         iterable = None
         if isinstance(item, Marker) and item.kind == "iter":
             iterable = item.data
-        node.terminator = Loop(term.async_, term.body, term.exhausted, iterable)
+        span = term.instr.span if self.context.places else None
+        node.terminator = Loop(term.async_, term.body, term.exhausted, iterable, span=span)
 
     # --- stacks at block entries -----------------------------------------------------------------------------------
 
@@ -301,9 +310,8 @@ class _Lifter:
             raise ValueError("a handler keeps more values than there are")
         for item in base:
             if (isinstance(item, Value) and not item.stable) or isinstance(item, (Copy, Function, Target)):
-                born = item.born if isinstance(item, Value) else node.id
                 raise (
-                    Retry("spill_end", born)
+                    self.context.waits_no_longer(item)
                     if isinstance(item, Value)
                     else ValueError("something is pending where an exception handler begins")
                 )
@@ -357,15 +365,10 @@ class _Lifter:
             raise ValueError("a loop runs over something that is no value")
         for other in stack[:-1]:
             if isinstance(other, Value) and not other.stable:
-                raise Retry("spill_end", self._home(other))
+                raise self.context.waits_no_longer(other)
         if item.copies or item.tests:
             raise Retry("spill", item.copied_at)
         return [*stack[:-1], Marker("iter", block.id, item.expr)]
-
-    def _home(self, item: Value) -> int:
-        """The last block of the node in which ``item`` was made: where it has to be stored."""
-        home = self.nodes.get(item.born)
-        return home.last_block if home is not None else item.born
 
     def _header_stack(self, block: Block, edges: List[Node], stack: List[Any]) -> List[Any]:
         """At the head of a loop only markers and values that no iteration changes may be pending."""
@@ -426,13 +429,13 @@ class _Lifter:
             if not isinstance(node.terminator, Goto) and not item.stable:
                 if node.kept is item:
                     raise Retry("spill", self._copy_offset(node))
-                raise Retry("spill_end", self._home(item))
+                raise self.context.waits_no_longer(item)
             if not item.stable and item.born != node.id and len(self.edges[node.id]) == 1:
                 shared = [
                     other for other in edges if other is not node and item in self._stack_on_edge(other, block.id)
                 ]
                 if shared:
-                    raise Retry("spill_end", self._home(item))
+                    raise self.context.waits_no_longer(item)
             stored.append((node, item))
         self.context.temporaries += 1
         for node, item in stored:

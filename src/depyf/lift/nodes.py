@@ -10,6 +10,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Tuple, Union
 
+from depyf.bytecode.lines import Span
 from depyf.flow.graph import Region
 
 
@@ -80,13 +81,15 @@ class Condition:
 
 @dataclass
 class Loop:
-    """A ``for``: ``iterable`` is evaluated before the loop is entered the first time."""
+    """A ``for``: ``iterable`` is evaluated before the loop is entered the first time. ``span``: where it was written,
+    if that is known."""
 
     async_: bool
     body: int
     exhausted: int
     iterable: Optional[ast.expr] = None
     target: Optional[ast.expr] = None
+    span: Optional[Span] = None
 
 
 @dataclass
@@ -102,7 +105,10 @@ class ExceptionTest:
 
 @dataclass
 class Return:
+    """``span``: where it was written, if that is known."""
+
     value: ast.expr
+    span: Optional[Span] = None
 
 
 @dataclass
@@ -150,7 +156,7 @@ class MatchTest:
 Terminator = Union[Goto, Condition, Loop, ExceptionTest, Return, Raise, Reraise, Overridden, WithDecision, MatchTest]
 
 
-@dataclass
+@dataclass(eq=False)
 class Node:
     """A list of statements and where control goes behind it.
 
@@ -178,11 +184,15 @@ class Node:
 
     def evaluate(self, expr: ast.expr, statement: ast.stmt) -> None:
         """Add ``statement``, which holds ``expr``: inside of the region, if one was left while that was pending."""
+        index = self.left_with(expr)
+        self.statements.insert(len(self.statements) if index < 0 else index, statement)
+
+    def left_with(self, expr: ast.expr) -> int:
+        """Which statement leaves a region while ``expr`` is pending; -1 if none does."""
         for index, other in enumerate(self.statements):
             if isinstance(other, (WithExit, PopException)) and any(expr is pending for pending in other.pending):
-                self.statements.insert(index, statement)
-                return
-        self.statements.append(statement)
+                return index
+        return -1
 
     def successors(self) -> Tuple[int, ...]:
         term = self.terminator

@@ -47,7 +47,7 @@ class Reducer:
         if term.fall == term.target:
             return None
         if node.id == term.fall:
-            if before.stack and isinstance(before.stack[-1], Value) and before.stack[-1].tests is not None:
+            if self._ends_in_chain_test(before):
                 return self._chain(before, term, node)
             if isinstance(node.terminator, Condition):
                 joined = self._conditions(before, term, node, node.terminator)
@@ -160,6 +160,7 @@ class Reducer:
         if term.keep and drops == [(Op.SWAP, 2), (Op.POP, None)] and isinstance(second, Goto) and second.target == out:
             if not self._adds_one_value(node, below):
                 return None
+            below = [*below, self._value(before, node.stack[-1].expr)]
         elif not term.keep and drops == [(Op.POP, None)] and isinstance(second, Condition):
             negated = isinstance(second.test, ast.UnaryOp) and isinstance(second.test.op, ast.Not)
             if (
@@ -170,17 +171,27 @@ class Reducer:
                 return None
         else:
             return None
-        self._absorb(before, [node], second, list(node.stack))
+        self._absorb(before, [node], second, below)
         return before
 
     # --- helpers -----------------------------------------------------------------------------------------------------
 
+    def _ends_in_chain_test(self, node: Node) -> bool:
+        """Whether the condition of ``node`` is one test of ``a < b < c``: ``b``, the last value, was put there by it.
+
+        In ``a < b < (x or y)`` the test of ``x`` finds ``b`` there and leaves it alone.
+        """
+        top = node.stack[-1] if node.stack else None
+        if not isinstance(top, Value) or top.tests is None:
+            return False
+        return not any(top is item for item in node.base)
+
     def _absorb(self, before: Node, gone: List[Node], term: Any, stack: List[Any]) -> None:
         for target in before.successors():
-            self.edges[target].remove(before)
+            _remove(self.edges[target], before)
         for node in gone:
             for target in node.successors():
-                self.edges[target].remove(node)
+                _remove(self.edges[target], node)
             self.nodes.pop(node.id, None)
             before.silent = before.silent and node.silent
             before.extent = max(before.extent, node.extent)
@@ -202,3 +213,11 @@ class Reducer:
             return False
         value = node.stack[-1]
         return isinstance(value, Value) and not value.copies and not value.chain and value.tests is None
+
+
+def _remove(edges: List[Node], node: Node) -> None:
+    """Take ``node`` out; it was added not long ago."""
+    place = len(edges) - 1
+    while edges[place] is not node:
+        place -= 1
+    del edges[place]

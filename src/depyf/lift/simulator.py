@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from depyf.flow.graph import Block
 from depyf.lift import build
@@ -15,6 +15,7 @@ from depyf.lift.nodes import (
     Node,
     Statement,
 )
+from depyf.lift.places import put
 from depyf.normal.ops import Instr, Op
 
 
@@ -44,8 +45,9 @@ class Simulator:
     # --- the stack ---------------------------------------------------------------------------------------------
 
     def push(self, expr: ast.expr, stable: bool = False, local: Optional[str] = None, **facts: Any) -> Value:
-        order = 0 if stable else self.context.next_order()
-        value = Value(expr, stable, local, order, self.node.id, **facts)
+        if self.context.places:
+            put(expr, self.ops[self.index - 1].span)
+        value = Value(expr, stable, local, self.context.next_order(), self.node.id, **facts)
         self.stack.append(value)
         return value
 
@@ -59,6 +61,8 @@ class Simulator:
 
     def pop_value(self) -> Value:
         """The top as a value that only the caller uses from now on."""
+        if self.stack and isinstance(self.stack[-1], Container):
+            return self.pop_values(1)[0]
         return self.as_value(self.pop())
 
     def as_value(self, item: Any) -> Value:
@@ -130,7 +134,10 @@ class Simulator:
         self.share_container(container)
         expr, values = as_display(container, self.as_value)
         self.check_order(values)
-        return Value(expr, order=self.context.next_order(), born=self.node.id)
+        orders = [value.order for value in values if not value.stable]
+        if not orders:
+            return Value(expr, order=self.context.next_order(), born=self.node.id, silent=True)
+        return Value(expr, order=max(orders), born=self.node.id, begun=_begin_of(values))
 
     def share_container(self, container: Container) -> None:
         """A container that several slots hold gets a name before one of them is handed out."""
@@ -139,6 +146,7 @@ class Simulator:
                 self.share_container(inner)
         if references(self.stack, container) < 2:
             return
+        self.settle()
         expr, values = as_display(container, self.as_value)
         self.check_order(values)
         name = self.context.temporary()
@@ -160,38 +168,59 @@ class Simulator:
     def combine(self, make: Callable[..., ast.expr], values: Sequence[Value], **facts: Any) -> None:
         """Push ``make(*expressions)``; the values must have been evaluated in the order in which they are written."""
         self.check_order(values)
-        self.push(make(*[value.expr for value in values]), **facts)
+        self.push(make(*[value.expr for value in values]), begun=_begin_of(values), **facts)
 
     def check_order(self, values: Sequence[Value]) -> None:
         last = 0
         for value in values:
-            if value.stable:
+            if value.stable or value.silent:
                 continue
-            if value.order < last:
-                swapped = max(other.swapped_at for other in values)
-                raise Retry("spill", swapped if swapped >= 0 else self.ops[self.index - 1].offset)
+            if (value.begun or value.order) < last:
+                raise self.spilled(max(other.swapped_at for other in values))
             last = value.order
+
+    def spilled(self, swapped_at: int) -> Retry:
+        """What is raised when pending values are used in another order: they are stored where they were swapped."""
+        if swapped_at < 0 or swapped_at in self.context.decisions.spill:
+            swapped_at = self.ops[self.index - 1].offset
+        return Retry("spill", swapped_at)
 
     # --- statements --------------------------------------------------------------------------------------------
 
     def emit(self, statement: Statement, stores: Optional[str] = None) -> None:
         """Add a statement; whatever is still pending was evaluated before it."""
         self.settle(stores)
+        if self.context.places and isinstance(statement, ast.stmt):
+            put(statement, self.ops[self.index - 1].span)
         self.node.statements.append(statement)
+
+    def drop(self, item: Value) -> None:
+        """Add ``item``, which nobody uses, as a statement: inside of the region, if one was left while it was pending.
+        So is a value to return that a ``finally`` body drops."""
+        self.settle()
+        statement = ast.Expr(self.as_value(item).expr)
+        if self.context.places:
+            put(statement, self.ops[self.index - 1].span)
+        self.node.evaluate(item.expr, statement)
 
     def settle(self, stores: Optional[str] = None) -> None:
         """Keep pending values in temporaries: all that are not stable, and loads of the local ``stores``."""
         for item in self.stack:
             if isinstance(item, Target) and item.group is not None:
                 item.group.give_up(self)
-        items = self.stack if not self.context.follows_containers else parts(self.stack)
+        items = list(self.stack if not self.context.follows_containers else parts(self.stack))
+        changed = _stored_on_the_way(items)
         pending = [
             item
             for item in items
             if isinstance(item, (Function, Copy))
             or (
                 isinstance(item, Value)
-                and (not item.stable or (stores is not None and item.local is not None and stores in (item.local, "*")))
+                and (
+                    not item.stable
+                    or (stores is not None and item.local is not None and stores in (item.local, "*"))
+                    or changed.get(item.local, 0) > item.order
+                )
             )
         ]
         pending = list({id(item): item for item in pending}.values())
@@ -205,12 +234,12 @@ class Simulator:
             raise Retry("spill", item.offset)
         if isinstance(item, Function):
             value = Value(build.function_expression(item))
-            self.stack[self.stack.index(item)] = value
+            replaced(self.stack, item, value)
             item = value
         if item.copies or item.tests is not None:
             raise Retry("spill", item.copied_at)
         if item.born != self.node.id and not item.stable:  # other ways out of that node may use the value, too
-            raise Retry("spill", item.kept_at) if item.kept_at >= 0 else Retry("spill_end", item.born)
+            raise Retry("spill", item.kept_at) if item.kept_at >= 0 else self.context.waits_no_longer(item)
         name = self.context.temporary()
         targets = [ast.Name(name, ast.Store()), *item.chain]
         item.chain = []
@@ -234,6 +263,8 @@ class Simulator:
     def store(self, target: ast.expr, item: Any, local: Optional[str] = None) -> None:
         """``target = item`` in whatever form the item asks for."""
         self.check_latest(item)
+        if self.context.places:
+            put(target, self.ops[self.index - 1].span)
         if isinstance(item, Copy):
             item.of.chain.append(target)
             item.of.copies -= 1
@@ -310,6 +341,22 @@ class Simulator:
         if name is None or function.is_lambda or not build.names_match(function.name, name):
             return ast.Assign([target], build.function_expression(function))
         return build.function_statement(function, name)
+
+
+def _stored_on_the_way(items: Sequence[Any]) -> Dict[Optional[str], int]:
+    """The names that pending values are stored in as soon as they are evaluated, and when that was."""
+    return {
+        target.id: item.order
+        for item in items
+        if isinstance(item, Value)
+        for target in item.chain
+        if isinstance(target, ast.Name)
+    }
+
+
+def _begin_of(values: Sequence[Value]) -> int:
+    """When the first of ``values`` was evaluated that is not stable; 0 if all are."""
+    return min((value.begun or value.order for value in values if not (value.stable or value.silent)), default=0)
 
 
 Rule = Callable[[Simulator, Instr], None]

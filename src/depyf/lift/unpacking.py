@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Callable, List, Optional
+from typing import Callable, Dict, List, Optional
 
 from depyf.lift.items import Target, Value
 from depyf.lift.simulator import Simulator
@@ -15,6 +15,7 @@ class Unpacking:
     def __init__(self, simulator: Simulator, count: int, star: Optional[int], done: Callable[[ast.expr], None]) -> None:
         self.simulator, self.star, self.done = simulator, star, done
         self.targets: List[Optional[ast.expr]] = [None] * count
+        self.stored = 0  # how many parts have their target, from the first on without a gap
 
     def parts(self) -> List[Target]:
         def filler(index: int) -> Callable[[ast.expr], None]:
@@ -23,31 +24,39 @@ class Unpacking:
         return [Target(filler(index), self, index) for index in range(len(self.targets))]
 
     def fill(self, index: int, target: ast.expr) -> None:
-        for earlier in range(index):
-            if self.targets[earlier] is None:  # stored out of order: the earlier parts wait in temporaries
-                self._temporary(earlier)
+        # Stored out of order: the earlier parts wait in temporaries.
+        self._take_temporaries(self._missing(self.stored, index))
         self.targets[index] = ast.Starred(target, ast.Store()) if index == self.star else target
-        if all(part is not None for part in self.targets):
+        while self.stored < len(self.targets) and self.targets[self.stored] is not None:
+            self.stored += 1
+        if self.stored == len(self.targets):
             self._finish()
 
     def give_up(self, simulator: Simulator) -> None:
         """Something else happens before all parts are stored: the rest goes into temporaries now."""
         self.simulator = simulator
-        missing = [index for index, part in enumerate(self.targets) if part is None]
-        if not missing:
-            return
-        for index in missing:
-            self._temporary(index)
-        self._finish()
+        missing = self._missing(self.stored, len(self.targets))
+        if missing:
+            self._take_temporaries(missing)
+            self._finish()
 
-    def _temporary(self, index: int) -> None:
-        name = self.simulator.context.temporary()
-        target: ast.expr = ast.Name(name, ast.Store())
-        self.targets[index] = ast.Starred(target, ast.Store()) if index == self.star else target
+    def _missing(self, start: int, end: int) -> List[int]:
+        """The parts among these that have no target yet."""
+        return [index for index in range(start, end) if self.targets[index] is None]
+
+    def _take_temporaries(self, indexes: List[int]) -> None:
+        """Store these parts in temporaries, which lie on the stack in their place from now on."""
+        if not indexes:
+            return
+        names: Dict[int, str] = {}
+        for index in indexes:
+            names[index] = self.simulator.context.temporary()
+            target: ast.expr = ast.Name(names[index], ast.Store())
+            self.targets[index] = ast.Starred(target, ast.Store()) if index == self.star else target
         stack = self.simulator.stack
         for place, item in enumerate(stack):
-            if isinstance(item, Target) and item.group is self and item.index == index:
-                stack[place] = Value(ast.Name(name, ast.Load()), stable=True)
+            if isinstance(item, Target) and item.group is self and item.index in names:
+                stack[place] = Value(ast.Name(names[item.index], ast.Load()), stable=True)
 
     def _finish(self) -> None:
         elements = [part for part in self.targets if part is not None]

@@ -406,7 +406,7 @@ class _Walk:
             for index, target in written.jumps:
                 made[index].target = at[target]
             if written.after is not None and written.after != following:
-                made.append(Draft(Op.JUMP, None, at[written.after], at[place], self.drafts[place.at].line))
+                made.append(Draft(Op.JUMP, None, at[written.after], at[place], self.drafts[place.at].span))
             if written.handler is not None and written.handler[0] in at:
                 target, depth, lasti = written.handler
                 entry = ExceptionRange(0, 0, at[target], depth, lasti)

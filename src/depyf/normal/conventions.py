@@ -8,9 +8,9 @@ never made. The interpreter then does something, and the normal form would say s
 from __future__ import annotations
 
 import inspect
-from typing import Dict, FrozenSet, Iterator
+from typing import Dict, FrozenSet, Iterator, Set
 
-from depyf.bytecode.code import Code
+from depyf.bytecode.code import Code, fast_slots
 from depyf.bytecode.instructions import Decoded, Instruction
 
 _GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -68,9 +68,14 @@ def _check_beginning(decoded: Decoded) -> None:
     code, instructions = decoded.code, decoded.instructions
     start = 0
     cells = []
+    variables = fast_slots(code)
     while start < len(instructions) and instructions[start].name in ("MAKE_CELL", "COPY_FREE_VARS", "NOP"):
         if instructions[start].name == "MAKE_CELL":
-            cells.append(_variable(code, instructions[start]))
+            if instructions[start].arg >= len(variables):
+                raise _refused(
+                    code, instructions[start], f"has the argument {instructions[start].arg}, which stands for nothing"
+                )
+            cells.append(variables[instructions[start].arg])
         start += 1
     if sorted(cells) != sorted(code.co_cellvars):
         raise ValueError(
@@ -78,6 +83,9 @@ def _check_beginning(decoded: Decoded) -> None:
             f"variables are {', '.join(code.co_cellvars) or 'none'}"
         )
     late = [instruction for instruction in instructions[start:] if instruction.name == "MAKE_CELL"]
+    if late:  # resume functions of Dynamo jump over the beginning of what they go on with
+        reached = _reached(decoded)
+        late = [instruction for instruction in late if instruction.offset in reached]
     if late and "LOAD_FAST_AND_CLEAR" not in decoded.table.opcodes:  # those of comprehensions in line come behind that
         raise _refused(code, late[0], "stands behind the beginning")
     made = [index for index, instruction in enumerate(instructions) if instruction.name == "RETURN_GENERATOR"]
@@ -88,13 +96,22 @@ def _check_beginning(decoded: Decoded) -> None:
         raise ValueError(f"{code.co_name}: the generator is not made where the code begins")
 
 
-def _variable(code: Code, instruction: Instruction) -> str:
-    """The variable that MAKE_CELL makes a cell for."""
-    cells = [name for name in code.co_cellvars if name not in code.co_varnames]
-    variables = (*code.co_varnames, *cells, *code.co_freevars)
-    if instruction.arg >= len(variables):
-        raise _refused(code, instruction, f"has the argument {instruction.arg}, which stands for nothing")
-    return variables[instruction.arg]
+def _reached(decoded: Decoded) -> Set[int]:
+    """The offsets of the instructions that control may reach."""
+    index_of = {instruction.offset: index for index, instruction in enumerate(decoded.instructions)}
+    seen: Set[int] = set()
+    todo = [0, *(entry.target for entry in decoded.exceptions)]
+    while todo:
+        for index in range(index_of[todo.pop()], len(decoded.instructions)):
+            instruction = decoded.instructions[index]
+            if instruction.offset in seen:
+                break
+            seen.add(instruction.offset)
+            if instruction.target is not None:
+                todo.append(instruction.target)
+            if instruction.name in _ENDS:
+                break
+    return seen
 
 
 def _generator_starts(decoded: Decoded, start: int) -> int:
@@ -174,7 +191,12 @@ def _check_stop_iteration(decoded: Decoded) -> None:
         return
     if code.co_name == "<lambda>" and not handlers:
         return  # the compiler of 3.15 leaves it out in lambdas
+    if not code.co_flags & inspect.CO_OPTIMIZED:  # and that of all versions in modules that await
+        if handlers:
+            raise ValueError(f"{code.co_name}: a module turns a StopIteration into another error")
+        return
     started = False
+    guarded = _guarded(decoded)
     for index, instruction in enumerate(decoded.instructions):
         if not started:
             started = decoded.instructions[index - 1].name == "RETURN_GENERATOR"
@@ -182,8 +204,21 @@ def _check_stop_iteration(decoded: Decoded) -> None:
         if instruction.offset in handlers or decoded.instructions[index - 1].offset in handlers:
             continue
         if instruction.name not in _NEVER_RAISE and not _silent_test(decoded, instruction):
-            if not any(entry.start <= instruction.offset < entry.end for entry in decoded.exceptions):
+            if instruction.offset not in guarded:
                 raise _refused(code, instruction, "may let a StopIteration out of a generator")
+
+
+def _guarded(decoded: Decoded) -> Set[int]:
+    """The offsets of the instructions that some handler guards; the ranges do not overlap."""
+    ranges = sorted((entry.start, entry.end) for entry in decoded.exceptions)
+    guarded: Set[int] = set()
+    place = 0
+    for instruction in decoded.instructions:
+        while place < len(ranges) and ranges[place][1] <= instruction.offset:
+            place += 1
+        if place < len(ranges) and ranges[place][0] <= instruction.offset:
+            guarded.add(instruction.offset)
+    return guarded
 
 
 def _silent_test(decoded: Decoded, instruction: Instruction) -> bool:

@@ -6,7 +6,9 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.bytecode.code import fast_slots
 from depyf.bytecode.instructions import Decoded, ExceptionRange, Instruction
+from depyf.bytecode.lines import Span
 from depyf.normal.effects import effect
 from depyf.normal.ops import ENDS, Op
 
@@ -19,7 +21,7 @@ class Draft:
     arg: Any = None
     target: Optional[int] = None
     offset: int = -1
-    line: Optional[int] = None
+    span: Optional[Span] = None
     handler: Optional[ExceptionRange] = None
 
 
@@ -54,11 +56,17 @@ class Lowering:
         """That of the instruction that is lowered."""
         self.drafts: List[Draft] = []
         """What was made of the instructions before it."""
+        self.idle: List[Span] = []
+        """Where those of them were written that nothing was made of."""
         self.targets = {instruction.target for instruction in decoded.instructions}
         self.targets.update(entry.target for entry in decoded.exceptions)
-        cells = [name for name in code.co_cellvars if name not in code.co_varnames]
-        self.locals_plus: Tuple[str, ...] = (*code.co_varnames, *cells, *code.co_freevars)
-        """What the arguments of LOAD_FAST and LOAD_DEREF count since 3.11."""
+        # An interpreter makes these tuples anew whenever they are asked for (since 3.11).
+        self.locals: Tuple[str, ...] = code.co_varnames
+        self.cells = frozenset(code.co_cellvars)
+        self.closure: Tuple[str, ...] = (*code.co_cellvars, *code.co_freevars)
+        """What the arguments of LOAD_DEREF count before 3.11."""
+        self.cells_and_free = frozenset(self.closure)
+        self.locals_plus = fast_slots(code)
         self.keyword_names: Tuple[str, ...] = ()
         self.left_to_next = False
         """Set by a rule whose instruction is done by the drafts of the next one: those raise where it stands."""
@@ -66,7 +74,7 @@ class Lowering:
     def is_cell(self, index: int) -> bool:
         """Whether the local at ``index`` is a cell. A name may stand for two: an iteration variable of a comprehension
         in line, and a free variable (3.12)."""
-        return index >= len(self.code.co_varnames) or self.code.co_varnames[index] in self.code.co_cellvars
+        return index >= len(self.locals) or self.locals[index] in self.cells
 
     def take_keyword_names(self) -> Tuple[str, ...]:
         """What KW_NAMES left for the call behind it (3.11 and 3.12)."""

@@ -16,6 +16,7 @@ _FIXED: Dict[Op, Tuple[int, int]] = {
     Op.SUPER_ATTR: (3, 1), Op.CONVERT: (1, 1), Op.LIST_TO_TUPLE: (1, 1),
     Op.TEMPLATE: (2, 1),
     Op.IMPORT: (2, 1), Op.IMPORT_FROM: (1, 2), Op.IMPORT_STAR: (1, 0), Op.SETUP_ANNOTATIONS: (0, 0),
+    Op.PRINT: (1, 0),
     Op.ITER: (1, 1), Op.YIELD_FROM_ITER: (1, 1), Op.AITER: (1, 1), Op.AWAITABLE: (1, 1),
     Op.YIELD: (1, 1), Op.YIELD_FROM: (2, 1), Op.BRANCH: (1, 0), Op.JUMP: (0, 0), Op.RETURN: (1, 0), Op.RERAISE: (1, 0),
     Op.PUSH_EXC: (1, 2), Op.POP_EXC: (1, 0), Op.CHECK_EXC: (2, 2), Op.CHECK_EXC_GROUP: (2, 2),

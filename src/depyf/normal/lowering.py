@@ -31,10 +31,11 @@ def lower(code: Code) -> NormalCode:
     decoded = decode(code)
     check_conventions(decoded)
     dialect = dialect_of(decoded.version)
-    drafts = _draft(decoded, dialect)
+    lowering = _draft(decoded, dialect)
+    drafts = lowering.drafts
     for step in dialect.steps:
         drafts = step(drafts)
-    normal = NormalCode(code, _resolve(code, drafts), dialect.copies_loop_tests)
+    normal = NormalCode(code, _resolve(code, drafts), dialect.copies_loop_tests, tuple(lowering.idle))
     stack_depths(normal)  # raises where the stack is used as no compiler would
     return normal
 
@@ -49,7 +50,7 @@ def dialect_of(version: Version) -> Dialect:
     return dialect
 
 
-def _draft(decoded: Decoded, dialect: Dialect) -> List[Draft]:
+def _draft(decoded: Decoded, dialect: Dialect) -> Lowering:
     lowering = Lowering(decoded)
     ranges = sorted(decoded.exceptions, key=lambda entry: entry.start)
     position = 0
@@ -73,11 +74,13 @@ def _draft(decoded: Decoded, dialect: Dialect) -> List[Draft]:
                 f"{decoded.code.co_name}: {instruction.name} at offset {instruction.offset} has the argument "
                 f"{instruction.arg}, which stands for nothing"
             ) from None
+        if not made and instruction.span is not None:
+            lowering.idle.append(instruction.span)
         for draft in made:
-            draft.offset, draft.line, draft.handler = instruction.offset, instruction.line, handler
+            draft.offset, draft.span, draft.handler = instruction.offset, instruction.span, handler
             lowering.drafts.append(draft)
         inherited = covering
-    return lowering.drafts
+    return lowering
 
 
 def _resolve(code: Code, drafts: List[Draft]) -> Tuple[Instr, ...]:
@@ -101,7 +104,7 @@ def _resolve(code: Code, drafts: List[Draft]) -> Tuple[Instr, ...]:
                 handlers[key] = Handler(new_index[index_of(entry.target)], entry.depth, entry.lasti)
             handler = handlers[key]
         target = None if draft.target is None else new_index[index_of(draft.target)]
-        ops.append(Instr(draft.op, draft.arg, draft.offset, draft.line, target, handler))
+        ops.append(Instr(draft.op, draft.arg, draft.offset, draft.span, target, handler))
     return tuple(ops)
 
 

@@ -68,6 +68,7 @@ Calls and functions
     IMPORT_FROM name        module -> module value
     IMPORT_STAR             module ->
     SETUP_ANNOTATIONS       ->
+    PRINT                   value ->          what was typed at a prompt is shown
 
 Iteration, generators, coroutines
     ITER                    a -> iterator
@@ -113,10 +114,13 @@ from dataclasses import dataclass
 from typing import Any, Optional, Tuple
 
 from depyf.bytecode.code import Code
+from depyf.bytecode.lines import Span
 
 
 class Op(enum.Enum):
     """The operations; the module's docstring says what each does to the stack."""
+
+    __hash__ = object.__hash__  # that of enumerations is a function in Python, and takes several times as long
 
     CONST = "const"
     NULL = "null"
@@ -163,6 +167,7 @@ class Op(enum.Enum):
     IMPORT_FROM = "import_from"
     IMPORT_STAR = "import_star"
     SETUP_ANNOTATIONS = "setup_annotations"
+    PRINT = "print"
     ITER = "iter"
     YIELD_FROM_ITER = "yield_from_iter"
     AITER = "aiter"
@@ -237,14 +242,20 @@ class Handler:
 
 @dataclass(frozen=True)
 class Instr:
-    """One operation. ``target`` is an index into ``NormalCode.ops``; ``offset`` is where it stood in the bytecode."""
+    """One operation. ``target`` is an index into ``NormalCode.ops``; ``offset`` is where it stood in the bytecode,
+    ``span`` where in the source."""
 
     op: Op
     arg: Any
     offset: int
-    line: Optional[int]
+    span: Optional[Span]
     target: Optional[int] = None
     handler: Optional[Handler] = None
+
+    @property
+    def line(self) -> Optional[int]:
+        """The line that it was compiled from; ``None`` where the compiler gave none."""
+        return None if self.span is None else self.span.line
 
     def __repr__(self) -> str:
         arg = "" if self.arg is None else f" {self.arg!r}"
@@ -258,11 +269,13 @@ class NormalCode:
     """A code object in normal form. Unreachable operations are gone; ``code`` is the object it was made from.
 
     ``copies_loop_tests``: this version's compiler writes the test of a ``while`` loop at its top and at its bottom.
+    ``idle``: where instructions were written that do nothing, as ``pass`` is.
     """
 
     code: Code
     ops: Tuple[Instr, ...]
     copies_loop_tests: bool = False
+    idle: Tuple[Span, ...] = ()
 
     def listing(self) -> str:
         """The operations, one a line, for people who debug the decompiler."""

@@ -7,12 +7,12 @@ from typing import Dict, List, Tuple
 from depyf.normal.effects import effect
 from depyf.normal.ops import ENDS, Instr, NormalCode, Op
 
+_LOOK_BELOW = frozenset({Op.COPY, Op.SWAP, Op.ADD, Op.UPDATE})
+
 
 def _counts_from(instr: Instr) -> int:
-    """Which value from the top an operation means, 1 being the top."""
-    if instr.op in (Op.COPY, Op.SWAP):
-        return int(instr.arg)
-    return int(instr.arg[1]) if instr.op in (Op.ADD, Op.UPDATE) else 1
+    """Which value from the top an operation that looks below it means, 1 being the top."""
+    return int(instr.arg) if instr.op in (Op.COPY, Op.SWAP) else int(instr.arg[1])
 
 
 def stack_depths(code: NormalCode) -> Dict[int, int]:
@@ -30,7 +30,7 @@ def stack_depths(code: NormalCode) -> Dict[int, int]:
             depths[index] = depth
             instr = ops[index]
             taken, left = effect(instr.op, instr.arg)
-            if depth < taken or _counts_from(instr) < 1:
+            if depth < taken or (instr.op in _LOOK_BELOW and _counts_from(instr) < 1):
                 raise ValueError(
                     f"{name}: {instr.op.value} at offset {instr.offset} takes {taken} values from a stack of {depth}"
                 )

@@ -152,7 +152,7 @@ _RULES: Dict[str, Rule] = {
     "GET_LEN": simple(Op.GET_LEN),
     "MATCH_KEYS": simple(Op.MATCH_KEYS),
     "MATCH_CLASS": with_arg(Op.MATCH_CLASS),
-    "PRINT_EXPR": simple("PRINT_EXPR"),
+    "PRINT_EXPR": simple(Op.PRINT),
 }
 
 DIALECT = Dialect(_RULES, (join_send_loops, join_async_for, skip_cleanup_handlers), copies_loop_tests=True)

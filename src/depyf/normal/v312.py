@@ -21,20 +21,19 @@ from depyf.normal.undo import (
 )
 
 _UNARY_INTRINSICS: Dict[str, Draft] = {
-    "PRINT": Draft("PRINT_EXPR"),
-    "IMPORT_STAR": Draft(Op.IMPORT_STAR),
     "STOPITERATION_ERROR": Draft(STOP_ITERATION),
     "UNARY_POSITIVE": Draft(Op.UNARY, "+"),
     "LIST_TO_TUPLE": Draft(Op.LIST_TO_TUPLE),
 }
+_STATEMENTS = {"PRINT": Op.PRINT, "IMPORT_STAR": Op.IMPORT_STAR}
 
 
 def _unary_intrinsic(lowering: Lowering, ins: Instruction) -> List[Draft]:
     name = lowering.table.unary_intrinsics[ins.arg]
     if name == "ASYNC_GEN_WRAP":
         return []
-    if name == "IMPORT_STAR":  # leaves None, which the POP_TOP behind it takes
-        return [Draft(Op.IMPORT_STAR), Draft(Op.CONST, None)]
+    if name in _STATEMENTS:  # they leave None, which the POP_TOP behind them takes
+        return [Draft(_STATEMENTS[name]), Draft(Op.CONST, None)]
     known = _UNARY_INTRINSICS.get(name)
     return [Draft(known.op, known.arg) if known is not None else Draft(Op.INTRINSIC, (name, 1))]
 

@@ -88,6 +88,8 @@ def _make_function(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 def _set_function_attribute(lowering: Lowering, ins: Instruction) -> List[Draft]:
     """The operands come off the stack in the order in which MAKE_FUNCTION took them: closure first."""
+    if ins.arg not in _NOT_BEFORE:
+        raise ValueError(f"{lowering.code.co_name}: a function has no attribute {ins.arg} (offset {ins.offset})")
     made = lowering.take_previous(Op.MAKE_FUNCTION, ins)
     if made.arg & _NOT_BEFORE[ins.arg]:
         raise ValueError(f"{lowering.code.co_name}: the attributes of a function are set out of order at {ins.offset}")

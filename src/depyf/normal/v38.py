@@ -45,8 +45,8 @@ _OPERATORS: Dict[str, str] = {
 
 def _fast(op: Op) -> Rule:
     def rule(lowering: Lowering, ins: Instruction) -> List[Draft]:
-        name = lowering.code.co_varnames[ins.arg]
-        if name in (*lowering.code.co_cellvars, *lowering.code.co_freevars):
+        name = lowering.locals[ins.arg]
+        if name in lowering.cells_and_free:
             raise ValueError(
                 f"{lowering.code.co_name}: {ins.name} uses the slot of the cell {name!r} at offset {ins.offset}"
             )
@@ -56,7 +56,7 @@ def _fast(op: Op) -> Rule:
 
 
 def _cell_name(lowering: Lowering, ins: Instruction) -> str:
-    return (*lowering.code.co_cellvars, *lowering.code.co_freevars)[ins.arg]
+    return lowering.closure[ins.arg]
 
 
 def _deref(op: Op, scope: str) -> Rule:
@@ -85,7 +85,7 @@ def _rot_three(lowering: Lowering, ins: Instruction) -> List[Draft]:
     """Behind DUP_TOP: a copy of the top goes below the two."""
     if lowering.neighbour(-1) == "DUP_TOP" and ins.offset not in lowering.targets:
         duplicate = lowering.drafts.pop()
-        lowering.drafts.append(Draft(Op.SWAP, 2, None, duplicate.offset, duplicate.line))
+        lowering.drafts.append(Draft(Op.SWAP, 2, None, duplicate.offset, duplicate.span))
         return [Draft(Op.COPY, 2)]
     return rotate(3)
 
@@ -192,7 +192,7 @@ _RULES: Dict[str, Rule] = {
     "BUILD_MAP_UNPACK_WITH_CALL": _unpacked("keywords_of"),
     "FORMAT_VALUE": format_value,
     "IMPORT_STAR": simple(Op.IMPORT_STAR),
-    "PRINT_EXPR": simple("PRINT_EXPR"),
+    "PRINT_EXPR": simple(Op.PRINT),
     "GET_YIELD_FROM_ITER": simple(Op.YIELD_FROM_ITER),
     "YIELD_FROM": simple(Op.YIELD_FROM),
     "YIELD_VALUE": simple(Op.YIELD),

@@ -6,11 +6,11 @@ import re
 from collections import Counter
 from dataclasses import replace
 from typing import Counter as CounterType
-from typing import List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from depyf.report.model import Artifact
 from depyf.torch_trace.events import Event
-from depyf.torch_trace.stages import Stage, stage_of
+from depyf.torch_trace.stages import AnyStage, Stage, stage_of
 
 STAGE_ORDER = {
     Stage.CAPTURED: 10,
@@ -25,6 +25,9 @@ STAGE_ORDER = {
     Stage.WILD: 200,
 }
 WRAPPER_ORDER, KERNELS_ORDER, TRANSFORMED_ORDER, GUARDS_ORDER, FULL_CODE_ORDER, NOTE_ORDER = 90, 100, 5, 3, 1, 300
+
+_ONE_PIECE = 1000
+"""More than any order of a stage."""
 
 _AOT_ID = re.compile(r"AOT ID: \[?'?\d+_(forward|backward|inference)")
 
@@ -44,12 +47,15 @@ _WRAPPERS = frozenset(
 def artifacts_of(events: Sequence[Event]) -> List[Artifact]:
     """One artifact for each event that carries a graph, generated code or guards."""
     numbers: CounterType[Tuple[str, str]] = Counter()
+    before: Dict[Optional[str], int] = {}
     found: List[Artifact] = []
     for event in events:
-        described = _described(event)
+        described = _described(event, before.get(event.compile_id, 0))
         if described is None or event.payload is None:
             continue
         kind, stage, order, language = described
+        if kind == "graph":
+            before[event.compile_id] = order
         where = event.compile_id or "no compile id"
         number = numbers[where, stage or kind]
         numbers[where, stage or kind] += 1
@@ -71,15 +77,40 @@ def artifacts_of(events: Sequence[Event]) -> List[Artifact]:
     return [_with_side(artifact) for artifact in found]
 
 
+def after_the_whole(artifacts: Sequence[Artifact]) -> List[Artifact]:
+    """The artifacts with their ``order`` such that the pieces of a split graph come one after the other, in the order
+    in which they came, and after what is of the whole graph."""
+    pieces: Dict[Tuple[Optional[str], str], int] = {}
+    found: List[Artifact] = []
+    for artifact in artifacts:
+        if artifact.piece:
+            earlier = sum(compile_id == artifact.compile_id for compile_id, _ in pieces)
+            number = pieces.setdefault((artifact.compile_id, artifact.piece), earlier)
+            artifact = replace(artifact, order=_ONE_PIECE * (1 + number) + artifact.order)
+        found.append(artifact)
+    return found
+
+
 def _has_side(stage: str) -> bool:
     return any(word in stage.lower() for word in ("forward", "backward"))
 
 
-def _described(event: Event) -> Optional[Tuple[str, str, int, str]]:
-    """Kind, stage, order and language of the artifact that an event carries; None for other events."""
-    stage = stage_of(event.name)
+def order_of(stage: AnyStage, before: int) -> int:
+    """Where a graph stands among those of its compilation; ``before`` is the order of the one that came before it.
+
+    A graph that a pass has printed stands after what was there when it printed it.
+    """
+    return STAGE_ORDER[stage] if isinstance(stage, Stage) else before or STAGE_ORDER[Stage.CAPTURED] - 1
+
+
+def _described(event: Event, before: int) -> Optional[Tuple[str, str, int, str]]:
+    """Kind, stage, order and language of the artifact that an event carries; None for other events.
+
+    ``before`` is the order of the graph before it.
+    """
+    stage = stage_of(event.name, event.payload)
     if stage is not None:
-        return "graph", stage.value, STAGE_ORDER[stage], "python"
+        return "graph", stage.value, order_of(stage, before), "python"
     if event.name == "inductor_output_code":
         return "kernels", "", KERNELS_ORDER, "python"
     if event.name in _WRAPPERS:

@@ -69,7 +69,9 @@ class Culprit:
     ``graph`` says which graph it is in, ``backward`` whether that computes gradients, ``node`` is its name there,
     ``operation`` what it does, ``place`` the user's file and line with the ``code`` there. ``measured`` is its value in
     the compiled run. ``step`` says what made it wrong: a stage's passes over the graph, or the code made of it.
-    ``instead`` is what stands there instead, where that is known. ``kernels`` compute it, ``script`` reproduces it.
+    ``module`` is the module that it runs in. ``instead`` is what stands there instead, where that is known. ``kernels``
+    compute it. ``script`` is a script of the graph up to it, which ``reproduces`` the fault unless something that ran
+    can't be in it: the notes of the answer say what.
     """
 
     graph: str
@@ -83,6 +85,8 @@ class Culprit:
     instead: str = ""
     kernels: Tuple[str, ...] = ()
     script: Optional[str] = None
+    reproduces: bool = True
+    module: str = ""
 
 
 @dataclass(frozen=True)
@@ -134,6 +138,8 @@ def _lines(answer: Compared) -> Iterator[str]:
     if culprit is not None:
         yield f"  first wrong operation: {culprit.node} = {culprit.operation}"
         yield f"    in the {culprit.graph}; {culprit.step}"
+        if culprit.module:
+            yield f"    module: {culprit.module}"
         if culprit.place is not None:
             yield f"    {culprit.place[0]}:{culprit.place[1]}: {culprit.code}".rstrip(": ")
         if culprit.instead:
@@ -143,7 +149,8 @@ def _lines(answer: Compared) -> Iterator[str]:
         if culprit.kernels:
             yield f"    computed by {', '.join(culprit.kernels)}"
         if culprit.script:
-            yield f"    to reproduce it: python {culprit.script}"
+            what = "to reproduce it" if culprit.reproduces else "its graph and inputs, without what is noted below"
+            yield f"    {what}: python {culprit.script}"
     for stage in _in_order(answer):
         as_eager = "as eager mode" if stage.values else "it runs"
         words = as_eager if stage.right else stage.error or f"{len(stage.wrong)} of {len(stage.values)} differ"
@@ -184,6 +191,7 @@ def _table(answer: Compared) -> str:
         facts = (
             ("first wrong operation", f"{culprit.node} = {culprit.operation}"),
             ("where", f"{culprit.graph}; {culprit.step}"),
+            ("module", culprit.module),
             ("line", f"{where} {culprit.code}".strip()),
             ("instead", culprit.instead),
             ("errors", "; ".join(_errors(culprit.measured)) if culprit.measured else ""),

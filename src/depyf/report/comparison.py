@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from depyf.report.comparison_of_code import changed_graphs, changed_kernels
-from depyf.report.matching import NO_FUNCTION, FunctionKey, Side, first_line, name_of, without_line
+from depyf.report.counts import counts_of, distinct_breaks, lost
+from depyf.report.matching import NO_FUNCTION, FunctionKey, Side, aligned, first_line, name_of, without_line
 from depyf.report.model import Compilation
-from depyf.report.summary import compile_seconds, phase_totals
+from depyf.report.summary import phase_totals
 
 Diffs = Tuple[Tuple[str, Tuple[str, ...]], ...]
 """What was compared (a stage, a kernel), and the lines of a unified diff."""
@@ -34,13 +35,14 @@ class Change:
 
 @dataclass(frozen=True)
 class Comparison:
-    """``counts`` and ``times`` (in seconds) are by name: before, after."""
+    """``counts`` and ``times`` (in seconds) are by name: before, after; ``notes`` say what could not be compared."""
 
     before: str
     after: str
     changes: Tuple[Change, ...]
     counts: Mapping[str, Tuple[int, int]]
     times: Mapping[str, Tuple[float, float]]
+    notes: Tuple[str, ...] = ()
 
     @property
     def same(self) -> bool:
@@ -48,14 +50,13 @@ class Comparison:
 
 
 def compare(before: Side, after: Side) -> Comparison:
-    """What changed from one run to the other."""
+    """What changed from one run to the other; what only one of them can know is no change."""
+    before, after = aligned(before, after)
     matched = _matched(before, after)
+    comparable = before.has_events and after.has_events
     changes = [
         *_functions(before, after),
-        *_texts(before, after, "break", "Graph break", _breaks),
-        *_recompiles(before, after),
-        *_texts(before, after, "fallback", "Runs as plain Python", _fallbacks),
-        *_failures(matched),
+        *(_what_happened(before, after, matched) if comparable else ()),
         *(
             Change("graph", f"{_title(key, number)}: {_listed([stage for stage, _ in diffs])}", diffs=diffs)
             for key, number, one, other in matched
@@ -69,7 +70,22 @@ def compare(before: Side, after: Side) -> Comparison:
             if text
         ),
     ]
-    return Comparison(before.name, after.name, tuple(changes), _counts(before, after), _times(before, after))
+    notes = tuple(
+        f"{side.name} has no manifest: graph breaks, recompilations, fallbacks, guards and times are not compared"
+        for side in (before, after)
+        if not side.has_events
+    )
+    return Comparison(before.name, after.name, tuple(changes), _counts(before, after), _times(before, after), notes)
+
+
+def _what_happened(before: Side, after: Side, matched: Sequence[Pair]) -> List[Change]:
+    """What torch's trace says, and files alone do not."""
+    return [
+        *_texts(before, after, "break", "Graph break", _breaks),
+        *_recompiles(before, after),
+        *_texts(before, after, "fallback", "Runs as plain Python", _fallbacks),
+        *_failures(matched),
+    ]
 
 
 Pair = Tuple[FunctionKey, int, Compilation, Compilation]
@@ -139,18 +155,19 @@ def _texts(
 def _breaks(side: Side) -> List[Tuple[Tuple[str, str], str]]:
     return [
         ((without_line(side.function_of_id(each.compile_id))[0], first_line(each.reason)), side.place(each.place))
-        for each in side.run.breaks
+        for each in distinct_breaks(side.run.breaks)
     ]
 
 
 def _fallbacks(side: Side) -> List[Tuple[Tuple[str, str], str]]:
-    return [
-        (
-            (without_line(side.function_at(each.function))[0], f"{each.cause}: {first_line(each.reason)}"),
-            side.place(each.place),
-        )
-        for each in side.run.fallbacks
-    ]
+    """What a dump knows of a fallback and a log does not (whether the error was raised, the value of the limit) is not
+    compared."""
+    found = []
+    for each in lost(side.run):
+        cause = each.cause.partition(",")[0]
+        reason = "" if "limit" in cause else f": {first_line(each.reason).rpartition('Error: ')[2]}"
+        found.append(((without_line(side.function_at(each.function))[0], f"{cause}{reason}"), side.place(each.place)))
+    return found
 
 
 def _recompiles(before: Side, after: Side) -> List[Change]:
@@ -163,7 +180,7 @@ def _recompiles(before: Side, after: Side) -> List[Change]:
             changes.append(
                 Change(
                     "recompile",
-                    f"Recompiles of {name_of(key)}: {len(one)} before, {len(other)} now",
+                    f"Recompilations of {name_of(key)}: {len(one)} before, {len(other)} now",
                     before="\n".join(one),
                     after="\n".join(other),
                 )
@@ -192,27 +209,29 @@ def _failures(matched: Sequence[Pair]) -> List[Change]:
 
 
 def _counts(before: Side, after: Side) -> Dict[str, Tuple[int, int]]:
+    """The numbers of both, without those that one of them can't know."""
+
     def of(side: Side) -> Dict[str, int]:
-        run = side.run
-        return {
-            "compilations": len(run.compilations),
-            "graphs": sum(each.status == "compiled" for each in run.compilations),
-            "graph breaks": len(run.breaks),
-            "recompiles": len(run.recompiles),
-            "fallbacks to eager": len(run.fallbacks),
-            "kernels": len(run.kernels),
-            "guards": sum(len(each.guards) for each in run.compilations),
-        }
+        counts = counts_of(side.run)
+        found = {"compilations": counts.compilations, "graphs": counts.graphs}
+        if before.has_events and after.has_events:
+            found["graph breaks"] = counts.graph_breaks
+            found["recompilations"] = counts.recompilations
+            found["fallbacks to eager"] = counts.fallbacks
+            found["guards"] = counts.guards
+        return {**found, "kernels": counts.kernels}
 
     one, other = of(before), of(after)
     return {name: (one[name], other[name]) for name in one}
 
 
 def _times(before: Side, after: Side) -> Dict[str, Tuple[float, float]]:
+    if not (before.has_events and after.has_events):
+        return {}
     one, other = dict(phase_totals(before.run)), dict(phase_totals(after.run))
     names = sorted({*one, *other}, key=lambda name: -max(one.get(name, 0.0), other.get(name, 0.0)))
     phases = {f"  {name}": (one.get(name, 0.0), other.get(name, 0.0)) for name in names[:6]}
-    return {"compile time": (compile_seconds(before.run), compile_seconds(after.run)), **phases}
+    return {"compile time": (counts_of(before.run).seconds, counts_of(after.run).seconds), **phases}
 
 
 def _title(key: FunctionKey, number: int) -> str:

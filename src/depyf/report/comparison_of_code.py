@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Dict, List, Optional, Tuple
 
-from depyf.report.matching import Side, plain_graph
+from depyf.report.graph_text import plain_graph
+from depyf.report.matching import Side
 from depyf.report.model import Artifact, Compilation, Kernel
 from depyf.report.unified import unified
 

@@ -15,6 +15,7 @@ def comparison_lines(comparison: Comparison, longest_diff: int = _LINES_OF_A_DIF
     lines = [f"{'':<24}{names[0]:>18}{names[1]:>18}"]
     lines += [f"{name:<24}{one:>18}{other:>18}" for name, (one, other) in comparison.counts.items()]
     lines += [f"{name[:23]:<24}{one:>16.2f} s{other:>16.2f} s" for name, (one, other) in comparison.times.items()]
+    lines += [f"note: {note}" for note in comparison.notes]
     if comparison.same:
         return [*lines, "", "the same was compiled"]
     for change in comparison.changes:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
-from depyf.report.advice import advice_for_break
+from depyf.diagnosis.break_advice import advice_for_break
+from depyf.diagnosis.guard_advice import ANY_FRAME
 from depyf.report.anchors import from_cache
+from depyf.report.changed_keys import keys_of, with_keys_read
 from depyf.report.facts import TransformedFact
 from depyf.report.functions import Functions, Key
 from depyf.report.graph_links import whole_stacks
-from depyf.report.guard_words import as_written, explain
+from depyf.report.guard_words import GuardWords, as_written, explain
 from depyf.report.model import Call, Compilation, FailedGuard, GraphBreak, Guard, Place, Recompile
 from depyf.report.sources import Sources
 from depyf.torch_trace.breaks import Frame, break_report
-from depyf.torch_trace.events import Event, resolve_frames
+from depyf.torch_trace.events import LATER, Event, resolve_frames
 from depyf.torch_trace.generations import of_same_generation
 from depyf.torch_trace.guards import guards_of
 from depyf.torch_trace.metrics import seconds_of, started_at
@@ -22,6 +24,9 @@ from depyf.torch_trace.provenance import CAPTURED, NODE_STACKS, node_stacks
 from depyf.torch_trace.recompiles import FailedGuardText, failed_guards
 
 _CACHES = {"fx_graph_cache_": "fx_graph", "aotautograd_cache_": "aotautograd"}
+
+_GRAPHS = frozenset({"dynamo_output_graph", "before_pre_grad_graph", "aot_forward_graph", "aot_inference_graph"})
+"""Of each compilation that made a graph, one of these was reported: Inductor may be called without Dynamo."""
 
 _COMPARED = re.compile(r"^(.*?) (?:==|is|is not) (.*)$")
 
@@ -93,7 +98,7 @@ class Compilations:
             dynamic=tuple(_symbols(events)),
             cache=_cache(events),
             start=None if begun is None else begun - self._started,
-            seconds=_total(events, "compilation_metrics"),
+            seconds=_total(events, "compilation_metrics", LATER),
             backward_seconds=_total(events, "bwd_compilation_metrics"),
             runs=None if fact is None else fact.runs,
             graph_runs=forward[0],
@@ -145,15 +150,31 @@ class Compilations:
                 function = self.function_of(compile_id)
                 values = self._values(compile_id)
                 failed = [self._failed(compile_id, each, values) for each in failed_guards(event)]
-                if function is not None and failed and compile_id not in found:
-                    failed = _what_is_new_first(failed, seen.setdefault(function, set()))
-                    guards = tuple(guard for guard, _ in failed)
-                    found.setdefault(compile_id, Recompile(compile_id, function, guards, failed[0][1]))
+                if function is None or not failed or compile_id in found or self._reached_limit(compile_id):
+                    continue
+                failed = _what_is_new_first(failed, seen.setdefault(function, set()))
+                guards, words = tuple(guard for guard, _ in failed), failed[0][1]
+                found[compile_id] = Recompile(
+                    compile_id, function, guards, _sentence(words.advice), cause=words.cause.value
+                )
         return tuple(found.values())
 
-    def _failed(self, compile_id: str, failed: FailedGuardText, values: Mapping[str, str]) -> Tuple[FailedGuard, str]:
+    def _reached_limit(self, compile_id: str) -> bool:
+        """Whether torch gave up before it compiled: that is a fallback, and no recompilation."""
+        reason = str(self._metrics(compile_id).get("fail_reason") or "")
+        return "limit" in reason.split("\n")[0].lower()
+
+    def _failed(
+        self, compile_id: str, failed: FailedGuardText, values: Mapping[str, str]
+    ) -> Tuple[FailedGuard, GuardWords]:
         text, entry = failed.text, failed.entry and of_same_generation(compile_id, failed.entry)
-        words = explain(text, value_now(text, values))
+        key = self._key(compile_id)
+        frame = ANY_FRAME if key is None else self._functions.guarded_frame(key)
+        words = explain(text, value_now(text, values), frame)
+        if entry is not None and words.subject:
+            sources = [[guard.source for guard in self.guards(each)] for each in (entry, compile_id)]
+            keys_before, keys_now = (keys_of(words.subject, each) for each in sources)
+            words = with_keys_read(words, keys_before, keys_now, frame)
         place = None
         for path, line, _ in failed.stack:  # the innermost that is the user's own, or else the innermost
             each = self._sources.known_place(path, line)
@@ -161,7 +182,7 @@ class Compilations:
                 place = each
         if place is None and entry is not None:
             place = self._place_of_value(entry, compile_id, words.subject)
-        return FailedGuard(entry, text, words.words, words.before, words.now, place), _sentence(words.advice)
+        return FailedGuard(entry, text, words.words, words.before, words.now, place), words
 
     def _place_of_value(self, entry: str, compile_id: str, subject: str) -> Optional[Place]:
         """The line that made Dynamo guard this value, from the guards of the entry that failed, or of the next one:
@@ -222,12 +243,18 @@ class Compilations:
             if frames:  # the frame that is compiled is the innermost
                 last = frames[-1]
                 return str(last.get("name")), str(last.get("filename")), int(last.get("line") or 0)
-        return None
+        return self._key_of_frame(compile_id)
+
+    def _key_of_frame(self, compile_id: str) -> Optional[Key]:
+        """Return the function of the first compilation of the same frame: where the recompile limit is reached, torch
+        reports nothing but the failure."""
+        first = f"{compile_id.partition('/')[0]}/0{''.join(compile_id.partition('#')[1:])}"
+        return self._key(first) if first != compile_id and first in self._events else None
 
 
 def _what_is_new_first(
-    failed: List[Tuple[FailedGuard, str]], seen: Set[Tuple[str, str]]
-) -> List[Tuple[FailedGuard, str]]:
+    failed: List[Tuple[FailedGuard, GuardWords]], seen: Set[Tuple[str, str]]
+) -> List[Tuple[FailedGuard, GuardWords]]:
     """torch names one guard for each entry, the latest first. What a function has been compiled for before is not why:
     the first guard whose value is new, or not known, comes to the front. ``seen`` has what is known so far, and
     learns."""
@@ -299,7 +326,7 @@ def _status(events: Sequence[Event], metrics: Mapping[str, Any], fact: Optional[
         return "skipped", "Dynamo made no code for it"
     if fact is None and not metrics and "dynamo_output_graph" not in names:
         return "failed", "it did not come to its end"
-    graph = "dynamo_output_graph" in names or bool(fact is not None and fact.graphs)
+    graph = bool(names & _GRAPHS) or bool(fact is not None and fact.graphs)
     return ("compiled" if graph else "empty"), ""
 
 
@@ -330,7 +357,7 @@ def _cache(events: Iterable[Event]) -> Dict[str, str]:
     return found
 
 
-def _total(events: Iterable[Event], name: str) -> Optional[float]:
-    known = [seconds_of(event.meta) for event in events if event.name == name]
+def _total(events: Iterable[Event], *names: str) -> Optional[float]:
+    known = [seconds_of(event.meta) for event in events if event.name in names]
     some = [seconds for seconds in known if seconds is not None]
     return sum(some) if some else None

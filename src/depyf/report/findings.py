@@ -1,56 +1,33 @@
-"""What is worth acting on in a run, in the order of what it costs, and its totals."""
+"""What is worth acting on in a run, in the order of what it costs: the user's own code before libraries."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Dict, Iterator, List, Sequence, Tuple
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
-from depyf.report.advice import advice_for_phase
-from depyf.report.model import Fallback, Finding, GraphBreak, Run
+from depyf.diagnosis.break_advice import advice_for_phase, described_break
+from depyf.report.counts import counts_of, distinct_breaks, lost
+from depyf.report.model import Finding, GraphBreak, Place, Recompile, Run
+from depyf.report.places import place_text
 
-SKIPPED = "skipped"
-"""The cause of fallbacks that cost nothing: Dynamo looked at the frame and found nothing to compile."""
-
-_MANY_BREAKS = 3
 _OFTEN = 5
 _SLOW_SHARE, _SLOW_SECONDS = 0.5, 5.0
 
 
 def findings_of(run: Run) -> Tuple[Finding, ...]:
-    """The findings, the most expensive first. Weights are seconds, estimated by what the compilations took."""
+    """The findings: those of the user's own code, then those of libraries, the most expensive first. Weights are
+    seconds, estimated by what the compilations took."""
     found = [*_fallbacks(run), *_breaks(run), *_recompiles(run), *_cudagraphs(run), *_slow(run)]
-    return tuple(sorted(found, key=lambda finding: -finding.weight))
+    return tuple(sorted(found, key=lambda finding: (_is_of_a_library(run, finding.place), -finding.weight)))
 
 
-def lost(run: Run) -> List[Fallback]:
-    """The frames that were to be compiled and were not; in those that Dynamo skips there is nothing to compile."""
-    return [each for each in run.fallbacks if each.cause != SKIPPED]
+def _is_of_a_library(run: Run, place: Optional[Place]) -> bool:
+    return place is not None and 0 <= place[0] < len(run.sources) and run.sources[place[0]].library
 
 
-def totals_of(run: Run) -> Dict[str, float]:
-    """Counts, and seconds where the name says so."""
-    seen = {each.function for each in run.compilations}
-    functions = [function for number, function in enumerate(run.functions) if number in seen]
-    user_functions = [function for function in functions if function.resumes is None]
-    compiled = [each for each in run.compilations if each.status == "compiled"]
-    with_places = [kernel for kernel in run.kernels if kernel.places]
-    return {
-        "functions": len(user_functions),
-        "resume_functions": len(functions) - len(user_functions),
-        "compilations": len(run.compilations),
-        "compiled": len(compiled),
-        "graphs": len({(each.compile_id, each.graph) for each in compiled}),
-        "graph_breaks": len(run.breaks),
-        "recompiles": len(run.recompiles),
-        "cudagraph_skips": len(run.cudagraph_skips),
-        "fallbacks": len(lost(run)),
-        "skipped": len(run.fallbacks) - len(lost(run)),
-        "kernels": len(run.kernels),
-        "kernels_with_a_line": len(with_places),
-        "guards": sum(len(each.guards) for each in run.compilations),
-        "compile_seconds": sum(each.seconds or 0.0 for each in run.compilations),
-        "backward_compile_seconds": sum(each.backward_seconds or 0.0 for each in run.compilations),
-    }
+def _start_of(run: Run, function: Optional[int]) -> Optional[Place]:
+    """The place where a function begins."""
+    return None if function is None else (run.functions[function].source, run.functions[function].first_line)
 
 
 def _function_name(run: Run, index: object) -> str:
@@ -79,7 +56,7 @@ def _fallbacks(run: Run) -> Iterator[Finding]:
             if not limit
             else f"Calls that no cache entry fits run uncompiled. {each.advice}"
         )
-        yield Finding(title, text, 10.0 + spent, each.place, each.compile_id)
+        yield Finding(title, text, 10.0 + spent, each.place or _start_of(run, each.function), each.compile_id)
 
 
 def _breaks(run: Run) -> Iterator[Finding]:
@@ -92,45 +69,44 @@ def _breaks(run: Run) -> Iterator[Finding]:
             by_function.setdefault(run.root(function), []).append(each)
     seconds = _seconds_by_function(run)
     for function, breaks in by_function.items():
-        places = len({each.place for each in breaks})
-        name = run.functions[function].qualified_name
-        if places >= _MANY_BREAKS:
-            title = f"{places} graph breaks in {name}"
-            text = "Each ends a graph: less is fused, and Python runs in between. " + breaks[0].advice
-            yield Finding(title, text, 1.0 + seconds.get(function, 0.0), breaks[0].place, breaks[0].compile_id)
-        else:
-            for each in {each.place: each for each in reversed(breaks)}.values():
-                weight = 0.5 + seconds.get(function, 0.0) / (len(breaks) + 1)
-                yield Finding(f"Graph break in {name}: {each.reason}", each.advice, weight, each.place, each.compile_id)
+        kinds: Dict[str, List[GraphBreak]] = {}
+        for each in distinct_breaks(breaks):
+            kinds.setdefault(each.reason, []).append(each)
+        share = seconds.get(function, 0.0) / (sum(map(len, kinds.values())) + 1)
+        for kind, alike in kinds.items():
+            yield _breaks_of_a_kind(run, run.functions[function].qualified_name, kind, alike, share * len(alike))
+
+
+def _breaks_of_a_kind(run: Run, name: str, kind: str, breaks: Sequence[GraphBreak], seconds: float) -> Finding:
+    """One finding for the breaks of a function that have one cause, and so one advice."""
+    first = min(breaks, key=lambda each: _is_of_a_library(run, each.place))
+    place, called = _own_place(run, first)
+    kind = described_break(kind, *(each.explanation for each in (first, *breaks)))
+    title = f"Graph break in {name}: {kind}" if len(breaks) == 1 else f"{len(breaks)} graph breaks in {name}: {kind}"
+    others = [place_text(run, each.place) for each in breaks if each.place not in (place, None, first.place)]
+    more = (
+        f" Also at {', '.join(others[:3])}{f' and {len(others) - 3} more' if len(others) > 3 else ''}."
+        if others
+        else ""
+    )
+    return Finding(title, f"{called}{first.advice}{more}".strip(), 0.5 * len(breaks) + seconds, place, first.compile_id)
+
+
+def _own_place(run: Run, each: GraphBreak) -> Tuple[Optional[Place], str]:
+    """The line of the user's own that leads to a break in a library, and what to say of the break's own line."""
+    own = [place for place in each.stack if not _is_of_a_library(run, place)]
+    if each.place is None or not own or not _is_of_a_library(run, each.place):
+        return each.place, ""
+    return own[-1], f"It is in {place_text(run, each.place)}, which this line comes to. "
 
 
 def _recompiles(run: Run) -> Iterator[Finding]:
     seconds = {each.compile_id: (each.seconds or 0.0) + (each.backward_seconds or 0.0) for each in run.compilations}
-    by_function: Dict[int, List[int]] = {}
-    for number, each in enumerate(run.recompiles):
-        by_function.setdefault(run.root(each.function), []).append(number)
-    for function, numbers in by_function.items():
-        recompiles = [run.recompiles[number] for number in numbers]
-        reasons = Counter(each.failed[0].words for each in recompiles if each.failed)
-        spent = sum(seconds.get(each.compile_id, 0.0) for each in recompiles)
-        times = "once" if len(recompiles) == 1 else f"{len(recompiles)} times"
-        why = "; ".join(words for words, _ in reasons.most_common(3))
-        advice = next((each.advice for each in recompiles if each.advice), "")
-        after_breaks = sum(each.function != function for each in recompiles)
-        title = f"{run.functions[function].qualified_name} was recompiled {times}"
-        if after_breaks:
-            title += (
-                ", where it goes on after a graph break"
-                if after_breaks == len(recompiles)
-                else (f", {after_breaks} of them where it goes on after a graph break")
-            )
-        yield Finding(
-            title,
-            f"Because {why}. {advice}".strip() if why else advice,
-            spent,
-            recompiles[0].place,
-            recompiles[0].compile_id,
-        )
+    by_cause: Dict[Tuple[int, str], List[Recompile]] = {}
+    for each in run.recompiles:
+        by_cause.setdefault((run.root(each.function), each.cause or each.advice), []).append(each)
+    for (function, _), recompiles in by_cause.items():
+        yield _recompiles_of_a_cause(run, function, recompiles, sum(seconds.get(e.compile_id, 0.0) for e in recompiles))
     failures: Dict[Tuple[int, str], int] = {}
     for each in run.recompiles:
         for guard in each.failed:
@@ -139,7 +115,26 @@ def _recompiles(run: Run) -> Iterator[Finding]:
     for (function, text), count in failures.items():
         if count >= _OFTEN:
             title = f"A guard of {run.functions[function].qualified_name} failed {count} times"
-            yield Finding(title, f"`{text}` was checked in vain each time another entry was needed.", 0.1 * count)
+            words = f"`{text}` was checked in vain each time another entry was needed."
+            yield Finding(title, words, 0.1 * count, _start_of(run, function))
+
+
+def _recompiles_of_a_cause(run: Run, function: int, recompiles: Sequence[Recompile], seconds: float) -> Finding:
+    """One finding for the recompilations of a function, and of its resume functions, that have one cause."""
+    first = next((each for each in recompiles if each.function == function), recompiles[0])
+    reasons = Counter(each.failed[0].words for each in (first, *recompiles) if each.failed)
+    why = "; ".join(words for words, _ in reasons.most_common(3))
+    times = "once" if len(recompiles) == 1 else f"{len(recompiles)} times"
+    title = f"{run.functions[function].qualified_name} was recompiled {times}"
+    after_breaks = sum(each.function != function for each in recompiles)
+    if after_breaks:
+        title += (
+            ", where it goes on after a graph break"
+            if after_breaks == len(recompiles)
+            else f", {after_breaks} of them where it goes on after a graph break"
+        )
+    text = f"Because {why}. {first.advice}".strip() if why else first.advice
+    return Finding(title, text, seconds, first.place, first.compile_id)
 
 
 def _cudagraphs(run: Run) -> Iterator[Finding]:
@@ -153,7 +148,7 @@ def _cudagraphs(run: Run) -> Iterator[Finding]:
 
 def _slow(run: Run) -> Iterator[Finding]:
     """The phase that takes most of the time, where that is long."""
-    total = sum((each.seconds or 0.0) + (each.backward_seconds or 0.0) for each in run.compilations)
+    total = counts_of(run).seconds
     by_name: Dict[str, float] = {}
     for index, seconds in enumerate(own_seconds(run)):
         name = run.phases[index].name

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.report.advice import advice_for_cudagraphs, advice_for_fallback
+from depyf.diagnosis.break_advice import advice_for_cudagraphs, advice_for_fallback
 from depyf.report.anchors import anchored, from_cache
 from depyf.report.artifacts import artifacts_of
 from depyf.report.compilations import Compilations, calls_in
+from depyf.report.counts import totals_of
 from depyf.report.facts import FallbackFact, Provenance, TransformedFact
-from depyf.report.findings import findings_of, totals_of
+from depyf.report.findings import findings_of
 from depyf.report.functions import Functions, Key
 from depyf.report.linking import linked
 from depyf.report.model import Artifact, Compilation, CudaGraphSkip, Fallback, Function, Phase, Recompile, Run
@@ -60,6 +61,7 @@ def build_run(
     made = artifacts_of(events) if artifacts is None else artifacts
     texts = {artifact.id: artifact.text or "" for artifact in made}
     facts = {fact.compile_id: fact for fact in transformed if fact.compile_id is not None}
+    functions.of_compilations.update({number: fact.qualified_name for number, fact in facts.items()})
     compilations: List[Compilation] = []
     for compile_id in dict.fromkeys([*known.ids(), *facts]):
         fact = facts.get(compile_id)
@@ -146,10 +148,10 @@ def _from_metrics(compilations: Sequence[Compilation]) -> List[Fallback]:
         cause = (
             "skipped"
             if each.status == "skipped"
-            else "graph break that Dynamo can't go on from"
-            if kind in ("Unsupported", "UserError")
             else "recompile limit reached"
             if "limit" in each.failure.split("\n")[0].lower()
+            else "graph break that Dynamo can't go on from"
+            if kind in ("Unsupported", "UserError")
             else "error while compiling"
         )
         reason = each.failure.partition(": ")[2] or each.failure

@@ -6,11 +6,13 @@ times) is not there, and a note says so.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from dataclasses import dataclass, replace
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.regular_files import read_text
 from depyf.report.artifacts import (
     FULL_CODE_ORDER,
     KERNELS_ORDER,
@@ -24,25 +26,27 @@ from depyf.report.facts import TransformedFact
 from depyf.report.from_events import build_run
 from depyf.report.functions import Key
 from depyf.report.model import Artifact, Run
+from depyf.torch_trace.stages import Stage
 
 _MARK = r"(?:\.(?P<mark>(?:rank|process)_\d+))?"
 
 _KINDS = [
-    ("kernels", re.compile(rf"(?P<graph>\w+)\.kernel_(?P<number>\d+){_MARK}\.py")),
-    ("wrapper", re.compile(rf"(?P<graph>\w+)\.AOT_(?P<stage>\w+)\.(?P<number>\d+){_MARK}\.py")),
-    ("graph", re.compile(rf"(?P<graph>\w+)\.(?P<stage>[A-Za-z]\w*)\.(?P<number>\d+){_MARK}\.py")),
+    ("kernels", re.compile(rf"(?P<graph>[\w-]+)\.kernel_(?P<number>\d+){_MARK}\.py")),
+    ("wrapper", re.compile(rf"(?P<graph>[\w-]+)\.AOT_(?P<stage>\w+)\.(?P<number>\d+){_MARK}\.py")),
+    ("graph", re.compile(rf"(?P<graph>[\w-]+)\.(?P<stage>[A-Za-z][\w.-]*)\.(?P<number>\d+){_MARK}\.py")),
     ("transformed", re.compile(rf"__transformed_code_(?P<number>\d+)_for_(?P<function>.+?){_MARK}\.py")),
     ("full_code", re.compile(rf"full_code_for_(?P<function>.+)_(?P<number>\d+){_MARK}\.py")),
     ("note", re.compile(rf"(?P<stage>eager_fallbacks|missing_stages)_(?P<number>\d+)(?:\.txt){_MARK}(?:\.txt)?")),
 ]
 
+_BACKEND_ORDER = STAGE_ORDER[Stage.BACKEND]
 _ORDER_OF_STAGE = {stage.value: order for stage, order in STAGE_ORDER.items()}
 _ORDER = {"wrapper": WRAPPER_ORDER, "kernels": KERNELS_ORDER, "transformed": TRANSFORMED_ORDER}
 _ORDER.update(full_code=FULL_CODE_ORDER, note=NOTE_ORDER)
 
 _COMPILE_ID = re.compile(r"^# .*compile id ([^\s,;]+)$", re.MULTILINE)
 _ORIGIN = re.compile(r"^# from (.+) \((.+):(\d+)\), compile id (\S+)$", re.MULTILINE)
-_VERDICT = re.compile(r"^# (exact|equivalent|unverified|failed)\b:? ?(.*)$", re.MULTILINE)
+_VERDICT = re.compile(r"^# (exact|equivalent|placeholders|unverified|failed)\b:? ?(.*)$", re.MULTILINE)
 _CALLED_GRAPH = re.compile(r"\b__compiled_fn_\d+")
 _CALLED_RESUME = re.compile(r"\b__resume_at_\w+")
 
@@ -89,10 +93,18 @@ def _rank(mark: str, ranked: bool) -> Optional[int]:
 def _file(directory: str, name: str) -> Optional[_File]:
     for kind, pattern in _KINDS:
         match = pattern.fullmatch(name)
-        if match is not None and (kind != "graph" or match.group("stage") in _ORDER_OF_STAGE):
-            with open(os.path.join(directory, name), encoding="utf-8", errors="replace") as file:
-                return _File(name, kind, match.groupdict(), file.read())
+        if match is None:
+            continue
+        with contextlib.suppress(OSError):  # a link or a pipe by that name is no file of a dump
+            text = read_text(os.path.join(directory, name), follow=False)
+            if kind != "graph" or match.group("stage") in _ORDER_OF_STAGE or text.startswith(_title(match)):
+                return _File(name, kind, match.groupdict(), text)
     return None
+
+
+def _title(file: re.Match[str]) -> str:
+    """How the file of a graph begins that a pass has printed under a name of its own."""
+    return f"# {file.group('stage')} of {file.group('graph')}"
 
 
 def _run(files: Sequence[_File], rank: Optional[int]) -> Run:
@@ -131,7 +143,7 @@ def _artifact(file: _File, ids: Mapping[str, str]) -> Artifact:
         title=title,
         compile_id=origin.group(4) if origin and file.kind == "transformed" else ids.get(file.parts.get("graph") or ""),
         stage=stage,
-        order=_ORDER_OF_STAGE.get(stage, 0) if file.kind == "graph" else _ORDER[file.kind],
+        order=_ORDER_OF_STAGE.get(stage, _BACKEND_ORDER) if file.kind == "graph" else _ORDER[file.kind],
         path=file.name,
         text=file.text,
         language="text" if file.kind == "note" else "python",

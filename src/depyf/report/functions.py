@@ -6,6 +6,7 @@ import ast
 import re
 from typing import Dict, List, Mapping, Optional, Tuple
 
+from depyf.diagnosis.guard_advice import GuardedFrame
 from depyf.report.model import Function
 from depyf.report.sources import Sources
 
@@ -13,7 +14,8 @@ Key = Tuple[str, str, int]
 """Name of the code object, file, first line."""
 
 _Known = Tuple[str, str, int, str]
-"""The same with torch's number of the frame, which tells resume functions of one line apart (empty for others)."""
+"""The same with torch's number of the frame, which tells resume functions of one line apart, or with the qualified name
+of a function that shares its code with another one (decorated functions run the wrapper); empty for all others."""
 
 _RESUME = re.compile(r"^(?:torch_dynamo_)?resume_in_(.+?)(?:_at_(\d+))?$")
 
@@ -24,6 +26,15 @@ def resumed(name: str) -> Optional[Tuple[str, Optional[int]]]:
     return None if match is None else (match.group(1), int(match.group(2)) if match.group(2) else None)
 
 
+def beside(qualified_name: str, name: str, other: str) -> str:
+    """Return the qualified name of ``other``, which is defined where ``name``, called ``qualified_name``, is.
+
+    Dynamo gives a resume function the class and function around the one that it resumes only where Python has
+    qualified names in code objects (3.11); torch's trace never has them. So both are derived in the same way.
+    """
+    return qualified_name[: -len(name)] + other if qualified_name.endswith(name) else other
+
+
 class Functions:
     """A table of functions that grows while they are looked up."""
 
@@ -31,8 +42,11 @@ class Functions:
         self._sources = sources
         self._numbers: Dict[_Known, int] = {}
         self._definitions: Dict[str, Mapping[Tuple[str, int], Tuple[str, int]]] = {}
+        self._stars: Dict[str, Mapping[Tuple[str, int], Tuple[int, str, str]]] = {}
         self._qualified: Dict[Key, str] = {}
         self.full_code: Dict[int, str] = {}
+        self.of_compilations: Dict[str, str] = {}
+        """The qualified name of the function of each compilation, by compile id, as far as known."""
 
     def index(self, name: str, path: str, first_line: int, qualified_name: str = "", frame: str = "") -> int:
         """The number of a function. Its qualified name is looked up in the source where it is not given.
@@ -41,10 +55,12 @@ class Functions:
         functions, which have everything else in common. Where it is not known, the first one is meant.
         """
         key = (name, self._sources.full(path), first_line)
+        qualified_name = qualified_name or self.of_compilations.get(frame, "")
         if qualified_name and qualified_name != name:
             self._qualified.setdefault(key, qualified_name)
         if resumed(name) is None:
-            return self._numbers.setdefault((*key, ""), len(self._numbers))
+            shares = bool(qualified_name) and qualified_name != self._qualified.get(key, qualified_name)
+            return self._numbers.setdefault((*key, qualified_name if shares else ""), len(self._numbers))
         frame = frame.partition("/")[0] + frame.partition("#")[2]
         if not frame:
             same = [number for known, number in self._numbers.items() if known[:3] == key]
@@ -52,25 +68,44 @@ class Functions:
                 return same[0]
         return self._numbers.setdefault((*key, frame), len(self._numbers))
 
+    def guarded_frame(self, key: Key) -> GuardedFrame:
+        """Return what can be known of a function whose guards are explained."""
+        name, path, line = key
+        what = resumed(name)
+        found = [
+            (start, stars)
+            for (other, start), (last, *stars) in self._stars_of(self._sources.full(path)).items()
+            if (other, start) == (name, line) or (what is not None and other == what[0] and start <= line <= last)
+        ]
+        positional, keywords = max(found)[1] if found else ("", "")
+        return GuardedFrame(what is not None, str(positional), str(keywords))
+
+    def _stars_of(self, path: str) -> Mapping[Tuple[str, int], Tuple[int, str, str]]:
+        if path not in self._stars:
+            text = self._sources.text(path)
+            self._stars[path] = {} if text is None else starred_parameters(text)
+        return self._stars[path]
+
     def table(self) -> Tuple[Function, ...]:
         """All functions; one that is only known by its resume function is added."""
         for name, path, line, _ in list(self._numbers):
             self._resumed_by(name, path, line)
-        return tuple(self._function(number, key[:3]) for number, key in enumerate(list(self._numbers)))
+        return tuple(self._function(number, key) for number, key in enumerate(list(self._numbers)))
 
-    def _function(self, number: int, key: Key) -> Function:
-        name, path, first_line = key
+    def _function(self, number: int, known: _Known) -> Function:
+        name, path, first_line, other_name = known
+        key = known[:3]
         resumes, at = None, None
         origin = self._resumed_by(name, path, first_line)
         if origin is not None:
             resumes, at = origin, (resumed(name) or ("", None))[1] or first_line
-            last_line = self._definition(list(self._numbers)[origin][:3])[1]
-            qualified_name = name
+            begun = list(self._numbers)[origin][:3]
+            qualified_name, last_line = beside(self._qualified_name(begun), begun[0], name), self._definition(begun)[1]
         else:
-            qualified_name, last_line = self._definition(key)
+            qualified_name, last_line = other_name or self._qualified_name(key), self._definition(key)[1]
         return Function(
             name=name,
-            qualified_name=self._qualified.get(key, qualified_name),
+            qualified_name=qualified_name,
             source=self._sources.index(path),
             first_line=first_line,
             last_line=max(last_line, first_line),
@@ -95,6 +130,10 @@ class Functions:
             start for (other, start), (_, last) in self._of(path).items() if other == what[0] and start <= at <= last
         ]
         return self.index(what[0], path, max(starts, default=at))
+
+    def _qualified_name(self, key: Key) -> str:
+        """Return the qualified name of a function of the user's: the one that was given, or that in the source."""
+        return self._qualified.get(key) or self._definition(key)[0]
 
     def _definition(self, key: Key) -> Tuple[str, int]:
         """The qualified name and the last line of a function, from its source."""
@@ -130,4 +169,21 @@ def definitions(text: str) -> Dict[Tuple[str, int], Tuple[str, int]]:
             elif isinstance(child, ast.ClassDef):
                 below = f"{prefix}{child.name}."
             todo.append((child, below))
+    return found
+
+
+def starred_parameters(text: str) -> Dict[Tuple[str, int], Tuple[int, str, str]]:
+    """Last line, and the names of the ``*`` and ``**`` parameters, of every function, by name and first line."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    found: Dict[Tuple[str, int], Tuple[int, str, str]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+            decorators = [] if isinstance(node, ast.Lambda) else [each.lineno for each in node.decorator_list]
+            stars = (node.args.vararg, node.args.kwarg)
+            positional, keywords = ("" if each is None else each.arg for each in stars)
+            found[name, min([node.lineno, *decorators])] = (node.end_lineno or node.lineno, positional, keywords)
     return found

@@ -13,7 +13,8 @@ import tokenize
 from dataclasses import dataclass, replace
 from typing import Callable, List, Match, NamedTuple, Optional, Pattern, Tuple
 
-from depyf.report.state_words import MODE, explain_keys, explain_state
+from depyf.diagnosis.guard_advice import ANY_FRAME, GuardCause, GuardedFrame, advice_for_guard, origin_of
+from depyf.report.state_words import explain_keys, explain_state
 from depyf.source.unparsing import unparse
 
 
@@ -22,7 +23,9 @@ class GuardWords:
     """``subject`` is what the guard looks at, as users write it (``self.layers[0].training``), empty for global state.
 
     ``words`` is one sentence without a full stop. ``before`` and ``now`` are values as texts, None where the text does
-    not tell. ``advice`` says what avoids it, empty where nothing does.
+    not tell. ``advice`` says what avoids it, empty where nothing does; it follows from ``cause`` and from where the
+    subject comes from, which ``code`` (the guard as torch has it) and the function say (``in_frame``). ``detail`` is
+    the dimension, for a size.
     """
 
     subject: str
@@ -30,6 +33,9 @@ class GuardWords:
     before: Optional[str] = None
     now: Optional[str] = None
     advice: str = ""
+    cause: GuardCause = GuardCause.UNKNOWN
+    detail: str = ""
+    code: str = ""
 
 
 class GuardText(NamedTuple):
@@ -72,9 +78,21 @@ def _without_comment(text: str) -> str:
     return text.strip()
 
 
-def explain(text: str, now: Optional[str] = None) -> GuardWords:
-    """The words for a guard that failed; ``now`` is the value that it looked at, where the caller knows it."""
+def explain(text: str, now: Optional[str] = None, frame: GuardedFrame = ANY_FRAME) -> GuardWords:
+    """The words for a guard of ``frame`` that failed; ``now`` is the value that it looked at, where that is known."""
     code = split(text).code
+    return in_frame(replace(_explain(code, now), code=code), frame)
+
+
+def in_frame(words: GuardWords, frame: GuardedFrame) -> GuardWords:
+    """The same with the advice for a guard of this function."""
+    if words.cause is GuardCause.UNKNOWN:
+        return words
+    origin = origin_of(words.code, words.subject, frame)
+    return replace(words, advice=advice_for_guard(words.cause, origin, words.subject, words.detail) or words.advice)
+
+
+def _explain(code: str, now: Optional[str]) -> GuardWords:
     for pattern, tell in _RULES:
         match = pattern.search(code)
         if match is not None:
@@ -114,36 +132,22 @@ def _class_name(text: str) -> str:
     return name[len("builtins.") :] if name.startswith("builtins.") else name
 
 
-_SIZES = (
-    "mark that dimension before the first call, torch._dynamo.mark_dynamic({0}, {1}), or compile with dynamic=True; if "
-    "it takes few values, pad to one of them"
-)
-_EACH_KIND = "each {0} is compiled for on its own; convert before the call if one {0} is enough"
-_IDENTITY = (
-    "make that object once and use it again: a new function, lambda, class or module for each call compiles anew"
-)
-
-
 def _size(match: Match[str]) -> GuardWords:
     name, index, before, now = as_written(match[1]), match[2], match[3], match[4]
     words = f"{name} has size {now} in dimension {index}, and was compiled for {before}"
-    return GuardWords(name, words, before, now, _SIZES.format(name, index))
+    return GuardWords(name, words, before, now, cause=GuardCause.SIZE, detail=index)
 
 
 def _stride(match: Match[str]) -> GuardWords:
     name, index, before, now = as_written(match[1]), match[2], match[3], match[4]
     words = f"{name} has stride {now} in dimension {index}, and was compiled for {before}"
-    return GuardWords(
-        name, words, before, now, f"call {name}.contiguous() before, so that the memory layout is always the same"
-    )
+    return GuardWords(name, words, before, now, cause=GuardCause.STRIDE)
 
 
 def _rank(match: Match[str]) -> GuardWords:
     name, before, now = as_written(match[1]), match[2], match[3]
     words = f"{name} has {now} dimension(s), and was compiled for {before}"
-    return GuardWords(
-        name, words, before, now, "each number of dimensions is compiled for on its own; reshape before the call"
-    )
+    return GuardWords(name, words, before, now, cause=GuardCause.RANK)
 
 
 _DTYPES = {
@@ -168,23 +172,20 @@ def _dtype(match: Match[str]) -> GuardWords:
     name, before, now = as_written(match[1]), match[2].strip(), match[3].strip()
     before, now = _DTYPES.get(before, before), _DTYPES.get(now, now)
     words = f"{name} has dtype {now}, and was compiled for {before}"
-    return GuardWords(name, words, before, now, _EACH_KIND.format("dtype"))
+    return GuardWords(name, words, before, now, cause=GuardCause.DTYPE)
 
 
 def _requires_grad(match: Match[str]) -> GuardWords:
     name, before = as_written(match[1]), match[2] == "1"
     is_now, was = ("does not require grad", "requires grad") if before else ("requires grad", "does not")
     words = f"{name} {is_now}, and was compiled for one that {was}"
-    return GuardWords(
-        name, words, str(before), str(not before), "detach it before the call, or let it always require grad"
-    )
+    return GuardWords(name, words, str(before), str(not before), cause=GuardCause.REQUIRES_GRAD)
 
 
 def _tensor_class(match: Match[str]) -> GuardWords:
     name, now = as_written(match[1]), _class_name(match[2])
-    return GuardWords(
-        name, f"{name} is of class {now}, and was a tensor of another class", None, now, "pass the same class each time"
-    )
+    words = f"{name} is of class {now}, and was a tensor of another class"
+    return GuardWords(name, words, None, now, cause=GuardCause.CLASS)
 
 
 def _dispatch_keys(match: Match[str]) -> GuardWords:
@@ -196,86 +197,89 @@ def _dispatch_keys(match: Match[str]) -> GuardWords:
     )
     state = explain_keys(name, new, gone)
     if state is not None:
-        return GuardWords(name, state.words, match[2], match[3], state.advice)
+        return GuardWords(name, state.words, match[2], match[3], state.advice, cause=GuardCause.STATE)
     words = (
         f"{name} is another kind of tensor (device, layout, view or mode): its dispatch key set {change or 'differs'}"
     )
-    return GuardWords(name, words, match[2], match[3], "pass tensors of the same device and layout each time")
+    return GuardWords(name, words, match[2], match[3], cause=GuardCause.TENSOR_KIND)
 
 
 def _duplicate(_: Match[str]) -> GuardWords:
     words = "two arguments are the same tensor, and were compiled as different ones"
-    return GuardWords("", words, None, None, "pass a clone, or always pass the same tensor twice")
+    return GuardWords("", words, cause=GuardCause.SAME_TENSOR)
 
 
 def _global_state(match: Match[str]) -> GuardWords:
     told = explain_state(match[1].strip())
-    return GuardWords("", told.words, told.before, told.now, told.advice)
+    return GuardWords("", told.words, told.before, told.now, told.advice, cause=GuardCause.STATE)
 
 
 def _modes(_: Match[str]) -> GuardWords:
     words = "other torch function modes are active (torch.set_default_device is one) than when this was compiled"
-    return GuardWords("", words, None, None, MODE)
+    return GuardWords("", words, cause=GuardCause.MODES)
 
 
 def _hooks(_: Match[str]) -> GuardWords:
     words = "other saved-tensors hooks are active than when this was compiled"
-    return GuardWords("", words, None, None, MODE)
+    return GuardWords("", words, cause=GuardCause.HOOKS)
 
 
 def _key_error(match: Match[str]) -> GuardWords:
     name = as_written(match[2])
-    return GuardWords(
-        name, f"{name} is not there any more", None, "missing", "keep the same keys and attributes each time"
-    )
+    words = f"{name} is missing, and was there when this was compiled"
+    return GuardWords(name, words, None, "missing", cause=GuardCause.MEMBERS)
 
 
 def _number_of_keys(match: Match[str]) -> GuardWords:
     name, before = as_written(match[1]), match[2]
     words = f"{name} has another number of keys than {before}, which it was compiled for"
-    return GuardWords(name, words, before, None, "keep the same keys each time; pass what varies as a tensor")
+    return GuardWords(name, words, before, cause=GuardCause.KEYS)
+
+
+def _not_computed(match: Match[str]) -> GuardWords:
+    words = f"relations of sizes that this was compiled for can't be computed for this call: {match[0]}"
+    return GuardWords("", words, advice="pass views of the same kind each time")
 
 
 def _type_mismatch(match: Match[str]) -> GuardWords:
     name = as_written(match[1])
-    return GuardWords(
-        name, f"{name} is of another class than it was compiled for", None, None, "pass the same class each time"
-    )
+    return GuardWords(name, f"{name} is of another class than it was compiled for", cause=GuardCause.CLASS)
 
 
 def _marks(match: Match[str]) -> GuardWords:
     now, before = match[2], match[3]
     words = f"dimensions {now} of a tensor are marked ({match[1]}), and it was compiled for marks on {before}"
-    return GuardWords("", words, before, now, "mark the same dimensions on each tensor, before the first call")
+    return GuardWords("", words, before, now, cause=GuardCause.MARKS)
 
 
 def _marked(_: Match[str]) -> GuardWords:
     words = "a dimension of a tensor is marked (mark_dynamic or the like), and none was when this was compiled"
-    return GuardWords("", words, None, None, "mark the same dimensions on each tensor, before the first call")
+    return GuardWords("", words, cause=GuardCause.MARKS)
 
 
 def _class_id(match: Match[str]) -> GuardWords:
     name, before = as_written(match[1]), _class_name(match[2]) if match[2] else None
     words = f"{name} is not a {before}, which it was compiled for" if before else f"{name} is of another class"
-    return GuardWords(name, words, before, None, "pass the same class each time; each class is compiled for on its own")
+    return GuardWords(name, words, before, cause=GuardCause.CLASS)
 
 
 def _object_id(match: Match[str]) -> GuardWords:
     name, kind = as_written(match[1]), _class_name(match[2]) if match[2] else "object"
     if name.endswith(".__code__"):
-        name, kind = name[: -len(".__code__")], "function"
+        name = name[: -len(".__code__")]
+        return GuardWords(name, f"{name} is another function than it was compiled for", cause=GuardCause.FUNCTION)
     words = f"{name} is another object than the {kind} that it was compiled for"
-    return GuardWords(name, words, None, None, _IDENTITY)
+    return GuardWords(name, words, cause=GuardCause.IDENTITY)
 
 
 def _backend(_: Match[str]) -> GuardWords:
     words = "it was compiled with another backend callable"
-    return GuardWords("", words, None, None, "make the backend once and pass the same object to each torch.compile")
+    return GuardWords("", words, cause=GuardCause.BACKEND)
 
 
 def _invalidated(_: Match[str]) -> GuardWords:
     words = "an object that this code was compiled for is gone, so torch has thrown the code away"
-    return GuardWords("", words, None, None, "keep modules and functions alive as long as their compiled code is used")
+    return GuardWords("", words, cause=GuardCause.GONE)
 
 
 Rule = Tuple[Pattern[str], Callable[[Match[str]], GuardWords]]
@@ -296,7 +300,8 @@ _RULES: List[Rule] = [
     (re.compile(r"___check_global_state\(\)()"), _global_state),
     (re.compile(r"___check_torch_function_mode_stack"), _modes),
     (re.compile(r"top_saved_tensors_hooks"), _hooks),
-    (re.compile(r"\A(KeyError|AttributeError|IndexError) on (.*)"), _key_error),
+    (re.compile(r"\A(\w+Error on|getattr failed on source) (.*)"), _key_error),
+    (re.compile(r"\A'\w+' object (?:has no|is not) .*"), _not_computed),
     (re.compile(r"\Alen\((.*)\) != (\d+)\Z"), _number_of_keys),
     (re.compile(r"\ATYPE_MISMATCH\((.*)\)\Z"), _type_mismatch),
     (re.compile(r"\A_dynamo_(\w+) not a subset: runtime (.*) is not a subset of compiled (.*)"), _marks),
@@ -332,22 +337,10 @@ def _of_tree(tree: ast.expr, now: Optional[str]) -> Optional[GuardWords]:
         return _call(tree, now, holds=True)
     if isinstance(tree, ast.BoolOp) and "isnan" in unparse(tree):
         name = _subject(tree)
-        return GuardWords(name, f"{name} is not nan{_is(now)}, and was compiled for nan", "nan", now, _CONSTANT)
+        return GuardWords(
+            name, f"{name} is not nan{_is(now)}, and was compiled for nan", "nan", now, cause=GuardCause.NUMBER
+        )
     return None
-
-
-_CONSTANT = "its value is a constant of the compiled code: pass what varies as a tensor"
-_NUMBER = (
-    "its value is a constant of the compiled code: pass it as a tensor if it varies, or compile with dynamic=True "
-    "(for numbers that are attributes of modules: torch._dynamo.config.allow_unspec_int_on_nn_module)"
-)
-_CHOICE = "each value is compiled for on its own, which is fine for a few; pass what varies more as a tensor"
-_TRAINING = "train() and eval() are compiled for on their own: two compilations are to be expected, and no more"
-_LENGTH = "the length is a constant of the compiled code: pad to one length, or pass one tensor (torch.stack)"
-_SHAPE = (
-    "the code branches on, or is specialized to, a size: mark it before the first call "
-    "(torch._dynamo.mark_dynamic), or take the branch on sizes out of the compiled function"
-)
 
 
 def _comparison(tree: ast.Compare, now: Optional[str]) -> GuardWords:
@@ -357,29 +350,31 @@ def _comparison(tree: ast.Compare, now: Optional[str]) -> GuardWords:
     if ".size()" in unparse(tree) or ".stride()" in unparse(tree) or ".storage_offset()" in unparse(tree):
         what = ", which does not hold" if now is None else f"; now: {now}"
         words = f"it was compiled for {as_written(unparse(tree))}{what}"
-        return GuardWords(subject, words, None, now, _SHAPE)
+        return GuardWords(subject, words, None, now, cause=GuardCause.SIZES)
     if isinstance(operator, (ast.Is, ast.IsNot)) and isinstance(right, ast.Constant) and right.value is None:
         was = "not None" if isinstance(operator, ast.IsNot) else "None"
         is_now = "None" if was == "not None" else "not None"
-        return GuardWords(subject, f"{name} is {is_now}, and was compiled for {was}", was, now or is_now, _CHOICE)
+        words = f"{name} is {is_now}, and was compiled for {was}"
+        return GuardWords(subject, words, was, now or is_now, cause=GuardCause.NONE)
     if isinstance(operator, (ast.Is, ast.IsNot)):
         relation = "different objects" if isinstance(operator, ast.IsNot) else "the same object"
         words = f"{name} and {value} are not {relation}, which they were compiled for"
-        return GuardWords(subject, words, None, None, "pass the same object twice each time, or never")
+        return GuardWords(subject, words, cause=GuardCause.SAME_OBJECT)
     if isinstance(left, ast.Call) and unparse(left.func) == "len":
         inner = as_written(unparse(left.args[0]))
         words = f"{inner} has {now or 'another number of'} items, and was compiled for {value}"
-        return GuardWords(inner, words, value, now, _LENGTH)
+        return GuardWords(inner, words, value, now, cause=GuardCause.LENGTH)
     if "dict.keys(" in name or ".keys()" in name:
         words = f"the keys of {subject} (or their order) are others: {name} was {value}{_is(now)}"
-        return GuardWords(subject, words, value, now, "build the dict with the same keys in the same order each time")
+        return GuardWords(subject, words, value, now, cause=GuardCause.KEYS)
     shown = _plain_call(name)
     words = (
         f"{shown} is {now}, and was compiled for {value}"
         if now is not None
         else f"{shown} is not {value}, which it was compiled for"
     )
-    return GuardWords(subject, words, value, now, _advice_for(subject, right))
+    cause = GuardCause.LENGTH if "items left in" in shown else _cause_of(subject, right)
+    return GuardWords(subject, words, value, now, cause=cause)
 
 
 def _plain_call(name: str) -> str:
@@ -396,21 +391,23 @@ def _plain_call(name: str) -> str:
     )
 
 
-def _advice_for(subject: str, value: ast.expr) -> str:
+def _cause_of(subject: str, value: ast.expr) -> GuardCause:
+    """What a guard on the value of ``subject`` is about, by that value."""
     if subject.endswith(".training"):
-        return _TRAINING
+        return GuardCause.TRAINING
     constant = value.operand if isinstance(value, ast.UnaryOp) else value
     if isinstance(constant, ast.Constant) and isinstance(constant.value, (bool, str, type(None))):
-        return _CHOICE
+        return GuardCause.NONE if constant.value is None else GuardCause.CHOICE
     is_number = isinstance(constant, ast.Constant) and isinstance(constant.value, (int, float, complex))
-    return _NUMBER if is_number or unparse(value) in ("inf", "-inf") else _CONSTANT
+    return GuardCause.NUMBER if is_number or unparse(value) in ("inf", "-inf") else GuardCause.CHOICE
 
 
 def _negation(operand: ast.expr, now: Optional[str]) -> Optional[GuardWords]:
     if isinstance(operand, ast.Call):
         return _call(operand, now, holds=False)
     name = as_written(unparse(operand))
-    return GuardWords(name, f"{name} is not empty{_is(now)}, and was compiled for an empty one", "empty", now, _LENGTH)
+    words = f"{name} is not empty{_is(now)}, and was compiled for an empty one"
+    return GuardWords(name, words, "empty", now, cause=GuardCause.LENGTH)
 
 
 def _call(tree: ast.Call, now: Optional[str], *, holds: bool) -> Optional[GuardWords]:
@@ -419,18 +416,18 @@ def _call(tree: ast.Call, now: Optional[str], *, holds: bool) -> Optional[GuardW
     if called == "hasattr" and len(arguments) == 2:
         attribute = arguments[1].strip("'\"")
         words = f"{arguments[0]} {is_now} the attribute {attribute}, which it {was} when this was compiled"
-        return GuardWords(f"{arguments[0]}.{attribute}", words, was, is_now, "keep the same attributes each time")
+        return GuardWords(f"{arguments[0]}.{attribute}", words, was, is_now, cause=GuardCause.MEMBERS)
     if called in ("___dict_contains", "set.__contains__", "___set_contains") and len(arguments) == 2:
         key, container = arguments if called == "___dict_contains" else reversed(arguments)
         container = container[: -len(".__dict__")] if container.endswith(".__dict__") else container
         words = f"{container} {is_now} {key}, which it {was} when this was compiled"
-        return GuardWords(container, words, was, is_now, "keep the same keys and attributes each time")
+        return GuardWords(container, words, was, is_now, cause=GuardCause.MEMBERS)
     if called.endswith("isnan"):
         name = _subject(tree) or called
         words = (
             f"{name} is {'not nan' if holds else 'nan'}, which it was{'' if holds else ' not'} when this was compiled"
         )
-        return GuardWords(name, words, None, now, _CONSTANT)
+        return GuardWords(name, words, None, now, cause=GuardCause.NUMBER)
     return None
 
 

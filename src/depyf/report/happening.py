@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from dataclasses import dataclass
-from typing import Iterator, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 RECOMPILE, BREAK, FALLBACK = "recompile", "graph break", "fallback"
 
@@ -16,6 +15,7 @@ class Happening:
 
     ``function`` is the user's (or the resume function's) name, ``place`` the file and the line of the user that is to
     blame, None where torch does not tell. ``words`` say what happened, ``advice`` what avoids it (may be empty).
+    ``cause`` tells graph breaks apart: torch's reason, and the line where it is, which may be a library's.
     """
 
     kind: str
@@ -24,6 +24,7 @@ class Happening:
     place: Optional[Tuple[str, int]]
     words: str
     advice: str = ""
+    cause: Tuple[object, ...] = ()
 
     def __str__(self) -> str:
         """One line: ``recompile f [0/1] train.py:12: n is 4, and was compiled for 3``."""
@@ -49,14 +50,21 @@ def summary(happened: Sequence[Happening], compiled: bool) -> Iterator[str]:
     if not compiled:
         yield "depyf watched: nothing was compiled"
         return
-    counts = Counter(each.kind for each in happened)
-    told = [counted(counts[kind], kind) for kind in (RECOMPILE, BREAK, FALLBACK)]
+    told = [_counted([each for each in happened if each.kind == kind], kind) for kind in (RECOMPILE, BREAK, FALLBACK)]
     yield "depyf watched: " + ", ".join(told)
-    places = Counter((each.kind, each.function, each.place) for each in happened)
-    for (kind, function, place), count in places.most_common(5):
-        advice = next((e.advice for e in happened if (e.kind, e.function, e.place) == (kind, function, place)), "")
+    groups: Dict[Tuple[object, ...], List[Happening]] = {}  # by what one advice is for
+    for each in happened:
+        groups.setdefault((each.kind, each.function, each.place, each.cause), []).append(each)
+    for alike in sorted(groups.values(), key=len, reverse=True)[:5]:
+        kind, function, place, advice = alike[0].kind, alike[0].function, alike[0].place, alike[0].advice
         where = "" if place is None else f", {shortened(place[0])}:{place[1]}"
-        yield f"  {counted(count, kind)} in {function}{where}" + (f". {advice}" if advice else "")
+        yield f"  {_counted(alike, kind)} in {function}{where}" + (f". {advice}" if advice else "")
+
+
+def _counted(alike: Sequence[Happening], kind: str) -> str:
+    """The number of these, which are of one kind: graph breaks as docs/glossary.md defines them."""
+    number = len({each.cause for each in alike}) if kind == BREAK else len(alike)
+    return counted(number, kind) + (f" (met in {len(alike)} compilations)" if len(alike) > number else "")
 
 
 def counted(count: int, word: str) -> str:

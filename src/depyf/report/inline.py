@@ -8,7 +8,8 @@ from __future__ import annotations
 import html
 from typing import Dict, List, Tuple
 
-from depyf.report.findings import lost
+from depyf.report.counts import counts_of
+from depyf.report.headline import headline
 from depyf.report.marks import Marks, marks_of
 from depyf.report.model import Place, Run
 
@@ -40,24 +41,23 @@ def summary_html(run: Run) -> str:
     if len(roots) > _MOST_FUNCTIONS:
         shown.append(f"<p>and {len(roots) - _MOST_FUNCTIONS} more functions: index.html has them all.</p>")
     facts = "".join(f"<li><b>{_text(value)}</b> {_text(name)}</li>" for value, name in _facts(run))
-    return f'<div class="depyf-run"><style>{_STYLE}</style><ul class="facts">{facts}</ul>{"".join(shown)}</div>'
+    incomplete = "".join(f"<p>this dump is incomplete: {_text(each)}</p>" for each in run.failures)
+    head = f"<p><b>{_text(headline(run))}</b></p>{incomplete}"
+    return f'<div class="depyf-run"><style>{_STYLE}</style>{head}<ul class="facts">{facts}</ul>{"".join(shown)}</div>'
 
 
 def _facts(run: Run) -> List[Tuple[str, str]]:
-    total = sum((each.seconds or 0) + (each.backward_seconds or 0) for each in run.compilations)
-    roots = {each.function for each in run.compilations if each.function is not None}
-    functions = [index for index in roots if run.functions[index].resumes is None]
-    graphs = [each for each in run.compilations if each.graph]
-    counts = [
-        (len(functions), "function", "functions"),
-        (len(graphs), "graph", "graphs"),
-        (len(run.breaks), "graph break", "graph breaks"),
-        (len(run.recompiles), "recompile", "recompiles"),
-        (len(lost(run)), "frame left to Python", "frames left to Python"),
-        (len(run.kernels), "kernel", "kernels"),
+    counts = counts_of(run)
+    numbers = [
+        (counts.functions, "function compiled", "functions compiled"),
+        (counts.graphs, "graph", "graphs"),
+        (counts.graph_breaks, "graph break", "graph breaks"),
+        (counts.recompilations, "recompilation", "recompilations"),
+        (counts.fallbacks, "fallback to eager", "fallbacks to eager"),
+        (counts.kernels, "kernel", "kernels"),
     ]
-    facts = [(str(number), one if number == 1 else many) for number, one, many in counts]
-    return [*facts, (f"{total:.3g} s", "to compile")] if total else facts
+    facts = [(str(number), one if number == 1 else many) for number, one, many in numbers]
+    return [*facts, (f"{counts.seconds:.3g} s", "to compile")] if counts.seconds else facts
 
 
 def _function(run: Run, index: int, marks: Dict[Place, Marks], *, first: bool) -> str:

@@ -35,7 +35,7 @@ def linked(
             links[each.id] = each.links or graph_links(each.text or "", stacks, outer, sources, moves.get(each.id))
         for each in ours:
             if each.kind == "kernels":
-                nodes = _nodes_for(each, graphs, links)
+                nodes = _nodes_for(each, [graph for graph in graphs if graph.piece in ("", each.piece)], links)
                 found, of_lines = kernels_of(each, provenance.get(each.id), nodes, sources)
                 links[each.id] = each.links or of_lines
                 kernels += found

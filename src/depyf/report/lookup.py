@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass, field
-from typing import Iterator, List, Optional, Tuple
+from typing import Iterable, Iterator, List, Optional, Tuple
 
+from depyf.diagnosis.guard_advice import GuardCause
 from depyf.report.guard_words import GuardWords
+from depyf.report.happening import counted
+
+_SHOWN = 2
+"""Of an entry, so many guards that fail are shown after the first."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +33,30 @@ class FailedGuard:
 
 @dataclass(frozen=True)
 class Entry:
-    """A cache entry, and whether the call could run it. ``failed`` is empty when it could; else the guard that PyTorch
-    names comes first. ``note`` says what else keeps it from being used."""
+    """A cache entry, and whether the call could run it.
+
+    ``failed`` is empty when it could; else the guard that PyTorch names comes first. ``follow`` are guards that fail
+    because of those, and would hold without them. ``note`` says what else keeps it from being used.
+    """
 
     compile_id: Optional[str]
     hit: bool
     failed: Tuple[FailedGuard, ...]
     note: str = ""
+    follow: Tuple[FailedGuard, ...] = ()
+
+
+def nearest_first(entries: Iterable[Entry]) -> List[Entry]:
+    """The entry that would run, then those that the call misses by the least; for another object or class, last."""
+
+    def distance(each: Entry) -> Tuple[bool, bool, bool, int, int]:
+        is_for_another = any(guard.told.cause in _FOR_ANOTHER for guard in each.failed)
+        return not each.hit, bool(each.note), is_for_another, len(each.failed), len(each.follow)
+
+    return sorted(entries, key=distance)
+
+
+_FOR_ANOTHER = (GuardCause.IDENTITY, GuardCause.FUNCTION, GuardCause.CLASS, GuardCause.GONE)
 
 
 @dataclass(frozen=True)
@@ -77,19 +99,18 @@ class Why:
 
 def _lines(answer: Why) -> Iterator[str]:
     yield f"{answer.function} ({answer.filename}:{answer.first_line}): this call {answer.outcome}"
-    for entry in answer.entries:
+    for entry in nearest_first(answer.entries):
         name = f"  {entry.compile_id or 'an entry'}: "
         if entry.hit:
             yield f"{name}runs; all its guards hold"
         elif entry.note:
             yield f"{name}{entry.note}"
         else:
-            yield f"{name}{len(entry.failed)} guard(s) do not hold"
-            for guard in entry.failed:
-                yield f"    - {guard.told.words}"
-                where = _where(guard)
-                if where:
-                    yield f"      {where}"
+            yield f"{name}{entry.failed[0].told.words}"
+            where = _where(entry.failed[0])
+            if where:
+                yield f"      {where}"
+            yield from (f"      {text}" for text in _others(entry))
     if answer.hit is None and answer.advice:
         yield "  What avoids it:"
         for text in answer.advice:
@@ -101,6 +122,21 @@ def _lines(answer: Why) -> Iterator[str]:
         yield f"  note: {note}"
 
 
+def _others(entry: Entry) -> Iterator[str]:
+    """What else does not hold, after the first: two guards by their words, the rest as a number."""
+    others = entry.failed[1:]
+    if others:
+        more = f"; and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+        yield "also: " + "; ".join(each.told.words for each in others[:_SHOWN]) + more
+    if entry.follow:
+        yield f"({_followers(entry)})"
+
+
+def _followers(entry: Entry) -> str:
+    number = len(entry.follow)
+    return f"{counted(number, 'more guard')} fail{'s' if number == 1 else ''} because of that"
+
+
 def _where(guard: FailedGuard) -> str:
     place = "" if guard.place is None else f"{guard.place[0]}:{guard.place[1]}"
     return ": ".join(text for text in (place, guard.user_code) if text)
@@ -108,7 +144,7 @@ def _where(guard: FailedGuard) -> str:
 
 def _table(answer: Why) -> str:
     rows: List[str] = []
-    for entry in answer.entries:
+    for entry in nearest_first(answer.entries):
         name = html.escape(entry.compile_id or "an entry")
         if entry.hit or entry.note or not entry.failed:
             rows.append(_row(name, "runs; all its guards hold" if entry.hit else entry.note, "", "", ""))
@@ -116,6 +152,8 @@ def _table(answer: Why) -> str:
             told = guard.told
             rows.append(_row(name, told.words, told.before or "", told.now or "", _where(guard)))
             name = ""
+        if entry.follow and not entry.note:
+            rows.append(_row("", _followers(entry), "", "", ""))
     head = "".join(f"<th>{text}</th>" for text in ("entry", "guard that does not hold", "compiled for", "now", "line"))
     advice = "".join(f"<li>{html.escape(text)}</li>" for text in answer.advice)
     return (

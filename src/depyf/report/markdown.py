@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional
+from typing import Iterator, List, Set
 
-from depyf.report.findings import SKIPPED
-from depyf.report.model import Artifact, Compilation, FailedGuard, Function, Place, Run
+from depyf.diagnosis.break_advice import described_break
+from depyf.report.counts import SKIPPED, counts_of, distinct_breaks
+from depyf.report.headline import headline
+from depyf.report.model import Artifact, Compilation, FailedGuard, Function, Run
+from depyf.report.places import place_text
+from depyf.torch_trace.events import STANDALONE
+from depyf.torch_trace.stages import Stage
 
 _FINDINGS = 10
+
+_STAGES = frozenset(stage.value for stage in Stage)
+
+INCOMPLETE = "This dump is incomplete: depyf failed to make a part of it."
+"""The words for ``Run.failures``; the page has the same."""
 
 
 def index_markdown(run: Run) -> str:
     """The text of the file: what costs time first, then function by function."""
-    lines = ["# What torch.compile did", "", *_head(run), ""]
+    lines = ["# What torch.compile did", "", f"**{_text(headline(run))}**", "", *_head(run), ""]
+    if run.failures:
+        lines += [f"**{INCOMPLETE}**", "", *(f"- {_text(each)}" for each in run.failures), ""]
     lines += [*_overview(run), ""]
     if run.findings:
         lines += ["## Worth acting on, by cost", "", *_findings(run), ""]
     for number, function in enumerate(run.functions):
         if function.resumes is None and _has_a_story(run, number):
             lines += [*_function(run, number, function), ""]
-    rest = [artifact for artifact in run.artifacts if artifact.kind == "note"]
+    rest = [artifact for artifact in run.artifacts if artifact.kind == "note" or _of_no_compilation(artifact)]
     if rest:
         lines += ["## Other files", "", *(f"- {_link(artifact)}" for artifact in rest), ""]
     if run.notes:
@@ -38,25 +50,28 @@ def _head(run: Run) -> Iterator[str]:
 
 
 def _overview(run: Run) -> Iterator[str]:
-    totals = run.totals
+    counts = counts_of(run)
     rows = [
-        ("functions compiled", "functions"),
-        ("graphs", "graphs"),
-        ("graph breaks", "graph_breaks"),
-        ("recompilations", "recompiles"),
-        ("fallbacks to plain Python", "fallbacks"),
-        ("kernels", "kernels"),
+        ("functions compiled", counts.functions),
+        ("resume functions", counts.resume_functions),
+        ("compilations", counts.compilations),
+        ("graphs", counts.graphs),
+        ("graph breaks", counts.graph_breaks),
+        ("recompilations", counts.recompilations),
+        ("fallbacks to eager", counts.fallbacks),
+        ("kernels", counts.kernels),
+        ("guards", counts.guards),
     ]
     yield "| | |"
     yield "|---|---:|"
-    for title, key in rows:
-        yield f"| {title} | {int(totals.get(key, 0))} |"
-    yield f"| compile time | {_time(totals.get('compile_seconds', 0) + totals.get('backward_compile_seconds', 0))} |"
+    for title, number in rows:
+        yield f"| {title} | {number} |"
+    yield f"| compile time | {counts.seconds:.2f} s |"
 
 
 def _findings(run: Run) -> Iterator[str]:
     for number, finding in enumerate(run.findings[:_FINDINGS], 1):
-        place = f" ({_place(run, finding.place)})" if finding.place else ""
+        place = f" ({place_text(run, finding.place)})" if finding.place else ""
         yield f"{number}. **{_text(finding.title)}**{place}. {_text(finding.text)}"
     if len(run.findings) > _FINDINGS:
         yield f"{_FINDINGS + 1}. ... and {len(run.findings) - _FINDINGS} more"
@@ -75,8 +90,11 @@ def _function(run: Run, number: int, function: Function) -> Iterator[str]:
         yield from (_compilation(run, each) for each in compilations)
         yield ""
     breaks = [each for each in run.breaks if each.compile_id in ids]
-    for each in breaks:
-        yield f"- **Graph break** at {_place(run, each.place)} ({each.compile_id}): {_text(each.reason)}"
+    for each in distinct_breaks(breaks):
+        met = [str(one.compile_id) for one in breaks if (one.place, one.reason) == (each.place, each.reason)]
+        where = ", ".join(dict.fromkeys(met))
+        title = _text(described_break(each.reason, each.explanation))
+        yield f"- **Graph break** at {place_text(run, each.place)} ({where}): {title}"
         if each.advice:
             yield f"  - {_text(each.advice)}"
     for recompile in run.recompiles:
@@ -89,7 +107,7 @@ def _function(run: Run, number: int, function: Function) -> Iterator[str]:
                 yield f"  - {_text(recompile.advice)}"
     for fallback in run.fallbacks:
         if fallback.function in ours:
-            where = f" at {_place(run, fallback.place)}" if fallback.place else ""
+            where = f" at {place_text(run, fallback.place)}" if fallback.place else ""
             reason = _text(fallback.reason.strip().split("\n")[0])
             yield f"- **Runs as plain Python**{where}: {fallback.cause}. {reason}"
             if fallback.advice:
@@ -98,6 +116,40 @@ def _function(run: Run, number: int, function: Function) -> Iterator[str]:
     if files:
         yield ""
         yield "Files: " + ", ".join(_link(artifact) for artifact in files)
+    yield from _printed(run, ids)
+    yield from _pieces(run, ids)
+
+
+def _printed(run: Run, ids: Set[str]) -> Iterator[str]:
+    """The graphs of the whole function that backends and passes have printed, in order."""
+    printed = [a for a in run.artifacts if _is_of(a, ids) and a.kind == "graph" and a.stage not in _STAGES]
+    whole = [_link(artifact) for artifact in printed if not artifact.piece]
+    if whole:
+        yield ""
+        yield f"Graphs printed on the way: {', '.join(whole)}"
+
+
+def _pieces(run: Run, ids: Set[str]) -> Iterator[str]:
+    """The pieces of graphs that a backend has split, with what each became."""
+    pieces = [artifact for artifact in run.artifacts if _is_of(artifact, ids) and artifact.piece]
+    if not pieces:
+        return
+    yield ""
+    yield "| piece | compile id | graphs | kernels |"
+    yield "|---|---|---:|---|"
+    for piece, compile_id in dict.fromkeys((each.piece, each.compile_id) for each in pieces):
+        ours = [each for each in pieces if (each.piece, each.compile_id) == (piece, compile_id)]
+        graphs = sum(each.kind == "graph" for each in ours)
+        yield f"| {piece} | {compile_id} | {graphs} | {', '.join(_link(a) for a in ours if a.kind == 'kernels')} |"
+
+
+def _is_of(artifact: Artifact, ids: Set[str]) -> bool:
+    return artifact.path is not None and artifact.compile_id in ids
+
+
+def _of_no_compilation(artifact: Artifact) -> bool:
+    """Whether this was printed, or loaded, while nothing was compiled."""
+    return artifact.compile_id is None and artifact.kind in ("graph", "kernels", "wrapper")
 
 
 def _has_a_story(run: Run, number: int) -> bool:
@@ -109,6 +161,8 @@ def _has_a_story(run: Run, number: int) -> bool:
 def _compilation(run: Run, each: Compilation) -> str:
     function = run.functions[each.function] if each.function is not None else None
     what = "the function" if function is None or function.resumes is None else f"from line {function.resumes_at} on"
+    if each.compile_id.startswith(STANDALONE):
+        what = "a graph, without Dynamo"
     seconds = (each.seconds or 0.0) + (each.backward_seconds or 0.0)
     cache = ", ".join(f"{name} {answer}" for name, answer in each.cache.items())
     runs = "" if each.runs is None else str(each.runs)
@@ -117,30 +171,19 @@ def _compilation(run: Run, each: Compilation) -> str:
 
 
 def _failed(run: Run, failed: FailedGuard) -> str:
-    return _text(failed.words) + (f" ({_place(run, failed.place)})" if failed.place else "")
+    return _text(failed.words) + (f" ({place_text(run, failed.place)})" if failed.place else "")
 
 
-def _files(run: Run, ids: object, function: Function) -> List[Artifact]:
+def _files(run: Run, ids: Set[str], function: Function) -> List[Artifact]:
     kinds = ("transformed", "kernels")
     found = [a for a in run.artifacts if a.id == function.full_code]
-    return found + [a for a in run.artifacts if a.path and a.kind in kinds and a.compile_id in ids]  # type: ignore[operator]
+    return found + [a for a in run.artifacts if _is_of(a, ids) and a.kind in kinds and not a.piece]
 
 
 def _link(artifact: Artifact) -> str:
     return f"[{artifact.path}]({artifact.path})" if artifact.path else artifact.title
 
 
-def _place(run: Run, place: Optional[Place]) -> str:
-    if place is None:
-        return "an unknown line"
-    path = run.sources[place[0]].path
-    return f"{path.rpartition('/')[2]}:{place[1]}"
-
-
 def _text(text: str) -> str:
     """On one line, with nothing that Markdown would take for more than text."""
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.1f} s"

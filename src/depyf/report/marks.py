@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Dict, List
 
-from depyf.report.findings import lost
+from depyf.report.counts import lost
 from depyf.report.model import Fallback, GraphBreak, Place, Recompile, Run
 
 

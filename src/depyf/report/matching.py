@@ -6,10 +6,12 @@ Compile ids and paths differ between runs of one program; these do not.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Callable, Dict, List, Optional, Tuple
+from dataclasses import dataclass, replace
+from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
-from depyf.report.model import Artifact, Compilation, Place, Run
+from depyf.report.functions import beside
+from depyf.report.graph_text import plain_graph
+from depyf.report.model import Artifact, Compilation, Function, Place, Run
 
 TextOf = Callable[[Artifact], Optional[str]]
 """The text of an artifact; None when it can't be read."""
@@ -19,10 +21,6 @@ FunctionKey = Tuple[str, str]
 
 NO_FUNCTION: FunctionKey = ("", "")
 
-_COMMENT = re.compile(r"[ \t]*#.*")
-_ANNOTATION = re.compile(r': "[^"]*"')
-_COMPILED_NAME = re.compile(r"__compiled_fn_\d+\w*")
-_CLASS = re.compile(r"^class (\w+)\(", re.MULTILINE)
 _RESUMED_AT = re.compile(r"_at_\d+")
 
 
@@ -33,6 +31,11 @@ class Side:
     name: str
     run: Run
     text_of: TextOf
+
+    @property
+    def has_events(self) -> bool:
+        """Whether the run says what only torch's trace does: graph breaks, recompilations, guards and times."""
+        return self.run.origin != "files"
 
     def function(self, compilation: Compilation) -> FunctionKey:
         """The function that was compiled."""
@@ -87,23 +90,48 @@ class Side:
         return None
 
 
-def plain_graph(text: str) -> str:
-    """The code of a graph: without comments (lines of the user, what runs), imports and names that Dynamo numbers."""
-    start = _CLASS.search(text)
-    body = text[start.start() :] if start else text
-    body = _COMPILED_NAME.sub("__compiled_fn", _COMMENT.sub("", body))
-    return "\n".join(line.rstrip() for line in body.splitlines() if line.strip())
-
-
-def without_types(graph: str) -> str:
-    """Such a text without types and shapes: what is computed, and not on what."""
-    return _ANNOTATION.sub("", graph)
-
-
 def name_of(key: FunctionKey) -> str:
     """``function (file.py)``, the name as a reader knows it."""
     name, file = key
     return f"{name} ({file})" if file else name or "an unknown function"
+
+
+def aligned(before: Side, after: Side) -> Tuple[Side, Side]:
+    """Return both sides with the same qualified names for the same functions.
+
+    Python says the qualified name of what runs. A log of torch's trace has none, and it can't be looked up where the
+    source is not here or was given to ``exec``: then the function of the other side with its name and file is meant.
+    """
+    return _renamed(before, after), _renamed(after, before)
+
+
+def _renamed(side: Side, other: Side) -> Side:
+    found: Dict[int, str] = {}
+    there = [index for index, each in enumerate(other.run.functions) if each.resumes is None]
+    known = {other.function_at(index) for index in there}
+    for index, each in enumerate(side.run.functions):
+        if each.resumes is None and each.qualified_name == each.name and side.function_at(index) not in known:
+            file = side.file_name(each.source)
+            alike = [
+                one
+                for one in (other.run.functions[number] for number in there)
+                if one.name == each.name and other.file_name(one.source) == file
+            ]
+            names = {one.qualified_name for one in alike if one.first_line == each.first_line}
+            names = names or {one.qualified_name for one in alike}
+            if len(names) == 1:
+                found[index] = names.pop()
+    if not found:
+        return side
+    functions = tuple(_with_name(side.run, index, each, found) for index, each in enumerate(side.run.functions))
+    return replace(side, run=replace(side.run, functions=functions))
+
+
+def _with_name(run: Run, index: int, function: Function, names: Mapping[int, str]) -> Function:
+    root = run.root(index)
+    if root not in names:
+        return function
+    return replace(function, qualified_name=beside(names[root], run.functions[root].name, function.name))
 
 
 def without_line(key: FunctionKey) -> FunctionKey:

@@ -50,7 +50,8 @@ class Artifact:
     ``guards`` or ``note``. ``stage`` is what stands in file names (``Forward_graph``), empty where there is none;
     ``order`` sorts the stages of one compilation from Dynamo down. ``path`` is relative to the dump directory, None
     when there is no such file and ``text`` holds what it would say; with a path, ``text`` is None in the manifest.
-    ``backward`` says whether it computes gradients, None where that is not known or makes no sense.
+    ``backward`` says whether it computes gradients, None where that is not known or makes no sense. ``piece`` is the
+    name of the part of the graph that it is of, where a backend has split the graph; empty for the whole.
     """
 
     id: str
@@ -64,6 +65,7 @@ class Artifact:
     language: str = "python"
     backward: Optional[bool] = None
     runs: Optional[bool] = None
+    piece: str = ""
     links: Tuple[Link, ...] = field(default=(), repr=False)
 
 
@@ -134,7 +136,8 @@ class FailedGuard:
 class Recompile:
     """A compilation that was needed although the function had been compiled: the guards that failed, what avoids it.
 
-    ``place`` is the line that made Dynamo guard the first of them, or else where the function begins.
+    ``place`` is the line that made Dynamo guard the first of them, or else where the function begins. ``cause`` is what
+    that guard is about (``size``), empty where it is of no kind that is known.
     """
 
     compile_id: str
@@ -142,6 +145,7 @@ class Recompile:
     failed: Tuple[FailedGuard, ...]
     advice: str = ""
     place: Optional[Place] = None
+    cause: str = ""
 
 
 @dataclass(frozen=True)
@@ -262,7 +266,7 @@ class Finding:
 class Run:
     """All of it. ``origin`` is ``prepare_debug``, ``torch_trace`` or ``files`` (a dump without a manifest). ``rank`` is
     None for a program that is not distributed. ``started`` is in seconds since the epoch. ``notes`` tell what is
-    missing and why."""
+    missing and why; ``failures`` what is missing because depyf failed to make it."""
 
     schema: int = SCHEMA
     depyf: str = ""
@@ -284,6 +288,7 @@ class Run:
     phases: Tuple[Phase, ...] = ()
     findings: Tuple[Finding, ...] = ()
     notes: Tuple[str, ...] = ()
+    failures: Tuple[str, ...] = ()
     totals: Dict[str, float] = field(default_factory=dict)
 
     def root(self, function: int) -> int:

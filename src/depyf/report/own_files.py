@@ -6,6 +6,8 @@ import errno
 import os
 from typing import Iterable
 
+from depyf.regular_files import open_regular
+
 MARKDOWN_MARK = "<!-- generator: depyf -->"
 
 _MARKS = {
@@ -23,7 +25,7 @@ def may_be_written(path: str) -> bool:
     if not os.path.lexists(path):
         return True
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             return _MARKS[os.path.splitext(path)[1]] in file.read(_HEAD)
     except OSError:
         return False

@@ -14,6 +14,8 @@ import re
 import zlib
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.report.counts import counts_by_function, totals_of
+from depyf.report.headline import headline
 from depyf.report.manifest import to_json
 from depyf.report.model import Artifact, Place, Run
 from depyf.report.sides import with_sides
@@ -63,9 +65,13 @@ def _packed(run: Run, text_of: TextOf) -> str:
                 for link in artifact.links
             ]
     bare = dataclasses.replace(
-        run, artifacts=tuple(dataclasses.replace(each, text=None, links=()) for each in run.artifacts)
+        run,
+        artifacts=tuple(dataclasses.replace(each, text=None, links=()) for each in run.artifacts),
+        totals=totals_of(run),
     )
     parts = {"texts": texts, "links": links, "stacks": list(stacks), "statements": _statements(run)}
+    parts["headline"] = headline(run)
+    parts["counts"] = {root: dataclasses.asdict(each) for root, each in counts_by_function(run).items()}
     return f'{{"run":{to_json(bare)},{_json(parts)[1:]}'
 
 

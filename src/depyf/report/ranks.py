@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from depyf.report.matching import NO_FUNCTION, FunctionKey, Side, first_line, name_of, without_types
+from depyf.report.counts import counts_of
+from depyf.report.graph_text import without_types
+from depyf.report.matching import NO_FUNCTION, FunctionKey, Side, first_line, name_of
 from depyf.report.model import Compilation, Place, Recompile
-from depyf.report.summary import compile_seconds
 from depyf.report.unified import changed_lines
 
 Difference = Dict[str, Any]
@@ -190,7 +191,7 @@ def _order(sides: Sequence[Side]) -> List[Difference]:
 
 
 def _times(sides: Sequence[Side]) -> List[Difference]:
-    seconds = [compile_seconds(side.run) for side in sides]
+    seconds = [counts_of(side.run).seconds for side in sides]
     if max(seconds) - min(seconds) < _WORTH_SECONDS or max(seconds) < 1.5 * min(seconds):
         return []
     return [

@@ -8,6 +8,7 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import List, Optional, Sequence
 
+from depyf.regular_files import path_inside, read_text
 from depyf.report.from_files import runs_of_files
 from depyf.report.from_log import run_of_log
 from depyf.report.manifest import ForeignManifestError, from_json
@@ -41,10 +42,8 @@ class Loaded:
         """The text of an artifact; None when its file is gone."""
         if artifact.text is not None or artifact.path is None or self.directory is None:
             return artifact.text
-        path = os.path.join(self.directory, artifact.path)
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                return file.read()
+        try:  # a manifest may name anything, and what is read is shown on a page
+            return read_text(path_inside(self.directory, artifact.path), follow=False)
         except OSError:
             return None
 
@@ -72,6 +71,8 @@ def runs_in_directory(directory: str) -> List[Loaded]:
     """The runs of the manifests in a dump directory; without a manifest of depyf, of its files."""
     runs = []
     for path in sorted(glob.glob(os.path.join(glob.escape(directory), "manifest*.json"))):
+        if not os.path.isfile(path):  # a pipe by that name, say
+            continue
         with contextlib.suppress(ForeignManifestError):  # that of a web application, say
             runs.append(_of_manifest(path))
     if runs:
@@ -113,8 +114,7 @@ def _load_one(path: str) -> List[Loaded]:
 
 
 def _of_manifest(path: str) -> Loaded:
-    with open(path, encoding="utf-8", errors="replace") as file:
-        run = from_json(file.read(), path)
+    run = from_json(read_text(path), path)
     directory = os.path.dirname(path)
     mark = os.path.basename(path)[len("manifest") : -len(".json")].strip(".")
     name = _name(run, mark or _base(directory))

@@ -24,6 +24,10 @@ def read_source(path: str) -> Optional[str]:
     return "".join(lines) if lines else None
 
 
+_OWN_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))).replace(os.sep, "/") + "/"
+_DUMPED = re.compile(r"__transformed_code_\d+_for_.*\.py|__compiled_fn_\d+\..*\.py|full_code_for_.*\.py")
+
+
 class Sources:
     """Paths by number, in the order in which they were asked for.
 
@@ -97,7 +101,7 @@ class Sources:
 
 
 def is_library(path: str) -> bool:
-    """Whether the file is installed, and so not the user's own."""
+    """Whether the file is not the user's own: installed, of depyf (which runs programs), or dumped (and run from)."""
     slashed = path.replace(os.sep, "/")
     library = sysconfig.get_paths()["stdlib"].replace(os.sep, "/")
     return (
@@ -105,6 +109,8 @@ def is_library(path: str) -> bool:
         or slashed.startswith(library + "/")
         or (_STANDARD_LIBRARY in slashed and not os.path.exists(path))
         or path.startswith("<frozen")
+        or slashed.startswith(_OWN_PACKAGE)
+        or _DUMPED.fullmatch(slashed.rpartition("/")[2]) is not None
     )
 
 

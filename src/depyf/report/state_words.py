@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 from typing import List, NamedTuple, Optional
 
-MODE = "it is compiled once for each such state; set it at one place around the calls"
-AUTOCAST = (
-    "enter torch.autocast in the same way around each call (in evaluation, too), or inside of the compiled function; "
-    "where it is called both with and without autocast, one compilation for each is to be expected"
-)
-GRADIENTS = f"call under the same torch.no_grad() or inference mode each time; {MODE}"
+from depyf.diagnosis.guard_advice import STATE_ADVICE
+
+MODE, AUTOCAST, GRADIENTS = (STATE_ADVICE[each] for each in ("", "autocast", "grad_mode"))
 
 _AUTOCAST = re.compile(r"autocast\((\w+)\)_(enabled|dtype)\Z")
 _DEVICES = {"cpu": "the CPU", "cuda": "CUDA"}
@@ -38,7 +35,7 @@ _SETTINGS = (
     _Setting("autocast", "autocast", AUTOCAST),
     _Setting("deterministic_algorithms", "torch.use_deterministic_algorithms"),
     _Setting("default_dtype", "the default dtype"),
-    _Setting("num_threads", "the number of threads", "call torch.set_num_threads once, before the first compilation"),
+    _Setting("num_threads", "the number of threads", STATE_ADVICE["num_threads"]),
     _Setting("torch_function", "torch function overrides"),
     _Setting("allow_", "a setting of reduced precision"),
 )

@@ -2,60 +2,65 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
-from depyf.report.findings import lost, own_seconds
+from depyf.report.counts import counts_of, lost
+from depyf.report.findings import own_seconds
+from depyf.report.headline import headline, many
 from depyf.report.model import Phase, Place, Run
+from depyf.report.places import place_text
 
 _WIDTH = 24
 _LONGEST = 110
 
 
 def summary_lines(run: Run, findings: int = 5, phases: int = 6) -> List[str]:
-    """The counts, the time by phase and the findings that cost most. Nothing compiled is one line that says so."""
+    """The headline, the counts, the time by phase and the findings that cost most, the user's own code first."""
+    lines = [headline(run), *(_short(f"! this dump is incomplete: {each}") for each in run.failures)]
     if not run.compilations and not run.fallbacks:
-        if run.artifacts:  # a dump of the original depyf
-            return [f"{_many(len(run.artifacts), 'file')} of a dump that do not say which compilations they belong to"]
-        return ["nothing was compiled"]
-    lines = [f"{name:<{_WIDTH}}{text}" for name, text in _counts(run)]
+        return [*lines, *run.notes]
+    lines += [f"{name:<{_WIDTH}}{text}" for name, text in _counts(run)]
     for name, seconds in phase_totals(run)[:phases]:
         lines.append(f"{'  ' + name:<{_WIDTH + 12}}{seconds:7.2f} s")
-    for finding in sorted(run.findings, key=lambda each: -each.weight)[:findings]:
+    for finding in run.findings[:findings]:
         where = "" if finding.place is None else f" ({place_text(run, finding.place)})"
         lines.append(_short(f"! {finding.title}{where}"))
     return lines
 
 
 def _counts(run: Run) -> List[Tuple[str, str]]:
-    compiled = [each for each in run.compilations if each.status == "compiled"]
-    functions = {each.function for each in compiled if each.function is not None}
-    resumed = {index for index in functions if run.functions[index].resumes is not None}
-    others = [each for each in run.compilations if each.status in ("failed", "skipped")]
-    kernels = [kernel for kernel in run.kernels if not kernel.extern]
-    extern = len(run.kernels) - len(kernels)
-    seconds = compile_seconds(run)
-    parts = f" and {_many(len(resumed), 'part')} after graph breaks" if resumed else ""
+    """The rows of the summary; what each counts is defined in docs/glossary.md."""
+    counts = counts_of(run)
+    resumed = f" and {many(counts.resume_functions, 'resume function')}" if counts.resume_functions else ""
+    libraries = f" generated, {many(counts.library_kernels, 'call')} of libraries" if counts.library_kernels else ""
+    met = f", met in {counts.graph_breaks_met} compilations" if counts.graph_breaks_met > counts.graph_breaks else ""
     always = [
-        ("functions compiled", f"{len(functions) - len(resumed)}{parts}, in {_many(len(compiled), 'compilation')}"),
-        ("graphs", str(len(compiled))),
-        ("kernels", str(len(kernels)) + (f" generated, {extern} of libraries" if extern else "")),
+        ("functions compiled", f"{counts.functions}{resumed}, in {many(counts.compilations, 'compilation')}"),
+        ("graphs", str(counts.graphs)),
+        ("kernels", f"{counts.kernels}{libraries}"),
     ]
     if run.origin == "files":
-        return [*always, ("graph breaks, times", "not known: there is no manifest")]
+        return always
     return [
         *always[:2],
-        ("graph breaks", str(len(run.breaks)) + _places(run, [each.place for each in run.breaks])),
-        ("recompiles", str(len(run.recompiles)) + _named(run, [each.function for each in run.recompiles])),
-        ("fallbacks to eager", str(len(lost(run))) + _named(run, [each.function for each in lost(run)])),
-        *([("failed or skipped", str(len(others)))] if others else []),
+        ("graph breaks", f"{counts.graph_breaks}{_places(run, [each.place for each in run.breaks])}{met}"),
+        ("recompilations", str(counts.recompilations) + _named(run, [each.function for each in run.recompiles])),
+        ("fallbacks to eager", str(counts.fallbacks) + _named(run, [each.function for each in lost(run)])),
+        *([("failed compilations", str(counts.failed))] if counts.failed else []),
         always[2],
-        ("compile time", f"{seconds:.2f} s"),
+        ("guards", str(counts.guards)),
+        ("compile time", f"{counts.seconds:.2f} s"),
     ]
 
 
-def compile_seconds(run: Run) -> float:
-    """The time in compilations, backwards included."""
-    return sum((each.seconds or 0.0) + (each.backward_seconds or 0.0) for each in run.compilations)
+def whose_page(ours: Run, shown: Sequence[Run]) -> str:
+    """Return what to say behind the path of a page in a distributed program: which ranks are on it."""
+    if ours.rank is None:
+        return ""
+    ranks = sorted({each.rank for each in shown if each.rank is not None} | {ours.rank})
+    if len(ranks) > 1:
+        return f" (ranks {', '.join(map(str, ranks))})"
+    return f" (rank {ours.rank}; the rank that ends last writes the page of all)"
 
 
 def phase_totals(run: Run) -> List[Tuple[str, float]]:
@@ -71,20 +76,13 @@ def _phase_name(phase: Phase) -> str:
     return phase.name + (" (backward)" if phase.backward and "backward" not in phase.name else "")
 
 
-def place_text(run: Run, place: Place) -> str:
-    """``file.py:12``."""
-    source, line = place
-    name = run.sources[source].path.replace("\\", "/").rsplit("/", 1)[-1] if 0 <= source < len(run.sources) else "?"
-    return f"{name}:{line}"
-
-
-def _places(run: Run, places: Sequence[object]) -> str:
-    known = dict.fromkeys(place_text(run, place) for place in places if isinstance(place, tuple))
+def _places(run: Run, places: Sequence[Optional[Place]]) -> str:
+    known = dict.fromkeys(place_text(run, place) for place in places if place is not None)
     return _listed(list(known))
 
 
 def _named(run: Run, functions: Sequence[object]) -> str:
-    known = dict.fromkeys(run.functions[each].qualified_name for each in functions if isinstance(each, int))
+    known = dict.fromkeys(run.functions[run.root(each)].qualified_name for each in functions if isinstance(each, int))
     return _listed(list(known))
 
 
@@ -93,10 +91,6 @@ def _listed(names: List[str]) -> str:
         return ""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return f" ({', '.join(names[:3])}{more})"
-
-
-def _many(number: int, what: str) -> str:
-    return f"{number} {what}" + ("" if number == 1 else "s")
 
 
 def _short(line: str) -> str:

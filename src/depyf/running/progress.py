@@ -11,6 +11,7 @@ import shutil
 import time
 from typing import Any, Callable, Dict, Mapping, Optional, TextIO
 
+from depyf.dynamo.safely import with_rank
 from depyf.torch_trace.events import Event
 
 _NEXT = {
@@ -79,7 +80,7 @@ class Progress:
             width = shutil.get_terminal_size().columns - 1
             self._put(f"\r{text[:width]}\x1b[K")
         else:
-            self._put(f"depyf: {text}\n")
+            self._put(f"{with_rank(f'depyf: {text}')}\n")
 
     def _put(self, text: str) -> None:
         try:

@@ -11,7 +11,7 @@ import sys
 import threading
 import webbrowser
 from pathlib import Path
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, ContextManager, List, Optional
 
 from depyf.running.program import NoProgramError, Outcome, Program, run
 from depyf.running.progress import Progress
@@ -54,9 +54,10 @@ def run_dumped(
         stop_waiting()
         recording.end()
         _take_back(made)
-        lines = recording.summary()
-        if not quiet:
-            _say(lines)
+        with _alone(directory):  # ranks end at the same time: one summary after the other, and one page of all
+            lines = recording.summary()
+            if not quiet:
+                _say(lines)
         if open_page and recording.page is not None:
             webbrowser.open(Path(recording.page).as_uri())
 
@@ -68,6 +69,13 @@ def run_dumped(
         stop_waiting()
         _take_back(made)
         raise CannotRunError(str(error)) from error
+
+
+def _alone(directory: str) -> ContextManager[None]:
+    """No other process of depyf does this for the same directory at the same time."""
+    from depyf.dynamo.writers import exclusive
+
+    return exclusive(directory)
 
 
 def _prepare(directory: str) -> List[str]:
@@ -165,8 +173,8 @@ class _Recording:
         from depyf.dynamo.manifest import page_of, run_of
         from depyf.report.own_files import page_stem
         from depyf.report.reading import of_the_same_launch, runs_in_directory
-        from depyf.report.summary import summary_lines
-        from depyf.report.writing import write_report
+        from depyf.report.summary import summary_lines, whose_page
+        from depyf.report.writing import where_ranks_differ, write_report
 
         if self._open is None or self._open.session is None:
             return []
@@ -181,12 +189,17 @@ class _Recording:
         self.page = page_of(self._open.session)
         if len(runs) > 1:
             self.page = write_report(runs, os.path.join(self._directory, f"{page_stem(self._directory)}.html"))
-        return [*lines, f"{'the dump':<24}{self._directory}" if self.page is None else f"{'the page':<24}{self.page}"]
+            lines += [f"! {each['title']}" for each in where_ranks_differ(runs)]
+        if self.page is None:
+            return [*lines, f"{'the dump':<24}{self._directory}"]
+        return [*lines, f"{'the page':<24}{self.page}{whose_page(ours, [each.run for each in runs])}"]
 
 
 def _say(lines: List[str]) -> None:
+    from depyf.dynamo.safely import with_rank
+
     with contextlib.suppress(OSError, ValueError, AttributeError):  # the program may have closed it, or there is none
         sys.stdout.flush()
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write("".join(f"depyf: {line}\n" for line in lines))
+        sys.stderr.write("".join(f"{with_rank(f'depyf: {line}')}\n" for line in lines))
         sys.stderr.flush()

@@ -12,7 +12,8 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from depyf.bytecode.code import Code
+from depyf.bytecode.added_names import CONDITIONAL
+from depyf.bytecode.code import Code, is_code
 from depyf.lift.items import Function
 from depyf.lift.nodes import AnnotationMark, FunctionExpression, FunctionStatement
 from depyf.source.rewriting import Rewriter
@@ -36,6 +37,24 @@ def take_annotate_function(statements: List[ast.stmt], name: str) -> Tuple[List[
         if function is not None:
             return [*statements[:index], *statements[index + 1 :]], function
     return statements, None
+
+
+def lost_annotation(code: Code) -> List[ast.stmt]:
+    """The annotation of something that is no name, if that is all that the class or module ``code`` annotates.
+
+    What is in ``x.y: int`` leaves no bytecode; that there is an annotation leaves a cell, and another if it stands in
+    an ``if``. A name in parentheses that the class or module has anyway represents it.
+    """
+    is_module = code.co_name == "<module>"
+    wanted = CONDITIONAL if is_module else "__classdict__"
+    users = [inner for inner in code.co_consts if is_code(inner) and wanted in inner.co_freevars]
+    if wanted not in code.co_cellvars or users:
+        return []
+    target = ast.Name("__name__" if is_module else "__module__", ast.Store())
+    annotation: ast.stmt = ast.AnnAssign(target, ast.Constant(...), None, 0)
+    if not is_module and CONDITIONAL in code.co_cellvars:
+        annotation = ast.If(ast.Constant(False), [annotation], [])
+    return [annotation]
 
 
 def _stored_annotate_function(statement: ast.stmt, name: str) -> Optional[Function]:

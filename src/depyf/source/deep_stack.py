@@ -6,13 +6,18 @@ recurse. The limit is raised only when it was hit, in a thread of its own that h
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import sys
 import threading
-from typing import Callable, List, TypeVar
+from typing import Callable, Iterator, List, TypeVar
 
 from depyf.result import DecompilationError
 
 Result = TypeVar("Result")
+
+FRAMES = 6
+"""How many frames a level of nesting takes at most, of all that recurse on trees."""
 
 _LIMIT = 200_000
 _STACK_BYTES = 1 << 29
@@ -35,6 +40,22 @@ def with_deep_stack(function: Callable[[], Result]) -> Result:
         if isinstance(threading.current_thread(), _DeepThread):
             raise DecompilationError(_TOO_DEEP) from error
     return _in_deep_thread(function)
+
+
+def reserve_stack(levels: int) -> None:
+    """Raise ``RecursionError`` now if a tree of so many levels will run into the recursion limit.
+
+    Before the work has begun, that costs next to nothing.
+    """
+    room = sys.getrecursionlimit() - FRAMES * levels
+    if isinstance(threading.current_thread(), _DeepThread) or room > sys.getrecursionlimit() // 2:
+        return
+    frame = sys._getframe()
+    while room > 0 and frame.f_back is not None:
+        frame = frame.f_back
+        room -= 1
+    if room <= 0:
+        raise RecursionError("the tree is nested deeper than the recursion limit allows")
 
 
 def _in_deep_thread(function: Callable[[], Result]) -> Result:
@@ -62,3 +83,16 @@ def _in_deep_thread(function: Callable[[], Result]) -> Result:
             raise DecompilationError(_TOO_DEEP) from errors[0]
         raise errors[0]
     return results[0]
+
+
+@contextlib.contextmanager
+def without_collector() -> Iterator[None]:
+    """Pauses the cyclic garbage collector: hundreds of thousands of small objects that are all alive make its passes
+    cost more than the work, and more with every instruction."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -15,8 +15,10 @@ from depyf.bytecode.code import Code, docstring
 from depyf.lift.build import CellName, Special, constant
 from depyf.lift.items import Function
 from depyf.lift.nodes import ComprehensionExpression, FunctionExpression, FunctionStatement
+from depyf.lift.places import has_columns
 from depyf.normal.ops import NormalCode
-from depyf.source.annotations import annotated, annotations_of, take_annotate_function
+from depyf.source.annotations import annotated, annotations_of, lost_annotation, take_annotate_function
+from depyf.source.bodies import written_body
 from depyf.source.comprehension import as_expression, comprehension
 from depyf.source.generics import evaluated, type_alias, type_parameter, with_parameters
 from depyf.source.missing import Missing
@@ -108,10 +110,12 @@ class Definer(ast.NodeTransformer):
         statements, annotate = take_annotate_function(statements, "__annotate__" if is_module else "__annotate_func__")
         definer = self._within(normal, statements)
         statements = definer.visit_all(statements)
-        statements = module_body(statements) if is_module else class_body(statements)
+        statements = written_body(statements, normal)
         if annotate is not None:
             made = annotations_of(definer.inside(annotate.code)[1])
             statements = annotated(statements, made, marked_in_blocks=not is_module)
+        else:
+            statements = [*statements, *lost_annotation(code)]
         return normal, statements, definer
 
     def definition(self, function: Function, name: str) -> ast.stmt:
@@ -133,23 +137,29 @@ class Definer(ast.NodeTransformer):
                 name=name,
                 bases=[self.visit(base) for base in bases],
                 keywords=[ast.keyword(keyword.arg, self.visit(keyword.value)) for keyword in keywords],
-                body=self.function_body(function.code),
+                body=self._body_or_stub(function.code),
                 decorator_list=decorators,
             )
         annotations = self._annotations(function)
         kind = ast.AsyncFunctionDef if _is_async(function.code) else ast.FunctionDef
-        made = self.function_body
         return kind(
             name=name,
             args=self._arguments(function, annotations),
-            body=made(function.code) if self.missing is None else self.missing.body(function.code, made),
+            body=self._body_or_stub(function.code),
             decorator_list=decorators,
             returns=annotations.get("return"),
         )
 
+    def _body_or_stub(self, code: Code) -> List[ast.stmt]:
+        return self.function_body(code) if self.missing is None else self.missing.body(code, self.function_body)
+
     def lambda_(self, function: Function) -> ast.Lambda:
         """The ``lambda`` expression that makes ``function``."""
-        return ast.Lambda(self._arguments(function, {}), as_expression(self.inside(function.code)[1]))
+        return ast.Lambda(self._arguments(function, {}), self.expression(function.code))
+
+    def expression(self, code: Code) -> ast.expr:
+        """The expression that ``code`` returns the value of."""
+        return as_expression(self.inside(code)[1])
 
     def comprehension(self, code: Code, iterable: ast.expr) -> ast.expr:
         """The comprehension or generator expression over ``iterable`` that ``code`` runs."""
@@ -268,7 +278,7 @@ class _BareReturns(ast.NodeTransformer):
     """``return`` instead of ``return None``, where a function never returns anything else."""
 
     def visit_Return(self, node: ast.Return) -> ast.Return:
-        return ast.Return(None)
+        return node if has_columns(node) else ast.Return(None)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         return node
@@ -302,58 +312,7 @@ def _annotates(statement: ast.AST) -> bool:
 
 
 def _is_async(code: Code) -> bool:
-    return bool(code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE))
-
-
-def class_body(statements: List[ast.stmt]) -> List[ast.stmt]:
-    """A class body without what the compiler adds at its beginning and its end."""
-    result = list(statements)
-    for place, names in ((0, _CLASS_BEGINS), (-1, _CLASS_ENDS)):
-        added = set(names)
-        while result:
-            found = added & set(_targets(result[place]))
-            if constant(getattr(result[place], "value", None)) is not None:
-                found -= {"__classcell__"}  # the compiler stores a cell there
-            if not found and not isinstance(result[place], ast.Return):
-                break
-            added -= found
-            del result[place]
-    return docstring_first(result)
-
-
-_CONDITIONAL = "__conditional_annotations__"
-_CLASS_BEGINS = ("__module__", "__qualname__", "__firstlineno__", "__type_params__", "__classdict__", _CONDITIONAL)
-_CLASS_ENDS = ("__static_attributes__", "__classdictcell__", "__classcell__")
-
-
-def docstring_first(statements: List[ast.stmt]) -> List[ast.stmt]:
-    """``__doc__ = "..."`` at the start of a class or module is its docstring."""
-    first = statements[0] if statements else None
-    if isinstance(first, ast.Assign) and _assigns(first, ("__doc__",)):
-        if isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-            return [ast.Expr(first.value), *statements[1:]]
-    return statements
-
-
-def _assigns(statement: ast.stmt, names: Any) -> bool:
-    return any(name in names for name in _targets(statement))
-
-
-def _targets(statement: ast.stmt) -> List[str]:
-    """The names that ``statement`` assigns to."""
-    if not isinstance(statement, ast.Assign):
-        return []
-    return [target.id for target in statement.targets if isinstance(target, ast.Name)]
-
-
-def module_body(statements: List[ast.stmt]) -> List[ast.stmt]:
-    """A module body without the ``return None`` at its end."""
-    result = list(statements)
-    if result and isinstance(result[-1], ast.Return):
-        result.pop()
-    if result and _assigns(result[0], (_CONDITIONAL,)):
-        del result[0]
-    return docstring_first(result)
+    return bool(code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR))
 
 
 def _first_of_all(statements: List[ast.stmt]) -> int:

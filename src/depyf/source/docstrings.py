@@ -32,6 +32,12 @@ def triple_quoted(text: str) -> str:
     return f'"""{body}"""'
 
 
+def is_kept_as_docstring(text: str) -> bool:
+    """Whether a docstring of this text is stored as it is: since 3.13 the compiler takes away the indentation."""
+    module = compile(repr(text), "", "exec", dont_inherit=True, optimize=0)
+    return text in module.co_consts
+
+
 def _escape_unprintable(match: Any) -> str:
     character: str = match.group()
     return character if character.isprintable() else repr(character)[1:-1]

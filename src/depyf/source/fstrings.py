@@ -1,9 +1,9 @@
 """F-strings, and t-strings (3.14), to text.
 
 Before 3.12 the expressions in an f-string may hold no backslash and no quote of the kind around it. Where an expression
-needs a backslash, because of a string constant in it, and a person wrote the f-string, it was written as ``%`` with a
-tuple: since 3.10 the compiler makes the same of both, when all conversions are ``%s``, ``%r`` and ``%a``. What is left
-gets a placeholder for that constant. Other quotes are taken around where one stands inside, in all versions.
+needs a backslash, because of a string constant in it, the user wrote ``%`` with a tuple, of which the compiler makes
+the same since 3.10, or had the character itself in triple quotes. What can't be written either way gets a placeholder
+for that constant. Other quotes are taken around where one stands inside, in all versions.
 
 In a t-string the text of an expression is part of the value, so it is written as it was.
 """
@@ -11,6 +11,7 @@ In a t-string the text of an expression is part of the value, so it is written a
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any, Callable, List, Optional, Tuple
 
 from depyf.result import DecompilationError
@@ -36,6 +37,9 @@ FORMATTED = (ast.JoinedStr, ast.FormattedValue, *([ast.TemplateStr] if hasattr(a
 """The nodes that ``print_fstrings`` writes."""
 
 _QUOTES = ("'", '"', '"""', "'''")
+_PERCENT_SPEC = re.compile(r"(>?)(\d*)((?:\.\d+)?)")
+"""What the compiler makes of ``%5.2s`` (``>5.2``) and ``%-5.2s`` (``5.2``)."""
+_INNER_QUOTES = ('"""', "'''")
 
 
 def print_fstrings(tree: ast.Module, placeholders: Placeholders, unparse: Callable[[ast.AST], str]) -> ast.Module:
@@ -45,7 +49,8 @@ def print_fstrings(tree: ast.Module, placeholders: Placeholders, unparse: Callab
 
 
 class _NoBackslashes(Rewriter):
-    """Gives string constants a placeholder where their literal needs a backslash."""
+    """Writes string constants whose literal needs a backslash as they are, between triple quotes, or else gives them a
+    placeholder."""
 
     def __init__(self, placeholders: Placeholders) -> None:
         super().__init__()
@@ -54,7 +59,23 @@ class _NoBackslashes(Rewriter):
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
         if "\\" not in repr(node.value):
             return node
+        raw = _raw_literal(node.value)
+        if raw is not None:
+            return verbatim(raw)
         return self._placeholders.name(node.value, "text" if isinstance(node.value, str) else "bytes")
+
+
+def _raw_literal(value: Any) -> Optional[str]:
+    """A literal without a backslash for a text or bytes, all characters as they are; ``None`` if there is none."""
+    text = value if isinstance(value, str) else value.decode("latin-1")
+    if not isinstance(value, str) and not text.isascii():
+        return None
+    if any(character in "\\\0\r" or "\ud800" <= character <= "\udfff" for character in text):
+        return None
+    for quote in _INNER_QUOTES:
+        if quote not in text and not text.endswith(quote[0]) and not text.startswith(quote[0]):
+            return f"{'' if isinstance(value, str) else 'b'}{quote}{text}{quote}"
+    return None
 
 
 class _FStrings(Rewriter):
@@ -70,7 +91,7 @@ class _FStrings(Rewriter):
                 return as_percent
         pieces = [self._piece(value) for value in node.values]
         expressions = "".join(text for _, text in pieces if text is not None)
-        quote = next((quote for quote in _QUOTES if quote not in expressions), None)
+        quote = next((quote for quote in _QUOTES if _fits(quote, expressions)), None)
         if quote is not None or _HOLDS_ANYTHING:
             return verbatim(_quoted(quote or _QUOTES[0], pieces))
         return verbatim("(" + " ".join(_quoted(_quote_for(piece), [piece]) for piece in pieces) + ")")
@@ -93,8 +114,11 @@ class _FStrings(Rewriter):
         for piece in node.values:
             if isinstance(piece, ast.Constant):
                 text += str(piece.value).replace("%", "%%")
-            elif isinstance(piece, ast.FormattedValue) and piece.conversion != -1 and piece.format_spec is None:
-                text += "%" + chr(piece.conversion)
+            elif isinstance(piece, ast.FormattedValue):
+                field = percent_field(piece)
+                if field is None:
+                    return None
+                text += field
                 values.append(self.visit(piece.value))
             else:
                 return None
@@ -131,7 +155,7 @@ class _FStrings(Rewriter):
         text = self._expression_text(expression)
         if not _HOLDS_ANYTHING and ("\\" in text or "\n" in text):
             text = self._expression_text(_NoBackslashes(self._placeholders).visit(expression))
-            if "\\" in text or "\n" in text:
+            if "\\" in text:
                 raise DecompilationError("an f-string inside an f-string needs a backslash, which can't be written")
         return "{" + text + self._behind_expression(field) + "}"
 
@@ -164,9 +188,14 @@ def _quoted(quote: str, pieces: List[Tuple[str, Optional[str]]], prefix: str = "
     return f"{prefix}{quote}{inner}{quote}"
 
 
+def _fits(quote: str, expressions: str) -> bool:
+    """Whether an f-string of these expressions can stand between such quotes."""
+    return quote not in expressions and (len(quote) == 3 or "\n" not in expressions)
+
+
 def _quote_for(piece: Tuple[str, Optional[str]]) -> str:
     for quote in _QUOTES:
-        if piece[1] is None or quote not in piece[1]:
+        if piece[1] is None or _fits(quote, piece[1]):
             return quote
     raise DecompilationError("f-strings are nested too deeply for the quotes there are")
 
@@ -176,3 +205,26 @@ def _escaped(text: str, quote: str) -> str:
     body = repr(text + '"')[1:-2]  # with a double quote in it, repr puts single ones around
     body = body.replace("\\'", "'")
     return body.replace(quote[0], "\\" + quote[0]) if quote else body
+
+
+def percent_field(part: ast.FormattedValue) -> Optional[str]:
+    """The ``%`` form of a replacement field, if it has one."""
+    if part.conversion not in (ord("s"), ord("r"), ord("a")):
+        return None
+    specification = _constant_text(part.format_spec)
+    found = None if specification is None else _PERCENT_SPEC.fullmatch(specification)
+    if found is None or (found.group(1) and not found.group(2)) or found.group(2).startswith("0"):
+        return None
+    right, width, precision = found.groups()
+    left = "-" if width and not right else ""
+    return f"%{left}{width}{precision}{chr(part.conversion)}"
+
+
+def _constant_text(specification: Optional[ast.expr]) -> Optional[str]:
+    """A format specification without replacement fields in it."""
+    if specification is None:
+        return ""
+    if not isinstance(specification, ast.JoinedStr) or len(specification.values) != 1:
+        return None
+    only = specification.values[0]
+    return only.value if isinstance(only, ast.Constant) and isinstance(only.value, str) else None

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any, Dict, Iterator, List, Mapping, Optional
 
+from depyf.source.futures import ANNOTATIONS
 from depyf.source.literals import literal
-from depyf.source.restoring import ANNOTATIONS
 
 _DEEPEST = 20
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 import types
-from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple, Union
+from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional, Set, Tuple, Union
 
+from depyf.bytecode.floats import float_bits, nans_in
 from depyf.bytecode.set_order import display_order
 from depyf.source.names import fresh_name, strings_of
 from depyf.source.rewriting import Rewriter, replaced
@@ -45,17 +46,30 @@ class Placeholders:
             self.objects[known] = value
         return ast.Name(id=known, ctx=ast.Load())
 
+    def shared_nans(self) -> FrozenSet[int]:
+        """The ``id`` of each NaN that the tree holds several times: from an expression each time, it would be another
+        object, which programs can tell."""
+        seen: Set[int] = set()
+        shared: Set[int] = set()
+        for node in ast.walk(self._tree):
+            for nan in nans_in(node.value) if isinstance(node, ast.Constant) else ():
+                (shared if id(nan) in seen else seen).add(id(nan))
+        return frozenset(shared)
 
-def literal(value: object, placeholder: Callable[[object], ast.expr]) -> ast.expr:
-    """An expression that compiles to the constant ``value``; objects without one are left to ``placeholder``."""
+
+def literal(
+    value: object, placeholder: Callable[[object], ast.expr], identical: FrozenSet[int] = frozenset()
+) -> ast.expr:
+    """An expression that compiles to the constant ``value``; objects without one are left to ``placeholder``, and those
+    whose ``id`` is in ``identical``."""
     kind = type(value)
     if value is None or value is Ellipsis or (isinstance(value, (bool, str, bytes)) and kind in (bool, str, bytes)):
         return ast.Constant(value=value, kind=None)
     if isinstance(value, (int, float, complex)) and kind in (int, float, complex):
-        number = _number(value)
+        number = None if id(value) in identical else _number(value)
         return placeholder(value) if number is None else number
     if isinstance(value, tuple) and kind is tuple:
-        return ast.Tuple(elts=[literal(item, placeholder) for item in value], ctx=ast.Load())
+        return ast.Tuple(elts=[literal(item, placeholder, identical) for item in value], ctx=ast.Load())
     return placeholder(value)
 
 
@@ -71,7 +85,7 @@ def _number(value: Union[int, float, complex]) -> Optional[ast.expr]:
         return _signed(value, value < 0, _integer)
     if isinstance(value, float):
         if value != value:
-            return None
+            return _first_with_bits(_nan_candidates(), value)
         return _signed(value, repr(value).startswith("-"), _float)
     return _complex(value)
 
@@ -94,23 +108,53 @@ def _signed(value: Any, negative: bool, positive: Callable[[Any], ast.expr]) -> 
 
 
 def _complex(value: complex) -> Optional[ast.expr]:
-    """The first sum or difference of literals that has the very bits of ``value``, signs of zeros included."""
-    for expression, result in _complex_candidates(value):
-        if repr(result) == repr(value) and result == value:
-            return expression
-    return None
+    """The first sum or difference of literals that has the very bits of ``value``."""
+    return _first_with_bits(_complex_candidates(value), value)
+
+
+def _first_with_bits(candidates: Iterable[Tuple[ast.expr, complex]], value: complex) -> Optional[ast.expr]:
+    """The first expression whose value is ``value`` to the bit: signs of zeros and of NaN included."""
+    wanted = float_bits(value)
+    return next((expression for expression, result in candidates if float_bits(result) == wanted), None)
+
+
+def _nan_candidates() -> Iterator[Tuple[ast.expr, float]]:
+    """The compiler folds both; which of them has a sign depends on the processor."""
+    infinity = float("inf")
+    made = infinity - infinity
+    difference = ast.BinOp(left=verbatim("1e309"), op=ast.Sub(), right=verbatim("1e309"))
+    yield difference, made
+    yield ast.UnaryOp(op=ast.USub(), operand=difference), -made
 
 
 def _complex_candidates(value: complex) -> Iterator[Tuple[ast.expr, complex]]:
-    real, imaginary = abs(value.real), abs(value.imag)
-    if real != real or imaginary != imaginary:
+    for imaginary_part, zero_j in _imaginary_candidates(abs(value.imag)):
+        yield imaginary_part, zero_j
+        yield ast.UnaryOp(op=ast.USub(), operand=imaginary_part), -zero_j
+        yield from _sums(_signed_candidates(abs(value.real)), imaginary_part, zero_j)
+
+
+def _imaginary_candidates(value: float) -> Iterator[Tuple[ast.expr, complex]]:
+    if value == value:
+        yield _imaginary(value), complex(0.0, value)
         return
-    real_part, imaginary_part = _float(real), _imaginary(imaginary)
+    infinity = complex(0.0, float("inf"))
+    made = infinity - infinity
+    difference = ast.BinOp(left=verbatim("1e309j"), op=ast.Sub(), right=verbatim("1e309j"))
+    yield difference, made
+    yield ast.UnaryOp(op=ast.USub(), operand=difference), -made
+
+
+def _signed_candidates(value: float) -> List[Tuple[ast.expr, float]]:
+    if value != value:
+        return list(_nan_candidates())
+    return [(_float(value), value), (ast.UnaryOp(op=ast.USub(), operand=_float(value)), -value)]
+
+
+def _sums(
+    signed: List[Tuple[ast.expr, float]], imaginary_part: ast.expr, zero_j: complex
+) -> Iterator[Tuple[ast.expr, complex]]:
     # What the compiler computes when it folds the expression; complex(...) would keep other signs of zero.
-    zero_j = complex(0.0, imaginary)
-    signed = [(real_part, real), (ast.UnaryOp(op=ast.USub(), operand=real_part), -real)]
-    yield imaginary_part, zero_j
-    yield ast.UnaryOp(op=ast.USub(), operand=imaginary_part), -zero_j
     for left, number in signed:
         yield ast.BinOp(left=left, op=ast.Add(), right=imaginary_part), number + zero_j
         yield ast.BinOp(left=left, op=ast.Sub(), right=imaginary_part), number - zero_j
@@ -134,12 +178,13 @@ class _Constants(Rewriter):
     def __init__(self, placeholders: Placeholders) -> None:
         super().__init__()
         self._placeholders = placeholders
+        self._shared_nans = placeholders.shared_nans()
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
         value = node.value
         if value.__class__ is str or value is None:
             return node
-        return literal(value, self._placeholders.name)
+        return literal(value, self._placeholders.name, self._shared_nans)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.JoinedStr:
         # The pieces of text in it are no expressions.
@@ -174,4 +219,4 @@ class _Constants(Rewriter):
             if in_order:
                 return None
             members = list(value)
-        return ast.Set(elts=[literal(item, self._placeholders.name) for item in members])
+        return ast.Set(elts=[literal(item, self._placeholders.name, self._shared_nans) for item in members])

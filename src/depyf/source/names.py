@@ -9,11 +9,26 @@ import ast
 import keyword
 import re
 import unicodedata
-from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Optional, Set, Tuple
+from types import CodeType
+from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Optional, Set, Tuple, TypeVar
 
+from depyf.source.futures import ANNOTATIONS, imported_flags
 from depyf.source.rewriting import Rewriter, replaced
 
+
+def _mangles_parameters_only() -> bool:
+    """Whether in the header of a class with type parameters only these are mangled, and no other name (3.13)."""
+    try:
+        module = compile("class C[T](__B): pass", "", "exec", dont_inherit=True)
+    except SyntaxError:  # before 3.12 there are none
+        return False
+    return any("__B" in code.co_names for code in module.co_consts if isinstance(code, CodeType))
+
+
+_MANGLES_PARAMETERS_ONLY = _mangles_parameters_only()
+
 _TEMPORARY = re.compile(r"__temp_\d+$")
+_Node = TypeVar("_Node", bound=ast.AST)
 
 
 def mangle(name: str, class_name: Optional[str]) -> str:
@@ -90,7 +105,7 @@ def _readable(name: str) -> str:
     words = re.sub(r"\W+", "_", base, flags=re.ASCII).strip("_") or "name"
     if words[0].isdigit():
         words = "_" + words
-    return words
+    return words + "_" if keyword.iskeyword(words) else words
 
 
 class _Renaming(Rewriter):
@@ -103,7 +118,9 @@ class _Renaming(Rewriter):
         self._tree = tree
         self._taken: Set[str] = set()
         self._class: Optional[str] = None
+        self._mangled: Optional[FrozenSet[str]] = None  # in the header of a class, its type parameters
         self._new: Dict[str, str] = {}
+        self._postponed = bool(imported_flags(tree) & ANNOTATIONS)
         for name in sorted(unwanted):
             self._rename(name)
 
@@ -132,6 +149,8 @@ class _Renaming(Rewriter):
 
     def _in_class(self, name: str) -> Optional[str]:
         """How to write ``name`` so that mangling makes ``name`` of it; ``None`` if there is no way."""
+        if self._mangled is not None and _MANGLES_PARAMETERS_ONLY and name not in self._mangled:
+            return name
         stripped = (self._class or "").lstrip("_")
         prefix = f"_{stripped}"
         if stripped and name.startswith(prefix + "__") and _is_private(name[len(prefix) :]):
@@ -159,7 +178,7 @@ class _Renaming(Rewriter):
         return node if new == node.attr else replaced(node, attr=new)
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
-        node = self.rewrite_children(node)
+        node = self._but_annotation(node, "annotation")
         new = self._name(node.arg)
         return node if new == node.arg else replaced(node, arg=new)
 
@@ -202,21 +221,46 @@ class _Renaming(Rewriter):
         return replaced(node, kwd_attrs=[self._dotted(name) for name in node.kwd_attrs])
 
     def visit_FunctionDef(self, node: Any) -> Any:
-        return self._with_name(self.rewrite_children(node))
+        return self._with_name(self._but_annotation(node, "returns"))
 
     visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
         node = self._with_name(node)
-        outside = {field: self.visit_list(getattr(node, field)) for field in ("decorator_list", "bases", "keywords")}
+        parameters = getattr(node, "type_params", None) or ()
+        header = ("type_params", "bases", "keywords") if parameters else ("bases", "keywords")
+        changed = {"decorator_list": self.visit_list(node.decorator_list)}
+        if not parameters:
+            changed.update({field: self.visit_list(getattr(node, field)) for field in header})
         # Names with "__" are written differently inside of the class: what was seen outside says nothing about them.
         outer_class, outer_new = self._class, self._new
         self._class = node.name
         self._new = {name: new for name, new in outer_new.items() if name != new or "__" not in name}
-        body = self.visit_list(node.body)
+        if parameters:
+            self._mangled = frozenset(mangle(parameter.name, node.name) for parameter in parameters)
+            changed.update({field: self.visit_list(getattr(node, field)) for field in header})
+            self._mangled = None
+            self._new = {name: new for name, new in self._new.items() if name != new or "__" not in name}
+        changed["body"] = self.visit_list(node.body)
         self._new = {**outer_new, **self._new}
         self._class = outer_class
-        return replaced(node, body=body, **outside)
+        return replaced(node, **changed)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AnnAssign:
+        return self._but_annotation(node, "annotation")
+
+    def _but_annotation(self, node: _Node, field: str) -> _Node:
+        """``node`` with what is in it renamed. Of a postponed annotation the compiler keeps the text, which no class
+        mangles:
+
+        from __future__ import annotations
+        class C:
+            def f(self, __x: __T): ...       the argument is _C__x, its annotation "__T"
+        """
+        annotation = getattr(node, field)
+        if annotation is None or not self._postponed:
+            return self.rewrite_children(node)
+        return replaced(self.rewrite_children(replaced(node, **{field: None})), **{field: annotation})
 
     def _with_name(self, node: Any) -> Any:
         new = node.name and self._name(node.name)

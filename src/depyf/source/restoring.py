@@ -1,36 +1,17 @@
 """A compiled code object made to stand in for another one: names, constants, flags as they were in the bytecode."""
 
 from __future__ import annotations
-import __future__
 
 import inspect
 from types import CodeType
 from typing import Any, Dict, Mapping, Optional, Tuple
 
-from depyf.bytecode.code import Code, flags_like, is_code, version_of
+from depyf.bytecode.code import Code, flags_like, version_of
 from depyf.result import DecompilationError
 from depyf.source.cell_order import original_spelling
 from depyf.source.placeholders import StandIns
-from depyf.source.scaffold import MARKS
+from depyf.source.scaffold import MARKS, NAME
 from depyf.source.signature import parameter_names
-
-ANNOTATIONS = __future__.annotations.compiler_flag
-"""Set in all code of a module with ``from __future__ import annotations``; code compiled at runtime inherits it."""
-
-_ARE_DEFERRED = "__annotate__" in compile("x: int", "", "exec", dont_inherit=True).co_names
-
-
-def needs_postponing(code: Code) -> bool:
-    """Whether only that import gives the code of ``code``, whatever its annotations are written like: since 3.14, where
-    annotations are made when they are asked for, a class with the import still makes its own at once, and keeps its
-    namespace for none in it."""
-    return _ARE_DEFERRED and bool(code.co_flags & ANNOTATIONS) and _holds_class(code)
-
-
-def _holds_class(code: Code) -> bool:
-    own = not code.co_flags & inspect.CO_OPTIMIZED
-    return own or any(_holds_class(inner) for inner in code.co_consts if is_code(inner))
-
 
 _KIND_FLAGS = {
     inspect.CO_OPTIMIZED: "a function",
@@ -48,19 +29,22 @@ class Restoration:
 
     def __init__(
         self,
-        names: Mapping[str, str],
-        stand_ins: StandIns,
-        qualname: str,
-        original_qualname: str,
-        flags: int,
+        names: Optional[Mapping[str, str]] = None,
+        stand_ins: Optional[StandIns] = None,
+        flags: int = 0,
         given: Optional[Mapping[str, str]] = None,
     ) -> None:
-        self._names = names
-        self._stand_ins = stand_ins
-        self._qualname = qualname
-        self._original_qualname = original_qualname
+        self._names = names or {}
+        self._stand_ins = stand_ins or StandIns({})
         self._flags = flags
         self._given = given or {}
+        self._qualname = self._original_qualname = NAME
+
+    def within(self, qualname: str, original_qualname: str) -> Restoration:
+        """The same for code that is called ``qualname`` where it was compiled, and ``original_qualname`` at home."""
+        result = Restoration(self._names, self._stand_ins, self._flags, self._given)
+        result._qualname, result._original_qualname = qualname, original_qualname
+        return result
 
     def restore(self, code: CodeType) -> CodeType:
         """``code``, and what is nested in it, with the original names and constants."""

@@ -114,6 +114,22 @@ def scaffold(
     return Scaffolded(_module(bare, reference), depth, name)
 
 
+MAY_BE_AWAITED = "types.coroutine"
+"""The decorator that marks the code of a generator: what has the mark is written with the decorator."""
+
+
+def marks(target: Optional[Target]) -> int:
+    """The flags that the decorators of ``target`` set in its code when it is run."""
+    decorators = getattr(target, "decorator_list", [])
+    written = any(
+        isinstance(each, ast.Attribute)
+        and isinstance(each.value, ast.Name)
+        and f"{each.value.id}.{each.attr}" == MAY_BE_AWAITED
+        for each in decorators
+    )
+    return inspect.CO_ITERABLE_COROUTINE if written else 0
+
+
 def dig(module: CodeType, scaffolded: Scaffolded) -> CodeType:
     """The code object of the function in the compiled scaffolding."""
     code = module

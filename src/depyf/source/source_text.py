@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
-from typing import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Mapping, Sequence
+
+from depyf.normal.modes import Mode
 
 
 @dataclass(frozen=True)
@@ -14,9 +16,16 @@ class SourceText:
     ``tree`` is what ``text`` parses to. ``constants`` maps the placeholder names in the text to the objects that
     stood in ``co_consts`` and have no literal. ``names`` maps identifiers of the text to the names in the bytecode,
     for those names that can't be written.
+    ``mode``: what ``compile`` has to be told that ``text`` is.
     """
 
     text: str
     tree: ast.Module
     constants: Mapping[str, object] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
+    mode: Mode = Mode.EXEC
+
+    def below(self, comment: Sequence[str]) -> SourceText:
+        """The same with these lines, all comments, at its head."""
+        text = "\n".join([*comment, "", self.text])
+        return replace(self, text=text, tree=ast.parse(text))

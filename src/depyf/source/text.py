@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from typing import Dict
+from typing import Dict, Tuple
 
 from depyf.lift.build import TestedAgain
+from depyf.normal.modes import Mode
 from depyf.result import DecompilationError
 from depyf.source.deep_stack import with_deep_stack
 from depyf.source.docstrings import print_docstrings
@@ -21,13 +22,13 @@ from depyf.source.unparsing import unparse
 from depyf.source.wrapping import wrapped_lines
 
 
-def to_source(tree: ast.Module) -> SourceText:
-    """The text of ``tree``, with what is needed to make the original code object of it again.
+def to_source(tree: ast.Module, mode: Mode = Mode.EXEC) -> SourceText:
+    """The text of ``tree``, which is compiled in ``mode``, with what is needed to make the original code object again.
 
     Constants of ``tree`` may be any objects and its names any strings; ``tree`` is left as it is. Raises
     ``DecompilationError`` when there is no text for it.
     """
-    return with_deep_stack(lambda: _to_source(tree))
+    return with_deep_stack(lambda: _to_source(tree, mode))
 
 
 def to_text(tree: ast.Module) -> str:
@@ -35,7 +36,7 @@ def to_text(tree: ast.Module) -> str:
     return to_source(tree).text
 
 
-def _to_source(tree: ast.Module) -> SourceText:
+def _to_source(tree: ast.Module, mode: Mode) -> SourceText:
     inventory = take_inventory(tree)
     names: Dict[str, str] = {}
     if ast.ClassDef in inventory.kinds or not all(map(is_writable, inventory.names)):
@@ -52,13 +53,24 @@ def _to_source(tree: ast.Module) -> SourceText:
         tree = drop_parentheses(tree, unparse)
     text = unparse(tree).strip("\n") + "\n"
     parsed = _parse(text)
+    if mode is Mode.SINGLE and len(parsed.body) > 1:
+        return SourceText(*_in_one_line(text, parsed), placeholders.objects, names, mode)
     wrapped = wrapped_lines(text, parsed)
     for line in unbreakable_lines(parsed) if wrapped else ():
         wrapped.pop(line, None)
     if wrapped or needs_spacing(parsed):
         text = laid_out(text, blank_lines(parsed), wrapped)
         parsed = _parse(text)
-    return SourceText(text=text, tree=parsed, constants=placeholders.objects, names=names)
+    return SourceText(text=text, tree=parsed, constants=placeholders.objects, names=names, mode=mode)
+
+
+def _in_one_line(text: str, parsed: ast.Module) -> Tuple[str, ast.Module]:
+    """What is typed at a prompt is one line, or one statement that holds others."""
+    lines = text.splitlines(keepends=True)
+    starts = [statement.lineno - 1 for statement in parsed.body]
+    parts = ["".join(lines[start:end]).rstrip("\n") for start, end in zip(starts, [*starts[1:], len(lines)])]
+    joined = "; ".join(parts) + "\n"
+    return joined, _parse(joined)
 
 
 def _parse(text: str) -> ast.Module:

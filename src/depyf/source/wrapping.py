@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import itertools
 import tokenize
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Optional, Tuple
@@ -42,7 +43,7 @@ def wrap(line: str) -> List[str]:
     """The logical line ``line``, now one physical line, as several ones no longer than ``WIDTH`` where possible."""
     indent = line[: len(line) - len(line.lstrip())]
     tokens = _tokens(line[len(indent) :])
-    return _broken(indent, tokens, bracketed=False) if tokens else [line]
+    return _Breaker(tokens).broken(indent, 0, len(tokens), bracketed=False) if tokens else [line]
 
 
 @dataclass(frozen=True)
@@ -88,41 +89,105 @@ def _tokens(line: str) -> List[_Token]:
     return result
 
 
-def _text(tokens: List[_Token]) -> str:
-    return "".join(token.before + token.text for token in tokens).lstrip()
+class _Breaker:
+    """Breaks the tokens of one line; ranges are a start and an end in them.
 
+    A range has its brackets whole, but a closing one at its start. ``ends`` is how long the text is up to the end of a
+    token, ``closing`` where the bracket is that belongs to an opening one.
+    """
 
-def _broken(indent: str, tokens: List[_Token], bracketed: bool) -> List[str]:
-    """``tokens`` as lines, the first of them indented by ``indent``. ``bracketed``: there are brackets around."""
-    text = _text(tokens)
-    if len(indent) + len(text) <= WIDTH or len(tokens) < 3:
-        return [indent + text]
-    if bracketed:
-        pieces = _pieces(tokens)
-        if len(pieces) > _MANY and all(len(_text(piece)) <= _SHORT for piece in pieces):
-            return _filled(indent, pieces)
+    def __init__(self, tokens: List[_Token]) -> None:
+        self.tokens = tokens
+        self.ends = [0, *itertools.accumulate(len(token.before) + len(token.text) for token in tokens)]
+        self.closing: Dict[int, int] = {}
+        opened: Dict[int, int] = {}  # by depth
+        for index, token in enumerate(tokens):
+            if token.text in _CLOSING:
+                opened[token.depth] = index
+            elif token.depth in opened and token.text == _CLOSING[tokens[opened[token.depth]].text]:
+                self.closing[opened.pop(token.depth)] = index
+
+    def text(self, start: int, end: int) -> str:
+        return "".join(token.before + token.text for token in self.tokens[start:end]).lstrip()
+
+    def length(self, start: int, end: int) -> int:
+        """How long ``text`` is."""
+        return self.ends[end] - self.ends[start] - len(self.tokens[start].before) if start < end else 0
+
+    def outermost(self, start: int, end: int) -> Iterator[int]:
+        """The tokens that are in no brackets within the range."""
+        depth = self.tokens[start].depth
+        index = start
+        while index < end:
+            if self.tokens[index].depth == depth:
+                yield index
+            index = self.closing.get(index, index + 1)
+
+    def broken(self, indent: str, start: int, end: int, bracketed: bool) -> List[str]:
+        """The range as lines, the first of them indented by ``indent``. ``bracketed``: there are brackets around."""
+        lines: List[str] = []
+        pairs: Optional[Iterator[Tuple[int, int]]] = None
+        whole = False  # what is bracketed can't be cut into pieces
+        while len(indent) + self.length(start, end) > WIDTH and end - start >= 3:
+            if not whole:
+                outermost = [(index, self.tokens[index].text) for index in self.outermost(start, end)]
+                parts = self._pieces(indent, start, end, outermost) if bracketed else None
+                if not bracketed:
+                    parts = self._condition(indent, start, end, outermost)
+                if parts is not None:
+                    return lines + parts
+                texts = [text for _, text in outermost]
+                whole = "lambda" not in texts if bracketed else not ("and" in texts or "or" in texts)
+            if pairs is None:
+                pairs = self._longest_pairs(start, end)
+            pair = next(pairs, None)
+            if pair is None or len(indent) + self.length(start, pair[0] + 1) > WIDTH:
+                break
+            lines.append(indent + self.text(start, pair[0] + 1))
+            lines.extend(self.broken(indent + _STEP, pair[0] + 1, pair[1], True))
+            start = pair[1]
+        return [*lines, indent + self.text(start, end)]
+
+    def _pieces(self, indent: str, start: int, end: int, outermost: List[Tuple[int, str]]) -> Optional[List[str]]:
+        """The range cut at commas or operators, as lines."""
+        places = [place for place in _cuts(outermost) if start < place < end]
+        bounds = [start, *places, end]
+        pieces = [(one, two) for one, two in zip(bounds, bounds[1:]) if two > one]
+        if len(pieces) > _MANY and all(self.length(*piece) <= _SHORT for piece in pieces):
+            return _filled(indent, [self.text(*piece) for piece in pieces])
         if len(pieces) > 1:
-            return [line for piece in pieces for line in _broken(indent, piece, bracketed=True)]
-    else:
-        condition = _condition(tokens)
-        if condition is not None:
-            start, end = condition
-            head, inner, tail = tokens[:start], tokens[start:end], tokens[end:]
-            return [f"{indent}{_text(head)} (", *_broken(indent + _STEP, inner, True), f"{indent}){_text(tail)}"]
-    pair = _longest_pair(tokens)
-    if pair is None:
-        return [indent + text]
-    start, end = pair
-    head, inner, tail = tokens[: start + 1], tokens[start + 1 : end], tokens[end:]
-    if len(indent) + len(_text(head)) > WIDTH:
-        return [indent + text]
-    return [indent + _text(head), *_broken(indent + _STEP, inner, True), *_broken(indent, tail, bracketed)]
+            return [line for piece in pieces for line in self.broken(indent, *piece, bracketed=True)]
+        return None
+
+    def _condition(self, indent: str, start: int, end: int, outermost: List[Tuple[int, str]]) -> Optional[List[str]]:
+        """The range with parentheses around its expression, as lines."""
+        condition = _condition(outermost, end)
+        if condition is None:
+            return None
+        first, last = condition
+        inner = self.broken(indent + _STEP, first, last, True)
+        return [f"{indent}{self.text(start, first)} (", *inner, f"{indent}){self.text(last, end)}"]
+
+    def _longest_pairs(self, start: int, end: int) -> Iterator[Tuple[int, int]]:
+        """The outermost pair of brackets in the range with most in between, the one of those behind it, and so on."""
+        best: List[Tuple[int, int]] = []  # for what begins with each of the pairs
+        for index in reversed(list(self.outermost(start, end))):
+            close = self.closing.get(index)
+            if close is not None and close < end and self.length(index + 1, close):
+                longer = not best or self.length(index + 1, close) >= self.length(best[-1][0] + 1, best[-1][1])
+                best.append((index, close) if longer else best[-1])
+        behind = start
+        while best:
+            pair = best.pop()
+            if pair[0] >= behind:
+                yield pair
+                behind = pair[1]
 
 
-def _filled(indent: str, pieces: List[List[_Token]]) -> List[str]:
+def _filled(indent: str, pieces: List[str]) -> List[str]:
     """Many short things, as in a table of numbers, with as many on a line as fit."""
     lines: List[str] = []
-    for text in map(_text, pieces):
+    for text in pieces:
         if lines and len(lines[-1]) + 1 + len(text) <= WIDTH:
             lines[-1] += " " + text
         else:
@@ -130,22 +195,35 @@ def _filled(indent: str, pieces: List[List[_Token]]) -> List[str]:
     return lines
 
 
-def _pieces(tokens: List[_Token]) -> List[List[_Token]]:
-    """``tokens`` cut behind commas, or else in front of the operators that bind least."""
-    outer = min(token.depth for token in tokens)
-    texts = [token.text if token.depth == outer else "" for token in tokens]
+def _cuts(outermost: List[Tuple[int, str]]) -> List[int]:
+    """Where an expression is cut: behind commas, or else in front of the operators that bind least."""
+    texts = [text for _, text in outermost]
+    if "for" not in texts and "," in texts:
+        return list(_behind_commas(outermost))
     if "lambda" in texts:
-        return [tokens]
-    if "," in texts:
-        return _cut(tokens, [index + 1 for index, text in enumerate(texts) if text == ","])
-    clauses = _clauses(texts)
+        return []
+    clauses = _clauses(texts)  # the commas beside them separate the targets of a loop
     if clauses:
-        return _cut(tokens, clauses)
+        return [outermost[place][0] for place in clauses]
     for operators in _OPERATORS:
-        places = [index for index, text in enumerate(texts) if text in operators and _is_binary(texts, index)]
+        places = [
+            index for place, (index, text) in enumerate(outermost) if text in operators and _is_binary(texts, place)
+        ]
         if places:
-            return _cut(tokens, places)
-    return [tokens]
+            return places
+    return []
+
+
+def _behind_commas(outermost: List[Tuple[int, str]]) -> Iterator[int]:
+    """The places behind commas, but for those between the parameters of a lambda."""
+    open_lambdas = 0
+    for index, text in outermost:
+        if text == "lambda":
+            open_lambdas += 1
+        elif text == ":" and open_lambdas:
+            open_lambdas -= 1
+        elif text == "," and not open_lambdas:
+            yield index + 1
 
 
 def _clauses(texts: List[str]) -> List[int]:
@@ -164,41 +242,18 @@ def _is_binary(texts: List[str], index: int) -> bool:
     return before == "" or before[-1].isalnum() or before[-1] in "_'\")]}"
 
 
-def _cut(tokens: List[_Token], places: List[int]) -> List[List[_Token]]:
-    bounds = [0, *(place for place in places if 0 < place < len(tokens)), len(tokens)]
-    return [tokens[start:end] for start, end in zip(bounds, bounds[1:]) if end > start]
-
-
-def _condition(tokens: List[_Token]) -> Optional[Tuple[int, int]]:
+def _condition(outermost: List[Tuple[int, str]], end: int) -> Optional[Tuple[int, int]]:
     """Where an expression with ``and`` or ``or`` begins and ends that may get parentheses around it."""
-    texts = [token.text if token.depth == 0 else "" for token in tokens]
+    texts = [text for _, text in outermost]
     if not ("and" in texts or "or" in texts):
         return None
     if any(text in ("lambda", "for", ",", ":=", "yield", "if", "else") for text in texts[1:]):
         return None
     if texts[0] in _WITH_CONDITION:
-        return 1, len(tokens) - (texts[-1] == ":")
+        return outermost[0][0] + 1, end - (texts[-1] == ":")
     if "=" in texts:
-        return len(texts) - texts[::-1].index("="), len(texts)
+        return outermost[len(texts) - 1 - texts[::-1].index("=")][0] + 1, end
     return None
-
-
-def _longest_pair(tokens: List[_Token]) -> Optional[Tuple[int, int]]:
-    """The outermost pair of brackets with most in between."""
-    outer = min(token.depth for token in tokens)
-    best: Optional[Tuple[int, int, int]] = None
-    start = None
-    for index, token in enumerate(tokens):
-        if token.depth != outer:
-            continue
-        if token.text in _CLOSING:
-            start = index
-        elif start is not None and token.text == _CLOSING[tokens[start].text]:
-            length = len(_text(tokens[start + 1 : index]))
-            if length and (best is None or length > best[0]):
-                best = length, start, index
-            start = None
-    return None if best is None else best[1:]
 
 
 def _statement_lines(tree: ast.Module) -> Iterator[int]:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Dict, Iterator, List, Optional, Set, Tuple
 
 from depyf.flow.graph import FlowGraph, Region
 from depyf.lift.nodes import Goto, LiftedGraph, Loop, Return, WithEnter, WithExit
+from depyf.normal.modes import has_returns
+from depyf.structure.dominators import immediate_dominators
 
 
 class Shape:
     """Computed once; nothing here changes the graph. ``guarded`` and ``handled`` are the nodes in each region and
     under each handler.
 
-    Dominators: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm" (2001), with an edge from every guarded
-    node to its handler.
+    Dominators are those of the graph with an edge from every guarded node to its handler.
     """
 
     def __init__(self, lifted: LiftedGraph, flow: FlowGraph) -> None:
         self.nodes, self.flow, self.entry = lifted.nodes, flow, lifted.entry
+        self._has_returns = has_returns(flow.code)
         self._chains: Dict[Optional[Region], Tuple[Region, ...]] = {None: ()}
         self.order = self._reverse_postorder()
         self.index = {id: position for position, id in enumerate(self.order)}
@@ -26,7 +27,7 @@ class Shape:
         for id in self.order:
             for successor in self.nodes[id].successors():
                 self.predecessors[successor].append(id)
-        self.dominator = self._dominators()
+        self.dominator = immediate_dominators(self.entry, lambda id: tuple(self._out(id)))
         self.children: Dict[int, List[int]] = {id: [] for id in self.order}
         for id in self.order[1:]:
             self.children[self.dominator[id]].append(id)
@@ -96,36 +97,6 @@ class Shape:
         postorder.reverse()
         return postorder
 
-    def _dominators(self) -> Dict[int, int]:
-        sources: Dict[int, List[int]] = {id: list(self.predecessors[id]) for id in self.order}
-        for id in self.order:
-            region = self.nodes[id].region
-            if region is not None and region.entry in sources:
-                sources[region.entry].append(id)
-        dominator: Dict[int, int] = {self.entry: self.entry}
-        index = self.index
-        changed = True
-        while changed:
-            changed = False
-            for id in self.order[1:]:
-                best: Optional[int] = None
-                for source in sources[id]:
-                    if source not in dominator:
-                        continue
-                    if best is None:
-                        best = source
-                        continue
-                    other = source
-                    while best != other:
-                        while index[best] > index[other]:
-                            best = dominator[best]
-                        while index[other] > index[best]:
-                            other = dominator[other]
-                if best is not None and dominator.get(id) != best:
-                    dominator[id] = best
-                    changed = True
-        return dominator
-
     def _number_dominator_tree(self) -> None:
         self._enter: Dict[int, int] = {}
         self._leave: Dict[int, int] = {}
@@ -164,23 +135,24 @@ class Shape:
                         if member not in body:
                             body.add(member)
                             todo.extend(self.predecessors[member])
-                            if any(region.entry == member for region in self._all_regions()):
-                                todo.extend(self._guarded(member))
+                            todo.extend(self._guarded_by(member))
         return loops
 
-    def _all_regions(self) -> Set[Region]:
-        if not hasattr(self, "_regions"):
-            self._regions = {node.region for node in self.nodes.values() if node.region is not None}
-        return self._regions
-
-    def _guarded(self, entry: int) -> List[int]:
-        return [id for id in self.order if (region := self.nodes[id].region) is not None and region.entry == entry]
+    def _guarded_by(self, entry: int) -> List[int]:
+        """The nodes whose handler begins at ``entry``."""
+        if not hasattr(self, "_by_handler"):
+            self._by_handler: Dict[int, List[int]] = {}
+            for id in self.order:
+                region = self.nodes[id].region
+                if region is not None:
+                    self._by_handler.setdefault(region.entry, []).append(id)
+        return self._by_handler.get(entry, [])
 
     # --- small tails -------------------------------------------------------------------------------------------------
 
     def is_copyable(self, id: int) -> bool:
         """Whether node ``id`` may be written at every jump to it: it returns something that costs nothing."""
-        if not self.flow.code.code.co_flags & inspect.CO_OPTIMIZED:  # no ``return`` in modules and classes
+        if not self._has_returns:
             return False
         node = self.nodes[id]
         return isinstance(node.terminator, Return) and not node.statements and node.silent and not node.leaves

@@ -9,11 +9,11 @@ where they are entered. A jump is what its target means at that place: nothing, 
 from __future__ import annotations
 
 import ast
-from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import Any, List, Optional, Set, Tuple
 
-from depyf.flow.graph import Branch, FlowGraph, Region
+from depyf.flow.graph import FlowGraph, Region
+from depyf.flow.written_jumps import Written
 from depyf.lift import build
 from depyf.lift.nodes import (
     Accumulate,
@@ -34,10 +34,11 @@ from depyf.lift.nodes import (
     WithEnter,
     WithExit,
 )
-from depyf.normal.ops import Op
+from depyf.lift.places import first_place, place_of, put
+from depyf.structure.branches import if_statement
 from depyf.structure.except_star import TRY_STATEMENTS, after_groups, group_clauses, handles_groups, try_statement
-from depyf.structure.leaving import fails, leaves
 from depyf.structure.match import match_statement
+from depyf.structure.restore_jumps import restore_jumps
 from depyf.structure.shape import Shape
 from depyf.structure.unstructured import Unstructured as Unstructured
 
@@ -83,7 +84,9 @@ class _Structurer:
         self.end = next((id for id, node in self.nodes.items() if self._is_end(id, node)), None)
 
     def run(self) -> List[ast.stmt]:
-        return self.sequence(self.shape.entry, Place(follow=self.end))
+        statements = self.sequence(self.shape.entry, Place(follow=self.end))
+        restore_jumps(statements, self.flow.written_jumps.jumps)
+        return statements
 
     def _is_end(self, id: int, node: Node) -> bool:
         block = self.flow.blocks.get(id)
@@ -133,8 +136,25 @@ class _Structurer:
             term = self.nodes[target].terminator
             assert isinstance(term, Return)
             self.written.add(target)
-            return [_return(term)]
+            return [self._return(term)]
         return None
+
+    def _return(self, term: Return) -> ast.stmt:
+        """The statement that returns; without a place, if nobody wrote it."""
+        value = term.value
+        statement: ast.stmt = ast.Return(value)
+        if not (isinstance(value, ast.Constant) and value.value is None):
+            put(statement, term.span)
+            return statement
+        written = self.flow.written_jumps.of_return(place_of(value))
+        if written is Written.PASS:
+            statement = ast.Return(ast.Constant(None))
+            return statement
+        if written is Written.RETURN:
+            statement = ast.Return(None)
+        if written is not None:
+            put(statement, place_of(value))
+        return statement
 
     def _check_place(self, node: Node, place: Place) -> None:
         """Code must not move into a region that does not guard it, nor into a handler it does not run under."""
@@ -174,11 +194,11 @@ class _Structurer:
                 return self._with(node, node.statements[-1], term.target, place, result)
             return term.target
         if isinstance(term, Condition):
-            return self._if(node, term, place, result)
+            return if_statement(self, node, term, place, result)
         if isinstance(term, MatchTest):
             return match_statement(self, node, term, place, result)
         if isinstance(term, Return):
-            result.append(_return(term))
+            result.append(self._return(term))
         elif isinstance(term, Raise):
             result.append(_raise(term.statement))
         elif isinstance(term, Reraise):
@@ -195,97 +215,6 @@ class _Structurer:
         else:
             raise Unstructured(f"node {node.id}: a loop is entered in its middle")
         return None
-
-    # --- if ----------------------------------------------------------------------------------------------------------
-
-    def _if(self, node: Node, term: Condition, place: Place, result: List[ast.stmt]) -> Optional[int]:
-        if term.keep:
-            raise Unstructured(f"node {node.id} keeps the value it tests")
-        merge = self._merge(node, place)
-        if merge is None and self._never_returns(term.target, place):
-            merge = self._behind_else(term, place)
-        arms = place if merge is None else replace(place, follow=merge)
-        body = self.sequence(term.fall, arms)
-        if merge is None and leaves(body):
-            result.append(_if_statement(term.test, body, []))
-            return term.target
-        orelse = self.sequence(term.target, arms)
-        if not body and orelse and merge is None and place.follow is not None:
-            # The compiler would have jumped if nothing had been written here.
-            jump = self._explicit_jump(term.fall, place)
-            if jump is not None and self._jump_was_added(node):
-                result.append(ast.If(build.negate(term.test), orelse, []))
-                return None
-            if jump is not None:
-                result.append(ast.If(term.test, [jump], []))
-                result.extend(orelse)
-                return None
-        if leaves(body) and not (leaves(orelse) and merge is None):
-            result.append(_if_statement(term.test, body, []))
-            result.extend(orelse)
-        else:
-            result.append(_if_statement(term.test, body, orelse))
-        return merge
-
-    def _explicit_jump(self, target: int, place: Place) -> Optional[ast.stmt]:
-        """The statement that goes to ``target``, where control would come by itself, too."""
-        target = self._past_marks(target, place)
-        if target == place.follow == place.continues:
-            return ast.Continue()
-        if target == place.follow == self.end:
-            return ast.Return(None)
-        return None
-
-    def _jump_was_added(self, node: Node) -> bool:
-        """Whether the jump behind the test that ends ``node`` is on its line: then no ``continue`` was written, but the
-        compiler turned a test round that would have jumped backwards (since 3.12)."""
-        block = self.flow.blocks.get(node.last_block)
-        if block is None or not isinstance(block.term, Branch):
-            return False
-        test, ops = block.term.instr, self.flow.code.ops
-        index = bisect_right(self.offsets, test.offset)
-        return index < len(ops) and ops[index].op is Op.JUMP and ops[index].line in (test.line, None)
-
-    def _merge(self, node: Node, place: Place) -> Optional[int]:
-        """The node behind the statement that begins at ``node``: dominated by it and reached more than one way."""
-        best: Optional[int] = None
-        for child in self.shape.children[node.id]:
-            if place.known(child) or (self.shape.is_copyable(child) and not self.shape.is_one_statement(child)):
-                continue
-            if len(self.shape.forward_predecessors(child)) < 2 or self._is_outside(child, place):
-                continue
-            if best is None or self.shape.index[child] < self.shape.index[best]:
-                best = child
-        return best
-
-    def _never_returns(self, id: int, place: Place) -> bool:
-        """Whether the short branch at ``id`` ends in ``raise`` or ``return``."""
-        term = self.nodes[id].terminator
-        return isinstance(term, (Raise, Return)) and not place.known(id)
-
-    def _behind_else(self, term: Condition, place: Place) -> Optional[int]:
-        """Where the first branch jumps to over the second one, if the second never comes there: the statement has an
-        ``else`` that leaves, and goes on behind it."""
-        limit = self.nodes[term.target].offset
-        if limit <= self.nodes[term.fall].offset or place.known(term.target) or self.shape.is_copyable(term.target):
-            return None
-        found: Set[int] = set()
-        todo, seen = [term.fall], {term.fall}
-        while todo:
-            for target in self.nodes[todo.pop()].successors():
-                if target in seen or place.known(target) or self.shape.is_copyable(target):
-                    continue
-                seen.add(target)
-                if self.nodes[target].offset > limit:
-                    found.add(target)
-                else:
-                    todo.append(target)
-        if len(found) != 1:
-            return None
-        behind = found.pop()
-        if not self.shape.dominates(term.fall, behind) or self._is_outside(behind, place):
-            return None
-        return behind
 
     def _is_outside(self, id: int, place: Place) -> bool:
         """Whether node ``id`` lies behind a region or handler that is open at ``place``."""
@@ -546,7 +475,7 @@ class _Structurer:
                 region.entry,
                 replace(place, follow=None, handlers=(*place.handlers, region.entry), finalizer=region.entry),
             )
-            result.append(_try_finally(body, final))
+            result.append(self._placed(_try_finally(body, final)))
             return follow
         if isinstance(handler.terminator, WithDecision):
             raise Unstructured(f"node {start}: the body of a with statement is entered from elsewhere")
@@ -559,8 +488,16 @@ class _Structurer:
         body = self.sequence(start, replace(place, follow=body_follow, regions=(*place.regions, region)), True)
         clauses = self._clauses(region, replace(place, follow=follow, handlers=(*place.handlers, region.entry)))
         orelse = self.sequence(orelse_entry, replace(place, follow=follow)) if orelse_entry is not None else []
-        result.append(try_statement(handler, body, clauses, orelse))
+        result.append(self._placed(try_statement(handler, body, clauses, orelse)))
         return follow
+
+    def _placed(self, statement: Any) -> ast.stmt:
+        """A ``try`` statement with the place where it begins."""
+        first = first_place(statement.body[0]) if statement.body else None
+        if first is not None:
+            put(statement, self.flow.written_jumps.around(first))
+        placed: ast.stmt = statement
+        return placed
 
     def _handler_exits(self, region: Region, place: Place) -> List[int]:
         members = set(self.shape.handled.get(region.entry, ()))
@@ -641,17 +578,6 @@ def _is_mark(node: Node) -> bool:
     return bool(node.statements) or bool(node.leaves) or node.silent
 
 
-def _return(term: Return) -> ast.Return:
-    return ast.Return(term.value)
-
-
-def _if_statement(test: ast.expr, body: List[ast.stmt], orelse: List[ast.stmt]) -> ast.stmt:
-    if not orelse and len(body) == 1 and isinstance(body[0], ast.Assert) and fails(body[0]):
-        return ast.Assert(build.negate(test), body[0].msg)
-    # With nothing but an ``else`` it would be the opposite test.
-    return ast.If(test, body or [ast.Pass()], orelse)
-
-
 def _raise(statement: ast.Raise) -> ast.stmt:
     """``raise``, or ``assert False`` for the exception that only ``assert`` gets without looking its name up."""
     raised = statement.exc
@@ -668,7 +594,9 @@ def _loop_statement(term: Any, test: Optional[ast.expr], body: List[ast.stmt], o
         assert term.iterable is not None
         assert term.target is not None
         kind = ast.AsyncFor if term.async_ else ast.For
-        return kind(target=term.target, iter=term.iterable, body=body, orelse=orelse)
+        loop = kind(target=term.target, iter=term.iterable, body=body, orelse=orelse)
+        put(loop, term.span)
+        return loop
     return ast.While(test if test is not None else ast.Constant(True), body, orelse)
 
 

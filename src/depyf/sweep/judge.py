@@ -15,7 +15,8 @@ import depyf
 from depyf.bytecode.code import flags_like
 from depyf.decompiler import decompile_code
 from depyf.result import Decompilation, DecompilationError, Verdict
-from depyf.sweep.targets import Target, size
+from depyf.sweep.limits import TimeLimit
+from depyf.sweep.targets import Target
 
 
 class Outcome(enum.Enum):
@@ -23,6 +24,7 @@ class Outcome(enum.Enum):
 
     EXACT = "exact"
     EQUIVALENT = "equivalent"
+    PLACEHOLDERS = "placeholders"
     UNVERIFIED = "unverified"
     REFUSED = "refused"
     DIFFERENT = "different"
@@ -54,13 +56,10 @@ class Result:
         return f"{self.path}:{self.line} {self.qualname}"
 
 
-class TimeLimit(BaseException):
-    """Raised by a timer inside the decompiler; no ``Exception``, so that no handler there swallows it."""
-
-
 _OF_VERDICT = {
     Verdict.EXACT: Outcome.EXACT,
     Verdict.EQUIVALENT: Outcome.EQUIVALENT,
+    Verdict.PLACEHOLDERS: Outcome.PLACEHOLDERS,
     Verdict.UNVERIFIED: Outcome.UNVERIFIED,
 }
 
@@ -99,7 +98,7 @@ def judge(target: Target, keep: Optional[Keep] = None) -> Result:
 def result_for(target: Target, outcome: Outcome, reason: str, seconds: float) -> Result:
     """The row of ``target``."""
     return Result(
-        target.path, target.ordinal, target.qualname, target.kind, target.line, size(target.code), outcome, reason,
+        target.path, target.ordinal, target.qualname, target.kind, target.line, target.size, outcome, reason,
         round(seconds, 5),
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ import io
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Sequence, TextIO
 
 from depyf.result import Decompilation
 from depyf.sweep.targets import Target, module_name
@@ -28,6 +28,21 @@ class SourceTree:
         if os.path.basename(parent) == "__pycache__":
             parent = os.path.dirname(parent)
         return os.path.normpath(os.path.join(self.output, parent, f"{module_name(path)}.py"))
+
+
+def check_nothing_is_lost(inputs: Sequence[str], outputs: Sequence[str], *, force: bool) -> None:
+    """Raise ``FileExistsError`` where ``outputs`` would replace one of ``inputs`` or, without ``force``, any file.
+
+    Devices and pipes are written to, and lose nothing.
+    """
+    read = {os.path.realpath(path) for path in inputs}
+    present = [path for path in outputs if os.path.isfile(path) or os.path.islink(path)]
+    own = next((path for path in present if os.path.realpath(path) in read), None)
+    if own is not None:
+        raise FileExistsError(f"{own}: would replace what is decompiled: write to another place")
+    if present and not force:
+        more = f" and {len(present) - 1} more files are" if len(present) > 1 else " is"
+        raise FileExistsError(f"{present[0]}{more} there already: write to another place, or replace with --force")
 
 
 def source_of(answer: Decompilation, *, verdict: bool) -> str:

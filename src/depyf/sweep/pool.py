@@ -5,8 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import multiprocessing.connection
 import multiprocessing.context
+import os
 import re
-import signal
 import sys
 import time
 import zlib
@@ -18,19 +18,12 @@ from pathlib import Path
 from typing import Any, Deque, Dict, FrozenSet, Iterator, List, Mapping, Optional, Union
 
 from depyf.bytecode.code import Code, is_code
-from depyf.sweep.judge import Keep, Outcome, Result, TimeLimit, judge, result_for
+from depyf.sweep.judge import Keep, Outcome, Result, judge, result_for
+from depyf.sweep.limits import Limits, TimeLimit, memory_limited, time_limited
 from depyf.sweep.targets import Target, UnreadableError, read_module, targets_of
 
 _GRACE = 15.0
 """Seconds that a worker may be silent beyond the time limit of an object (the machine may be busy)."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """``seconds`` of CPU time for one code object; ``memory`` in MiB of address space for one worker."""
-
-    seconds: float
-    memory: int
 
 
 @dataclass(frozen=True)
@@ -52,16 +45,17 @@ class Selection:
         if self.name is not None and not re.search(self.name, target.qualname):
             return False
         # A hash of the place, and not a random number: the same objects are taken every time.
-        place = f"{Path(target.path).name}:{target.ordinal}".encode()
+        place = f"{Path(target.path).name}:{target.ordinal}".encode("utf-8", "surrogateescape")
         return self.share >= 1.0 or zlib.crc32(place) % 10_000 < self.share * 10_000
 
 
 @dataclass(frozen=True)
 class Skipped:
-    """A file that has no code objects to sweep, because it does not compile or can't be read."""
+    """A file that has no code objects to sweep, because it does not compile or can't be read (``unreadable``)."""
 
     path: str
     reason: str
+    unreadable: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,6 +63,13 @@ class FileDone:
     """All selected code objects of a file have been answered."""
 
     path: str
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """A worker begins with a code object: ``row`` is its result if nothing more is heard of it."""
+
+    row: Result
 
 
 Message = Union[Result, Skipped, FileDone]
@@ -96,10 +97,11 @@ class _Worker:
         self.process.start()
         far_end.close()
         self.task: Optional[_Task] = None
+        self.begun: Optional[Result] = None
         self.heard = time.monotonic()
 
     def give(self, task: Optional[_Task]) -> None:
-        self.task, self.heard = task, time.monotonic()
+        self.task, self.begun, self.heard = task, None, time.monotonic()
         self.pipe.send(task)
 
     def stop(self) -> Optional[int]:
@@ -125,26 +127,29 @@ def sweep_files(
             while waiting and len(workers) < jobs:
                 workers.append(_Worker(context, selection, limits, keep))
                 workers[-1].give(waiting.popleft())
-            yield from _round(workers, waiting, selection, limits)
+            yield from _round(workers, waiting, limits)
     finally:
         for worker in workers:
             worker.stop()
 
 
-def _round(workers: List[_Worker], waiting: Deque[_Task], selection: Selection, limits: Limits) -> Iterator[Message]:
+def _round(workers: List[_Worker], waiting: Deque[_Task], limits: Limits) -> Iterator[Message]:
     """Wait a moment, pass on what the workers say, give the idle ones work, bury the dead."""
     by_pipe = {worker.pipe: worker for worker in workers}
     for pipe in multiprocessing.connection.wait(list(by_pipe), timeout=1.0):
         worker = by_pipe[pipe]  # type: ignore[index]
         try:
-            message: Message = worker.pipe.recv()
+            message: Union[Message, _Begun] = worker.pipe.recv()
         except (EOFError, OSError):
             workers.remove(worker)
-            yield from _bury(worker, waiting, selection, "")
+            yield from _bury(worker, waiting, "")
             continue
         worker.heard = time.monotonic()
+        if isinstance(message, _Begun):
+            worker.begun = message.row
+            continue
         if isinstance(message, Result):
-            worker.task = _Task(message.path, message.ordinal + 1)
+            worker.task, worker.begun = _Task(message.path, message.ordinal + 1), None
         else:
             worker.task = None
             if waiting:
@@ -152,56 +157,81 @@ def _round(workers: List[_Worker], waiting: Deque[_Task], selection: Selection, 
         yield message
     for worker in [w for w in workers if w.task and time.monotonic() - w.heard > 2 * limits.seconds + _GRACE]:
         workers.remove(worker)
-        yield from _bury(worker, waiting, selection, "hung beyond the time limit and was killed")
+        yield from _bury(worker, waiting, "hung beyond the time limit and was killed")
 
 
-def _bury(worker: _Worker, waiting: Deque[_Task], selection: Selection, cause: str) -> Iterator[Message]:
-    """Report the object that a lost worker was busy with, and queue what it left undone."""
+def _bury(worker: _Worker, waiting: Deque[_Task], cause: str) -> Iterator[Message]:
+    """Report the object that a lost worker was busy with, and queue what it left undone.
+
+    The file is not read here: what killed the worker could kill this process.
+    """
     status = worker.stop()
     if worker.task is None:
         return
-    for target in targets_of(read_module(worker.task.path), worker.task.path):
-        if target.ordinal >= worker.task.start and selection.takes(target):
-            reason = cause or f"the worker process died (exit status {status})"
-            yield result_for(target, Outcome.CRASHED, reason, time.monotonic() - worker.heard)
-            waiting.appendleft(replace(worker.task, start=target.ordinal + 1))
-            return
-    yield FileDone(worker.task.path)
+    reason = cause or f"the worker process died (exit status {status})"
+    if worker.begun is None:  # between two objects, if it has answered one of them: the next one is not known
+        yield Skipped(worker.task.path, f"{reason} while it read the file", unreadable=True)
+        return
+    yield replace(worker.begun, reason=reason, seconds=round(time.monotonic() - worker.heard, 5))
+    waiting.appendleft(replace(worker.task, start=worker.begun.ordinal + 1))
 
 
 def _file_size(path: str) -> int:
-    return Path(path).stat().st_size
+    try:
+        return os.stat(path).st_size
+    except (OSError, ValueError):  # the worker that reads it says why
+        return 0
 
 
 def _work(pipe: Connection, selection: Selection, limits: Limits, keep: Optional[Keep]) -> None:
-    """The life of a worker process: a file at a time, a message an object."""
-    _limit_memory(limits.memory)
-    if hasattr(signal, "SIGPROF"):
-        signal.signal(signal.SIGPROF, _on_time_limit)
-    while True:
-        try:
-            task: Optional[_Task] = pipe.recv()
-        except (EOFError, KeyboardInterrupt):
-            return
-        if task is None:
-            return
-        try:
-            module = read_module(task.path)
-        except (UnreadableError, OSError) as error:
-            pipe.send(Skipped(task.path, str(error)))
-            continue
-        proved: Dict[int, Outcome] = {}
-        for target in targets_of(module, task.path):
-            if target.ordinal < task.start or not selection.takes(target):
-                continue
-            if id(target.code) in proved:
-                result = result_for(target, proved[id(target.code)], "", 0.0)
+    """The life of a worker process: a file at a time, a message when an object begins and one when it is judged."""
+    with memory_limited(limits.memory):
+        while True:
+            try:
+                task: Optional[_Task] = pipe.recv()
+            except (EOFError, KeyboardInterrupt):
+                return
+            if task is None:
+                return
+            try:
+                with time_limited(limits.seconds):
+                    targets = list(targets_of(read_module(task.path), task.path))
+            except UnreadableError as error:
+                pipe.send(Skipped(task.path, str(error)))
+            except (OSError, MemoryError, RecursionError, TimeLimit) as error:
+                pipe.send(Skipped(task.path, _why_unread(error), unreadable=True))
             else:
-                result = _judge_within(target, limits.seconds, keep)
-                if selection.whole and result.outcome.proved:
-                    proved.update((id(code), result.outcome) for code in _codes_in(target.code))
-            pipe.send(result)
-        pipe.send(FileDone(task.path))
+                for result in _judge_targets(pipe, task, targets, selection, limits, keep):
+                    pipe.send(result)
+                pipe.send(FileDone(task.path))
+
+
+def _why_unread(error: BaseException) -> str:
+    if isinstance(error, TimeLimit):
+        return "time limit while the file was read"
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+
+
+def _judge_targets(
+    pipe: Connection,
+    task: _Task,
+    targets: List[Target],
+    selection: Selection,
+    limits: Limits,
+    keep: Optional[Keep],
+) -> Iterator[Result]:
+    proved: Dict[int, Outcome] = {}
+    for target in targets:
+        if target.ordinal < task.start or not selection.takes(target):
+            continue
+        if id(target.code) in proved:
+            yield result_for(target, proved[id(target.code)], "", 0.0)
+            continue
+        pipe.send(_Begun(result_for(target, Outcome.CRASHED, "", 0.0)))
+        result = _judge_within(target, limits.seconds, keep)
+        if selection.whole and result.outcome.proved:
+            proved.update((id(code), result.outcome) for code in _codes_in(target.code))
+        yield result
 
 
 def _codes_in(code: Code) -> Iterator[Code]:
@@ -212,26 +242,8 @@ def _codes_in(code: Code) -> Iterator[Code]:
 
 
 def _judge_within(target: Target, seconds: float, keep: Optional[Keep]) -> Result:
-    """Judge with a timer that counts CPU time, so that a busy machine does not change the answer."""
-    if not hasattr(signal, "setitimer"):
-        return judge(target, keep)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
-        return judge(target, keep)
+        with time_limited(seconds):
+            return judge(target, keep)
     except TimeLimit:  # it struck outside of the decompiler's own call
         return result_for(target, Outcome.CRASHED, "time limit", seconds)
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-
-
-def _on_time_limit(_number: int, _frame: Any) -> None:
-    raise TimeLimit
-
-
-def _limit_memory(mebibytes: int) -> None:
-    try:
-        import resource
-    except ImportError:  # not a POSIX system: the limit is a safety belt, not a promise
-        return
-    _soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (mebibytes << 20, hard))

@@ -25,6 +25,10 @@ class Summary:
         return all(result.outcome.proved for result in self.results)
 
     @property
+    def unreadable(self) -> List[Skipped]:
+        return [skipped for skipped in self.skipped if skipped.unreadable]
+
+    @property
     def shortfalls(self) -> List[Result]:
         return [result for result in self.results if not result.outcome.proved]
 
@@ -45,9 +49,15 @@ def table(summary: Summary) -> str:
     per_instruction = 1e6 * busy / instructions if instructions else 0.0
     lines.append(
         f"{summary.seconds:.1f} s on the clock, {busy:.1f} s decompiling and verifying "
-        f"{instructions:,} instructions ({per_instruction:.0f} us each); {len(summary.skipped)} files do not compile"
+        f"{instructions:,} instructions ({per_instruction:.0f} us each); {_skipped_words(summary)}"
     )
     return "\n".join(lines)
+
+
+def _skipped_words(summary: Summary) -> str:
+    unread = len(summary.unreadable)
+    words = f"{len(summary.skipped) - unread} files do not compile"
+    return f"{words}, {unread} can't be read" if unread else words
 
 
 def _row(name: str, results: List[Result]) -> List[str]:
@@ -84,7 +94,14 @@ def shortfall_lines(summary: Summary, top: int, names: int) -> Iterator[str]:
         rest = sum(len(members) for _reason, members in found[len(shown) :])
         yield f"{rest:6}  for {len(found) - len(shown)} rarer reasons (--top 0 shows all)"
     for skipped in summary.skipped if top == 0 else []:
-        yield f"  does not compile: {skipped.path}: {skipped.reason}"
+        if not skipped.unreadable:
+            yield f"  does not compile: {_with_path(skipped)}"
+    for skipped in summary.unreadable:
+        yield f"  can't be read: {_with_path(skipped)}"
+
+
+def _with_path(skipped: Skipped) -> str:
+    return skipped.reason if skipped.path in skipped.reason else f"{skipped.path}: {skipped.reason}"
 
 
 def write_json(summary: Summary, path: str) -> None:

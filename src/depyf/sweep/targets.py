@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import re
@@ -17,6 +18,7 @@ from depyf.bytecode.instructions import decode
 from depyf.bytecode.opcode_table import running_version
 from depyf.bytecode.pyc import PycError, is_pyc, parse_pyc
 from depyf.lift.items import COMPREHENSIONS, GENERIC_PREFIX
+from depyf.regular_files import open_regular
 from depyf.source.annotations import makes_annotations
 
 
@@ -35,6 +37,10 @@ class Target:
     def label(self) -> str:
         return f"{self.path}:{self.line} {self.qualname}"
 
+    @functools.cached_property
+    def size(self) -> int:
+        return size(self.code)
+
 
 def stdlib_folder() -> str:
     """The folder of the running interpreter's standard library."""
@@ -49,7 +55,8 @@ def find_files(names: Iterable[str], *, tests: bool = True) -> List[str]:
     """The modules of folders, files and dotted module names, as files, each once, sorted by folder.
 
     A module of a folder is its ``.py`` file, or where there is none its ``.pyc`` file. ``tests`` says whether files in
-    folders named ``test`` or ``tests`` count. Modules are looked up on ``sys.path`` without importing them or their
+    folders named ``test`` or ``tests`` count. A folder that can't be listed stands among the files: who reads it is
+    told why. Modules are looked up on ``sys.path`` without importing them or their
     packages. Raises ``FileNotFoundError`` for a name that is none of the three.
     """
     found: List[str] = []
@@ -66,11 +73,18 @@ def find_files(names: Iterable[str], *, tests: bool = True) -> List[str]:
 
 
 def _files_below(folder: Path, tests: bool) -> Iterator[str]:
-    for parent, folders, files in os.walk(folder):
+    closed: List[OSError] = []
+    for parent, folders, files in os.walk(folder, onerror=closed.append):
         unwanted = {"site-packages", "__pycache__"} | (set() if tests else {"test", "tests"})
-        cached = sorted(os.listdir(os.path.join(parent, "__pycache__"))) if "__pycache__" in folders else []
+        cached: List[str] = []
+        if "__pycache__" in folders:
+            try:
+                cached = sorted(os.listdir(os.path.join(parent, "__pycache__")))
+            except OSError as error:
+                closed.append(error)
         folders[:] = sorted(name for name in folders if name not in unwanted)
         yield from (os.path.join(parent, name) for name in _modules_of_folder(files, cached))
+    yield from (os.fspath(error.filename) for error in closed)
 
 
 def _modules_of_folder(files: Iterable[str], cached: Iterable[str]) -> List[str]:
@@ -119,9 +133,10 @@ def _module(dotted: str) -> Tuple[str, List[str]]:
 def read_module(path: str) -> Code:
     """The code object of the module in a file: a ``.pyc`` is read, everything else is compiled.
 
-    Raises ``UnreadableError`` when it holds none, and ``OSError`` when it can't be read.
+    Raises ``UnreadableError`` when it holds none, and ``OSError`` when it can't be read or is no regular file.
     """
-    data = Path(path).read_bytes()
+    with open_regular(path) as file:
+        data = file.read()
     try:
         if path.endswith((".pyc", ".pyo")) or (is_pyc(data) and not path.endswith((".py", ".pyw"))):
             return parse_pyc(data, path).code

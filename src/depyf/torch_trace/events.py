@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Dict, List, Mapping, Optional
 
+from depyf.torch_trace.stages import is_graph
+
 _CONTEXT = frozenset(
     {
         "rank",
@@ -22,6 +24,15 @@ _CONTEXT = frozenset(
 _BULKY = frozenset({"str", "describe_tensor", "describe_storage", "describe_source", "dump_file"})
 """Kinds that are many, large and of no use here."""
 
+STANDALONE = "standalone/"
+"""How compile ids begin of what is compiled without Dynamo: torch gives it none, depyf does."""
+
+LATER = "later_compilation"
+"""Reported by depyf when a graph was compiled after its compilation had ended; ``meta`` has the time."""
+
+_NAMED = frozenset({"artifact", "graph_dump"})
+"""Kinds of many things, each with a name of its own."""
+
 _READ_ONCE = frozenset({"fx_graph_runnable", "aot_forward_graph_fw_metadata", "dynamo_error"})
 
 
@@ -29,9 +40,10 @@ _READ_ONCE = frozenset({"fx_graph_runnable", "aot_forward_graph_fw_metadata", "d
 class Event:
     """One record of the trace.
 
-    ``name`` is the artifact's own name for the kind ``artifact`` and the kind otherwise: torch sends the same thing
-    under either, depending on whether its caches are warm. ``compile_id`` is ``"frame/compile"`` without the attempt.
-    ``meta`` is what torch attached, usually a dict. ``created`` is in seconds since the epoch.
+    ``name`` is its own name for the kinds ``artifact`` and ``graph_dump``, and the kind otherwise: torch sends the same
+    thing as an artifact or as a kind of its own, depending on whether its caches are warm. ``compile_id`` is
+    ``"frame/compile"`` without the attempt. ``meta`` is what torch attached, usually a dict. ``created`` is in seconds
+    since the epoch.
     """
 
     name: str
@@ -45,8 +57,10 @@ class Event:
 
 def without_bulk(event: Event) -> Event:
     """The event without a payload that lies in a file of its own anyway, or that nobody reads once it has come."""
-    in_file = event.name.endswith("_graph") or event.name == "inductor_output_code" or "_cache_" in event.name
-    if event.payload is None or not (in_file or event.name in _READ_ONCE):
+    if event.payload is None:
+        return event
+    in_file = event.name == "inductor_output_code" or "_cache_" in event.name or is_graph(event.payload)
+    if not (in_file or event.name in _READ_ONCE):
         return event
     return replace(event, payload=None)
 
@@ -57,7 +71,7 @@ def event_of(record: Mapping[str, Any], payload: Optional[str], created: float) 
     if kind is None or kind in _BULKY:
         return None
     meta = record[kind]
-    name = meta.get("name", kind) if kind == "artifact" and isinstance(meta, dict) else kind
+    name = meta.get("name", kind) if kind in _NAMED and isinstance(meta, dict) else kind
     attempt = int(record.get("attempt") or 0)
     return Event(str(name), _compile_id(record), attempt, meta, payload, created, record.get("stack"))
 

@@ -19,8 +19,9 @@ import re
 import time
 import zlib
 from dataclasses import dataclass, field
-from typing import IO, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
+from typing import IO, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, cast
 
+from depyf.regular_files import open_regular
 from depyf.torch_trace.events import Event, event_of
 
 PATTERN = "dedicated_log_torch_trace_*.log*"
@@ -154,10 +155,17 @@ def _lines(path: str, trouble: _Trouble) -> Iterator[str]:
             trouble.ended = f"it could not be unpacked to its end ({error})"
 
 
-def _open(path: str) -> IO[bytes]:
-    with open(path, "rb") as file:
+@contextlib.contextmanager
+def _open(path: str) -> Iterator[IO[bytes]]:
+    """Open a log to read its bytes, unpacked where it is packed."""
+    with open_regular(path) as file:
         packed = file.read(2) == b"\x1f\x8b"
-    return gzip.open(path) if packed else open(path, "rb")  # type: ignore[return-value]
+        file.seek(0)
+        if packed:
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                yield cast(IO[bytes], unpacked)
+        else:
+            yield file
 
 
 class _Process:

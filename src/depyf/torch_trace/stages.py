@@ -6,7 +6,7 @@ import ast
 import enum
 import re
 from dataclasses import dataclass
-from typing import Iterator, List, Optional, Tuple
+from typing import ClassVar, Iterator, List, Optional, Tuple, Union
 
 
 class Stage(enum.Enum):
@@ -31,6 +31,19 @@ class Stage(enum.Enum):
         return self in (Stage.CAPTURED, Stage.FORWARD, Stage.BACKWARD)
 
 
+@dataclass(frozen=True)
+class NamedStage:
+    """A graph that a pass or a backend has printed, under the name that it gave it (``before_split``).
+
+    ``value`` is the part of the file name, as in ``Stage``.
+    """
+
+    value: str
+    may_run: ClassVar[bool] = False
+
+
+AnyStage = Union[Stage, NamedStage]
+
 _BY_TRACE_NAME = {
     "dynamo_output_graph": Stage.CAPTURED,
     "before_pre_grad_graph": Stage.BEFORE_PRE_GRAD,
@@ -45,6 +58,8 @@ _BY_TRACE_NAME = {
 }
 
 _CLASS_LINE = re.compile(r"^(\s*)class\s+(.*?)\(torch\.nn\.Module\):", re.MULTILINE)
+
+_A_GRAPH = re.compile(r"(?:\s*#.*\n)*\s*(?:class [^\n]*\(torch\.nn\.Module\):|graph\(\):\n)")
 
 _IMPORT_LINE = re.compile(r"^(?:import|from) .*$", re.MULTILINE)
 
@@ -64,9 +79,17 @@ _IMPORTS = {
 }
 
 
-def stage_of(trace_name: str) -> Optional[Stage]:
-    """The stage whose graph the trace sends under this name, if it is one."""
-    return _BY_TRACE_NAME.get(trace_name)
+def stage_of(trace_name: str, payload: Optional[str]) -> Optional[AnyStage]:
+    """The stage whose graph is the payload of a record of this name; None where the payload is no graph."""
+    if payload is None:
+        return None
+    known = _BY_TRACE_NAME.get(trace_name)
+    return known if known is not None else NamedStage(trace_name) if is_graph(payload) else None
+
+
+def is_graph(text: str) -> bool:
+    """Whether this is a graph as ``GraphModule.print_readable`` or ``str(Graph)`` writes it, and nothing more."""
+    return _A_GRAPH.match(text) is not None
 
 
 _NOT_KNOWN_YET = "Written before it was compiled: what runs was not known yet."

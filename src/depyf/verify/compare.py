@@ -21,6 +21,7 @@ from depyf.verify.signature import (
     signature_difference,
     visible_futures,
     visible_names,
+    visible_nans,
 )
 
 Around = Optional[Tuple[Names, Names]]
@@ -119,6 +120,9 @@ class _Comparer:
                 if worst is None or worst.proved:
                     return answer(Finding.EXACT if worst is None else worst.finding, "", pairs)
                 return answer(worst.finding, f"in {worst.original_name}: {worst.reason}", pairs)
+        nan = visible_nans(mine, theirs)
+        if nan is not None:
+            return answer(Finding.UNVERIFIED, nan)
         arguments = list(argument_names(original))
         try:
             product = Product(mine, theirs, nested, arguments, self._settings)

@@ -63,6 +63,12 @@ class Comparison:
         for child in self.children:
             yield from child.walk()
 
+    def culprits(self) -> Iterator[Comparison]:
+        """The innermost code objects that are not proved: those around them fail because of them."""
+        for part in self.walk():
+            if not part.proved and all(child.proved for child in part.children):
+                yield part
+
 
 class MismatchError(Exception):
     """Raised inside the product when the proof fails: the finding and why."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, FrozenSet, Hashable
+from typing import Any, Dict, FrozenSet, Hashable, Sequence, Tuple
 
+from depyf.bytecode.floats import float_bits, nans_in
 from depyf.bytecode.set_order import has_fixed_order
+from depyf.normal.ops import Instr, Op
 
 ATOMS = (type(None), bool, int, str, bytes, type(...))
 FOLDABLE = (type(None), bool, int, str)
@@ -21,9 +22,9 @@ def constant_key(value: Any) -> Hashable:
     if kind in ATOMS:
         return (kind, value)
     if kind is float:
-        return (float, _float_key(value))
+        return (float, float_bits(value))
     if kind is complex:
-        return (complex, _float_key(value.real), _float_key(value.imag))
+        return (complex, float_bits(value))
     if kind is tuple:
         return (tuple, tuple(constant_key(item) for item in value))
     if kind is frozenset:
@@ -39,5 +40,17 @@ def members_key(value: FrozenSet[Any]) -> Hashable:
     return ("members", frozenset(constant_key(item) for item in value))
 
 
-def _float_key(value: float) -> str:
-    return f"nan {math.copysign(1.0, value)}" if math.isnan(value) else value.hex()
+def nan_objects(ops: Sequence[Instr]) -> Tuple[int, ...]:
+    """Which NaN object is loaded where: each by its number in the order of ``ops``.
+
+    ``[a] == [b]`` and ``a is b`` tell whether two NaN are one object.
+    """
+    numbers: Dict[int, int] = {}
+    return tuple(
+        numbers.setdefault(id(nan), len(numbers)) for instr in ops if instr.op is Op.CONST for nan in nans_in(instr.arg)
+    )
+
+
+def holds_nan(value: Any) -> bool:
+    """Whether ``value`` is a NaN or a constant with one in it."""
+    return next(nans_in(value), None) is not None

@@ -145,9 +145,14 @@ def _constant_set(machine: Machine, side: Side, count: int) -> Optional[Value]:
 
 
 def _fill_with_constants(machine: Machine, side: Side, container: Value, source: Value) -> bool:
-    """``{1, 2, 3}`` is compiled as an empty set that a constant is put into: the same as to put in its members."""
+    """``{1, 2, 3}`` is compiled as an empty set that a constant is put into: the same as to put in its members.
+
+    ``{*()}``, which is how a program writes an empty set, puts nothing into it.
+    """
     if not isinstance(container, Ref) or side.heap[container] != Fresh("set", ()) or not isinstance(source, Const):
         return False
+    if source.value == () and type(source.value) is tuple:
+        return True
     if type(source.value) is not frozenset or not all(map(_hashes_silently, source.value)):
         return False
     made: Set[Any] = set()

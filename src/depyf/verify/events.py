@@ -107,6 +107,7 @@ EVENTS: Dict[Op, EventRule] = {
     Op.IMPORT_FROM: _plain("import from", 1, 0, "u"),
     Op.IMPORT_STAR: _plain("import star", 1, 1, ""),
     Op.SETUP_ANNOTATIONS: _plain("set up annotations", 0, 0, ""),
+    Op.PRINT: _plain("show", 1, 1, ""),
     Op.ITER: _plain("iterator of", 1, 1, "v"),
     Op.YIELD_FROM_ITER: _plain("iterator for yield from", 1, 1, "v"),
     Op.AITER: _plain("async iterator of", 1, 1, "v"),

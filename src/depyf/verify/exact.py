@@ -7,7 +7,7 @@ from typing import Callable, List, Optional
 from depyf.bytecode.code import Code, is_code
 from depyf.normal.ops import Instr, Op
 from depyf.verify.comparison import Comparison
-from depyf.verify.constants import constant_key
+from depyf.verify.constants import constant_key, nan_objects
 from depyf.verify.program import Program
 
 CompareCodes = Callable[[Code, Code], Comparison]
@@ -16,6 +16,8 @@ CompareCodes = Callable[[Code, Code], Comparison]
 def same_operations(original: Program, candidate: Program, compare_codes: CompareCodes) -> Optional[List[Comparison]]:
     """The comparisons of the nested code objects if all operations are the same, else ``None``."""
     if len(original.ops) != len(candidate.ops):
+        return None
+    if nan_objects(original.ops) != nan_objects(candidate.ops):
         return None
     nested: List[Comparison] = []
     for mine, theirs in zip(original.ops, candidate.ops):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 from typing import FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.bytecode.code import FUTURE_FLAGS, Code, version_of
+from depyf.bytecode.code import FUTURE_FLAGS, HANDS_ON_FUTURES, Code, version_of
 from depyf.bytecode.nesting import Names
 from depyf.normal.ops import Op
+from depyf.verify.constants import nan_objects
 from depyf.verify.program import Program, relative_name
 
 Fact = Tuple[str, object, object]
@@ -81,9 +82,6 @@ def _first_difference(facts: Sequence[Fact]) -> Optional[str]:
     return None
 
 
-HANDS_ON_FUTURES = frozenset({"compile", "eval", "exec"})
-
-
 def visible_futures(original: Program, candidate: Program) -> Optional[str]:
     """What code that is compiled in the original would take from it, and not from the candidate: a ``__future__``."""
     asked = sorted(HANDS_ON_FUTURES & _names(original))
@@ -113,6 +111,13 @@ def visible_names(original: Program, candidate: Program) -> Optional[str]:
     if original.code.co_varnames != candidate.code.co_varnames and len(original.locals) > 1:
         return f"{asked[0]} is used, which can see that the variables have another order"
     return None
+
+
+def visible_nans(original: Program, candidate: Program) -> Optional[str]:
+    """Whether either side has several NaN objects: a program can tell which it is given, the proof can't."""
+    if all(len(set(nan_objects(program.ops))) < 2 for program in (original, candidate)):
+        return None
+    return "it holds several NaN, and which of these are one object is not followed"
 
 
 def _names(program: Program) -> FrozenSet[str]:

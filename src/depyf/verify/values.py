@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, FrozenSet, Hashable, Optional, Tuple
 
-from depyf.verify.constants import TESTABLE, constant_key, members_key
+from depyf.verify.constants import TESTABLE, constant_key, holds_nan, members_key
 
 
 class Value:
@@ -183,7 +183,8 @@ class Values:
     def same_object(self, left: Value, right: Value) -> Value:
         """``left is right``: a constant where that is certain."""
         if left is right:
-            return self.true
+            # Equal constants are one here; equal NaN need not be one object.
+            return self._term("is", left, right) if isinstance(left, Const) and holds_nan(left.value) else self.true
         if isinstance(left, Ref) or isinstance(right, Ref):
             return self.false
         if isinstance(left, Const):

@@ -238,3 +238,33 @@ def written_annotate():
             return {'a': str}
 
     return Plain.__annotations__, Both.__annotate__(1)
+
+
+class Place:
+    """Attributes and items can be annotated anywhere, and that leaves a cell and nothing else."""
+
+    kept = []
+
+
+# run: only_attributes_annotated(1, Place), only_attributes_annotated(0, Place)
+def only_attributes_annotated(a, place):
+    class Conditional:
+        def f(self):
+            return a
+        if a:
+            place.kept[:]: list = [a]
+        (b): str = 4
+
+    class Plain:
+        place.name: int = a
+        place.other: str
+
+    class Both:
+        place.name: int
+        c: str = 'c'
+
+    place.name: int
+    return Conditional().f(), Conditional.b, place.kept, Plain.__annotations__, Both.__annotations__
+
+
+Place.kept: list

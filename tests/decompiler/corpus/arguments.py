@@ -212,3 +212,16 @@ def inner_generator_argument(a):
 def many_arguments(f):
     return f(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28,
              29, 30, 31, 32, 33, 34, 35)
+
+
+# run: displays_as_arguments(lambda *a, **k: (a, k), [1], {'c': 2})
+# run: displays_as_arguments(lambda *a, **k: (a, k), (), {})
+# run: displays_as_arguments(lambda *a, **k: (a, k), 'ab', {'x': 3})
+def displays_as_arguments(f, b, c):
+    print(f(*(f, *b), **c)[1], f(*(1, *b), *c), f(*[1, *b]), f(*(1,), **c), f(*(), **c), f(*(1, 2), **{}))
+    print(f(**{'x': b}), f(**{**c}, y=b), f(**{}, **c), f(**c, **{}), f(z=1, **{'y': 2}, **c), f(**{'y': 2}, z=1))
+    try:
+        print(f(**c, **{'x': b, 'y': 1}), f(**c, **{'z': b, **c}))
+    except TypeError as error:
+        print('twice', 'x' in str(error))
+    return f(*b, 1, *(2, *b), z=3, **{'y': b, **c})

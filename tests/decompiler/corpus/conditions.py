@@ -616,3 +616,49 @@ def pair_returned_from_try(a):
         )
     except TypeError:
         return None
+
+
+class Ordered:
+    """Says what it is compared with, and finds itself as large as that, or not."""
+
+    def __init__(self, name, *answers):
+        self.name, self.answers = name, iter(answers)
+
+    def __lt__(self, other):
+        print(self.name, '<', callable(other) or other)
+        return next(self.answers)
+
+    __gt__ = __ge__ = __le__ = __eq__ = __lt__
+
+
+# run: chain_of_a_lambda(Ordered('a', 1, 1, 1, 1), 0), chain_of_a_lambda(Ordered('b', 0, 0, 1), 0)
+# run: chain_of_a_lambda(Ordered('c'), 1), chain_of_a_lambda(Ordered('d', 1, 0, 0, 1), 0)
+def chain_of_a_lambda(x, done):
+    if done:
+        return 'done'
+    elif x < (lambda z: x) >= x:
+        return x == (lambda: z) == x, 'elif'
+    while x < [y for y in (1, 2)] < x: done += 1
+    return done, x == (lambda: done) == x
+
+
+# run: chain_of_choices(Ordered('a', 1, 1, 1, 1), 0, []), chain_of_choices(Ordered('b', 0, 0, 0), 0, [4])
+# run: chain_of_choices(Ordered('c', 1, 0, 1, 0), 3, [4])
+def chain_of_choices(x, y, items):
+    if not x < (y or items) <= x: return [x < y < (items and items[0])]
+    return x <= 2 == (x == (lambda: y) == x), [z for z in items if x < z < (z or y)]
+
+
+# run: chain_in_finally(Ordered('a', 1, 1, 1), lambda: 4), chain_in_finally(Ordered('b', 0, 0, 1), lambda: 0)
+# run: chain_in_finally(Ordered('a', 1, 1, 1), lambda: 1 / 0)
+# run: chain_in_finally(Ordered('a', 0, 1, 1), lambda: 1 / 0)
+def chain_in_finally(x, f):
+    try:
+        if f():
+            return 'returned'
+        elif x < 5 < x:
+            print('no')
+    except ArithmeticError:
+        return 'failed'
+    finally:
+        print(x < 3 < x or 'otherwise')

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import ast
 import copy
-from typing import Callable, Dict, List
+from typing import Callable, Dict, List, Optional, Sequence, Set
 
 from mutators.calls import CALLS
 from mutators.definitions import DEFINITIONS
 from mutators.flow import FLOW
 from mutators.operators import OPERATORS
 from mutators.patterns import PATTERNS
-from mutators.places import Change, Mutator, places_of
+from mutators.places import Change, Mutator, Place, places_of
 from mutators.statements import STATEMENTS
 from mutators.values import VALUES
 
-__all__ = ["MUTATORS", "Change", "Mutator", "mutated", "sites"]
+__all__ = ["MUTATORS", "Change", "Mutator", "mutated", "numbers_at", "sites"]
 
 
 def _named(mutators: List[Mutator]) -> Dict[str, Mutator]:
@@ -42,6 +42,25 @@ MUTATORS: Dict[str, Mutator] = {
 def sites(tree: ast.AST, mutator: Mutator) -> List[Callable[[], None]]:
     """All changes that ``mutator`` can make in ``tree``; calling one makes it."""
     return [change for place in places_of(tree) for change in mutator(place)]
+
+
+def numbers_at(tree: ast.AST, mutator: Mutator, lines: Optional[Set[int]]) -> Sequence[int]:
+    """Return the numbers of the changes (see ``mutated``) at places on one of ``lines``; all of them for ``None``.
+
+    A definition or compound statement counts as on its first line, an expression that spans lines as on all of them.
+    """
+    places = [place for place in places_of(tree) for _ in mutator(place)]
+    if lines is None:
+        return range(len(places))
+    return [number for number, place in enumerate(places) if not lines.isdisjoint(_lines_of(place))]
+
+
+def _lines_of(place: Place) -> range:
+    node = next((each.node for each in (place, *place.above()) if hasattr(each.node, "lineno")), None)
+    if node is None:
+        return range(0)
+    last = node.end_lineno if isinstance(node, ast.expr) else node.lineno
+    return range(node.lineno, last + 1)
 
 
 def mutated(tree: ast.Module, mutator: Mutator, number: int) -> ast.Module:

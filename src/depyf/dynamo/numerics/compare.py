@@ -14,6 +14,7 @@ from depyf.dynamo.numerics.observed_run import NoGradientsError, random_numbers_
 from depyf.dynamo.numerics.private_copy import private_copy
 from depyf.dynamo.numerics.put_back import shared_with
 from depyf.dynamo.numerics.recorded import Recorder
+from depyf.dynamo.numerics.script_backend import backend_in_script
 from depyf.dynamo.numerics.stage_runs import (
     STAGES,
     CompiledCode,
@@ -270,12 +271,16 @@ class _Comparison:
 
     def _described(self, fault: Fault) -> Any:
         directory = self._directory or tempfile.mkdtemp(prefix="depyf_compare_")
-        script = None
+        script, gaps = None, []
         try:
-            script = reproducing(fault, directory, importable(self._backend, self._name))
+            backend = backend_in_script(self._backend, self._name)
+            written = reproducing(fault, directory, backend.name)
+            gaps = [each for each in (backend.gap, *compat.settings_no_script_has(), *written.notes) if each]
+            script = written.path
         except Exception as error:
             self._notes.append(f"no script was written: {describe(error)[:200]}")
-        return described(fault, kernels_of(fault), script)
+        self._notes += [f"not in the script: {gap}" for gap in gaps]
+        return described(fault, kernels_of(fault), script, not gaps)
 
 
 def _why_nothing(returned: str) -> str:
@@ -297,11 +302,3 @@ def backend_of(backend: Any, entered: Any) -> Tuple[Callable[..., Any], str]:
         return compat.registered_backend(backend, required=True), backend
     name = getattr(backend, "compiler_name", None) or getattr(backend, "__name__", type(backend).__name__)
     return backend, str(name)
-
-
-def importable(backend: Any, name: str) -> str:
-    """What a script calls the backend: the name that torch knows, or module and function."""
-    if name in compat.names_of_backends():
-        return name
-    module, function = getattr(backend, "__module__", "__main__"), getattr(backend, "__qualname__", "<locals>")
-    return name if module == "__main__" or "<" in function or "." in function else f"{module}:{function}"

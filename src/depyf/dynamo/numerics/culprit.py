@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import re
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
@@ -22,6 +23,7 @@ from depyf.dynamo.numerics.locate import (
     with_outputs,
     wrong_outputs,
 )
+from depyf.dynamo.numerics.node_words import module_of, value_name
 from depyf.dynamo.numerics.recorded import (
     AFTER_PASSES,
     BACKWARD,
@@ -33,7 +35,7 @@ from depyf.dynamo.numerics.recorded import (
     Graph,
     Recorder,
 )
-from depyf.dynamo.numerics.script import write_script
+from depyf.dynamo.numerics.script import Script, write_script
 from depyf.dynamo.numerics.script_graph import user_stack
 from depyf.dynamo.numerics.script_tensors import is_tensor
 from depyf.dynamo.safely import describe
@@ -266,15 +268,15 @@ def _inputs_of_backward(backward: Graph, forward: Values) -> List[Any]:
     return [computed.get(name, value) for name, value in given.items()]
 
 
-def described(fault: Fault, kernels: Sequence[str], script: Optional[str]) -> Culprit:
-    """The fault in words."""
+def described(fault: Fault, kernels: Sequence[str], script: Optional[str], reproduces: bool = True) -> Culprit:
+    """The fault in words; ``reproduces`` says whether the script has all that ran."""
     node, frame = fault.found.node, _frame(fault.found.node)
     instead = fault.found.instead
     name = fault.compilation.name or f"graph {fault.compilation.number}"
     return Culprit(
         graph=f"{fault.graph.kind} of {name}",
         backward=fault.graph.kind == BACKWARD or _is_backward(node),
-        node=str(node.name),
+        node=value_name(node),
         operation=operation(node),
         place=None if frame is None else (frame[0], frame[1]),
         code="" if frame is None else linecache.getline(frame[0], frame[1]).strip(),
@@ -282,9 +284,11 @@ def described(fault: Fault, kernels: Sequence[str], script: Optional[str]) -> Cu
         step=fault.step,
         instead=""
         if instead is None or operation(instead) == operation(node)
-        else f"{instead.name} = {operation(instead)}",
+        else f"{value_name(instead)} = {operation(instead)}",
         kernels=tuple(kernels),
         script=script,
+        reproduces=reproduces,
+        module=module_of(node) or (module_of(instead) if instead is not None else ""),
     )
 
 
@@ -314,7 +318,7 @@ def _is_backward(node: Any) -> bool:
 
 
 def operation(node: Any) -> str:
-    """``torch.ops.aten.sin.default(x)``, as it stands in the graph."""
+    """``torch.ops.aten.sin.default(x)``, as it stands in the graph, with ``value_name`` for its operands."""
     fx = compat.module("torch.fx")
     graph = fx.Graph()
     known: Dict[Any, Any] = {}
@@ -323,7 +327,10 @@ def operation(node: Any) -> str:
     graph.node_copy(node, lambda each: known[each])
     lines = [line.strip() for line in str(graph.python_code("self").src).splitlines()]
     text = next((line for line in lines if line.startswith(f"{node.name} ") or line.startswith(f"{node.name}:")), "")
-    return text.partition(" = ")[2].partition(";  ")[0] or str(node.target)
+    text = text.partition(" = ")[2].partition(";  ")[0] or str(node.target)
+    for each in node.all_input_nodes:
+        text = re.sub(rf"\b{re.escape(each.name)}\b", lambda _, each=each: value_name(each), text)  # type: ignore[misc]
+    return text
 
 
 def kernels_of(fault: Fault) -> List[str]:
@@ -339,7 +346,7 @@ def kernels_of(fault: Fault) -> List[str]:
     return list(found)
 
 
-def reproducing(fault: Fault, directory: str, backend: str) -> str:
+def reproducing(fault: Fault, directory: str, backend: str) -> Script:
     """Write a script for the part of the graph up to the wrong node, with the values that went in."""
     module = with_outputs(fault.graph.module, [fault.found.node], only_needed=True)
     kept_names = {node.target for node in placeholders(module.graph)}
@@ -359,7 +366,7 @@ def reproducing(fault: Fault, directory: str, backend: str) -> str:
         gradients=False,
         rng_state=fault.rng_state,
         tolerance=_tolerance(fault, expected),
-    ).path
+    )
 
 
 def _tolerance(fault: Fault, expected: Any) -> Optional[float]:

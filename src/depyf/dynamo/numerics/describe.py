@@ -11,7 +11,15 @@ from depyf.dynamo.numerics import graph_facts
 from depyf.dynamo.numerics.branches import inside_branch
 from depyf.dynamo.numerics.eager_operations import Birth
 from depyf.dynamo.numerics.finite import Bad, facts
-from depyf.dynamo.numerics.node_words import by_name, called_of, line_of, module_of, operation_of, running_line
+from depyf.dynamo.numerics.node_words import (
+    by_name,
+    called_of,
+    line_of,
+    module_of,
+    operation_of,
+    running_line,
+    value_name,
+)
 from depyf.dynamo.numerics.observation import GraphCall, ObservedGraph
 from depyf.dynamo.numerics.origin import Chain, capture, is_written_down
 from depyf.dynamo.numerics.replay_script import write_graph_replay, write_replay
@@ -63,7 +71,7 @@ class Describer:
             graph=call.graph.function,
             compile_id=call.graph.compile_id,
             inputs=tuple(self._inputs(call, node, args, kwargs)),
-            output=_facts_of(node.name, value),
+            output=_facts_of(_in_module(node), value),
             steps=tuple(steps),
             called_from=running_line(),
             notes=(_IN_FORWARD,) if in_forward else (),
@@ -79,6 +87,8 @@ class Describer:
         else:
             node, value = graph_facts.placeholders(graph)[number], call.written[number]
         notes = [f"backend: {call.graph.backend}"]
+        if error is None:
+            notes.append("depyf.compare(fn, *args) finds the operation that the compiled code computes otherwise")
         if call.graph.generated:
             notes.append(f"the compiled code is in {call.graph.generated}")
         if error is not None:
@@ -89,10 +99,11 @@ class Describer:
             operation=operation_of(node),
             called=called_of(node),
             line=line_of(node),
+            module=module_of(node),
             backward=call.graph.backward,
             graph=call.graph.function,
             compile_id=call.graph.compile_id,
-            output=_facts_of(node.name, value),
+            output=_facts_of(_in_module(node), value),
             called_from=running_line(),
             notes=tuple(notes),
         )
@@ -187,7 +198,7 @@ class Describer:
         inputs = graph_facts.placeholders(graph.graph)
         if searched in inputs and graph.input_names[inputs.index(searched)]:
             return as_written(graph.input_names[inputs.index(searched)])
-        return str(node.name)
+        return value_name(node)
 
     def _inputs(self, call: GraphCall, node: Any, args: Any, kwargs: Any) -> List[TensorFacts]:
         map_arg: Any = compat.find("torch.fx.node", "map_arg")
@@ -200,7 +211,7 @@ class Describer:
             names = [None] * len(values)
         found = []
         for each, value in zip(names, values):
-            name = "input" if each is None else self._name(call, each) if each.op == "placeholder" else each.name
+            name = "input" if each is None else self._name(call, each) if each.op == "placeholder" else _in_module(each)
             found.append(facts(name, value))
         return found
 
@@ -228,6 +239,12 @@ def _becomes_nan(verdict: Verdict) -> List[Step]:
     """Where the Inf of a verdict becomes NaN, if it does."""
     node = verdict.becomes_nan
     return [] if node is None else [Step("it becomes NaN", operation_of(node), line_of(node))]
+
+
+def _in_module(node: Any) -> str:
+    """The name of a value with the module that computes it."""
+    module = module_of(node)
+    return f"{value_name(node)} in {module}" if module else value_name(node)
 
 
 def _facts_of(name: str, value: Any) -> Optional[TensorFacts]:

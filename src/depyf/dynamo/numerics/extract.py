@@ -6,16 +6,19 @@ import os
 import re
 import subprocess
 import sys
-from typing import Any, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 from depyf.dynamo import compat
 from depyf.dynamo.called import called
 from depyf.dynamo.names import compiled_fn_number
-from depyf.dynamo.numerics.compare import backend_of, importable
+from depyf.dynamo.numerics.compare import backend_of
+from depyf.dynamo.numerics.extract_ids import normalized
 from depyf.dynamo.numerics.extract_sources import Source, fake_inputs, held, run_of
 from depyf.dynamo.numerics.graph_text import script_from_text
 from depyf.dynamo.numerics.locate import without_views
 from depyf.dynamo.numerics.script import Script, write_script
+from depyf.dynamo.numerics.script_backend import backend_in_script
+from depyf.regular_files import read_text
 from depyf.report.extracted import Extracted
 from depyf.torch_trace.stages import Stage
 
@@ -58,21 +61,40 @@ def extract(
     if isinstance(directory, (str, os.PathLike)):
         return extract_file(os.fspath(directory), graph_id, path=path, check=check)
     found = called(compiled, "extract")
-    sources = run_of(found, args, kwargs) if args or kwargs else held(found)
+    graph_id = normalized(graph_id) if isinstance(graph_id, str) else graph_id
+    if args or kwargs:
+        sources = run_of(found, args, kwargs, lambda each: _is_of(each.name, each.compile_id, graph_id))
+    else:
+        sources = held(found)
     if not sources and (found.left_alone or found.parts):
         parts = f"compiled by themselves are {', '.join(found.parts)}: extract from those"
         raise LookupError(f"nothing is compiled here that has a graph: {found.left_alone or parts}")
-    source = chosen(sources, graph_id, bool(args or kwargs))
+    had_arguments = bool(args or kwargs)
+    source = chosen(sources, graph_id, had_arguments, (lambda: held(found)) if had_arguments else list)
     backend, name = backend_of(None, found.entered)
-    script = write(source, path or f"{source.name}.py", importable(backend, name), values)
-    return checked(source.name, script, source.notes, check)
+    named = backend_in_script(backend, name)
+    script = write(source, path or f"{source.name}.py", named.name, values)
+    gaps = [f"not in the script: {gap}" for gap in (named.gap, *compat.settings_no_script_has()) if gap]
+    return checked(source.name, script, (*source.notes, *gaps), check)
 
 
 def extract_file(directory: str, graph_id: GraphId, *, path: Optional[str] = None, check: bool = True) -> Extracted:
     """Write one graph of a dump directory as a script, from its text alone; ``graph_id`` may be a file's name, too."""
-    source = chosen(list(_files(directory)), graph_id, False)
+    source = chosen(list(_files(directory)), _id_in(directory, graph_id), False)
     script = write(source, path or f"{source.name}.py", "inductor", values=False)
     return checked(source.name, script, source.notes, check)
+
+
+def _id_in(directory: str, graph_id: GraphId) -> GraphId:
+    """The id of a graph in a dump: of another file of the same compilation, it is the compile id that stands in it."""
+    if not isinstance(graph_id, str):
+        return graph_id
+    name = os.path.basename(graph_id.strip())
+    if name.startswith(("__transformed_code_", "full_code_")) and os.path.isfile(os.path.join(directory, name)):
+        with open(os.path.join(directory, name), encoding="utf-8", errors="replace") as file:
+            told = re.search(r"compile id (\S+)", file.read())
+        return graph_id if told is None else told.group(1).rstrip(".,;:")
+    return normalized(graph_id)
 
 
 def _files(directory: str) -> List[Source]:
@@ -82,8 +104,7 @@ def _files(directory: str) -> List[Source]:
     for name in sorted(os.listdir(directory)):
         parts = name.split(".")
         if name.endswith(".py") and len(parts) == 4 and parts[1] in stages:
-            with open(os.path.join(directory, name), encoding="utf-8") as file:
-                text = file.read()
+            text = read_text(os.path.join(directory, name), follow=False)
             told = _TITLE.search(text)
             sources.append(Source(parts[0], stages[parts[1]], told and told[1], text=text, index=parts[2]))
     if not sources:
@@ -91,12 +112,16 @@ def _files(directory: str) -> List[Source]:
     return sources
 
 
-def chosen(sources: Sequence[Source], graph_id: GraphId, had_arguments: bool) -> Source:
-    """The source that ``graph_id`` names."""
+def chosen(
+    sources: Sequence[Source], graph_id: GraphId, had_arguments: bool, others: Callable[[], List[Source]] = list
+) -> Source:
+    """The source that ``graph_id`` names. ``others`` finds those that there are without the arguments."""
     if not sources:
         more = "" if had_arguments else " Give its arguments (depyf.extract(compiled, None, x)), or call it first"
         raise LookupError(f"nothing is compiled here that has a graph.{more}")
     found = [source for source in sources if _fits(source, graph_id)]
+    if not found and isinstance(graph_id, str) and "#" in graph_id:  # of the page, which numbers what a reset repeats
+        found = [source for source in sources if _fits(source, re.sub(r"#\d+", "", graph_id))]
     names = {source.function for source in found}
     if len(names) == 1:
         captured = [source for source in found if source.stage is Stage.CAPTURED]
@@ -104,11 +129,38 @@ def chosen(sources: Sequence[Source], graph_id: GraphId, had_arguments: bool) ->
             return (captured or found)[0]
         if len({source.stage for source in found}) == 1:
             return found[0]
-    there = ", ".join(f"{each.name}{f' [{each.compile_id}]' if each.compile_id else ''}" for each in sources)
-    if _COMPILE_ID.fullmatch(str(graph_id)) and not any(each.compile_id for each in sources):
+    raise LookupError(_what_there_is(sources, graph_id, bool(found), others()))
+
+
+def _what_there_is(sources: Sequence[Source], graph_id: GraphId, several: bool, others: Sequence[Source]) -> str:
+    there = _listed(sources)
+    compiled = [each for each in (*sources, *others) if compiled_fn_number(each.function) is not None]
+    if _COMPILE_ID.fullmatch(str(graph_id)) and compiled and not any(each.compile_id for each in compiled):
         there += ". This PyTorch does not tell the compile ids of what is compiled already"
-    problem = "no graph is called" if not found else "several graphs are called"
-    raise LookupError(f"{problem} {graph_id!r}; there are: {there}" if graph_id is not None else f"there are: {there}")
+    if graph_id is None:
+        return f"give the id of one graph as the second argument; there are: {there}"
+    if several:
+        return f"several graphs are called {graph_id!r}; there are: {there}"
+    if any(_fits(each, graph_id) for each in others):
+        return (
+            f"a call with these arguments does not run {graph_id!r}; it runs: {there}. "
+            f"Without arguments, {graph_id!r} can be extracted"
+        )
+    without = [each for each in others if each.name not in {source.name for source in sources}]
+    more = f"; and without arguments: {_listed(without)}" if without else ""
+    return f"no graph is called {graph_id!r}; there are: {there}{more}"
+
+
+def _listed(sources: Sequence[Source]) -> str:
+    return ", ".join(f"{each.name}{f' [{each.compile_id}]' if each.compile_id else ''}" for each in sources)
+
+
+def _is_of(function: str, compile_id: Optional[str], graph_id: GraphId) -> bool:
+    """Whether a graph of this compiled function is asked for, at whatever stage."""
+    if isinstance(graph_id, int):
+        return compiled_fn_number(function) == graph_id
+    named = str(graph_id).partition(".")[0]
+    return graph_id is not None and named in (function, compile_id, str(compiled_fn_number(function)))
 
 
 def _fits(source: Source, graph_id: GraphId) -> bool:
@@ -118,11 +170,11 @@ def _fits(source: Source, graph_id: GraphId) -> bool:
         return compiled_fn_number(source.function) == graph_id
     if graph_id == source.stage.value:
         return True
-    function, _, stage = graph_id.partition(".")
+    _, _, stage = graph_id.partition(".")
     stage, _, rest = stage.partition(".")
     if (stage and stage != source.stage.value) or rest.partition(".")[0] not in ("", source.index):
         return False
-    return function in (source.function, source.compile_id) or function == str(compiled_fn_number(source.function))
+    return _is_of(source.function, source.compile_id, graph_id)
 
 
 def write(source: Source, path: str, backend: str, values: bool) -> Script:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.called import Called
@@ -14,11 +14,22 @@ from depyf.dynamo.full_code_story import global_scope
 from depyf.dynamo.names import compiled_fn_number
 from depyf.dynamo.numerics import script_template
 from depyf.dynamo.numerics.compare import backend_of
+from depyf.dynamo.numerics.extract_ids import Compiled, known_ones
 from depyf.dynamo.numerics.graph_facts import placeholders
 from depyf.dynamo.numerics.observed_run import NoGradientsError, random_numbers_kept, run
 from depyf.dynamo.numerics.private_copy import private_copy
 from depyf.dynamo.numerics.put_back import Shared
-from depyf.dynamo.numerics.recorded import AFTER_PASSES, BACKWARD, CAPTURED, FORWARD, JOINT, Call, Recorder
+from depyf.dynamo.numerics.recorded import (
+    AFTER_PASSES,
+    BACKWARD,
+    CAPTURED,
+    FORWARD,
+    JOINT,
+    Call,
+    Compilation,
+    Recorder,
+    place_of,
+)
 from depyf.dynamo.numerics.script_graph import names_of_inputs
 from depyf.dynamo.numerics.script_tensors import Tensors
 from depyf.dynamo.numerics.stage_runs import compiled_with, nothing_left_behind, same_random_numbers
@@ -52,15 +63,6 @@ class Source:
         return f"{self.function}.{self.stage.value}"
 
 
-@dataclass(frozen=True)
-class Compiled:
-    """A compiled function of Dynamo's in a cache entry."""
-
-    name: str
-    compile_id: Optional[str]
-    function: Any
-
-
 def compiled_functions(target: Called) -> List[Compiled]:
     """All ``__compiled_fn_<n>`` in the cache entries of a function and of its resume functions, by their numbers."""
     found: Dict[str, Compiled] = {}
@@ -76,8 +78,9 @@ def compiled_functions(target: Called) -> List[Compiled]:
             for name in entry.code.co_names if entry.code is not None else ():
                 number = compiled_fn_number(name)
                 if number is not None and name in scope:
+                    captured = dict(recover(scope[name]).graphs).get(Stage.CAPTURED)
                     found[f"__compiled_fn_{number}"] = Compiled(
-                        f"__compiled_fn_{number}", entry.compile_id, scope[name]
+                        f"__compiled_fn_{number}", entry.compile_id, scope[name], place_of(code), captured
                     )
                 elif name.startswith("__resume_at_") and isinstance(scope.get(name), FunctionType):
                     todo.append(scope[name].__code__)
@@ -156,29 +159,55 @@ def _made_up(module: Any) -> List[Any]:
     return [eval(expression, names) for expression in expressions]
 
 
-def run_of(target: Called, args: Sequence[Any], kwargs: Mapping[str, Any]) -> List[Source]:
-    """The graphs that a call runs, with the values that they get: a copy is run, and nothing of the user's changes."""
+def run_of(
+    target: Called,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    wanted: Callable[[Compiled], bool] = lambda _: False,
+) -> List[Source]:
+    """The graphs that a call runs, with the values that they get: a copy is run, and nothing of the user's changes.
+
+    Dynamo compiles a graph once for the sizes of the call and once for any; where the first is none that is ``wanted``,
+    the other one is tried.
+    """
+    known = compiled_functions(target)
+    configured = getattr(target.entered, "_dynamic", None)
+    may_be = any(wanted(each) for each in known)
+    found: List[Source] = []
+    for dynamic in (configured, *(each for each in (False, True) if may_be and each != configured)):
+        compilations = _recorded(target, args, kwargs, dynamic)
+        names = known_ones(compilations, known)
+        sources = list(_sources(compilations, names))
+        if not may_be or any(each is not None and wanted(each) for each in names):
+            return sources
+        found = found or sources
+    return found
+
+
+def _recorded(
+    target: Called, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic: Optional[bool]
+) -> List[Compilation]:
     backend, name = backend_of(None, target.entered)
     recorder = Recorder(backend, name)
-    known = compiled_functions(target)
     with contextlib.ExitStack() as stack:
         for manager in (random_numbers_kept(), nothing_left_behind(), same_random_numbers()):
             stack.enter_context(manager)
         for undo in recorder.install():
             stack.callback(undo)
         copied = private_copy(target, args, kwargs)
-        dynamic = getattr(target.entered, "_dynamic", None)
         function = copied.compiled(lambda each: compiled_with(each, recorder, dynamic, compat.has_regions()))
         stack.enter_context(Shared(target, (*args, *kwargs.values())).put_back())
         with contextlib.suppress(NoGradientsError):  # it has run its backward graphs itself
             run(copied, function, compat.module("torch").is_grad_enabled())
-    sources = []
-    same = len(known) == len(recorder.compilations)
-    for number, compilation in enumerate(recorder.compilations):
-        function_name = known[number].name if same else compilation.name or f"graph_{number}"
-        compile_id = known[number].compile_id if same else None
+    return recorder.compilations
+
+
+def _sources(compilations: Sequence[Compilation], names: Sequence[Optional[Compiled]]) -> Iterator[Source]:
+    """The graphs that were called, as those of the cache entries; others have numbers in their order."""
+    for number, (compilation, known) in enumerate(zip(compilations, names)):
+        function = f"graph_{number}" if known is None else known.name
+        compile_id = None if known is None else known.compile_id
         for kind, graph in compilation.graphs.items():
             call = graph.calls[0] if graph.calls else None
             if call is not None:
-                sources.append(Source(function_name, _STAGES[kind], compile_id, graph.module, call=call))
-    return sources
+                yield Source(function, _STAGES[kind], compile_id, graph.module, call=call)

@@ -14,6 +14,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from depyf.dynamo.numerics.script import Script, script_text
 from depyf.dynamo.numerics.script_graph import GraphCode
 from depyf.dynamo.numerics.script_imports import Imports
+from depyf.dynamo.numerics.sizes import size_of
 
 _TYPES = {
     "f64": "float64",
@@ -205,8 +206,8 @@ def _size(text: str, symbols: Dict[str, int]) -> int:
     """The value of a size like ``s0*8``."""
     text = text.strip().replace("/", "//").replace("////", "//")
     try:
-        return int(eval(text, {"__builtins__": {}}, dict(symbols)))
-    except Exception:
+        return size_of(text, symbols)
+    except ValueError:
         return 4
 
 

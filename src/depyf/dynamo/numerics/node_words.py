@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import re
 import sys
 from types import CodeType, FrameType
 from typing import Any, Dict, List, Optional, Set, Tuple
@@ -14,6 +15,9 @@ from depyf.report.nonfinite import Line
 from depyf.report.sources import is_library
 from depyf.torch_trace.breaks import code_of, frames_of
 
+_COMPILED_MODULE = re.compile(r"\A(?:self|fn)(?:\.|\Z)")
+"""How a module that is compiled itself is called: ``fn`` where Dynamo puts a function around one of torch's own."""
+_INDEX = re.compile(r"\[(\d+)\]")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _FARTHEST = 4
 """How many steps from a node without a line of its own one is looked for: passes of a backend forget some."""
@@ -64,12 +68,31 @@ def called_of(node: Any) -> str:
 
 
 def module_of(node: Any) -> str:
-    """The module that the node runs in, as the user would write it: ``self.layers[1] (Linear)``; "" where unknown."""
+    """Return the module that the node runs in, by its path in ``named_modules``, and class: ``layers.3.attn (Attn)``.
+
+    A module that the function reaches by another name than ``self`` has that in front: ``model.layers.3.attn (Attn)``.
+    "" where it is not known.
+    """
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
     if not stack:
         return ""
     path, kind = list(stack.values())[-1]
-    return f"{as_written(str(path))} ({str(getattr(kind, '__name__', kind)).rpartition('.')[2]})"
+    name = str(getattr(kind, "__name__", kind)).rpartition(".")[2]
+    path = _INDEX.sub(r".\1", as_written(str(path)))
+    path = _COMPILED_MODULE.sub("", path)
+    return f"{path} ({name})" if path else name
+
+
+def value_name(node: Any) -> str:
+    """Return what a value is called: the name of its node, or, for one part of a result, what made it and which part:
+    ``chunk[1]`` and not ``getitem_1``."""
+    if not str(node.name).startswith("getitem"):
+        return str(node.name)
+    made, part = node.args[:2] if len(node.args) > 1 else (None, "...")
+    source = (node if made is None else made).meta.get("source_fn_stack") or ()
+    if made is not None and (str(made.name).startswith("getitem") or not source):
+        return f"{value_name(made)}[{part}]"
+    return f"{source[-1][0]}[{part}]" if source else "a part of a result"
 
 
 def running_line() -> Optional[Line]:

@@ -121,6 +121,8 @@ class FindNonFinite:
     def __str__(self) -> str:
         return summary(tuple(self.found), self.looked)
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         return "".join(each._repr_html_() for each in self.found) or f"<p>{html.escape(str(self))}</p>"
 

@@ -8,6 +8,7 @@ they don't count for the recompile limit of the others; elsewhere the limit is r
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from types import FrameType
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
@@ -22,6 +23,8 @@ from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.pausing import compiles_nothing
 from depyf.dynamo.safely import safely
 from depyf.report.sources import is_library
+
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 _LIMITS = ("recompile_limit", "accumulated_recompile_limit")
 _CALLS = ("compile_wrapper", "_fn")
@@ -55,7 +58,7 @@ class OwnEntries:
         def and_ours(callback: Any) -> Any:
             answer = original(callback)
             caller = sys._getframe(1)
-            while caller.f_code is and_ours.__code__ and caller.f_back is not None:  # of another that came after us
+            while caller.f_code.co_filename.startswith(_OURS) and caller.f_back is not None:  # another came after us
                 caller = caller.f_back
             is_call = callable(callback) and caller.f_code.co_name in _CALLS
             ours = None

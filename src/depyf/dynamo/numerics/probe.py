@@ -16,7 +16,7 @@ from depyf.dynamo.locks import Lock
 from depyf.dynamo.numerics import graph_facts
 from depyf.dynamo.numerics.bindings import ELSEWHERE, Binding
 from depyf.dynamo.numerics.finite import facts
-from depyf.dynamo.numerics.node_words import line_of, operation_of, source_line
+from depyf.dynamo.numerics.node_words import line_of, operation_of, source_line, value_name
 from depyf.dynamo.numerics.observation import GraphCall, ObservedGraph
 from depyf.dynamo.numerics.probe_backend import Captured, CapturedGraphs, draws
 from depyf.dynamo.numerics.probe_gradients import follow_gradients
@@ -138,6 +138,8 @@ class Probe:
     def __str__(self) -> str:
         return str(self.answer)
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         return self.answer._repr_html_()
 
@@ -218,7 +220,7 @@ class Probe:
     def _probed(self, captured: Captured, found: Found, value: Any, source: str, call: int) -> Probed:
         binding = found.binding
         node = next(each for each in captured.graph.graph.nodes if each.name == found.node)
-        name = binding.owner + (binding.name or found.node) + binding.part
+        name = binding.owner + (binding.name or value_name(node)) + binding.part
         return Probed(
             name=binding.name,
             part=binding.part,

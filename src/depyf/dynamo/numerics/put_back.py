@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import sys
 from collections import deque
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Callable, Deque, Dict, Iterator, List, Sequence, Set, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.called import Called
+from depyf.dynamo.loaded_modules import file_of, loaded_namespace, namespace_of
 from depyf.dynamo.safely import report_failure
 from depyf.report.sources import is_library
 
@@ -101,10 +101,11 @@ class Shared:
 
     def _module(self, module: ModuleType, names: Set[str]) -> None:
         """What is reached as ``module.name``, of a module of the user's."""
-        if _is_users(module.__name__):
-            for name in names & set(vars(module)):
-                self._add(vars(module)[name])
-                self._undo.append(_binding(vars(module), name))
+        namespace = namespace_of(module)
+        if _is_users(namespace.get("__name__", "")):
+            for name in names & set(namespace):
+                self._add(namespace[name])
+                self._undo.append(_binding(namespace, name))
 
     def _classes(self, value: Any) -> None:
         """The classes of a value that is copied, whose methods reach what they name."""
@@ -202,7 +203,7 @@ def _functions_of(target: Called) -> Tuple[List[Any], List[Any]]:
 
 def _is_users(module: str) -> bool:
     """Whether a module of this name is the user's own; that of a notebook has no file."""
-    file = getattr(sys.modules.get(module), "__file__", None)
+    file = file_of(loaded_namespace(module))
     return module == "__main__" or (file is not None and not _is_librarys(file))
 
 

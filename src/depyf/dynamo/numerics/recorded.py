@@ -10,11 +10,12 @@ from __future__ import annotations
 import functools
 import threading
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.numerics.script_tensors import compact, is_real
-from depyf.dynamo.patching import Undo, replace_attribute
+from depyf.dynamo.patching import Undo, replace_everywhere
 from depyf.dynamo.provenance import LaunchNotes
 
 CAPTURED, AFTER_PASSES, JOINT, FORWARD, BACKWARD = (
@@ -50,12 +51,21 @@ class Graph:
     calls: List[Call] = field(default_factory=list)
 
 
+def place_of(code: Optional[CodeType]) -> Tuple[str, str, int]:
+    """Name, file and first line of code, which its copies have, too."""
+    return ("", "", 0) if code is None else (code.co_name, code.co_filename, code.co_firstlineno)
+
+
 @dataclass
 class Compilation:
-    """All graphs that one graph of Dynamo's became, by kind. ``name`` is ``__compiled_fn_<n>``."""
+    """All graphs that one graph of Dynamo's became, by kind.
+
+    ``name`` is ``__compiled_fn_<n>``, ``place`` name, file and first line of the code that was compiled.
+    """
 
     number: int
     name: str
+    place: Tuple[str, str, int] = ("", "", 0)
     graphs: Dict[str, Graph] = field(default_factory=dict)
 
     def graph(self, kind: str) -> Optional[Graph]:
@@ -76,7 +86,8 @@ class Recorder:
         self._launches = LaunchNotes()
 
     def __call__(self, module: Any, inputs: Sequence[Any], **kwargs: Any) -> Any:
-        compilation = Compilation(len(self.compilations), compat.name_of_captured(module) or "")
+        place = place_of(compat.code_being_compiled())
+        compilation = Compilation(len(self.compilations), compat.name_of_captured(module) or "", place)
         self.compilations.append(compilation)
         graph = compilation.graphs[CAPTURED] = Graph(CAPTURED, copy_of(module))
         self._here.compilation = compilation
@@ -99,10 +110,8 @@ class Recorder:
                 return original(module, inputs, *args, **kwargs)
             return original(module, inputs, **self._watched(compilation, module, kwargs))
 
-        return [compat.have_launches_told(), *self._launches.watch()] + [
-            replace_attribute(each, "aot_module_simplified", and_keep)
-            for each in compat.all_modules_with("aot_module_simplified", original)
-        ]
+        undo = replace_everywhere("aot_module_simplified", original, and_keep)
+        return [compat.have_launches_told(), *self._launches.watch(), undo]
 
     def _watched(self, compilation: Compilation, module: Any, given: Dict[str, Any]) -> Dict[str, Any]:
         kwargs = dict(given)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import textwrap
+from dataclasses import replace
 from typing import Any, Dict, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.numerics.node_words import operation_of
 from depyf.dynamo.numerics.observation import GraphCall
 from depyf.dynamo.numerics.script import Script, write_script
+from depyf.dynamo.numerics.script_backend import backend_in_script
 from depyf.dynamo.numerics.script_imports import Imports
 from depyf.report.nonfinite import NonFinite
 
@@ -84,24 +86,25 @@ def write_replay(directory: str, node: Any, args: Tuple[Any, ...], kwargs: Dict[
 def write_graph_replay(directory: str, call: GraphCall, found: NonFinite) -> Script:
     """Write a script that runs the whole graph with its backend and without; answers it.
 
-    Raises ``ValueError`` when the backend can't be named in a script, and ``OSError`` when it can't be written.
+    A backend that only this program knows is not in it, which its notes say. Raises ``OSError`` when it can't be
+    written.
     """
-    known = compat.module("torch._dynamo").list_backends(())
-    if call.graph.backend not in known:
-        raise ValueError(f"the backend {call.graph.backend} can't be named in a script")
+    backend = backend_in_script(None, call.graph.backend)
     path = os.path.join(directory, "replay.py")
     outputs = [call.outputs[number] for number in call.graph.results]
     whole = len(outputs) == len(call.outputs)
-    return write_script(
+    script = write_script(
         path,
         call.graph.module,
         call.inputs,
         title=found.title,
         values=True,
         expected=outputs if whole else None,
-        backend=call.graph.backend,
+        backend=backend.name,
         gradients=False,
     )
+    gaps = (backend.gap, *compat.settings_no_script_has())
+    return replace(script, notes=(*(gap for gap in gaps if gap), *script.notes))
 
 
 def _setup(imports: Imports) -> str:

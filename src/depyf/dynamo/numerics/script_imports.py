@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any, Dict, List, Optional
 
 from depyf.dynamo import compat
+from depyf.dynamo.loaded_modules import file_of, loaded_namespace, loaded_namespaces
 from depyf.dynamo.numerics.script_operators import (
     NoSourceError,
     definition,
@@ -217,12 +218,12 @@ class Imports:
         module, path = getattr(value, "__module__", None), getattr(value, "__qualname__", name)
         if module is None or path is None or not _in_a_fresh_process(module):
             return False
-        found: Any = sys.modules.get(module)
-        for part in path.split("."):
+        first, _, rest = path.partition(".")
+        found: Any = loaded_namespace(module).get(first)
+        for part in rest.split(".") if rest else ():
             found = getattr(found, part, None)
         if found is not value:
             return False
-        first, _, rest = path.partition(".")
         if rest:
             self._import(module, f"import {module}")
             self._late[f"{name} = {module}.{path}"] = None
@@ -251,7 +252,7 @@ class Imports:
 
     def find(self, module: str) -> bool:
         """Make the folder of a module known, if it is one of the user's own; answers whether it is."""
-        path = getattr(sys.modules.get(module), "__file__", None)
+        path = file_of(loaded_namespace(module))
         if not path or is_library(path):
             return False
         folder = os.path.dirname(os.path.abspath(path))
@@ -276,8 +277,8 @@ def _in_a_fresh_process(module: str) -> bool:
 
 def _module_of(path: str) -> Optional[str]:
     """The name of the imported module that is this file, other than the program itself."""
-    for name, module in list(sys.modules.items()):
-        if name != "__main__" and getattr(module, "__file__", None) == path:
+    for name, namespace in loaded_namespaces():
+        if name != "__main__" and file_of(namespace) == path:
             return name
     return None
 

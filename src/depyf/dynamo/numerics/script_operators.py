@@ -11,13 +11,13 @@ import builtins
 import inspect
 import os
 import symtable
-import sys
 import textwrap
 from types import FunctionType
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.called import closure_of
+from depyf.dynamo.loaded_modules import loaded_namespace, source_text
 
 _KNOWN = frozenset(dir(builtins)) | {"__name__", "__file__", "__class__"}
 
@@ -28,16 +28,14 @@ class NoSourceError(Exception):
 
 def source(value: Any) -> Optional[str]:
     """The source of a function or class, as it stands in its file; None where that is not to be had."""
-    try:
-        return textwrap.dedent(inspect.getsource(value)).rstrip()
-    except (OSError, TypeError):
-        return None
+    text = source_text(value)
+    return None if text is None else textwrap.dedent(text).rstrip()
 
 
 def needed_by(value: Any, text: str) -> Iterator[Tuple[str, Any]]:
     """What the source ``text`` of a function or class refers to: global names, and those of functions around it."""
     inner = inspect.unwrap(value) if isinstance(value, FunctionType) else value
-    namespace: Dict[str, Any] = dict(vars(sys.modules.get(getattr(inner, "__module__", "")) or builtins))
+    namespace: Dict[str, Any] = dict(loaded_namespace(getattr(inner, "__module__", None)) or vars(builtins))
     if isinstance(inner, FunctionType):
         namespace = {**inner.__globals__, **dict(closure_of(inner))}
     for name in sorted(set(_free_names(symtable.symtable(text, "<source>", "exec"), top=True))):

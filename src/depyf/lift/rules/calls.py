@@ -114,6 +114,8 @@ def _call_ex(sim: Simulator, instr: Instr) -> None:
     if isinstance(callee, Marker) and callee.kind == "build_class":
         _class_ex(sim, positional, keywords)
         return
+    if positional.whole:
+        positional.expr = ast.Tuple([ast.Starred(positional.expr, ast.Load())], ast.Load())
     values = [sim.as_value(callee), positional, *([keywords] if keywords else [])]
     sim.combine(lambda *exprs: build.call_ex(*exprs), values)
 

@@ -13,6 +13,7 @@ from depyf.lift.nodes import (
     Return,
     WithEnter,
 )
+from depyf.lift.places import put
 from depyf.lift.simulator import Simulator
 from depyf.normal.ops import Instr, Op
 
@@ -60,7 +61,7 @@ def _yield(sim: Simulator, instr: Instr) -> None:
 
 
 def _return(sim: Simulator, instr: Instr) -> None:
-    sim.node.terminator = Return(sim.pop_value().expr)
+    sim.node.terminator = Return(sim.pop_value().expr, instr.span if sim.context.places else None)
 
 
 def _raise(sim: Simulator, instr: Instr) -> None:
@@ -68,7 +69,10 @@ def _raise(sim: Simulator, instr: Instr) -> None:
     sim.check_order(values)
     sim.settle_exit()
     exprs = [value.expr for value in values]
-    sim.node.terminator = Raise(ast.Raise(*exprs, *[None] * (2 - len(exprs))))
+    statement = ast.Raise(*exprs, *[None] * (2 - len(exprs)))
+    if sim.context.places:
+        put(statement, instr.span)
+    sim.node.terminator = Raise(statement)
 
 
 def _reraise(sim: Simulator, instr: Instr) -> None:

@@ -16,6 +16,7 @@ from depyf.lift.nodes import (
     Accumulate,
     AnnotationMark,
 )
+from depyf.lift.places import put
 from depyf.lift.simulator import Simulator
 from depyf.lift.unpacking import Unpacking
 from depyf.normal.ops import Instr, Op
@@ -27,6 +28,8 @@ def _build(sim: Simulator, instr: Instr) -> None:
         return
     if kind == "const_key_map":
         keys = build.constant(sim.pop_value().expr)
+        if not isinstance(keys, tuple):
+            raise ValueError(f"the keys of a dict are {keys!r}, which is no tuple")
         values = sim.pop_values(count)
         sim.combine(lambda *exprs: ast.Dict([ast.Constant(key) for key in keys], list(exprs)), values)
     elif kind == "map":
@@ -36,12 +39,16 @@ def _build(sim: Simulator, instr: Instr) -> None:
         make = build.DISPLAYS[kind]
         values = sim.pop_values(count)
         constant = kind == "slice" and all(isinstance(value.expr, ast.Constant) for value in values)
-        sim.combine(lambda *exprs: make(list(exprs)), values, stable=constant)
+        sim.combine(lambda *exprs: make(list(exprs)), values, stable=constant, whole=kind == "tuple_of")
 
 
 def _add(sim: Simulator, instr: Instr) -> None:
     kind, depth = instr.arg
     key = None
+    if isinstance(sim.stack[-depth - 1], Container) and kind == "list":
+        element = sim.pop()
+        sim.stack[-depth].elements.append(element)
+        return
     element = sim.pop_value()
     operands = [element]
     if kind == "map":
@@ -59,6 +66,9 @@ def _add(sim: Simulator, instr: Instr) -> None:
         container.expr = build.add_to_display(container.expr, kind, element.expr, key.expr if key else None)
         container.order = sim.context.next_order()
         return
+    if not sim.context.is_comprehension:
+        sim.wants_containers()
+        raise ValueError(f"a {kind} that is no display is added to at offset {instr.offset}")
     _accumulate(sim, depth, Accumulate(kind, element.expr, key.expr if key else None))
 
 
@@ -100,7 +110,7 @@ def _update(sim: Simulator, instr: Instr) -> None:
         sim.wants_containers()
         raise ValueError(f"a {kind} that is no display is extended at offset {instr.offset}")
     sim.check_order([container, more])
-    container.expr = build.extend_display(container.expr, more.expr)
+    container.expr = build.extend_display(container.expr, more.expr, kind == "kwargs")
     container.order = sim.context.next_order()
 
 
@@ -163,12 +173,21 @@ def _format(sim: Simulator, instr: Instr) -> None:
         sim.combine(lambda _, *spec: build.formatted(value[0], value[1], *spec), values)
     else:
         sim.combine(lambda *exprs: build.formatted(conversion, *exprs), values)
+    _place_field(sim, instr)
+
+
+def _place_field(sim: Simulator, instr: Instr) -> None:
+    """A field has a place beside that of the string it stands in."""
+    made = sim.stack[-1].expr
+    if sim.context.places and isinstance(made, ast.JoinedStr):
+        put(made.values[0], instr.span)
 
 
 def _convert(sim: Simulator, instr: Instr) -> None:
     """3.13 converts before it evaluates the format specification; alone, ``f"{x!r}"`` does the same."""
     value = sim.pop_value()
     sim.combine(lambda expr: build.formatted(instr.arg, expr), [value], converted=(instr.arg, value.expr))
+    _place_field(sim, instr)
 
 
 def _interpolation(sim: Simulator, instr: Instr) -> None:

@@ -62,14 +62,14 @@ def _copy(sim: Simulator, instr: Instr) -> None:
         sim.stack.append(item)
     elif isinstance(item, Value) and not item.stable and sim.context.follows_containers and not _is_kept(sim, item):
         sim.settle()
-        sim.stack.append(Value(item.expr, True, item.local))
+        sim.stack.append(Value(item.expr, True, item.local, item.order))
     elif isinstance(item, Value) and item.stable and instr.arg == 1 and _is_stored_next(sim, instr):
         value = Value(item.expr, False, item.local, sim.context.next_order(), sim.node.id, copies=1)
         value.copied_at = instr.offset
         sim.stack[-1] = value
         sim.stack.append(Copy(value, instr.offset))
     elif isinstance(item, Value) and item.stable:
-        sim.stack.append(Value(item.expr, True, item.local))
+        sim.stack.append(Value(item.expr, True, item.local, item.order))
     elif isinstance(item, Value):
         item.copies += 1
         item.copied_at = instr.offset
@@ -120,13 +120,13 @@ def _starts_chain_test(sim: Simulator, instr: Instr) -> bool:
     ):
         return False
     op, arg = following[1]
-    if op not in (Op.COMPARE, Op.IS, Op.IN) or not all(isinstance(item, Value) for item in sim.stack[-2:]):
+    operands = sim.stack[-2:]
+    if op not in (Op.COMPARE, Op.IS, Op.IN) or not all(isinstance(item, (Value, Function)) for item in operands):
         return False
-    previous, middle = sim.stack[-2], sim.stack[-1]
-    if middle.copies or (middle.chain and len(middle.chain) > 1) or previous.copies:
+    previous, middle = [sim.as_value(item) if isinstance(item, Function) else item for item in operands]
+    if middle.copies or previous.copies or not all(isinstance(target, ast.Name) for target in middle.chain):
         return False
-    if middle.chain:
-        middle.expr, middle.chain = ast.NamedExpr(middle.chain[0], middle.expr), []
+    middle = sim.as_value(middle)
     operator = build.comparison(op, arg)
     chain = previous.tests
     if chain is None:
@@ -197,7 +197,16 @@ def _stores_follow(ops: Sequence[Instr], index: int, count: int) -> bool:
 
 def _is_from_before_a_test(sim: Simulator, item: Value) -> bool:
     """Whether ``item`` was evaluated in another node, and storing it there was not tried yet."""
-    return item.born != sim.node.id and item.born not in sim.context.decisions.spill_end
+    home = sim.context.waits_no_longer(item).key
+    return item.born != sim.node.id and home not in sim.context.decisions.spill_end
+
+
+def _was_loaded_inside(sim: Simulator, item: Value) -> bool:
+    """Whether a region was left while ``item``, a variable, was pending, and storing it before was not tried yet."""
+    home = sim.context.waits_no_longer(item).key
+    if item.local is None or home in sim.context.decisions.spill_locals:
+        return False
+    return any(node.left_with(item.expr) >= 0 for node in sim.context.nodes.values())
 
 
 def _stored_next(sim: Simulator) -> Optional[str]:
@@ -241,8 +250,12 @@ def _pop(sim: Simulator, instr: Instr) -> None:
     elif isinstance(item.expr, ast.List) and not sim.context.follows_containers:
         raise wanted()
     elif not item.stable and _is_from_before_a_test(sim, item):
-        raise Retry("spill_end", item.born)
-    elif not item.stable:
-        sim.emit(ast.Expr(sim.as_value(item).expr))
-    elif item.local is not None:
-        sim.emit(ast.Expr(item.expr))
+        raise sim.context.waits_no_longer(item)
+    elif item.stable and item.born != sim.node.id and _was_loaded_inside(sim, item):
+        raise Retry("spill_locals", sim.context.waits_no_longer(item).key)
+    elif not item.stable or item.local is not None:
+        sim.drop(item)
+
+
+def _print(sim: Simulator, instr: Instr) -> None:
+    sim.emit(ast.Expr(sim.pop_value().expr))

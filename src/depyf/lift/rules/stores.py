@@ -12,6 +12,7 @@ from depyf.lift.followed import (
     store_into_container,
 )
 from depyf.lift.items import GENERIC_BASE, Copy, Function, Retry, Target, Value
+from depyf.lift.places import put
 from depyf.lift.simulator import Simulator
 from depyf.normal.ops import Instr, Op
 
@@ -54,7 +55,11 @@ def _store_tuple(sim: Simulator, instr: Instr) -> bool:
         sim.check_order(values)
     except Retry:
         raise Retry("plain_swap", instr.offset) from None
-    targets: List[ast.expr] = [ast.Name(name, ast.Store()) for name in reversed(names[:count])]
+    targets: List[ast.expr] = []
+    for position, name in enumerate(names[:count]):
+        targets.insert(0, ast.Name(name, ast.Store()))
+        if sim.context.places:
+            put(targets[0], sim.ops[sim.index - 1 + position].span)
     sim.index += count - 1
     stored = ast.Tuple([value.expr for value in values], ast.Load())
     sim.emit(ast.Assign([ast.Tuple(targets, ast.Store())], stored), "*")

@@ -6,6 +6,7 @@ import ast
 from typing import Any, List, Optional
 
 from depyf.lift.build import negate
+from depyf.lift.places import place_of
 from depyf.source.passes.blocks import Block, Leaving, rewrite_blocks, same
 
 # A condition with more parts is easier to read as two nested branches.
@@ -75,7 +76,7 @@ def _conditions(test: ast.expr) -> List[ast.expr]:
 
 
 def _is_empty(block: Block) -> bool:
-    return all(isinstance(statement, ast.Pass) for statement in block)
+    return all(isinstance(statement, ast.Pass) and place_of(statement) is None for statement in block)
 
 
 def _if(test: ast.expr, body: Block) -> ast.If:

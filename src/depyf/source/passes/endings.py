@@ -6,6 +6,7 @@ import ast
 from typing import Any, Iterator, List
 
 from depyf.lift.build import negate
+from depyf.lift.places import has_columns, place_of
 from depyf.source.passes.blocks import FIELDS, Block, is_definition, rewrite_blocks, same, trim
 from depyf.source.rewriting import replaced
 
@@ -18,10 +19,14 @@ def tidy_returns(tree: Any) -> Any:
 def _tidied(function: Any) -> Any:
     if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return function
-    body: Block = trim(function.body, _returns_none, negate) or [ast.Pass()]
+    body: Block = trim(function.body, _is_redundant, negate) or [ast.Pass()]
     if any(not _returns_none(statement) for statement in _returns(body)):
         return replaced(function, body=body)
     return replaced(function, body=[_bare(statement) for statement in body])
+
+
+def _is_redundant(statement: ast.stmt) -> bool:
+    return _returns_none(statement) and place_of(statement) is None
 
 
 def _returns_none(statement: ast.stmt) -> bool:
@@ -51,6 +56,6 @@ def _bare(statement: ast.stmt) -> Any:
         return statement
 
     def bare_block(block: Block) -> Block:
-        return [ast.Return(value=None) if _returns_none(item) else item for item in block]
+        return [ast.Return(value=None) if _returns_none(item) and not has_columns(item) else item for item in block]
 
     return bare_block([rewrite_blocks(statement, same, bare_block)])[0]

@@ -6,6 +6,7 @@ import ast
 from typing import Any, Iterator, List, Optional, Tuple
 
 from depyf.lift.build import negate
+from depyf.lift.places import column_of, place_of, start_of
 from depyf.source.passes.blocks import FIELDS, Block, Leaving, is_definition, is_loop, rewrite_blocks, same, trim
 from depyf.source.rewriting import replaced
 
@@ -45,6 +46,9 @@ def _conditioned(loop: Any) -> Any:
     first = loop.body[0]
     if not isinstance(first, ast.If) or len(first.body) != 1 or not isinstance(first.body[0], ast.Break):
         return loop
+    begins, inner = start_of(first), column_of(loop.body[1:])
+    if begins is not None and inner is not None and begins.column == inner:
+        return loop  # it was written there
     body = [*first.orelse, *loop.body[1:]] or [ast.Pass()]
     return ast.While(test=negate(first.test), body=body, orelse=[])
 
@@ -68,17 +72,28 @@ def _exit_of(loop: Any) -> Optional[Tuple[ast.stmt, Block]]:
     #         c()                           break
     #         break                     d()
     #     d()                       c()
-    exits = [(index, statement) for index, statement in enumerate(loop.body) if _breaks_in([statement])]
+    exits = [(index, statement) for index, statement in enumerate(loop.body) if breaks_in([statement])]
     if len(exits) != 1:
         return None
     index, branch = exits[0]
     if not isinstance(branch, ast.If) or branch.orelse or not Leaving().leaves(branch.body):
         return None
     after = trim(branch.body, _is_break, negate)
-    if not after or _breaks_in(after) or _continues_in(after):
+    if not after or breaks_in(after) or _continues_in(after):
+        return None
+    if _is_written_inside(after, loop.body[:index], loop.body[index + 1 :]):
         return None
     body = [*loop.body[:index], replaced(branch, body=[ast.Break()]), *loop.body[index + 1 :]]
     return replaced(loop, body=body), after
+
+
+def _is_written_inside(after: Block, before: Block, rest: Block) -> bool:
+    """Whether columns or lines tell that ``after`` stands in the body of a loop, between ``before`` and ``rest``."""
+    inner, outer = column_of(after), column_of([*before, *rest])
+    if inner is not None and outer is not None:
+        return inner > outer
+    begins, goes_on = start_of(after[0]), start_of(rest[0]) if rest else None
+    return begins is not None and goes_on is not None and begins.line < goes_on.line
 
 
 def _is_endless(statement: ast.stmt) -> bool:
@@ -87,7 +102,7 @@ def _is_endless(statement: ast.stmt) -> bool:
     return isinstance(statement.test, ast.Constant) and statement.test.value is True
 
 
-def _breaks_in(block: Block) -> bool:
+def breaks_in(block: Block) -> bool:
     return any(isinstance(statement, ast.Break) for statement in _own_statements(block))
 
 
@@ -112,7 +127,7 @@ def _own_statements(block: Block) -> Iterator[ast.stmt]:
 
 
 def _is_continue(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Continue)
+    return isinstance(statement, ast.Continue) and place_of(statement) is None
 
 
 def _is_break(statement: ast.stmt) -> bool:

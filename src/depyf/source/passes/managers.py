@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from depyf.lift.places import first_place
 from depyf.source.passes.blocks import Block, rewrite_blocks, same
 from depyf.source.rewriting import replaced
 
@@ -27,4 +28,16 @@ def _merged_with(outer: Any) -> Any:
     inner = outer.body[0]
     if inner.__class__ is not outer.__class__ or not isinstance(inner, (ast.With, ast.AsyncWith)):
         return outer
+    if _is_nested(outer, inner):
+        return outer
     return replaced(outer, items=[*outer.items, *inner.items], body=inner.body)
+
+
+def _is_nested(outer: Any, inner: Any) -> bool:
+    """Whether lines and columns tell that ``inner`` is a statement of its own."""
+    places = [first_place(each.items[0].context_expr) for each in (outer, inner)]
+    if places[0] is None or places[1] is None or places[0].line == places[1].line:
+        return False
+    if places[0].column is None or places[1].column is None:
+        return True
+    return places[0].column < places[1].column

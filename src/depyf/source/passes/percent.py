@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import Any, List, Optional
 
+from depyf.lift.places import place_of
+from depyf.source.fstrings import percent_field
 from depyf.source.rewriting import Rewriter
 
 # Asked of the compiler that the source will be given to: elsewhere the two are not the same.
 _IS_COMPILED_TO_FSTRING = "%s" not in compile("'%s' % (a,)", "<percent>", "eval").co_consts
-
-_SPECIFICATION = re.compile(r"(>?)(\d*)((?:\.\d+)?)")
 
 
 def restore_percent(tree: Any) -> Any:
@@ -26,7 +25,7 @@ class _Percent(Rewriter):
         arguments: List[ast.expr] = []
         for part in changed.values:
             if isinstance(part, ast.FormattedValue):
-                field = _field(part)
+                field = percent_field(part)
                 if field is None:
                     return changed
                 template += field
@@ -36,7 +35,8 @@ class _Percent(Rewriter):
             else:
                 return changed
         fields = [part for part in changed.values if isinstance(part, ast.FormattedValue)]
-        if not any(part.conversion == ord("s") for part in fields):
+        written = _was_percent(fields)
+        if written is False or (written is None and not any(part.conversion == ord("s") for part in fields)):
             return changed
         # A tuple of constants is one constant, and the compiler leaves ``%`` alone.
         if not any(isinstance(each, ast.Name) for argument in arguments for each in ast.walk(argument)):
@@ -44,24 +44,9 @@ class _Percent(Rewriter):
         return ast.BinOp(ast.Constant(template), ast.Mod(), ast.Tuple(arguments, ast.Load()))
 
 
-def _field(part: ast.FormattedValue) -> Optional[str]:
-    """The ``%`` form of a replacement field, if it has one."""
-    if part.conversion not in (ord("s"), ord("r"), ord("a")):
+def _was_percent(fields: List[ast.FormattedValue]) -> Optional[bool]:
+    """Whether columns tell that ``%`` was written: then each field has the place of its value, and no braces."""
+    places = [(place_of(part), place_of(part.value)) for part in fields]
+    if not all(field is not None and field.column is not None and value is not None for field, value in places):
         return None
-    specification = _text(part.format_spec)
-    found = None if specification is None else _SPECIFICATION.fullmatch(specification)
-    if found is None or (found.group(1) and not found.group(2)) or found.group(2).startswith("0"):
-        return None
-    right, width, precision = found.groups()
-    left = "-" if width and not right else ""
-    return f"%{left}{width}{precision}{chr(part.conversion)}"
-
-
-def _text(specification: Optional[ast.expr]) -> Optional[str]:
-    """A format specification without replacement fields in it."""
-    if specification is None:
-        return ""
-    if not isinstance(specification, ast.JoinedStr) or len(specification.values) != 1:
-        return None
-    only = specification.values[0]
-    return only.value if isinstance(only, ast.Constant) and isinstance(only.value, str) else None
+    return all(field == value for field, value in places)

@@ -19,16 +19,38 @@ _EVALUATED_FIRST: Dict[type, str] = {
     ast.Compare: "left",
     ast.Subscript: "value",
 }
+_IN_ORDER: Dict[type, Tuple[str, ...]] = {
+    ast.Attribute: ("value",),
+    ast.BinOp: ("left", "right"),
+    ast.Call: ("func", "args", "keywords"),
+    ast.Compare: ("left", "comparators"),
+    ast.Dict: ("values",),
+    ast.FormattedValue: ("value",),
+    ast.JoinedStr: ("values",),
+    ast.List: ("elts",),
+    ast.Set: ("elts",),
+    ast.Starred: ("value",),
+    ast.Subscript: ("value", "slice"),
+    ast.Tuple: ("elts",),
+    ast.UnaryOp: ("operand",),
+    ast.keyword: ("value",),
+}
+"""The fields of expressions whose parts are all evaluated, in that order (of a dict those with constants as keys)."""
+_NO_VALUES = (ast.Name, ast.Constant, ast.Starred, ast.FormattedValue, ast.keyword, ast.Slice)
 
 
-def release(statements: List[ast.stmt], names: AbstractSet[str]) -> List[ast.stmt]:
-    """The statements with ``del`` where one of ``names`` is not needed any more."""
-    return _Release(names).block(statements, set())[0]
+def release(statements: List[ast.stmt], names: AbstractSet[str], thorough: bool = False) -> List[ast.stmt]:
+    """The statements with ``del`` where one of ``names`` is not needed any more.
+
+    ``thorough``: any operation, and not calls alone, gets a statement of its own where one of ``names`` dies with it;
+    and what an exception leaves in them is dropped where it is swallowed.
+    """
+    return _Release(names, thorough).block(statements, set())[0]
 
 
 class _Release:
-    def __init__(self, names: AbstractSet[str]) -> None:
-        self.names = names
+    def __init__(self, names: AbstractSet[str], thorough: bool) -> None:
+        self.names, self.thorough = names, thorough
         self.made: List[str] = []  # names for results of calls that are arguments of others
 
     def block(self, statements: List[ast.stmt], live: Set[str]) -> Tuple[List[ast.stmt], Set[str]]:
@@ -39,6 +61,9 @@ class _Release:
             new, before, dead = self.statement(statement, live)
             if dead and not isinstance(statement, (ast.Return, ast.Raise, ast.Break, ast.Continue)):
                 result.append(_delete(dead))
+            lost = self._uses([new])[1] - live if self.thorough and _swallows(new) else set()
+            if lost:
+                result.append(_forget(lost))
             result.append(new)
             live = before
         result.reverse()
@@ -70,20 +95,48 @@ class _Release:
         return node, (live - writes) | reads, dead
 
     def _unnested(self, node: Any) -> List[ast.stmt]:
-        """``return g(t())`` as two statements where ``t`` is one of the names: it dies before ``g`` is called."""
-        value = getattr(node, "value", None)
-        if not isinstance(node, (ast.Return, ast.Assign, ast.Expr)) or not isinstance(value, ast.Call):
-            return [node]
-        if not isinstance(value.func, ast.Name) or not value.args or not isinstance(value.args[0], ast.Call):
-            return [node]
-        reads = self._uses([value.args[0]])[0]
-        if not reads or reads & self._uses([value.func, *value.args[1:], *value.keywords])[0]:
+        """``return g(t())`` or ``return t() * 2`` as two statements where ``t`` is one of the names: it dies before
+        ``g`` is called, before anything is multiplied."""
+        field = "test" if isinstance(node, ast.If) else "value"
+        value = getattr(node, field, None)
+        if not isinstance(node, (ast.Return, ast.Assign, ast.AugAssign, ast.Expr, ast.If)) or value is None:
             return [node]
         name = f"__temp_result_{len(self.made)}"
+        found = self._called_first(value, ast.Name(name, ast.Load()))
+        if found is None and self.thorough and _takes_apart(node) and self._dies(value):
+            found = value, ast.Name(name, ast.Load())
+        if found is None:
+            return [node]
         self.made.append(name)
-        first = ast.Assign([ast.Name(name, ast.Store())], value.args[0])
-        call = replaced(value, args=[ast.Name(name, ast.Load()), *value.args[1:]])
-        return [*self._unnested(first), replaced(node, value=call)]
+        call, rest = found
+        first = ast.Assign([ast.Name(name, ast.Store())], call)
+        return [*self._unnested(first), *self._unnested(replaced(node, **{field: rest}))]
+
+    def _called_first(self, expr: Any, result: ast.expr) -> Optional[Tuple[ast.expr, ast.expr]]:
+        """If ``expr`` calls something before it does anything else, and that alone reads some of the names: the call,
+        and ``expr`` with ``result`` in its place. Only variables and constants are read before."""
+        for field in _IN_ORDER.get(type(expr), ()):
+            value = getattr(expr, field)
+            parts = value if isinstance(value, list) else [value]
+            for place, part in enumerate(parts):
+                if isinstance(expr, ast.Dict) and not isinstance(expr.keys[place], ast.Constant):
+                    return None
+                if isinstance(part, (ast.Name, ast.Constant)):
+                    continue
+                reads = isinstance(part, ast.Call) and self._uses([part])[0]
+                found = (part, result) if reads else self._called_first(part, result)
+                if found is None and self.thorough and self._dies(part):
+                    found = part, result
+                if found is None:
+                    return None
+                new: Any = [*parts[:place], found[1], *parts[place + 1 :]] if value is parts else found[1]
+                rest = replaced(expr, **{field: new})
+                return None if self._uses([found[0]])[0] & self._uses([rest])[0] else (found[0], rest)
+        return None
+
+    def _dies(self, part: ast.expr) -> bool:
+        """Whether ``part`` does something with one of the names."""
+        return not isinstance(part, _NO_VALUES) and bool(self._uses([part])[0])
 
     def _split(self, node: Any) -> Any:
         """``return a if t else b`` as an ``if`` statement where ``t`` reads one of the names: it dies behind the test,
@@ -168,6 +221,23 @@ class _Release:
                 elif isinstance(inner, ast.AugAssign) and isinstance(inner.target, ast.Name):
                     reads |= {inner.target.id} & self.names
         return reads, writes
+
+
+def _takes_apart(node: Any) -> bool:
+    """Whether ``node`` does something with its value once that is there."""
+    if isinstance(node, (ast.If, ast.AugAssign)):
+        return True
+    return isinstance(node, ast.Assign) and not all(isinstance(target, ast.Name) for target in node.targets)
+
+
+def _swallows(node: ast.stmt) -> bool:
+    """Whether what is behind ``node`` may be reached by an exception out of the middle of it: which of its variables
+    have a value then is not known."""
+    return isinstance(node, (ast.With, ast.AsyncWith)) or hasattr(node, "handlers")
+
+
+def _forget(names: Set[str]) -> ast.stmt:
+    return ast.Assign([ast.Name(name, ast.Store()) for name in sorted(names)], ast.Constant(None))
 
 
 def _delete(names: Set[str]) -> ast.stmt:

@@ -1,7 +1,7 @@
 // The data of the page: the manifest of each run with its defaults filled in, and the indices that the views look up.
 
 const DEFAULTS = {
-  artifacts: { compile_id: null, stage: "", order: 0, path: null, text: null, language: "python", backward: null, runs: null },
+  artifacts: { compile_id: null, stage: "", order: 0, path: null, text: null, language: "python", backward: null, runs: null, piece: "" },
   breaks: { compile_id: null, place: null, explanation: "", hints: [], url: "", stack: [], advice: "" },
   compilations: {
     function: null, status: "compiled", failure: "", graph: null, attempts: 1, restarts: [], verdict: "",
@@ -34,8 +34,11 @@ class RunModel {
     for (const name of ["depyf", "torch", "python", "origin", "rank", "started"]) this[name] = run[name] ?? "";
     this.command = run.command || [];
     this.notes = run.notes || [];
+    this.failures = run.failures || [];
     this.lost = this.fallbacks.filter((each) => each.cause !== "skipped"); // there is nothing to compile in the others
     this.totals = run.totals || {};
+    this.headline = packed.headline || "";
+    this.counts = packed.counts || {};
     this.texts = packed.texts;
     this.stacks = packed.stacks;
     this.statements = packed.statements || {};
@@ -195,7 +198,7 @@ class RunModel {
 }
 
 function byOrder(one, other) {
-  return one.order - other.order || (one.backward === true) - (other.backward === true) || (one.id < other.id ? -1 : 1);
+  return one.order - other.order || (one.backward === true) - (other.backward === true); // or else as they came
 }
 
 function grouped(items, key) {
@@ -219,8 +222,9 @@ function nameAmong(artifact, list) {
 function stageName(artifact) {
   const names = { transformed: "Transformed code", full_code: "Whole story", kernels: "Kernels", guards: "Guards", wrapper: "Wrapper", note: "Note" };
   const name = (artifact.kind === "graph" || artifact.kind === "wrapper") && artifact.stage
-    ? artifact.stage.replace(/_/g, " ").toLowerCase().replace(/\baot\b/g, "AOT")
+    ? (/[a-z][A-Z]|\./.test(artifact.stage) ? artifact.stage : artifact.stage.replace(/_/g, " ").toLowerCase().replace(/\baot\b/g, "AOT"))
     : names[artifact.kind] || artifact.title;
   const capital = name.charAt(0).toUpperCase() + name.slice(1);
-  return artifact.backward === true && !/backward/i.test(name) ? `${capital} (backward)` : capital;
+  const whole = artifact.backward === true && !/backward/i.test(name) ? `${capital} (backward)` : capital;
+  return artifact.piece ? `${artifact.piece}: ${whole}` : whole;
 }

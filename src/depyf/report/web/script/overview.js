@@ -9,13 +9,24 @@ function showOverview({ run }, node) {
   fill(
     node,
     el("h1", {}, run.command.length ? shortened(run.command.join(" "), 120) : "A run of torch.compile"),
+    el("p", { class: "headline" }, el("strong", {}, run.headline)),
     el("p", { class: "quiet" }, aboutRun(run)),
+    run.failures.length ? failures(run) : null,
     tiles(run),
     el("h2", {}, "Worth acting on"),
     findings(run),
     el("h2", {}, "Functions"),
     functionTable(run),
     run.notes.length ? [el("h2", {}, "Notes"), el("ul", { class: "notes" }, run.notes.map((note) => el("li", {}, note)))] : null
+  );
+}
+
+function failures(run) {
+  return el(
+    "div",
+    { class: "card break failures", role: "alert" },
+    el("strong", {}, "This dump is incomplete: depyf failed to make a part of it."),
+    el("ul", {}, run.failures.map((each) => el("li", {}, each)))
   );
 }
 
@@ -27,34 +38,31 @@ function aboutRun(run) {
 }
 
 function tiles(run) {
-  const roots = new Set(run.compilations.filter((each) => each.function !== null).map((each) => run.root(each.function)));
-  const total = run.compilations.reduce((sum, each) => sum + (each.seconds || 0) + (each.backward_seconds || 0), 0);
-  const graphs = run.compilations.filter((each) => each.graph).length;
-  const guards = run.compilations.reduce((sum, each) => sum + each.guards.length, 0);
+  const counts = run.totals;
+  const total = counts.compile_seconds + counts.backward_compile_seconds;
   const tile = (value, name, href, bad) =>
     el("li", {}, el("a", { href: href + rankQuery(run), class: bad ? "tile bad" : "tile" }, el("strong", {}, value), el("span", {}, name)));
   const n = (number) => number.toLocaleString("en");
   return el(
     "ul",
     { class: "tiles" },
-    tile(n(roots.size), roots.size === 1 ? "function" : "functions", "#source"),
-    tile(n(graphs), graphs === 1 ? "graph" : "graphs", "#stages"),
-    tile(n(run.breaks.length), run.breaks.length === 1 ? "graph break" : "graph breaks", "#source", run.breaks.length),
-    tile(n(run.recompiles.length), run.recompiles.length === 1 ? "recompile" : "recompiles", "#recompiles", run.recompiles.length),
-    tile(n(run.lost.length), run.lost.length === 1 ? "frame left to Python" : "frames left to Python", "#flow", run.lost.length),
-    tile(n(run.kernels.length), run.kernels.length === 1 ? "kernel" : "kernels", "#stages"),
-    tile(n(guards), guards === 1 ? "guard" : "guards", "#time"),
+    tile(n(counts.functions), counts.functions === 1 ? "function compiled" : "functions compiled", "#source"),
+    tile(n(counts.graphs), counts.graphs === 1 ? "graph" : "graphs", "#stages"),
+    tile(n(counts.graph_breaks), counts.graph_breaks === 1 ? "graph break" : "graph breaks", "#source", counts.graph_breaks),
+    tile(n(counts.recompilations), counts.recompilations === 1 ? "recompilation" : "recompilations", "#recompiles", counts.recompilations),
+    tile(n(counts.fallbacks), counts.fallbacks === 1 ? "fallback to eager" : "fallbacks to eager", "#flow", counts.fallbacks),
+    tile(n(counts.kernels), counts.kernels === 1 ? "kernel" : "kernels", "#stages"),
+    tile(n(counts.guards), counts.guards === 1 ? "guard" : "guards", "#time"),
     tile(seconds(total) || "–", "to compile", "#time")
   );
 }
 
 function findings(run) {
   if (!run.findings.length) return el("p", { class: "quiet" }, "Nothing stands out.");
-  const sorted = [...run.findings].sort((one, other) => other.weight - one.weight);
   return el(
     "ol",
     { class: "findings" },
-    sorted.map((each) =>
+    run.findings.map((each) =>
       el(
         "li",
         {},
@@ -72,22 +80,21 @@ function functionTable(run) {
   const rows = roots.map((index) => {
     const one = run.functions[index];
     const ids = new Set(run.idsOf(index));
-    const family = new Set(run.family(index));
+    const counts = run.counts[index];
     const entries = run.compilations.filter((each) => ids.has(each.compile_id));
-    const sum = (list, key) => list.reduce((total, each) => total + (each[key] || 0), 0);
     const where = [one.source, one.first_line];
     const verdicts = [...new Set(entries.map((each) => each.verdict).filter(Boolean))];
     return [
       el("a", { href: run.hrefOf(where), title: one.qualified_name }, shortened(one.qualified_name || one.name, 60)),
       el("span", { class: "quiet", title: run.sources[one.source]?.path }, shortened(run.placeText(where), 40)),
-      entries.length,
-      entries.filter((each) => each.graph).length,
-      run.breaks.filter((each) => ids.has(each.compile_id)).length || "",
-      run.recompiles.filter((each) => family.has(each.function)).length || "",
-      run.lost.filter((each) => family.has(each.function)).length ? "yes" : "",
-      run.kernels.filter((each) => ids.has(each.compile_id)).length,
-      entries.reduce((total, each) => total + each.guards.length, 0),
-      seconds(sum(entries, "seconds") + sum(entries, "backward_seconds")),
+      counts.compilations,
+      counts.graphs,
+      counts.graph_breaks || "",
+      counts.recompilations || "",
+      counts.fallbacks ? "yes" : "",
+      counts.kernels,
+      counts.guards,
+      seconds(counts.compile_seconds + counts.backward_compile_seconds),
       verdicts.join(", "),
       el("a", { href: address("flow", [`f${index}`], {}, run), "aria-label": `Flow of ${shortened(one.name, 60)}` }, "flow"),
     ];
@@ -95,7 +102,7 @@ function functionTable(run) {
   const number = (text) => ({ text, number: true });
   return tableOf(
     "Functions that Dynamo compiled, with their resume functions",
-    ["Function", "Where", number("Compiled"), number("Graphs"), number("Breaks"), number("Recompiles"), "Left to Python",
+    ["Function", "Where", number("Compiled"), number("Graphs"), number("Breaks"), number("Recompilations"), "Falls back to eager",
       number("Kernels"), number("Guards"), number("Time"), "Decompiled", "Drawing"],
     rows
   );

@@ -1,0 +1,35 @@
+"""What the compilers store in the namespace of a class or module that nobody has written."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from depyf.bytecode.code import Code, version_of
+
+CONDITIONAL = "__conditional_annotations__"
+"""Since 3.14: the numbers of the annotations that control has passed."""
+
+
+_CLASS, _NAMESPACE = "__class__", "__classdict__"
+CELLS = frozenset({_CLASS, _NAMESPACE})
+"""The cells that classes have for functions in them: the class, and since 3.12 what its body has stored."""
+
+
+def added_at_start(code: Code) -> Tuple[str, ...]:
+    """The names that the compiler stores at the start of the class or module ``code``, some of them not always."""
+    conditional = (CONDITIONAL,) if version_of(code) >= (3, 14) else ()
+    if code.co_name == "<module>":
+        return conditional
+    first_line = ("__firstlineno__",) if version_of(code) >= (3, 13) else ()
+    generic = ("__type_params__",) if version_of(code) >= (3, 12) else ()
+    namespace = (_NAMESPACE,) if _NAMESPACE in code.co_cellvars else ()
+    return ("__module__", "__qualname__", *first_line, *generic, *namespace, *conditional)
+
+
+def added_at_end(code: Code) -> Tuple[str, ...]:
+    """The same for the end."""
+    if code.co_name == "<module>":
+        return ()
+    attributes = ("__static_attributes__",) if version_of(code) >= (3, 13) else ()
+    namespace = ("__classdictcell__",) if _NAMESPACE in code.co_cellvars else ()
+    return (*attributes, *namespace, *(("__classcell__",) if _CLASS in code.co_cellvars else ()))

@@ -1,0 +1,33 @@
+"""Floating-point constants, to the bit."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Iterator, Union
+
+
+def float_bits(value: Union[float, complex]) -> bytes:
+    """The bits of a float or complex number: the sign of a zero or NaN, and what else is in a NaN, included."""
+    if isinstance(value, complex):
+        return struct.pack("<dd", value.real, value.imag)
+    return struct.pack("<d", value)
+
+
+def is_nan(value: object) -> bool:
+    """Whether ``value`` is a float or complex number that does not equal itself: there, programs can tell whether two
+    of them are the same object."""
+    return type(value) in (float, complex) and value != value
+
+
+def nans_in(value: Any) -> Iterator[object]:
+    """The NaN objects in a constant."""
+    kind = type(value)
+    if kind in (float, complex):
+        if is_nan(value):
+            yield value
+    elif kind in (tuple, frozenset):
+        for item in value:
+            yield from nans_in(item)
+    elif kind is slice:
+        for item in (value.start, value.stop, value.step):
+            yield from nans_in(item)

@@ -1,0 +1,185 @@
+"""What to do about graph breaks, fallbacks, CUDA graphs that are not used and slow phases: one advice for one cause."""
+
+from __future__ import annotations
+
+import enum
+import re
+from typing import Mapping, Optional, Sequence, Tuple
+
+
+class BreakCause(enum.Enum):
+    """What kind of graph break it is, where there is something to say about it."""
+
+    BRANCH = "branch on the values of a tensor"
+    ASSERT = "assert on the values of a tensor"
+    PRINT = "print"
+    ITEM = "a number read out of a tensor"
+    DYNAMIC_SHAPE = "a shape that depends on data"
+    DISABLED = "torch.compiler.disable"
+    ASKED_FOR = "torch._dynamo.graph_break"
+    LOGGING = "logging"
+    CONTEXT_MANAGER = "context manager"
+    LOOP = "a break in a loop"
+    OPAQUE_FUNCTION = "a function that Dynamo does not trace"
+    BACKWARD = "backward() or autograd.grad()"
+
+
+_TITLES: Sequence[Tuple[BreakCause, str]] = [
+    # torch's own titles first; those of 2.5 and older, which are words of its source, after the bar.
+    (BreakCause.BRANCH, r"^Data-dependent branching|^generic_jump TensorVariable|^dynamic control flow"),
+    (BreakCause.ASSERT, r"^Data-dependent assertion"),
+    (BreakCause.ITEM, r"^Unsupported Tensor\.item\(\)|^Tensor\.item\b|capture_scalar_outputs"),
+    (
+        BreakCause.DYNAMIC_SHAPE,
+        r"^Dynamic shape operator(?! \(no meta)|^dynamic shape operator|capture_dynamic_output_shape",
+    ),
+    (
+        BreakCause.DISABLED,
+        r"^Skip (?:calling|inlining) `torch\.compiler\.disable|^call torch\._dynamo\.disable\(\) wrapped",
+    ),
+    (BreakCause.ASKED_FOR, r"^Call to `torch\._dynamo\.graph_break\(\)`|^'?skip function graph_break in file"),
+    (BreakCause.LOGGING, r"^logging\.Logger method|^Logger not supported|^call_\w+ .*\b(?:logging|warnings)\b"),
+    (BreakCause.PRINT, r"^call_function BuiltinVariable\(print\)"),
+    (BreakCause.CONTEXT_MANAGER, r"^Unsupported context manager|^(?:call_function )?.*ContextWrappingVariable\("),
+    (BreakCause.LOOP, r"^graph break in loop"),
+    (
+        BreakCause.OPAQUE_FUNCTION,
+        r"^Attempted to (?:call|inline) function (?:marked as skipped|with SkipFunction)|^'?(?:inline in )?skipfiles|"
+        r"^'?skip function (?!graph_break)|^'?call_\w+ \w* ?in skip_files",
+    ),
+    (BreakCause.BACKWARD, r"^Unsupported Tensor\.backward\(\)"),
+]
+"""How the titles of torch's reasons begin. An explanation mentions many things that are not the cause."""
+
+_BUILTIN = re.compile(r"^(?:Failed to trace builtin operator|Builtin)")
+_OF_PRINT = re.compile(r"builtin operator `?print`?|`print`")
+
+_ABOUT_A_FUNCTION = re.compile(
+    r"Attempted to (?:call|inline) function|Skip (?:calling|inlining) |Unsupported (?:function|method) call|"
+    r"Failed to trace builtin operator|attempted to trace numpy"
+)
+_METHOD = re.compile(r"method `(\w+)` of class `([\w.]+)`")
+_REPR = re.compile(r"<(?:[a-z-]+ )+([\w.<>]+?)(?: at 0x| of |>(?![.\w]))")
+_FUNCTION = re.compile(r"(?:function|builtin|operator) `([\w.<>]*[\w>])\.?`")
+_NAMED = 3
+
+_FOR_BREAKS: Mapping[BreakCause, str] = {
+    BreakCause.BRANCH: "The branch depends on what is in a tensor. Compute both sides and choose with torch.where, use "
+    "torch.cond, or move the test out of the compiled function.",
+    BreakCause.ASSERT: "The assertion depends on what is in a tensor. Take it out of the compiled function, or check "
+    "with "
+    "torch._assert_async, which stays in the graph.",
+    BreakCause.PRINT: "Take the print out of the compiled function, or print after it; "
+    "torch._dynamo.config.reorderable_logging_functions.add(print) lets Dynamo move it behind the graph.",
+    BreakCause.ITEM: "A number is read out of a tensor. Keep it a tensor, or set "
+    "torch._dynamo.config.capture_scalar_outputs = True.",
+    BreakCause.DYNAMIC_SHAPE: "The shape of the result depends on the data. Set "
+    "torch._dynamo.config.capture_dynamic_output_shape_ops = True, or compute with a mask of fixed shape.",
+    BreakCause.DISABLED: "The function is marked with torch.compiler.disable. Remove the mark if it can be compiled, "
+    "or call "
+    "it before or after the compiled function.",
+    BreakCause.ASKED_FOR: "The program asks for this break (torch._dynamo.graph_break()). Remove it when it is not "
+    "wanted.",
+    BreakCause.LOGGING: "Log outside of the compiled function, or let Dynamo leave it out: "
+    "torch._dynamo.config.ignore_logger_methods (ignore_logging_functions).",
+    BreakCause.CONTEXT_MANAGER: "Dynamo does not know this context manager. Enter it around the call of the compiled "
+    "function.",
+    BreakCause.LOOP: "The break is inside of a loop, which gives up the whole function. Move the loop's body to a "
+    "function.",
+    BreakCause.OPAQUE_FUNCTION: "Dynamo can't look into this function. Call it outside of what is compiled, or "
+    "register it as "
+    "a custom operator (torch.library.custom_op).",
+    BreakCause.BACKWARD: "Call backward() outside of the compiled function: the backward of a compiled graph is "
+    "compiled, too.",
+}
+
+
+_FOR_CUDAGRAPHS: Sequence[Tuple[str, str]] = [
+    (
+        r"mutated inputs",
+        "A recording can't write into memory that the caller owns. Return the new value instead of changing the "
+        "argument, or make the tensor a parameter or buffer, whose address stays.",
+    ),
+    (
+        r"cpu device|multiple devices|cpu tensor",
+        "All tensors of the graph have to be on one GPU. Make this one there (device=...), or set "
+        "torch._inductor.config.graph_partition = True, which leaves out only the operations on the CPU.",
+    ),
+    (
+        r"dynamic shape|distinct (?:sizes|shapes)|too many",
+        "Each size is recorded on its own. Pad to a few sizes, or set "
+        "torch._inductor.config.triton.cudagraph_skip_dynamic_graphs = True.",
+    ),
+    (
+        r"incompatible op|non-?determini|data.dependent|unbacked|DeviceCopy",
+        "A recording can't hold this operation: call it outside of the compiled function, or set "
+        "torch._inductor.config.graph_partition = True.",
+    ),
+]
+
+
+def cause_of_break(reason: str, explanation: str = "") -> Optional[BreakCause]:
+    """Return the kind of a graph break by torch's title of it; None where torch's own hints have to do."""
+    if _BUILTIN.match(reason):
+        return BreakCause.PRINT if _OF_PRINT.search(explanation) else None
+    return next((cause for cause, title in _TITLES if re.search(title, reason)), None)
+
+
+def described_break(reason: str, *explanations: str) -> str:
+    """Return torch's title of graph breaks with the functions that torch's explanations say they are about, if any."""
+    if not _ABOUT_A_FUNCTION.match(reason):
+        return reason
+    found = list(dict.fromkeys(name for each in explanations for name in [_function_in(each)] if name))
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return f"{reason}: {', '.join(found[:_NAMED])}{more}" if found else reason
+
+
+def _function_in(explanation: str) -> str:
+    method = _METHOD.search(explanation)
+    if method is not None:
+        return f"{method.group(2)}.{method.group(1)}"
+    found = _REPR.search(explanation) or _FUNCTION.search(explanation)
+    return "" if found is None else found.group(1)
+
+
+def advice_for_break(reason: str, explanation: str, hints: Sequence[str]) -> str:
+    """What to do about this graph break; torch's own first hint where we know nothing better."""
+    cause = cause_of_break(reason, explanation)
+    if cause is not None:
+        return _FOR_BREAKS[cause]
+    return next((hint for hint in hints if "report an issue" not in hint and "fundamental" not in hint), "")
+
+
+def advice_for_fallback(cause: str, reason: str) -> str:
+    """What to do about a frame that runs as plain Python."""
+    if "limit" in cause:
+        return (
+            "Remove the cause of the recompilations (see them), or raise the limit: "
+            "torch._dynamo.config.recompile_limit (cache_size_limit before 2.6)."
+        )
+    if "graph break" in cause:
+        return advice_for_break(reason, "", ())
+    if "suppressed" in cause:
+        return "Unset torch._dynamo.config.suppress_errors to see the error, and report it to PyTorch."
+    return ""
+
+
+def advice_for_cudagraphs(reason: str) -> str:
+    """What to do where CUDA graphs are not used, although mode='reduce-overhead' or 'max-autotune' asks for them."""
+    for pattern, advice in _FOR_CUDAGRAPHS:
+        if re.search(pattern, reason, re.IGNORECASE):
+            return advice
+    return ""
+
+
+def advice_for_phase(name: str) -> str:
+    """What to do about a phase, named as torch names it, that takes most of the compile time."""
+    if re.search(r"compile_file|async_compile|precompile|triton", name):
+        return (
+            "Compilers of kernels (C++ or Triton) run in it. torch's cache keeps what they make: point "
+            "TORCHINDUCTOR_CACHE_DIR to a folder that outlives the machine, or compile a repeated layer instead of "
+            "the whole model, so that there are fewer kernels."
+        )
+    if re.search(r"autotun|benchmark", name):
+        return "It measures candidates for kernels. mode='default' does not, and the cache keeps what was found."
+    return ""

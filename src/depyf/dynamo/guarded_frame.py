@@ -1,0 +1,38 @@
+"""What a guard that failed means in the function that it is of: what its caller can do, and which keyword is new."""
+
+from __future__ import annotations
+
+import inspect
+from types import CodeType
+from typing import Any, Mapping, Optional, Set
+
+from depyf.diagnosis.guard_advice import GuardedFrame
+from depyf.dynamo.guards import EntryGuards
+from depyf.dynamo.guards_text import Naming
+from depyf.dynamo.hints import RESUMED
+from depyf.report.changed_keys import CHANGED_KEYS, keys_of, with_changed_keys
+from depyf.report.guard_words import GuardWords, in_frame
+
+
+def guarded_frame_of(code: Optional[CodeType]) -> GuardedFrame:
+    """Return what the code of a function says: whether it is a resume function, and its starred parameters."""
+    if code is None:
+        return GuardedFrame()
+    names = iter(code.co_varnames[code.co_argcount + code.co_kwonlyargcount :])
+    positional = next(names, "") if code.co_flags & inspect.CO_VARARGS else ""
+    keywords = next(names, "") if code.co_flags & inspect.CO_VARKEYWORDS else ""
+    return GuardedFrame(code.co_name.startswith(RESUMED), positional, keywords)
+
+
+def in_call(words: GuardWords, frame: GuardedFrame, manager: Any, values: Mapping[str, Any]) -> GuardWords:
+    """Return the words for a guard that fails in a call with these ``values``; ``manager`` has the entry's guards."""
+    words = in_frame(words, frame)
+    now = values.get(words.subject) if words.subject else None
+    if not isinstance(now, dict) or words.cause not in CHANGED_KEYS:
+        return words
+    return with_changed_keys(words, _keys_guarded(words.subject, manager), {repr(key) for key in now}, frame)
+
+
+def _keys_guarded(subject: str, manager: Any) -> Set[str]:
+    guards = EntryGuards.of(manager, "guard", Naming(lambda text: text))
+    return keys_of(subject, (line.source for line in guards.lines))

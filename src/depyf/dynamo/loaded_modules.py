@@ -1,0 +1,62 @@
+"""Read access to ``sys.modules`` that takes nothing for granted.
+
+``sys.modules`` may hold anything: ``None`` (an import that is blocked), instances that stand for modules, lazy modules
+whose ``__getattr__`` imports half a library or raises. What is read here is read from dictionaries only, without asking
+the module for an attribute, so that no code of the module runs.
+"""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import sys
+from types import CodeType
+from typing import Any, Callable, Dict, Iterator, Optional, Tuple, Union
+
+
+def namespace_of(module: object) -> Dict[str, Any]:
+    """The dictionary of a module, or of whatever stands in ``sys.modules`` instead; empty where there is none."""
+    try:
+        namespace = object.__getattribute__(module, "__dict__")
+    except Exception:  # no dictionary, or a property that raises
+        return {}
+    return namespace if isinstance(namespace, dict) else {}
+
+
+def loaded_namespaces() -> Iterator[Tuple[str, Dict[str, Any]]]:
+    """The name and the dictionary of everything in ``sys.modules``."""
+    for name, module in list(sys.modules.items()):
+        if isinstance(name, str):
+            yield name, namespace_of(module)
+
+
+def loaded_namespace(name: Optional[str]) -> Dict[str, Any]:
+    """The dictionary of the module of that name; empty where it is not loaded."""
+    return namespace_of(sys.modules.get(name)) if isinstance(name, str) else {}
+
+
+def file_of(namespace: Dict[str, Any]) -> Optional[str]:
+    """The ``__file__`` of a module, by its dictionary; None where it is no text."""
+    path = namespace.get("__file__")
+    return path if isinstance(path, str) else None
+
+
+def source_text(value: Union[CodeType, Callable[..., Any], type]) -> Optional[str]:
+    """The source of a function, class or code object as it stands in its file; None where it can't be found.
+
+    ``inspect.getsource`` asks everything in ``sys.modules`` for its file, and raises what a lazy module raises.
+    """
+    try:
+        return inspect.getsource(value)
+    except (OSError, TypeError, SyntaxError, IndexError):
+        return None
+    except Exception:
+        return _source_of_code(value if isinstance(value, CodeType) else getattr(value, "__code__", None))
+
+
+def _source_of_code(code: Optional[CodeType]) -> Optional[str]:
+    lines = [] if code is None else linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
+    try:
+        return "".join(inspect.getblock(lines)) or None
+    except Exception:  # no Python, or not that of this code
+        return None

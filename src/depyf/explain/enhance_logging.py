@@ -1,0 +1,7 @@
+"""``install`` and ``uninstall`` under the names that they had in depyf 0.20."""
+
+from __future__ import annotations
+
+from depyf.dynamo.bytecode_log import install, uninstall
+
+__all__ = ["install", "uninstall"]

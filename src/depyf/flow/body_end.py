@@ -1,0 +1,66 @@
+"""The end of a class or module, where ``return`` can't be written.
+
+    if a:                   a: POP_JUMP_IF_FALSE b; ...; LOAD_CONST None; RETURN_VALUE
+        ...                 b: ...; LOAD_CONST None; RETURN_VALUE
+    else:
+        ...
+
+The compiler copies the end to every way that leads to it, from deep inside of loops and ``try`` statements, too. In a
+function each copy can be written as ``return``. Here all of them have to lead to one place behind all statements, and a
+statement that stands there for a while makes it one that no later stage copies.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import List, Optional
+
+from depyf.flow.graph import Block, End, FlowGraph, Jump
+from depyf.normal.ops import Instr, Op
+
+_MARK = "end of the body"
+"""The name that the statement loads; no variable is called so."""
+
+
+def join_ends(graph: FlowGraph) -> None:
+    """Let all blocks that end in ``return None`` lead to one that begins with the mark."""
+    ends = [block for block in graph.blocks.values() if _returns_none(block)]
+    if not ends:
+        return
+    last = ends[-1].ops[-1]
+    mark = [Instr(Op.LOAD, ("name", _MARK), last.offset, last.span), Instr(Op.POP, None, last.offset, last.span)]
+    joined = graph.new_block([*mark, *ends[-1].ops[-2:]], End(), None)
+    for block in ends:
+        offset = block.ops[-1].offset
+        del block.ops[-2:]
+        block.term, block.implicit = Jump(joined.id, offset), False
+
+
+def _returns_none(block: Block) -> bool:
+    ops = block.ops[-2:]
+    return isinstance(block.term, End) and [instr.op for instr in ops] == [Op.CONST, Op.RETURN] and ops[0].arg is None
+
+
+def without_mark(statements: List[ast.stmt]) -> Optional[List[ast.stmt]]:
+    """The statements without the mark; ``None`` if that does not stand behind all others."""
+    kept = list(statements)
+    while kept and (isinstance(kept[-1], ast.Return) or _is_mark(kept[-1])):
+        kept.pop()
+    return None if any(_is_mark(inner) for statement in kept for inner in ast.walk(statement)) else kept
+
+
+def _is_mark(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Name) and node.value.id == _MARK
+
+
+def returns_inside(statements: List[ast.stmt]) -> bool:
+    """Whether a ``return`` stands in any of the statements but the last."""
+    kept = statements[:-1] if statements and isinstance(statements[-1], ast.Return) else statements
+    pending: List[ast.AST] = list(kept)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Return):
+            return True
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            pending.extend(ast.iter_child_nodes(node))
+    return False

@@ -1,0 +1,33 @@
+"""Which exceptions are being handled where a block begins: the handlers that control is inside of."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Tuple
+
+from depyf.flow.graph import FlowGraph
+from depyf.normal.ops import Op
+
+Handling = Tuple[int, ...]
+"""The blocks that began to handle an exception, outermost first."""
+
+
+def handling(graph: FlowGraph) -> Dict[int, Handling]:
+    """What is handled at the start of each block that can be reached."""
+    known: Dict[int, Handling] = {graph.entry: ()}
+    todo: List[int] = [graph.entry]
+    while todo:
+        block = graph.blocks[todo.pop()]
+        before = after = known[block.id]
+        for instr in block.ops:
+            if instr.op is Op.PUSH_EXC:
+                after = (*after, block.id)
+            elif instr.op is Op.POP_EXC:
+                after = after[:-1]
+        for successor in block.successors():
+            if successor not in known:
+                known[successor] = after
+                todo.append(successor)
+        if block.region is not None and block.region.entry not in known:
+            known[block.region.entry] = before
+            todo.append(block.region.entry)
+    return known

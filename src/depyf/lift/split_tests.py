@@ -1,0 +1,37 @@
+"""Conditions that are compiled to the same whether they stand in one statement, or in several, one in the other."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, List, Optional, Tuple
+
+from depyf.lift.places import first_operand, first_place, jump_of, place_of, statement_of
+
+
+def parts(test: Any, split: int) -> Tuple[ast.expr, ast.expr]:
+    """The first ``split`` operands of ``and``, and the others."""
+
+    def joined(values: List[ast.expr]) -> ast.expr:
+        return values[0] if len(values) == 1 else ast.BoolOp(ast.And(), values)
+
+    return joined(test.values[:split]), joined(test.values[split:])
+
+
+def operands(test: ast.expr) -> List[ast.expr]:
+    """The operands of ``and``; none of another test."""
+    return test.values if type(test) is ast.BoolOp and isinstance(test.op, ast.And) else []
+
+
+def are_apart(before: ast.expr, operand: ast.expr) -> Optional[bool]:
+    """Whether ``operand`` is tested by another statement than ``before``, if the places of the jumps tell."""
+    whole = statement_of(before), statement_of(operand)
+    if whole[0] is not None and whole[1] is not None:
+        return whole[0] != whole[1]
+    (first, _), (second, _) = first_operand(before), first_operand(operand)
+    one, two, place = jump_of(first), jump_of(second), first_place(second)
+    if one is None or two is None or place is None or one == two or one.line == two.line:
+        return False
+    if two.column is None or place.column is None:
+        return place.line == two.line  # the jump has the line of its statement
+    reached = place_of(before)
+    return False if reached is not None and reached.end_line >= place.line else None

@@ -1,0 +1,45 @@
+"""Files that somebody else may have put where they are: opened only if they are regular files, and not waited for.
+
+A pipe never ends, a device may be endless, and a symbolic link may lead anywhere. Nothing here knows what is in a file.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import BinaryIO, cast
+
+
+def open_regular(path: str, *, follow: bool = True) -> BinaryIO:
+    """Open the regular file at ``path`` to read its bytes; with ``follow=False`` a symbolic link is none.
+
+    Raises ``OSError``, which says so where it is something else.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    handle = os.open(path, flags if follow else flags | no_follow())
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    return cast(BinaryIO, os.fdopen(handle, "rb"))
+
+
+def read_text(path: str, *, follow: bool = True) -> str:
+    """Return the text of a regular file, which is UTF-8 as far as it can be read. Raises ``OSError``."""
+    with open_regular(path, follow=follow) as file:
+        return file.read().decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def path_inside(directory: str, name: str) -> str:
+    """Return the path of the file ``name`` that lies directly in ``directory``.
+
+    Raises ``OSError`` where ``name`` leads anywhere else: it may be from a manifest that a stranger wrote.
+    """
+    if name in ("", os.curdir, os.pardir) or "\0" in name or os.path.basename(name) != name or "\\" in name:
+        raise OSError(errno.EINVAL, "not the name of a file in this directory", name.replace("\0", "\\0"))
+    return os.path.join(directory, name)
+
+
+def no_follow() -> int:
+    """Return the flag for ``os.open`` that refuses a symbolic link; 0 where the system has none."""
+    return getattr(os, "O_NOFOLLOW", 0)

@@ -1,0 +1,79 @@
+"""``del`` for temporaries just where the original lets go of what they hold.
+
+``release`` deletes a variable behind its last use. A tool may leave values on the stack, or in a list there, until
+later. The comparison of both code objects says before which operation of the candidate the original no longer had a
+value; from the line of that operation follows the statement that the ``del`` belongs in front of.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import AbstractSet, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+
+Places = Mapping[int, AbstractSet[str]]
+"""The variables to delete before a statement, by its number: statements are counted from the top of the text."""
+
+
+def delete_before(tree: ast.Module, places: Places) -> List[Optional[int]]:
+    """Put the deletions of ``places`` into ``tree``; the number of each of its statements, ``None`` for a new one."""
+    numbers = {id(statement): number for number, statement in enumerate(statements_of(tree))}
+    for statements in list(_lists_of_statements(tree)):
+        result: List[ast.stmt] = []
+        for statement in statements:
+            names = places.get(numbers.get(id(statement), -1))
+            if names:
+                result.append(ast.Delete([ast.Name(name, ast.Del()) for name in sorted(names)]))
+            result.append(statement)
+        statements[:] = result
+    return [numbers.get(id(statement)) for statement in statements_of(tree)]
+
+
+def places_of(
+    overdue: Iterable[Tuple[str, int]], text: ast.Module, numbers: Sequence[Optional[int]], known: Places
+) -> Optional[Dict[int, Set[str]]]:
+    """Where each variable should be deleted that is held too long: ``known`` with what ``overdue`` adds.
+
+    ``overdue`` are variables with the lines of ``text`` that are too late; ``numbers`` are those of the statements of
+    ``text`` as ``delete_before`` gave them. ``None`` if nothing can be added.
+    """
+    statements = list(statements_of(text))
+    if len(statements) != len(numbers):
+        return None
+    first: Dict[str, int] = {}
+    for name, line in overdue:
+        inside = [place for place, each in enumerate(statements) if each.lineno <= line <= (each.end_lineno or line)]
+        if inside:
+            place = inside[-1]
+            first[name] = min(first.get(name, place), place)
+    added = {place: set(names) for place, names in known.items()}
+    for name, place in first.items():
+        number = numbers[place]
+        if number is not None and not _mentions(statements[place], name):
+            added.setdefault(number, set()).add(name)
+    return added if added != known else None
+
+
+def statements_of(tree: ast.AST) -> Iterator[ast.stmt]:
+    """The statements of ``tree`` in the order of the text, but for declarations, which the text alone has."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.stmt) and not isinstance(node, (ast.Global, ast.Nonlocal)):
+            yield node
+        if not isinstance(node, ast.expr):
+            yield from statements_of(node)
+
+
+def _lists_of_statements(tree: ast.AST) -> Iterator[List[ast.stmt]]:
+    for _, value in ast.iter_fields(tree):
+        if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+            yield value
+    for node in ast.iter_child_nodes(tree):
+        if not isinstance(node, ast.expr):
+            yield from _lists_of_statements(node)
+
+
+def _mentions(statement: ast.stmt, name: str) -> bool:
+    """Whether what is evaluated at the line of ``statement`` has ``name`` in it."""
+    parts: List[ast.AST] = [statement]
+    if any(hasattr(statement, field) for field in ("body", "handlers", "cases")):
+        parts = [node for node in ast.iter_child_nodes(statement) if not isinstance(node, ast.stmt)]
+    return any(isinstance(node, ast.Name) and node.id == name for part in parts for node in ast.walk(part))

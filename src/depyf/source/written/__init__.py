@@ -1,0 +1,31 @@
+"""The form that the author chose, of several that mean the same: lines and columns of the instructions tell which.
+
+The last of the readability passes. It rewrites only what the places in the tree (``lift/places.py``) speak against;
+without places (code that a tool wrote, ``-X no_debug_ranges``) nothing changes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from depyf.source.passes.blocks import rewrite_blocks
+from depyf.source.written.branches import with_written_branches
+from depyf.source.written.clauses import Clauses
+from depyf.source.written.conditions import with_written_conditions
+from depyf.source.written.indentation import Indentation
+from depyf.source.written.lists import with_written_lists
+from depyf.source.written.tests import Tests
+
+__all__ = ["as_written"]
+
+
+def as_written(tree: Any) -> Any:
+    """``tree`` with the branches, ``else`` clauses and conditions that its author wrote, where places tell."""
+    columns = Indentation(tree)
+    clauses, tests = Clauses(columns), Tests(columns)
+    tree = rewrite_blocks(
+        tree,
+        lambda block: with_written_branches(tests.written(block)),
+        lambda block: with_written_lists(clauses.written(block)),
+    )
+    return with_written_conditions(tree)

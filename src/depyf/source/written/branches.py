@@ -1,0 +1,30 @@
+"""Which branch of an ``if`` comes first: the one that was written first."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Optional
+
+from depyf.lift.build import negate
+from depyf.lift.places import start_of
+from depyf.source.passes.blocks import Block
+from depyf.source.rewriting import replaced
+
+
+def with_written_branches(block: Block) -> Block:
+    """``block`` with the branches of each ``if`` in the order of the source."""
+    return [_in_order(statement) for statement in block]
+
+
+def _in_order(statement: Any) -> Any:
+    if not isinstance(statement, ast.If) or not statement.orelse:
+        return statement
+    one, two = _line(statement.body), _line(statement.orelse)
+    if one is None or two is None or one <= two:
+        return statement
+    return replaced(statement, test=negate(statement.test), body=statement.orelse, orelse=statement.body)
+
+
+def _line(block: Block) -> Optional[int]:
+    start = start_of(block[0])
+    return None if start is None else start.line

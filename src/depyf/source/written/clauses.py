@@ -1,0 +1,133 @@
+"""What stands in an ``else`` clause and what behind the statement: that is told by the columns it begins at.
+
+if a:                       if a:
+    return b()                  return b()
+else:                       c()
+    c()
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Optional, Tuple
+
+from depyf.lift.places import Start, column_of, start_of, statement_of
+from depyf.source.passes.blocks import Block, Leaving, is_loop
+from depyf.source.passes.loops import breaks_in
+from depyf.source.rewriting import replaced
+from depyf.source.written.indentation import Indentation
+
+_TRIES = ("Try", "TryStar")
+
+
+class Clauses:
+    """Puts statements into ``else`` clauses and takes them out, where that changes nothing but the text.
+
+    ``indentation``: by how many columns blocks are indented.
+    """
+
+    def __init__(self, indentation: Indentation) -> None:
+        self.indentation = indentation
+
+    def written(self, block: Block) -> Block:
+        """``block`` with ``else`` clauses where they were written."""
+        leaving = Leaving()
+        following: Block = []
+        for each in reversed(block):
+            statement: Any = each
+            if _leaves_to_else(statement, leaving):
+                if statement.orelse:
+                    kept = len(statement.orelse) - self._behind(statement, block)
+                    following = [*statement.orelse[kept:], *following]
+                    statement = replaced(statement, orelse=statement.orelse[:kept])
+                elif following:
+                    count = self._inside(statement, following, block)
+                    statement, following = replaced(statement, orelse=following[:count]), following[count:]
+            following = [statement, *following]
+        return following
+
+    def _inside(self, statement: Any, following: Block, block: Block) -> int:
+        """How many of the statements behind ``statement`` were written in its ``else`` clause."""
+        column, inner = self._columns(statement, block)
+        if column is None:
+            return 0
+        count = 0
+        for index, each in enumerate(following):
+            inside = self._is_inside(statement, each, column, inner, first=index == 0)
+            if inside is None and not count:
+                break
+            if inside is False:
+                break
+            count = index + 1
+            if index == 0 and self._is_elif(statement, each, column):
+                break
+        return count
+
+    def _behind(self, statement: Any, block: Block) -> int:
+        """How many of the last statements in the ``else`` clause of ``statement`` were written behind it."""
+        column, inner = self._columns(statement, block)
+        if column is None:
+            return 0
+        count = 0
+        for index in range(len(statement.orelse) - 1, -1, -1):
+            inside = self._is_inside(statement, statement.orelse[index], column, inner, first=index == 0)
+            if inside:
+                break
+            if inside is False:
+                count = len(statement.orelse) - index
+        return count
+
+    # --- columns -----------------------------------------------------------------------------------------------------
+
+    def _columns(self, statement: Any, block: Block) -> Tuple[Optional[int], Optional[int]]:
+        """The columns of ``statement`` and of what stands in its body; the first is ``None`` if they don't tell."""
+        inner = column_of(statement.body)
+        start = self._start(statement)
+        column = column_of(block) if start is None else start.column
+        if column is None or (inner is not None and inner <= column):
+            return None, None
+        return column, inner
+
+    def _start(self, statement: Any) -> Optional[Start]:
+        """Where ``statement`` begins. An ``elif`` begins two columns before what its test lets expect."""
+        start = start_of(statement)
+        if isinstance(statement, ast.If) and start is not None and start.column is not None and not start.exact:
+            inner = column_of(statement.body)
+            if inner is not None and inner - start.column == self.indentation.columns - len("el"):
+                return start._replace(column=start.column - len("el"))
+        return start
+
+    def _is_inside(self, statement: Any, each: Any, column: int, inner: Optional[int], first: bool) -> Optional[bool]:
+        """Whether ``each`` stands in the ``else`` clause of ``statement``; ``None`` if nothing tells."""
+        if first and self._is_elif(statement, each, column):
+            return True
+        start = self._start(each)
+        if start is None or start.column is None:
+            return None
+        if inner is None:
+            return start.column > column
+        return abs(start.column - inner) < abs(start.column - column)
+
+    def _is_elif(self, statement: Any, each: Any, column: int) -> bool:
+        if not isinstance(statement, ast.If) or not isinstance(each, ast.If):
+            return False
+        outer, jump, start = statement_of(statement.test), statement_of(each.test), start_of(each)
+        if outer is not None and jump is not None:
+            return outer.line < jump.line and jump[2:] <= outer[2:] and jump.column == column
+        if start is None or start.column is None or start.exact:
+            return False
+        moved = self._start(each)
+        return start.column == column + len("el") and moved is not None and moved.column == column
+
+
+def _leaves_to_else(statement: Any, leaving: Leaving) -> bool:
+    """Whether an ``else`` clause of ``statement`` means the same as what stands behind it."""
+    if isinstance(statement, ast.If):
+        return leaving.leaves(statement.body)
+    if is_loop(statement):
+        endless = isinstance(statement, ast.While) and isinstance(statement.test, ast.Constant)
+        return not endless and not breaks_in(statement.body)
+    if type(statement).__name__ in _TRIES:
+        handlers = statement.handlers
+        return bool(handlers) and not statement.finalbody and all(leaving.leaves(each.body) for each in handlers)
+    return False

@@ -1,0 +1,91 @@
+"""``if a: if b:`` or ``if a and b:``, ``while a and b:`` or ``while a:`` with ``if not b: break``."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, List, Optional
+
+from depyf.lift.build import both, negate
+from depyf.lift.places import column_of, first_operand, first_place, jump_of
+from depyf.lift.split_tests import are_apart, operands, parts
+from depyf.source.passes.blocks import Block
+from depyf.source.rewriting import replaced
+from depyf.source.written.indentation import Indentation
+
+
+class Tests:
+    """Puts each condition of an ``if`` or a ``while`` into as many statements as it was written in.
+
+    ``indentation``: by how many columns blocks are indented.
+    """
+
+    def __init__(self, indentation: Indentation) -> None:
+        self.indentation = indentation
+
+    def written(self, block: Block) -> Block:
+        """``block`` with its conditions as they were written."""
+        return [self._with_tests(statement, block) for statement in block]
+
+    def _with_tests(self, statement: Any, block: Block, around: Optional[int] = None) -> Any:
+        if isinstance(statement, ast.If):
+            while _is_one_test(statement):
+                inner: Any = statement.body[0]
+                statement = replaced(statement, test=both(ast.And(), statement.test, inner.test), body=inner.body)
+            if not statement.orelse:
+                values = operands(statement.test)
+                if around is None and values:
+                    around = column_of(block)
+                split = self._split(statement, values, around)
+                if split:
+                    outer, inner_test = parts(statement.test, split)
+                    deeper = None if around is None else around + self.indentation.columns
+                    inner = self._with_tests(ast.If(inner_test, statement.body, []), statement.body, deeper)
+                    return replaced(statement, test=outer, body=[inner])
+        elif isinstance(statement, ast.While) and not statement.orelse:
+            split = _split_loop(statement)
+            if split:
+                outer, inner_test = parts(statement.test, split)
+                leaves = ast.If(negate(inner_test), [ast.Break()], [])
+                return replaced(statement, test=outer, body=[leaves, *statement.body])
+        return statement
+
+    def _split(self, statement: ast.If, values: List[ast.expr], around: Optional[int]) -> int:
+        """How many operands of the test belong to the outer ``if``; 0 for all."""
+        for index in range(1, len(values)):
+            known = are_apart(values[index - 1], values[index])
+            if known is None and around is not None:
+                operand, opens = first_operand(values[index])
+                place = first_place(operand)
+                begins = None if place is None or place.column is None else place.column - opens - len("if ")
+                inner = column_of(statement.body)
+                known = begins == around + self.indentation.columns and inner is not None and begins < inner
+            if known:
+                return index
+        return 0
+
+
+def _is_one_test(statement: ast.If) -> bool:
+    """Whether a test and the only one inside of it were written in one statement."""
+    inner = statement.body[0] if len(statement.body) == 1 and not statement.orelse else None
+    if not isinstance(inner, ast.If) or inner.orelse:
+        return False
+    one, two = (jump_of(first_operand(test)[0]) for test in (statement.test, inner.test))
+    place = first_place(first_operand(inner.test)[0])
+    if one is None or one != two or place is None:
+        return False
+    return one.column is not None or place.line != one.line
+
+
+def _split_loop(loop: ast.While) -> int:
+    """How many operands of its test belong to a loop; 0 for all. The others are those of ``if ...: break``."""
+    values = operands(loop.test)
+    inner = column_of(loop.body)
+    for index in range(1, len(values)):
+        known = are_apart(values[index - 1], values[index])
+        if known is None and inner is not None:
+            second, opens = first_operand(negate(values[index]))
+            place = first_place(second)
+            known = place is not None and place.column == inner + len("if ") + opens
+        if known:
+            return index
+    return 0

@@ -1,0 +1,129 @@
+"""``if`` statements: what belongs to which branch, and what stands behind."""
+
+from __future__ import annotations
+
+import ast
+from bisect import bisect_right
+from dataclasses import replace
+from typing import TYPE_CHECKING, List, Optional, Set
+
+from depyf.flow.graph import Branch
+from depyf.lift import build
+from depyf.lift.nodes import Condition, Node, Raise, Return
+from depyf.normal.ops import Op
+from depyf.structure.leaving import fails, leaves
+from depyf.structure.unstructured import Unstructured
+
+if TYPE_CHECKING:
+    from depyf.structure.structurer import Place, _Structurer
+
+
+def if_statement(
+    structurer: _Structurer, node: Node, term: Condition, place: Place, result: List[ast.stmt]
+) -> Optional[int]:
+    """Write the ``if`` that begins with the test at the end of ``node``; the node behind it."""
+    if term.keep:
+        raise Unstructured(f"node {node.id} keeps the value it tests")
+    merge = _merge(structurer, node, place)
+    if merge is None and _never_returns(structurer, term.target, place):
+        merge = _behind_else(structurer, term, place)
+    arms = place if merge is None else replace(place, follow=merge)
+    body = structurer.sequence(term.fall, arms)
+    if merge is None and leaves(body):
+        result.append(_if_statement(term.test, body, []))
+        return term.target
+    orelse = structurer.sequence(term.target, arms)
+    if not body and orelse and merge is None and place.follow is not None:
+        # The compiler would have jumped if nothing had been written here.
+        rest_leaves = leaves(orelse) and not _jump_was_added(structurer, node)
+        jump = _explicit_jump(structurer, term.fall, place, rest_leaves)
+        if jump is None:
+            result.append(ast.If(build.negate(term.test), orelse, []))
+        else:
+            result.append(ast.If(term.test, [jump], []))
+            result.extend(orelse)
+        return None
+    if leaves(body) and not (leaves(orelse) and merge is None):
+        result.append(_if_statement(term.test, body, []))
+        result.extend(orelse)
+    else:
+        result.append(_if_statement(term.test, body, orelse))
+    return merge
+
+
+def _explicit_jump(structurer: _Structurer, target: int, place: Place, rest_leaves: bool) -> Optional[ast.stmt]:
+    """The statement that goes to ``target``, where control would come by itself, too."""
+    target = structurer._past_marks(target, place)
+    if target == place.follow == place.continues and rest_leaves:
+        return ast.Continue()
+    if target == place.follow == structurer.end:
+        return ast.Return(None)
+    return None
+
+
+def _jump_was_added(structurer: _Structurer, node: Node) -> bool:
+    """Whether the jump behind the test that ends ``node`` has the place of the test: then no ``continue`` was written,
+    but the compiler turned a test round that would have jumped backwards (since 3.12)."""
+    block = structurer.flow.blocks.get(node.last_block)
+    if block is None or not isinstance(block.term, Branch):
+        return False
+    test, ops = block.term.instr, structurer.flow.code.ops
+    index = bisect_right(structurer.offsets, test.offset)
+    return index < len(ops) and ops[index].op is Op.JUMP and ops[index].span in (test.span, None)
+
+
+def _merge(structurer: _Structurer, node: Node, place: Place) -> Optional[int]:
+    """The node behind the statement that begins at ``node``: dominated by it and reached more than one way."""
+    best: Optional[int] = None
+    for child in structurer.shape.children[node.id]:
+        if place.known(child) or (structurer.shape.is_copyable(child) and not structurer.shape.is_one_statement(child)):
+            continue
+        if len(structurer.shape.forward_predecessors(child)) < 2 or structurer._is_outside(child, place):
+            continue
+        if best is None or structurer.shape.index[child] < structurer.shape.index[best]:
+            best = child
+    return best
+
+
+def _never_returns(structurer: _Structurer, id: int, place: Place) -> bool:
+    """Whether the short branch at ``id`` ends in ``raise`` or ``return``."""
+    term = structurer.nodes[id].terminator
+    return isinstance(term, (Raise, Return)) and not place.known(id)
+
+
+def _behind_else(structurer: _Structurer, term: Condition, place: Place) -> Optional[int]:
+    """Where the first branch jumps to over the second one, if the second never comes there: the statement has an
+    ``else`` that leaves, and goes on behind it."""
+    limit = structurer.nodes[term.target].offset
+    if place.known(term.fall):
+        return None
+    if (
+        limit <= structurer.nodes[term.fall].offset
+        or place.known(term.target)
+        or structurer.shape.is_copyable(term.target)
+    ):
+        return None
+    found: Set[int] = set()
+    todo, seen = [term.fall], {term.fall}
+    while todo:
+        for target in structurer.nodes[todo.pop()].successors():
+            if target in seen or place.known(target) or structurer.shape.is_copyable(target):
+                continue
+            seen.add(target)
+            if structurer.nodes[target].offset > limit:
+                found.add(target)
+            else:
+                todo.append(target)
+    if len(found) != 1:
+        return None
+    behind = found.pop()
+    if not structurer.shape.dominates(term.fall, behind) or structurer._is_outside(behind, place):
+        return None
+    return behind
+
+
+def _if_statement(test: ast.expr, body: List[ast.stmt], orelse: List[ast.stmt]) -> ast.stmt:
+    if not orelse and len(body) == 1 and isinstance(body[0], ast.Assert) and fails(body[0]):
+        return ast.Assert(build.negate(test), body[0].msg)
+    # With nothing but an ``else`` it would be the opposite test.
+    return ast.If(test, body or [ast.Pass()], orelse)

@@ -1,0 +1,76 @@
+"""How much time and memory decompiling one code object may take: a belt for what nobody has looked at yet."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from dataclasses import dataclass
+from typing import Any, Iterator
+
+
+@dataclass(frozen=True)
+class Limits:
+    """``seconds`` of CPU time for one code object; ``memory`` in MiB of address space beyond what the process has."""
+
+    seconds: float
+    memory: int
+
+
+class TimeLimit(BaseException):
+    """Raised by a timer inside the decompiler; no ``Exception``, so that no handler there swallows it."""
+
+
+@contextlib.contextmanager
+def time_limited(seconds: float) -> Iterator[None]:
+    """Raise ``TimeLimit`` when the body has used ``seconds`` of CPU time: a busy machine does not change the answer.
+
+    Does nothing where there is no such timer (Windows) and outside of the main thread, where no handler can be set.
+    """
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGPROF, _on_time_limit)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def _on_time_limit(_number: int, _frame: Any) -> None:
+    raise TimeLimit
+
+
+@contextlib.contextmanager
+def memory_limited(mebibytes: int) -> Iterator[None]:
+    """Make allocations of the body fail with ``MemoryError`` beyond ``mebibytes`` more than the process has now.
+
+    Does nothing where the system has no such limit, or has a lower one already.
+    """
+    try:
+        import resource
+    except ImportError:  # not a POSIX system: the limit is a safety belt, not a promise
+        yield
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    wanted = _address_space() + (mebibytes << 20)
+    if any(limit != resource.RLIM_INFINITY and limit <= wanted for limit in (soft, hard)):
+        yield
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def _address_space() -> int:
+    """Return the size of this process in bytes, 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return 0

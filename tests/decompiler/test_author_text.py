@@ -1,0 +1,460 @@
+"""Of several texts that are compiled to the same operations, the author's comes back: lines and columns tell it."""
+
+from __future__ import annotations
+
+import ast
+import random
+import subprocess
+import sys
+from types import CodeType
+from typing import Dict, List
+
+import pytest
+from author_text import CLASSES, author_text, differences
+from same_source import Function
+
+from depyf.decompiler import decompile_code
+from depyf.result import Verdict
+
+HAS_COLUMNS = sys.version_info >= (3, 11)
+
+BY_LINES = """
+def continues(items, a, b, c):
+    for item in items:
+        if a(item):
+            continue
+        b(item)
+        c(item)
+    return items
+
+def continues_behind(items, a, b, c):
+    for item in items:
+        if a(item):
+            b(item)
+            continue
+        c(item)
+        b(item)
+
+def does_not_continue(items, a, b, c):
+    for item in items:
+        if not a(item):
+            b(item)
+            c(item)
+
+def else_in_a_loop(items, a, b, c):
+    for item in items:
+        if a(item):
+            b(item)
+        else:
+            c(item)
+            b(item)
+
+def nested(a, b, c):
+    if a:
+        if b:
+            c()
+
+def not_nested(a, b, c):
+    if (a and
+            b):
+        c()
+
+def returns_nothing(a, b):
+    if a:
+        b()
+        return
+    a.c()
+    b.d()
+
+def continues_in_nested(items, a, b):
+    for item in items:
+        if a(item):
+            if b(item):
+                continue
+            item.c()
+
+def raises_in_a_branch(items, a, b, c):
+    for item in items:
+        if a(item):
+            if b(item):
+                continue
+            raise c(item)
+        if b(a):
+            c(b)
+"""
+
+BY_COLUMNS = """
+def else_that_leaves(a, b):
+    if a:
+        return b
+    else:
+        a.c()
+        return a
+
+def no_else(a, b):
+    if a:
+        return b
+    a.c()
+    return a
+
+def elif_that_leaves(a, b):
+    if a > 1:
+        return b
+    elif b > 1:
+        return a
+    a.c()
+    return a
+
+def if_behind(a, b):
+    if a > 1:
+        return b
+    if b > 1:
+        return a
+    else:
+        a.c()
+    return a
+
+def long_chain(a, b):
+    if a == 0:
+        return 0
+    elif a == 1:
+        return 1
+    elif a == 2:
+        b = 2
+    else:
+        b = 3
+    return b
+
+def else_of_a_chain(a, b):
+    if a == 0:
+        b = 1
+    elif a == 1:
+        raise b
+    elif a == 2:
+        raise a
+    b.c()
+
+def else_in_else(a, b):
+    if a:
+        return 1
+    else:
+        if b:
+            return 2
+        a.c()
+        return 3
+
+def continue_and_else(items, a, b):
+    for item in items:
+        if a(item):
+            b(item)
+            continue
+        else:
+            item.c()
+            b(a)
+
+def continue_in_else(items, a, b):
+    for item in items:
+        if a(item):
+            b(item)
+        else:
+            continue
+
+def try_with_else(a, b):
+    try:
+        a()
+    except KeyError:
+        return False
+    else:
+        b()
+        return True
+
+def try_without_else(a, b):
+    try:
+        a()
+    except KeyError:
+        return False
+    b()
+    return True
+
+def raise_in_else(a, b):
+    try:
+        a()
+    except KeyError as error:
+        if error.a == b:
+            raise ValueError(error)
+        else:
+            raise
+
+def returns_none(a, b):
+    if a:
+        return b
+    return None
+
+def returns_none_early(a, b):
+    if a:
+        return
+    b()
+
+def returns_bare_beside_a_value(a, b):
+    if a:
+        return
+    if b:
+        return None
+    return b
+
+def passes(a, b):
+    try:
+        return a()
+    except KeyError:
+        pass
+
+def returns_in_handler(a, b):
+    try:
+        return a()
+    except KeyError:
+        return
+
+def continues_in_handler(items, a, b):
+    for item in items:
+        try:
+            a(item)
+            break
+        except KeyError:
+            continue
+
+def returns_from_a_loop(items, a):
+    for item in items:
+        if item:
+            return None
+        a(item)
+    return items
+
+def not_and(a, b, c):
+    if not (a and b):
+        c()
+
+def not_or(a, b, c):
+    if not a or not b:
+        c()
+
+def not_within(a, b, c, d):
+    if a and not (b and c):
+        d()
+    elif a or not (b or c):
+        c()
+
+def not_of_several(a, b, c, d):
+    if a.e and not (b.e or c.e):
+        d()
+    if a.e and not b.e and not c.e:
+        c()
+
+def not_on_lines(a, b, c, d):
+    if (
+        a.f
+        and not b.f
+        and not (c.f and d.f)
+    ):
+        d()
+
+def not_in_a_comprehension(a, b, c):
+    return [x for x in a if not (x.b and x.c)], [x for x in a if not x.b or not x.c]
+
+def nested_on_long_lines(a, b, c, d):
+    if a is not None:
+        if a.b and a.c and (a.d or
+                            a.e):
+            d()
+
+def and_with_or(a, b, c, d):
+    if isinstance(a, b) and (
+        a.c is not d
+        or a.d
+        or not isinstance(b, c)
+    ):
+        return
+    d()
+
+def tests_a_loop(a, b, c):
+    while a.b and a.c:
+        a()
+        if c:
+            break
+
+def breaks_a_loop(a, b, c):
+    while a.b:
+        if not a.c:
+            break
+        a()
+
+def breaks_an_endless_loop(a, b):
+    while True:
+        if not a.b:
+            break
+        a()
+        if b:
+            a.c()
+
+def breaks_behind(items, a):
+    while True:
+        if items.d:
+            items.e()
+            break
+        items.b()
+        items.c()
+
+def leaves_with_a_statement(a, b):
+    while True:
+        c = a[b]
+        if not c.d:
+            b -= 1
+            break
+        a.e(c)
+        b += 1
+
+def in_order(a, b):
+    if not a > b > 0:
+        raise ValueError("%r and %r" % (a, b))
+    c = "%r" % (a,)
+    return f"{a!r} and {c}"
+
+def one_statement(a, b):
+    import json, os.path
+    import sys
+    del a.b, a.c
+    del b[0]
+    with a as c, b(1):
+        pass
+    with a as c:
+        with b(2):
+            json(os, sys)
+
+def starred(items, children):
+    for item in items:
+        if not item:
+            children.a(item)
+            continue
+        child, *rest = item
+        children[child].append(rest)
+    else:
+        children.b()
+        items.c()
+    while items.d:
+        items.e()
+    assert items is not None
+    return children
+"""
+
+
+def functions(text: str) -> Dict[str, Function]:
+    found = ast.parse(text).body
+    return {each.name: each for each in found if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))}
+
+
+def code_of(text: str, name: str) -> CodeType:
+    module = compile(text, "<author>", "exec")
+    return next(each for each in module.co_consts if isinstance(each, CodeType) and each.co_name == name)
+
+
+def came_back(text: str, name: str) -> None:
+    result = decompile_code(code_of(text, name))
+    assert result.verdict.proved
+    decompiled = ast.parse(result.source).body[0]
+    assert isinstance(decompiled, ast.FunctionDef)
+    assert ast.unparse(ast.parse(author_text(decompiled))) == ast.unparse(ast.parse(author_text(functions(text)[name])))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 9), reason="ast.unparse")
+@pytest.mark.parametrize("name", functions(BY_LINES))
+def test_lines_tell_the_text(name: str) -> None:
+    came_back(BY_LINES, name)
+
+
+@pytest.mark.skipif(not HAS_COLUMNS, reason="line tables without columns")
+@pytest.mark.parametrize("name", functions(BY_COLUMNS))
+def test_columns_tell_the_text(name: str) -> None:
+    came_back(BY_COLUMNS, name)
+
+
+@pytest.mark.skipif(not HAS_COLUMNS, reason="line tables without columns")
+@pytest.mark.parametrize("width", [2, 8])
+@pytest.mark.parametrize("name", functions(BY_COLUMNS))
+def test_the_width_of_the_indentation_does_not_matter(name: str, width: int) -> None:
+    if name == "nested_on_long_lines":
+        pytest.skip("nothing in it tells how wide its indentation is")
+    lines = []
+    for line in BY_COLUMNS.splitlines():
+        bare = line.lstrip(" ")
+        lines.append(" " * ((len(line) - len(bare)) // 4 * width) + bare)
+    came_back("\n".join(lines), name)
+
+
+def test_without_columns_every_function_is_proved() -> None:
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import test_author_text as tests\n"
+        "for text in (tests.BY_LINES, tests.BY_COLUMNS):\n"
+        "    for name in tests.functions(text):\n"
+        "        result = tests.decompile_code(tests.code_of(text, name))\n"
+        "        assert result.verdict.proved, (name, result.reason)\n"
+        "print('done')\n"
+    )
+    flags = ["-X", "no_debug_ranges"] if HAS_COLUMNS else []
+    paths = [path for path in sys.path if path]
+    command = [
+        sys.executable,
+        *flags,
+        "-c",
+        f"import sys; sys.path[:0] = {paths!r}\n" + program,
+        __file__.rpartition("/")[0],
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout == "done\n", done.stderr
+
+
+def line_table(size: int, choices: random.Random) -> bytes:
+    """A line table for ``size`` code units with lines and columns that mean nothing (Objects/locations.md)."""
+    table: List[int] = []
+    while size > 0:
+        count = min(size, choices.randint(1, 8))
+        start = choices.randint(0, 40)
+        table += [0x80 | choices.choice([10, 11, 12]) << 3 | count - 1, start, start + choices.choice([1, 4, 6, 8])]
+        size -= count
+    return bytes(table)
+
+
+@pytest.mark.skipif(not HAS_COLUMNS, reason="line tables without columns")
+@pytest.mark.parametrize("name", functions(BY_COLUMNS + BY_LINES))
+def test_places_that_mean_nothing_cost_no_proof(name: str) -> None:
+    code = code_of(BY_COLUMNS + BY_LINES, name)
+    for seed in range(3):
+        table = line_table(len(code.co_code) // 2, random.Random(seed))
+        result = decompile_code(code.replace(co_linetable=table))
+        assert result.verdict in (Verdict.EXACT, Verdict.EQUIVALENT), result.reason
+
+
+@pytest.mark.skipif(sys.version_info < (3, 9), reason="ast.unparse")
+@pytest.mark.parametrize(
+    ("name", "left", "right"),
+    [
+        ("return None or return", "if a:\n  return None\n b()", "if a:\n  return\n b()"),
+        ("else behind a branch that leaves", "if a:\n  return b\n else:\n  c()", "if a:\n  return b\n c()"),
+        ("nested if or and", "if a:\n  if b:\n   c()", "if a and b:\n  c()"),
+        ("not", "if not (a and b):\n  c()", "if not a or not b:\n  c()"),
+        (
+            "continue or return where control goes anyway",
+            "for x in a:\n  if x:\n   continue\n  b()",
+            "for x in a:\n  if not x:\n   b()",
+        ),
+        ("branches swapped", "if not a:\n  b()\n else:\n  c()", "if a:\n  c()\n else:\n  b()"),
+        ("return of a choice or two returns", "return a if b else c", "if b:\n  return a\n else:\n  return c"),
+        ("one statement or two (import, with, del)", "import a, b", "import a\n import b"),
+        ("else of a loop or try, or behind it", "for x in a:\n  b()\n else:\n  c()", "for x in a:\n  b()\n c()"),
+        ("% or f-string", "return '%s' % (a,)", "return f'{a!s}'"),
+    ],
+)
+def test_the_measurement_names_the_classes(name: str, left: str, right: str) -> None:
+    assert name in CLASSES
+    texts = [f"def f(a, b, c):\n {text}" for text in (left, right)]
+    assert name in differences(*texts)
+    assert differences(texts[0], f"def f(a, b, c):\n {right}\n x()") == ["other"]

@@ -1,0 +1,37 @@
+"""Constructs in every place where they may stand come back proved, each function of them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+from combinations import chained_comparisons, returns_out_of_blocks, ways_out_of_finally
+
+from depyf.decompiler import decompile_code
+
+
+def named(modules: Any) -> Any:
+    return pytest.mark.parametrize("source", [pytest.param(source, id=name) for name, source in modules if source])
+
+
+def is_proved(source: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        answer = decompile_code(compile(source, "<combinations>", "exec", dont_inherit=True))
+    assert answer.verdict.proved, answer.reason
+
+
+@named(chained_comparisons())
+def test_a_chained_comparison_of_any_operand(source: str) -> None:
+    is_proved(source)
+
+
+@named(ways_out_of_finally())
+def test_each_clause_of_a_finally_left_in_every_way(source: str) -> None:
+    is_proved(source)
+
+
+@named(returns_out_of_blocks())
+def test_a_return_out_of_two_blocks(source: str) -> None:
+    is_proved(source)

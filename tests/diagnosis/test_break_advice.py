@@ -1,0 +1,150 @@
+"""Advice for graph breaks: by what broke, and not by what an explanation mentions."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Dict, List, Optional
+
+import pytest
+
+from depyf.diagnosis.break_advice import BreakCause, advice_for_break, cause_of_break, described_break
+
+TABLE = [
+    # torch's title, its explanation, the cause, what must be said, what must not
+    ("Data-dependent branching", "Detected data-dependent branching", BreakCause.BRANCH, "torch.where", "item"),
+    ("Data-dependent assertion failed (cannot compile partial graph)", "", BreakCause.ASSERT, "_assert", "where"),
+    ("Failed to trace builtin operator", "builtin operator `print` with", BreakCause.PRINT, "print", "look into"),
+    ("Failed to trace builtin operator", "builtin operator `hash` with", None, "a hint", "print"),
+    (
+        "Unsupported Tensor.item() call with capture_scalar_outputs=False",
+        "",
+        BreakCause.ITEM,
+        "scalar_outputs",
+        "where",
+    ),
+    ("Tensor.tolist() with non-integer tensor", "", None, "a hint", "capture_scalar_outputs"),
+    ("Dynamic shape operator", "nonzero", BreakCause.DYNAMIC_SHAPE, "capture_dynamic_output_shape_ops", "item"),
+    ("Dynamic shape operator (no meta kernel)", "", None, "a hint", "capture_dynamic"),
+    ("Call to `torch._dynamo.graph_break()`", "", BreakCause.ASKED_FOR, "asks for this break", "custom_op"),
+    (
+        "Skip calling `torch.compiler.disable()`d function",
+        "",
+        BreakCause.DISABLED,
+        "torch.compiler.disable",
+        "custom_op",
+    ),
+    ("logging.Logger method not supported for non-export cases", "", BreakCause.LOGGING, "Log outside", "print"),
+    (
+        "Attempted to call function marked as skipped",
+        "a C/C++ function",
+        BreakCause.OPAQUE_FUNCTION,
+        "custom_op",
+        "where",
+    ),
+    ("graph break in loop", "", BreakCause.LOOP, "loop's body", "custom_op"),
+    ("torch.while_loop: improper args/kwargs", "", None, "a hint", "loop's body"),
+    ("autograd.grad with external grad_fn", "an external C extension", None, "a hint", "look into"),
+    ("Invalid call to __build_class__", "it is skipped", None, "a hint", "look into"),
+    ("HOP: Non-nullified side effect", "a context manager", None, "a hint", "context manager"),
+    ("Unsupported context manager", "", BreakCause.CONTEXT_MANAGER, "around the call", "custom_op"),
+    ("Unsupported Tensor.backward() call", "", BreakCause.BACKWARD, "outside of the compiled function", "item"),
+    # PyTorch 2.5 and older
+    ("generic_jump TensorVariable()", "", BreakCause.BRANCH, "torch.where", "item"),
+    ("call_function BuiltinVariable(print) [ConstantVariable(str)] {}", "", BreakCause.PRINT, "print", "custom_op"),
+    ("Tensor.item", "", BreakCause.ITEM, "capture_scalar_outputs", "where"),
+    ("dynamic shape operator: aten.nonzero.default", "", BreakCause.DYNAMIC_SHAPE, "mask", "item"),
+]
+
+
+@pytest.mark.parametrize(("title", "explanation", "cause", "must", "must_not"), TABLE)
+def test_advice_is_for_what_broke(
+    title: str, explanation: str, cause: Optional[BreakCause], must: str, must_not: str
+) -> None:
+    assert cause_of_break(title, explanation) is cause
+    advice = advice_for_break(title, explanation, ["Please report an issue to PyTorch.", "a hint"])
+    assert must in advice
+    assert must_not not in advice
+
+
+TITLES_OF_PYTORCH_2_13: Dict[BreakCause, List[str]] = {
+    BreakCause.BRANCH: ["Data-dependent branching", "Data-dependent branching with non-constant __bool__"],
+    BreakCause.ASSERT: ["Data-dependent assertion failed (cannot compile partial graph)"],
+    BreakCause.ITEM: ["Unsupported Tensor.item() call with capture_scalar_outputs=False"],
+    BreakCause.DYNAMIC_SHAPE: ["Dynamic shape operator"],
+    BreakCause.DISABLED: [
+        "Skip calling `torch.compiler.disable()`d function",
+        "Skip inlining `torch.compiler.disable()`d function",
+    ],
+    BreakCause.ASKED_FOR: ["Call to `torch._dynamo.graph_break()`"],
+    BreakCause.LOGGING: ["logging.Logger method not supported for non-export cases"],
+    BreakCause.CONTEXT_MANAGER: ["Unsupported context manager"],
+    BreakCause.LOOP: ["graph break in loop"],
+    BreakCause.OPAQUE_FUNCTION: [
+        "Attempted to call function marked as skipped",
+        "Attempted to inline function marked as skipped",
+        "Attempted to inline function marked as skipped (SkipFunctionVariable)",
+    ],
+    BreakCause.BACKWARD: ["Unsupported Tensor.backward() call"],
+}
+
+
+def test_of_all_kinds_that_pytorch_knows_only_those_are_advised_that_are_meant() -> None:
+    torch = importlib.util.find_spec("torch")
+    registry = Path(str(torch and torch.origin)).parent / "_dynamo" / "graph_break_registry.json"
+    if not registry.exists():
+        pytest.skip("this PyTorch has no registry of graph breaks")
+    found: Dict[BreakCause, List[str]] = {}
+    for versions in json.loads(registry.read_text()).values():
+        for each in versions:
+            cause = cause_of_break(each["Gb_type"], each["Explanation"] or "")
+            if cause is not None and each["Gb_type"] not in found.setdefault(cause, []):
+                found[cause].append(each["Gb_type"])
+    for cause, titles in found.items():
+        assert set(titles) <= set(TITLES_OF_PYTORCH_2_13.get(cause, [])), cause
+
+
+@pytest.mark.parametrize(
+    ("title", "explanation", "function"),
+    [
+        (
+            "Attempted to call function marked as skipped",
+            "Dynamo does not know how to trace the builtin `time.perf_counter.` This function is either a builtin",
+            "time.perf_counter",
+        ),
+        (
+            "Attempted to call function marked as skipped",
+            "Dynamo developers have intentionally marked that the function `pack` in file `/x/rnn.py` should not be "
+            "traced.",
+            "pack",
+        ),
+        (
+            "attempted to trace numpy function unsupported by PyTorch",
+            "Can't find numpy numpy function <cyfunction default_rng at 0x7f1aff597580> in torch._numpy.",
+            "default_rng",
+        ),
+        ("Unsupported method call", "Dynamo does not know how to trace method `random` of class `Gen`", "Gen.random"),
+        (
+            "Skip calling `torch.compiler.disable()`d function",
+            "Skip calling function `<function Net.log at 0x7f>` since it was wrapped with `torch.compiler.disable`",
+            "Net.log",
+        ),
+        (
+            "Skip calling `torch.compiler.disable()`d function",
+            "Skip calling function `<function f.<locals>.g at 0x7f>` since it was wrapped",
+            "f.<locals>.g",
+        ),
+        ("Failed to trace builtin operator", "does not know how to trace builtin operator `hash` with", "hash"),
+        ("Data-dependent branching", "Detected branching (e.g. `if my_tensor.sum() > 0:`) in function `f`", ""),
+        ("Attempted to call function marked as skipped", "", ""),
+    ],
+)
+def test_the_function_is_named_that_a_break_is_about(title: str, explanation: str, function: str) -> None:
+    assert described_break(title, explanation) == (f"{title}: {function}" if function else title)
+
+
+def test_breaks_of_one_kind_name_a_few_functions_once() -> None:
+    explanations = [f"the function `f{number % 5}` in file" for number in range(9)]
+    described = described_break("Attempted to call function marked as skipped", *explanations)
+    assert described.endswith(": f0, f1, f2 and 2 more")

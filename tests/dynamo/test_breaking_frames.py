@@ -1,0 +1,96 @@
+"""Every frame that Dynamo makes of the programs in ``tests/programs/frames_*.py`` is decompiled, and proved."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import CodeType
+from typing import Dict, List, Tuple
+
+import pytest
+
+pytest.importorskip("torch")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
+
+import breaking_frames
+
+import depyf
+from depyf.dynamo.hints import hints_for
+from depyf.dynamo_code import hints_of
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
+
+# One or two of each family and of each reason that something was refused for. All of them are run when slow tests are.
+CHOSEN = [
+    "three_levels", "recursion", "closures_two_levels_deep", "a_free_variable_is_written_two_levels_down",
+    "in_no_grad_of_the_caller", "a_dict_of_keywords_inside_a_context", "a_backward_hook_of_a_module",
+    "a_step_with_a_closure", "a_lambda_that_breaks_twice", "augmented_assignments",
+]  # fmt: skip
+
+IMPOSSIBLE: Dict[str, str] = {
+    "a_dict_comprehension": "since 3.12 it stores a NULL in a variable",
+    "a_dict_on_the_stack": "DICT_UPDATE of a dict that is an argument has no syntax",
+    "a_formatted_string": "a value dies between the parts of an f-string",
+    "in_two_contexts": "an exception that an outer context swallows, raised by the exit of the inner one",
+    "in_three_contexts": "the same",
+}
+"""Programs with an *original* code object of a resume function that is not proved, and why. Transformed code all is."""
+
+
+def frames(name: str) -> List[breaking_frames.Frame]:
+    nested = [False, True] if breaking_frames.has_nested_breaks() else [False]
+    return [frame for each in nested for frame in breaking_frames.frames_of(name, each)]
+
+
+def shortfall(code: CodeType, **options: object) -> str:
+    """Why ``code`` is not proved, or can't be compiled to stand in for itself; empty if it is and can."""
+    try:
+        found = depyf.decompile_code(code, **options)
+        found.compile_like()
+    except depyf.DecompilationError as error:
+        return str(error)
+    return "" if found.verdict.code_proved else f"{found.reason}\n{found.source}"
+
+
+def shortfalls(name: str) -> List[Tuple[str, str]]:
+    found = []
+    for frame in frames(name):
+        hints = hints_for(frame.transformed, frame.original, {}, None, {})
+        found.append(("without hints", shortfall(frame.transformed)))
+        found.append(("with hints", shortfall(frame.transformed, hints=hints)))
+        if name not in IMPOSSIBLE:
+            found.append(("the original", shortfall(frame.original)))
+        own = hints_of(frame.transformed)
+        assert own is None or own.droppable <= hints.droppable, "a variable of the user's is taken for Dynamo's"
+    return [(kind, why) for kind, why in found if why]
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_every_frame_is_proved(name: str) -> None:
+    assert not shortfalls(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in breaking_frames.PROGRAMS if name not in CHOSEN])
+def test_every_frame_of_the_others_is_proved(name: str) -> None:
+    assert not shortfalls(name)
+
+
+def test_there_are_enough_programs() -> None:
+    assert len(breaking_frames.PROGRAMS) >= 100
+    assert len(breaking_frames.PROGRAMS) == sum(len(family.PROGRAMS) for family in breaking_frames.FAMILIES)
+
+
+@pytest.mark.parametrize("name", ["three_levels", "closures_two_levels_deep", "a_lambda_that_breaks_twice"])
+def test_nothing_runs_from_a_listing(name: str, tmp_path: Path) -> None:
+    case = breaking_frames.PROGRAMS[name]()
+    plain = breaking_frames.run(case, case.function, training=True)
+    for nested in (False, True):
+        breaking_frames.torch._dynamo.reset()
+        case = breaking_frames.PROGRAMS[name]()
+        with breaking_frames.nested_breaks(nested), depyf.prepare_debug(str(tmp_path / str(nested))):
+            compiled = breaking_frames.torch.compile(case.function, backend="eager")
+            assert breaking_frames.run(case, compiled, training=True) == plain
+        texts = [path.read_text() for path in (tmp_path / str(nested)).glob("__transformed_code_*.py")]
+        assert texts
+        assert not [text for text in texts if "Dynamo's own bytecode runs" in text]

@@ -1,0 +1,57 @@
+"""Where ``del`` is put for temporaries that would live too long."""
+
+from __future__ import annotations
+
+import ast
+from typing import List
+
+import pytest
+
+from depyf.source.passes.placed_release import delete_before, places_of
+from depyf.source.passes.release import release
+
+CALLS = [
+    ("return t() * 2", ["__temp_result_0 = t()", "del t", "return __temp_result_0 * 2"]),
+    ("return a + t()", ["__temp_result_0 = t()", "del t", "return a + __temp_result_0"]),
+    ("return g(t())", ["__temp_result_0 = t()", "del t", "return g(__temp_result_0)"]),
+    ("return g() + t()", ["return g() + t()"]),
+    ("return t() + g(t)", ["return t() + g(t)"]),
+    ("if t().a:\n    b()", ["__temp_result_0 = t()", "del t", "if __temp_result_0.a:\n    b()"]),
+    ("return {'a': t(), **g()}", ["__temp_result_0 = t()", "del t", "return {'a': __temp_result_0, **g()}"]),
+]
+
+THOROUGH = [
+    ("a, b = t()\nc()", ["__temp_result_0 = t()", "del t", "a, b = __temp_result_0", "c()"]),
+    ("return t * 2 + g()", ["__temp_result_0 = t * 2", "del t", "return __temp_result_0 + g()"]),
+    ("with a:\n    t = b()\n    t()\nc()", ["with a:\n    t = b()\n    t()\n    del t", "t = None", "c()"]),
+]
+
+
+def text(statements: List[ast.stmt]) -> List[str]:
+    module = ast.fix_missing_locations(ast.Module(statements, []))
+    # Before 3.11 tuples are printed with parentheses in some places.
+    return [ast.unparse(statement).replace("(a, b) =", "a, b =") for statement in module.body]
+
+
+@pytest.mark.skipif(not hasattr(ast, "unparse"), reason="ast.unparse is new in 3.9")
+@pytest.mark.parametrize(("source", "expected"), CALLS)
+def test_a_call_that_reads_it_last_gets_a_statement_of_its_own(source: str, expected: List[str]) -> None:
+    assert text(release(ast.parse(source).body, {"t"})) == expected
+
+
+@pytest.mark.skipif(not hasattr(ast, "unparse"), reason="ast.unparse is new in 3.9")
+@pytest.mark.parametrize(("source", "expected"), THOROUGH)
+def test_any_operation_does_if_need_be(source: str, expected: List[str]) -> None:
+    assert text(release(ast.parse(source).body, {"t"}, thorough=True)) == expected
+
+
+@pytest.mark.skipif(not hasattr(ast, "unparse"), reason="ast.unparse is new in 3.9")
+def test_a_deletion_stands_before_the_line_that_is_too_late() -> None:
+    tree = ast.parse("def f():\n    global g\n    t = a()\n    b(t)\n    c()\n    if d:\n        e()")
+    numbers = delete_before(tree, {})
+    assert numbers == [0, 1, 2, 3, 4, 5]
+    places = places_of([("t", 5), ("t", 7)], tree, numbers, {})
+    assert places == {3: {"t"}}
+    assert places_of([("t", 4)], tree, numbers, {}) is None  # it is still read there
+    assert delete_before(tree, places) == [0, 1, 2, None, 3, 4, 5]
+    assert ast.unparse(ast.fix_missing_locations(tree)).splitlines()[4:6] == ["    del t", "    c()"]

@@ -1,0 +1,128 @@
+"""Every construct of one kind in every place where it may stand: what a decompiler gets wrong is mostly a pair.
+
+Each function here yields modules of many small functions. They are proved, not run: the corpus has specimens that run.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from textwrap import indent
+from typing import Dict, Iterator, Tuple
+
+Named = Tuple[str, str]
+"""What a module is called, and its source."""
+
+OPERANDS = {
+    "lambda": "(lambda z: x)",
+    "comprehension": "[q for q in x]",
+    "generator": "(q for q in x)",
+    "walrus": "(w := (v := x()))",
+    "choice": "(x if y else z)",
+    "and": "(x and y())",
+    "or": "(x() or y)",
+    "chain": "(x < (lambda: 1) < z)",
+    "choice_of_lambdas": "((lambda: x) if y else (lambda: z))",
+    "or_lambda": "(x or (lambda: y))",
+    "tuple": "(x, *y)",
+    "call": "x(*y, **z)",
+}
+
+CHAINS = {
+    "first": "{operand} == t in y",
+    "middle": "t < {operand} < y",
+    "last": "t is y == {operand}",
+    "twice": "t < {operand} >= {operand} != z",
+}
+
+PLACES = {
+    "elif": "if y: return 1\nelif {E}: return 2\nreturn 3",
+    "return": "return {E}",
+    "statement": "for t in x:\n    {E}\nclass A:\n    {E}\n{E}",
+    "while": "while {E}: t = x()",
+    "assert": "assert {E}, x\nreturn t",
+    "and": "if t and {E} or x: return 2\nx()",
+    "choice": "return t if {E} else y",
+    "condition": "return [t for t in y if {E}]",
+    "guard": (
+        "match t:\n    case [1, a] | [a, 2] if {E}: return a\n    case 1 | 2: return {E}\n"
+        "    case {{'k': v}} if not {E}: return v"
+    ),
+    "augmented": "t.a[{E}] += {E}",
+    "argument": "return t(y(), {E}, k={E})",
+    "class": "class A:\n    if t: 1\n    elif {E}: x()\n    u = {E}",
+    "try": ("try:\n    if y: return {E}\n    elif {E}: t()\nexcept ({E}):\n    return 4\nfinally:\n    z({E})"),
+    "statements": ("for t[{E}] in y:\n    if {E}: continue\n    with {E} as r: break\nelse:\n    del t[{E}]"),
+}
+
+
+def chained_comparisons() -> Iterator[Named]:
+    """``t < (lambda: x) < y`` and the like, in every place that takes an expression; a module a place."""
+    for place, statements in PLACES.items():
+        bodies = {
+            f"{position}_{kind}": statements.format(E=chain.format(operand=operand))
+            for position, chain in CHAINS.items()
+            for kind, operand in OPERANDS.items()
+        }
+        yield place, functions(bodies)
+
+
+BLOCKS = {
+    "with": "with x:\n{inside}",
+    "finally": "try:\n{inside}\nfinally:\n    y() if t else z()",
+    "except": "try:\n{inside}\nexcept y:\n    t()",
+    "both": "try:\n{inside}\nexcept y:\n    t()\nfinally:\n    z()",
+    "loop": "for t in y:\n{inside}",
+}
+
+
+def returns_out_of_blocks() -> Iterator[Named]:
+    """``return x or y`` and the like inside of two blocks, one in the other; a module a pair of blocks."""
+    for outer, around in BLOCKS.items():
+        for inner, block in BLOCKS.items():
+            bodies = {}
+            for kind, operand in OPERANDS.items():
+                inside = indent(block.format(inside=f"    return {operand}"), "    ")
+                bodies[kind] = around.format(inside=inside)
+            yield f"{outer}_{inner}", functions(bodies)
+
+
+FINALLY = {
+    "finally": "try:\n    x(); {0}\nfinally:\n    y(); {1}\nz()",
+    "except_finally": "try:\n    {0}\nexcept E:\n    {1}\nfinally:\n    {2}",
+    "except_as_finally": "try:\n    x(); {0}\nexcept E as e:\n    {1}\nfinally:\n    {2}\nz()",
+    "finally_in_finally": "try:\n    try: {0}\n    finally: t()\nfinally:\n    {1}",
+    "finally_in_handler": "try: t()\nexcept E as e:\n    try: {0}\n    finally: {1}\nz()",
+    "with_in_handler": "try: z()\nexcept E as e:\n    with x(): {0}\n    t()\nfinally:\n    {1}",
+}
+
+WAYS_OUT = {"end": "t()", "call": "return t()", "name": "return y", "number": "return 3"}
+WAYS_OUT_OF_LOOPS = {"end": "t()", "break": "break", "continue": "continue", "call": "return x()"}
+
+
+HOLDING = ("finally_in_finally", "with_in_handler")
+HELD = ("call", "continue")
+"""Not proved in these forms: the value to return lives until the ``continue`` drops it."""
+
+
+def ways_out_of_finally() -> Iterator[Named]:
+    """Each clause of ``try``-``finally`` left in every way, in functions and in loops; a module a form."""
+    for form, body in FINALLY.items():
+        clauses = sum(f"{{{number}}}" in body for number in range(3))
+        in_loop = "for y in z():\n    " + body.replace("\n", "\n    ") + "\nreturn y"
+        for place, text, ways in (("function", body, WAYS_OUT), ("loop", in_loop, WAYS_OUT_OF_LOOPS)):
+            kinds = [k for k in product(ways, repeat=clauses) if form not in HOLDING or k != HELD]
+            bodies = {"_".join(chosen): text.format(*[ways[kind] for kind in chosen]) for chosen in kinds}
+            yield f"{form}_in_{place}", functions(bodies, "def way_{name}(x, y, z, t):")
+
+
+def functions(bodies: Dict[str, str], head: str = "def {name}(x, y, z, t):") -> str:
+    """A module with a function for each of ``bodies`` that this Python can compile."""
+    parts = []
+    for name, body in bodies.items():
+        text = "\n    ".join([head.format(name=name), *body.split("\n")])
+        try:
+            compile(text, "<combination>", "exec", dont_inherit=True)
+        except SyntaxError:
+            continue
+        parts.append(text)
+    return "\n".join(parts)
