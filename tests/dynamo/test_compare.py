@@ -178,12 +178,13 @@ def test_the_culprit_has_the_path_of_its_module_and_parts_are_called_by_what_the
     assert "getitem" not in str(answer)
 
 
-def test_a_pass_that_is_a_function_is_said_not_to_be_in_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pass_that_is_a_function_is_said_not_to_be_in_the_script() -> None:
     import torch._inductor.config as config
 
     assert compat.settings_no_script_has() == []
-    monkeypatch.setattr(config, "post_grad_custom_pre_pass", known_only_here)
-    (gap,) = compat.settings_no_script_has()
+    # pytest's monkeypatch deletes the setting instead of putting it back: its values are not in the module's __dict__
+    with config.patch(post_grad_custom_pre_pass=known_only_here):
+        (gap,) = compat.settings_no_script_has()
     assert gap.startswith("torch._inductor.config.post_grad_custom_pre_pass")
 
 

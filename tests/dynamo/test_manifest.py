@@ -86,7 +86,7 @@ def test_a_program_with_six_reasons_to_recompile(ran: Callable[..., Tuple[Run, O
         assert by_id["10/0"].guard_failures == 6
         assert by_id["10/1"].dynamic == ("s28: L['times']",) or by_id["10/1"].dynamic[0].endswith(": L['times']")
     titles = [finding.title for finding in run.findings]
-    assert any(title == "recompiles was recompiled 6 times" for title in titles)
+    assert titles.count("recompiles was recompiled once") == 6  # each for a cause of its own
     weights = [finding.weight for finding in run.findings]
     assert weights == sorted(weights, reverse=True)
 

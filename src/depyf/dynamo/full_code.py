@@ -26,6 +26,7 @@ from depyf.dynamo.names import StableNames, compiled_fn_number
 from depyf.dynamo.safely import safely
 from depyf.dynamo.session import FullCodeFile, KernelFile, Session
 from depyf.report.headline import many
+from depyf.torch_trace.stages import place_in_order
 
 _RUNTIME = "depyf.dynamo.full_code_runtime"
 _HELPERS = ("___bind_globals", "___call_global", "___contents", "___placeholder", "___run_bytecode")
@@ -55,8 +56,9 @@ def _write_one(session: Session, stories: Sequence[Story], written: List[FullCod
 
 
 def _files_of(name: str, session: Session) -> List[str]:
-    """The names of the files that hold the graph of that compiled function."""
-    files = [(record.path, record.runs) for record in session.graph_files() if record.function == name]
+    """The names of the files that hold the graph of that compiled function, by stage: a warm cache tells them later."""
+    graphs = sorted(session.graph_files(), key=lambda record: place_in_order(record.stage))
+    files = [(record.path, record.runs) for record in graphs if record.function == name]
     files += [(record.path, record.runs) for record in session.records(KernelFile) if record.function == name]
     shown = (os.path.basename(path) + (", which runs" if runs else "") for path, runs in files if path is not None)
     return list(dict.fromkeys(shown))

@@ -159,10 +159,14 @@ def _story(code: CodeType, known: _Known) -> Story:
     records = [record for record in known.records if record.original_code() is code]
     numbers = {record.index for record in records}
     entries: List[Entry] = []
+    by_running_code = {id(record.running_code()): record for record in reversed(records)}
     cached_entries = compat.cache_entries(code)
     of_others = {id(cached.code) for cached in cached_entries if cached.code is not None}
     for cached in cached_entries:
-        record = _record_of(cached, records, of_others)
+        if cached.code is not None:
+            record = by_running_code.get(id(cached.code))
+        else:
+            record = _record_of_dead(cached, records, of_others)
         if record is not None:
             entries.append(_entry(record, cached.code, cached.guard_manager, known))
         else:
@@ -174,16 +178,14 @@ def _story(code: CodeType, known: _Known) -> Story:
     return Story(code, tuple(entries), fallbacks=known.fallbacks_of(code))
 
 
-def _record_of(
+def _record_of_dead(
     cached: compat.CacheEntry, records: Sequence[TransformedCode], of_others: Set[int]
 ) -> Optional[TransformedCode]:
-    """What was captured of a cache entry; one without code (see ``CacheEntry``) is known by its compile id alone.
+    """What was captured of a cache entry whose code is gone (see ``CacheEntry``), known by its compile id alone.
 
     ``of_others`` are the ids of the code of the function's other cache entries: the same compile ids come again after
     ``torch._dynamo.reset``.
     """
-    if cached.code is not None:
-        return next((record for record in records if record.running_code() is cached.code), None)
     latest_first = (record for record in reversed(records) if id(record.running_code()) not in of_others)
     return next((r for r in latest_first if cached.compile_id is not None and r.compile_id == cached.compile_id), None)
 

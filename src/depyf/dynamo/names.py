@@ -30,7 +30,12 @@ def file_stem(function_name: str) -> str:
 
 
 def stage_stem(stage: str) -> str:
-    """The name that a pass gave its graph, as a part of a file name: points and hyphens in it stay."""
+    """The name that a pass gave its graph, as a part of a file name: points and hyphens in it stay.
+
+    Dynamo adds the name of the compiled function (``pre_insert_deferred_runtime_asserts __compiled_fn_3``), with which
+    the file name begins anyway.
+    """
+    stage = re.sub(rf"(?<=\S)\s+{_COMPILED_FN.pattern}$", "", stage)
     return _short(re.sub(r"[^0-9A-Za-z_.-]", "_", stage).strip(".") or "graph", stage)
 
 

@@ -44,6 +44,12 @@ class NamedStage:
 
 AnyStage = Union[Stage, NamedStage]
 
+
+def place_in_order(stage: AnyStage) -> int:
+    """Sort stages by this to have them as a graph goes through them; those that passes have named come last."""
+    return list(Stage).index(stage) if isinstance(stage, Stage) else len(Stage)
+
+
 _BY_TRACE_NAME = {
     "dynamo_output_graph": Stage.CAPTURED,
     "before_pre_grad_graph": Stage.BEFORE_PRE_GRAD,
