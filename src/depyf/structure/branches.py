@@ -43,7 +43,7 @@ def if_statement(
             result.append(ast.If(term.test, [jump], []))
             result.extend(orelse)
         return None
-    if leaves(body) and not (leaves(orelse) and merge is None):
+    if leaves(body) and not (merge is None and leaves(orelse)):
         result.append(_if_statement(term.test, body, []))
         result.extend(orelse)
     else:

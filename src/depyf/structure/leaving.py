@@ -16,7 +16,7 @@ def leaves(statements: List[ast.stmt]) -> bool:
     if isinstance(last, (ast.Return, ast.Raise, ast.Break, ast.Continue)) or fails(last):
         return True
     if isinstance(last, ast.If):
-        return leaves(last.body) and leaves(last.orelse)
+        return bool(last.orelse) and leaves(last.body) and leaves(last.orelse)
     if isinstance(last, (ast.With, ast.AsyncWith)):
         return False
     if isinstance(last, TRY_STATEMENTS):

@@ -55,10 +55,9 @@ class _Restorer:
             if kind is Written.PASS or tail:
                 block[:] = [self._jump(span, kind)]
             return
-        index = -1
-        for position, each in enumerate(block):
-            if self._first(each) <= span.line:
-                index = position
+        index = len(block) - 1  # jumps come in the order of their lines: the statement is mostly the last one so far
+        while index >= 0 and self._first(block[index]) > span.line:
+            index -= 1
         if index < 0:
             return
         statement: Any = block[index]
@@ -84,13 +83,13 @@ class _Restorer:
         """The block in ``statement`` that a statement at ``span`` stands in."""
         found: Optional[Block] = None
         for field in ("body", "handlers", "cases", "orelse", "finalbody"):
-            for part in getattr(statement, field, None) or ():
-                if field in ("handlers", "cases"):
-                    begins, inner = self._first(part), part.body
-                else:
-                    begins, inner = self._first(part), getattr(statement, field)
-                if begins <= span.line or found is None:
-                    found = inner
+            inner = getattr(statement, field, None) or []
+            if field in ("handlers", "cases"):
+                for part in inner:
+                    if found is None or self._first(part) <= span.line:
+                        found = part.body
+            elif inner and (found is None or any(self._first(each) <= span.line for each in inner)):
+                found = inner
         return found if not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) else None
 
     def _within_if(self, block: Block, index: int, span: Span, kind: Written, tail: bool) -> bool:
