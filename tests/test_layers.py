@@ -30,7 +30,7 @@ LAYERS: List[Tuple[str, ...]] = [
     ("flow",),
     ("normal",),
     ("bytecode",),
-    ("regular_files",),
+    ("regular_files", "without_warnings"),
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 

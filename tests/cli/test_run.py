@@ -411,3 +411,26 @@ def test_the_first_value_that_is_not_finite_is_found(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(textwrap.dedent(program).replace("-1.0", "1.0"))
     done = python("-m", "depyf", "run", "-o", "other", "--find-nonfinite", "program.py", cwd=tmp_path)
     assert "no value that is not finite was made" in done.stderr
+
+
+def test_without_stepping_a_traceback_has_the_lines_of_the_program(tmp_path: Path) -> None:
+    program = """
+    import torch
+
+    @torch._dynamo.disable
+    def fail(x):
+        raise ValueError("boom")
+
+    @torch.compile(backend="eager")
+    def step(x):
+        return fail(x + 1)
+
+    step(torch.ones(3))
+    """
+    (tmp_path / "program.py").write_text(textwrap.dedent(program))
+    without = python("program.py", cwd=tmp_path)
+    assert "__transformed_code_" in python("-m", "depyf", "run", "-q", "program.py", cwd=tmp_path).stderr
+    done = python("-m", "depyf", "run", "-q", "--no-stepping", "-o", "dump", "program.py", cwd=tmp_path)
+    assert 'program.py", line 10, in step' in without.stderr
+    assert (done.returncode, done.stderr) == (1, without.stderr)
+    assert (tmp_path / "dump" / "__transformed_code_0_for_step.py").exists()

@@ -10,7 +10,7 @@ from typing import Any, List, NoReturn, Sequence, Tuple
 from depyf.running.program import Program
 from depyf.running.runner import CannotRunError, run_dumped
 
-_OPTIONS = "[-o DIR] [--open] [--trace] [-q] [--find-nonfinite]"
+_OPTIONS = "[-o DIR] [--open] [--trace] [-q] [--find-nonfinite] [--no-stepping]"
 USAGE = f"depyf run {_OPTIONS} SCRIPT [ARGS...]\n       depyf run {_OPTIONS} -m MODULE [ARGS...]"
 
 _WITH_VALUE = ("-o", "--output")
@@ -37,6 +37,12 @@ def add_command(commands: Any) -> None:
         "--find-nonfinite",
         action="store_true",
         help="find the first operation of compiled code that makes a NaN or an Inf (the program runs slower)",
+    )
+    parser.add_argument(
+        "--no-stepping",
+        action="store_true",
+        help="run nothing from the dump: lines in tracebacks and coverage stay those of your files, and breakpoints in "
+        "the dump do not stop",
     )
     parser.add_argument("-m", action="store_true", dest="module", help="what follows is a module, as for python -m")
 
@@ -73,6 +79,7 @@ def run(options: argparse.Namespace, words: Sequence[str]) -> int:
             open_page=options.open,
             find_nonfinite=options.find_nonfinite,
             trace=options.trace,
+            stepping=not options.no_stepping,
         )
     except CannotRunError as error:
         print(f"depyf: {error}", file=sys.stderr)

@@ -85,6 +85,7 @@ def _write_transformed(
             original_code=weakref.ref(original),
             running_code=weakref.ref(code),
             earlier=True,
+            runs=False,
         )
     )
 

@@ -21,6 +21,7 @@ from depyf.dynamo.session import (
     TransformedCode,
     WrapperFile,
 )
+from depyf.dynamo.what_runs import RUNS_ELSEWHERE
 from depyf.report.artifacts import (
     FULL_CODE_ORDER,
     KERNELS_ORDER,
@@ -71,7 +72,7 @@ def _artifact(record: Record, before: int) -> Optional[Artifact]:
             path=name,
             text=record.text or _content(path),
             backward=_SIDES.get(record.stage) if isinstance(record.stage, Stage) else None,
-            runs=record.runs,
+            runs=record.runs and RUNS_ELSEWHERE not in record.text,
             piece=record.piece,
         )
     if isinstance(record, KernelFile):
@@ -109,7 +110,7 @@ def _artifact(record: Record, before: int) -> Optional[Artifact]:
             order=TRANSFORMED_ORDER,
             path=name,
             text=record.text or _content(path),
-            runs=not record.earlier,
+            runs=record.runs,
         )
     if isinstance(record, FullCodeFile):
         title = f"the whole story of {record.function[0]}"

@@ -8,12 +8,12 @@ import os
 import symtable
 import sys
 import sysconfig
-import warnings
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, FrozenSet, List, Mapping, Optional, Set, Tuple
 
 from depyf.dynamo.full_code_text import is_name
 from depyf.dynamo.loaded_modules import namespace_of
+from depyf.without_warnings import without_warnings
 
 _LONGEST_CONSTANT = 200
 
@@ -34,8 +34,7 @@ _SAFE_TO_IMPORT = frozenset({"torch", "numpy", *_standard_library()})
 
 def missing_names(source: str) -> List[str]:
     """The names that ``source``, a module, reads as globals and neither defines nor gets from the builtins, sorted."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with without_warnings():
         table = symtable.symtable(source, "<full_code>", "exec")
     read: Set[str] = set()
     assigned = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()}

@@ -7,10 +7,11 @@ import inspect
 import io
 import keyword
 import tokenize
-import warnings
 from dataclasses import dataclass
 from types import CodeType
 from typing import FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
+
+from depyf.without_warnings import without_warnings
 
 
 def indented(source: str, prefix: str = "    ") -> str:
@@ -58,8 +59,7 @@ def commented(text: str) -> str:
 def why_it_does_not_compile(source: str) -> Optional[str]:
     """The compiler's complaint about ``source`` as a module, ``None`` when it is fine."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with without_warnings():
             compile(source, "<full_code>", "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return f"{type(error).__name__}: {error}"

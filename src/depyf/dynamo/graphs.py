@@ -135,11 +135,11 @@ def _run_from_files(session: Session, compile_id: str, modules: List[Any]) -> No
             if file.stage.may_run and file.path is not None:
                 _relocate_onto(session, file, modules)
         for module in modules:
-            if _is_captured(module) and not _runs_from(session, module):
+            if _is_captured(module) and not _has_file(session, module):
                 _dump_module(session, compile_id, module, Stage.BACKEND)
     if not session.clean_wild_fx_code:
         for module in modules:
-            if not _runs_from(session, module):
+            if not _has_file(session, module):
                 _dump_module(session, compile_id, module, Stage.WILD)
 
 
@@ -166,22 +166,25 @@ def _is_outline_of(module: Any, printed: Outline) -> bool:
 
 
 def _not_relocated(session: Session, modules: List[Any], file: GraphFile) -> List[Any]:
-    """Let each module whose bytecode ``file`` holds run from there; answers the others."""
+    """Let each module whose bytecode ``file`` holds run from there, if the user wants to step; return the others."""
     if file.path is None or not modules:
         return modules
     source = SourceFile(without_imports(file.text), file.path)
-    left = [module for module in modules if not _relocate(module, source)]
+    left = [module for module in modules if not _relocate(session, module, source)]
     if len(left) < len(modules):
         session.add(replace(file, runs=True))
     return left
 
 
-def _relocate(module: Any, source: SourceFile) -> bool:
+def _relocate(session: Session, module: Any, source: SourceFile) -> bool:
     getattr(module, "real_recompile", lambda: None)()  # torch generates some modules' code at the first call only
     forward = vars(type(module)).get("forward")
     moved = source.relocated(forward.__code__) if isinstance(forward, FunctionType) else None
     if moved is None:
         return False
+    if not session.stepping:
+        session.unmoved.add(module)
+        return True
     compat.skip_code(moved)
     forward.__code__ = moved
     run_by_forward(module)
@@ -193,7 +196,9 @@ def _is_captured(module: Any) -> bool:
     return "dynamo_compile_id" in module.meta or hasattr(module, "compile_subgraph_reason")
 
 
-def _runs_from(session: Session, module: Any) -> bool:
+def _has_file(session: Session, module: Any) -> bool:
+    if module in session.unmoved:
+        return True
     code = getattr(vars(type(module)).get("forward"), "__code__", None)
     return code is not None and os.path.dirname(code.co_filename) == session.directory.path
 

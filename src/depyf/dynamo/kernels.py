@@ -15,7 +15,7 @@ from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.relocate import told_apart
 from depyf.dynamo.safely import report_failure, safely
 from depyf.dynamo.session import GeneratedLines, KernelFile, Receivers
-from depyf.dynamo.what_runs import RUNS, note_what_runs
+from depyf.dynamo.what_runs import RUNS, RUNS_ELSEWHERE, note_what_runs
 
 Loader = Callable[..., Any]
 
@@ -49,7 +49,9 @@ def loading_copies(original: Loader, receivers: Receivers) -> Loader:
     def load_by_key_path(key: str, path: str, *args: Any, **kwargs: Any) -> Any:
         copy = _copied(receivers, path)
         if copy is None:
-            return original(key, path, *args, **kwargs)
+            module = original(key, path, *args, **kwargs)
+            _note_lines(receivers, path)  # where no session wants to step, it runs from there
+            return module
         try:
             module = original(key, copy, *args, **kwargs)
             _tell_apart(module, copy)
@@ -65,11 +67,11 @@ def loading_copies(original: Loader, receivers: Receivers) -> Loader:
 
 
 @safely("noting where the lines of an Inductor kernel come from")
-def _note_lines(receivers: Receivers, copy: str) -> None:
-    lines = compat.lines_of_generated(copy)
+def _note_lines(receivers: Receivers, path: str) -> None:
+    lines = compat.lines_of_generated(path)
     for session in receivers():
         for kernel in session.records(KernelFile, current_compile_id()):
-            if lines and os.path.basename(kernel.path) == os.path.basename(copy):
+            if lines and (kernel.generated == path or os.path.basename(kernel.path) == os.path.basename(path)):
                 session.add(GeneratedLines(kernel.compile_id, kernel.path, lines))
 
 
@@ -84,25 +86,25 @@ def _tell_apart(module: Any, path: str) -> None:
 
 @safely("dumping an Inductor kernel")
 def _copied(receivers: Receivers, path: str) -> Optional[str]:
-    """The path of the copy of a wrapper module; None for other modules and when it can't be written."""
+    """The path of the copy of a wrapper module that is to run; None for other modules and when it can't be written."""
     with open(path, encoding="utf-8") as file:
         generated = file.read()
     if not _CALL.search(generated):
         return None
     compile_id, piece = current_compile_id(), current_piece()
-    text = text_of_copy(generated, RUNS)
     running: Optional[str] = None
     for session in receivers():
         function = session.function_name(compile_id)
         index = session.directory.take_number(f"{function}.kernel")
+        text = text_of_copy(generated, RUNS if session.stepping else RUNS_ELSEWHERE)
         copy = session.directory.write(f"{function}.kernel_{index}.py", text)
         if copy is not None:
             backward = compat.loads_backward()
-            session.add(KernelFile(compile_id, function, index, copy, path, text, backward, piece=piece))
+            session.add(KernelFile(compile_id, function, index, copy, path, text, backward, session.stepping, piece))
             if compile_id is not None and session.events("compilation_metrics", compile_id):
                 # A backward, or a piece, that is compiled when it is first called.
                 note_what_runs(session, compile_id)
-            running = copy
+            running = copy if session.stepping else running
     return running
 
 

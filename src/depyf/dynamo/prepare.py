@@ -14,6 +14,7 @@ from depyf.dynamo.safely import safely
 from depyf.dynamo.session import Session
 from depyf.report.inline import summary_html
 from depyf.report.summary import summary_lines
+from depyf.without_warnings import without_warnings
 
 
 class PrepareDebug:
@@ -30,6 +31,7 @@ class PrepareDebug:
         log_bytecode: bool = False,
         *,
         force_recompile: bool = False,
+        stepping: bool = True,
     ) -> None:
         compat.require_torch("prepare_debug")
         if not os.fspath(dump_src_dir):
@@ -38,6 +40,7 @@ class PrepareDebug:
         self.clean_wild_fx_code = clean_wild_fx_code
         self.log_bytecode = log_bytecode
         self.force_recompile = force_recompile
+        self.stepping = stepping
         self.session: Optional[Session] = None
         self._open: List[Session] = []
 
@@ -47,10 +50,12 @@ class PrepareDebug:
             clean_wild_fx_code=self.clean_wild_fx_code,
             log_bytecode=self.log_bytecode,
             force_recompile=self.force_recompile,
+            stepping=self.stepping,
         )
         self._open.append(session)
         self.session = session
-        capture.start(session)
+        with without_warnings():  # PyTorch's modules that are imported now
+            capture.start(session)
         return self
 
     def __exit__(
@@ -62,7 +67,8 @@ class PrepareDebug:
         if not self._open:
             return
         session = self._open.pop()
-        capture.stop(session)
+        with without_warnings():
+            capture.stop(session)
 
     def __str__(self) -> str:
         """What was compiled so far in the current or last session, in a few lines."""
@@ -87,6 +93,7 @@ def prepare_debug(
     log_bytecode: bool = False,
     *,
     force_recompile: bool = False,
+    stepping: bool = True,
 ) -> PrepareDebug:
     """A context manager that dumps everything ``torch.compile`` compiles inside it into ``dump_src_dir``.
 
@@ -97,6 +104,9 @@ def prepare_debug(
     ``force_recompile=True`` keeps PyTorch from taking compiled graphs out of its caches (on disk, remote) inside: each
     is compiled anew. What this process has compiled before stays compiled; ``torch._dynamo.reset()`` forgets it.
 
+    ``stepping=False`` leaves compiled code where PyTorch has put it: line numbers in tracebacks, coverage and logs are
+    those without depyf, and a breakpoint in a file of the dump never stops.
+
     It captures in all threads of the process. Nested ones are all complete; code runs from the files of the innermost.
     A forked child goes on dumping into the directory and tells its own story when it ends; a spawned one starts anew
     and needs its own ``prepare_debug``. Several processes may dump into one directory: rank 0 then has the plain names
@@ -105,4 +115,6 @@ def prepare_debug(
     Raises ``ImportError`` when PyTorch is not installed and ``ValueError`` for an empty path. A directory that can't
     be written is a warning.
     """
-    return PrepareDebug(dump_src_dir, clean_wild_fx_code, log_bytecode, force_recompile=force_recompile)
+    return PrepareDebug(
+        dump_src_dir, clean_wild_fx_code, log_bytecode, force_recompile=force_recompile, stepping=stepping
+    )

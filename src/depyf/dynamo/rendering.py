@@ -20,6 +20,8 @@ FAILED = "failed"
 
 _WITH = {False: "", True: ", with what the first lines list,"}
 
+_NO_STOP = "stepping=False: it runs with the lines of your own file, a breakpoint here never stops."
+
 _VARARGS, _VARKEYWORDS = 0x04, 0x08  # inspect.CO_VARARGS, inspect.CO_VARKEYWORDS
 
 
@@ -53,11 +55,13 @@ def render(
     graph_outputs: Optional[Mapping[str, int]] = None,
     *,
     earlier: Optional[str] = None,
+    runs: bool = True,
 ) -> Rendering:
     """Render Dynamo's ``transformed`` code of ``original`` for the file ``path``, as a function called ``name``.
 
     ``graph_outputs`` says how many outputs the compiled graphs have, by their stable names. ``earlier`` is the compile
-    id of code that was compiled before anybody captured: what runs stays as it is.
+    id of code that was compiled before anybody captured: what runs stays as it is. With ``runs=False`` it does so, too,
+    and the text says it.
     """
     compile_id = earlier or str(compat.current_compile_id())
     readable, real_names = stable.code(transformed)
@@ -73,7 +77,7 @@ def render(
         if code is not None:
             verdict = decompilation.verdict.value
             proof = f"# {verdict}: proved{_WITH[bool(decompilation.placeholders)]} to be the same as Dynamo's bytecode"
-            notes = [_origin(original, stable, compile_id), proof if earlier else f"{proof}, in whose place it runs"]
+            notes = [_origin(original, stable, compile_id), f"{proof}{_which_runs(earlier, runs)}"]
             shown = _with_stable_head(decompilation.source, stable)
             text = "\n".join([shown.rstrip(), "", "", *notes, ""])
             lines = _users_lines(decompilation.line_map.lines, transformed)
@@ -81,12 +85,20 @@ def render(
     source = None if decompilation is None else decompilation.source
     header = [f"{name}: Dynamo's own bytecode runs, instruction by instruction below.", f"Why: {reason}"]
     header.append(_origin(original, stable, compile_id).lstrip("# "))
+    if not runs:
+        header.append(_NO_STOP)
     if source is not None:
         header += ["", "Source that is probably right, but not proved:", *source.splitlines()]
     listing = listing_of(transformed, "\n".join(header).splitlines(), stable)
     verdict = FAILED if decompilation is None else "unverified"
     lines = _users_lines(listing.lines, transformed)
     return Rendering(listing.text, running_from(transformed, listing, path), source, verdict, reason, lines)
+
+
+def _which_runs(earlier: Optional[str], runs: bool) -> str:
+    if earlier:
+        return ""
+    return ", in whose place it runs" if runs else f", which runs\n# {_NO_STOP}"
 
 
 def _users_lines(line_at: Mapping[int, int], transformed: CodeType) -> Dict[int, int]:

@@ -95,7 +95,8 @@ class TransformedCode:
     needs one. ``graphs`` are the stable names of the compiled functions that it calls. ``earlier`` says that it was
     compiled before the session began, and called in it. ``resumes`` are the resume functions that it calls: name, file,
     first line and identity of their code, by the stable name in the code; ``identity`` is that of the original code.
-    ``lines`` are lines of ``text`` that are still lines of the user's function.
+    ``lines`` are lines of ``text`` that are still lines of the user's function. ``runs`` says whether it runs from the
+    file at ``path``.
     """
 
     compile_id: Optional[str]
@@ -117,6 +118,7 @@ class TransformedCode:
     resumes: Mapping[str, Tuple[str, str, int, int]] = field(default_factory=dict)
     identity: int = 0
     lines: Mapping[int, int] = field(default_factory=dict, repr=False)
+    runs: bool = True
 
 
 @dataclass(frozen=True)
@@ -217,12 +219,22 @@ class Session:
     """All records of one ``prepare_debug``. Threads may add and read at the same time."""
 
     def __init__(
-        self, directory: DumpDirectory, *, clean_wild_fx_code: bool, log_bytecode: bool, force_recompile: bool = False
+        self,
+        directory: DumpDirectory,
+        *,
+        clean_wild_fx_code: bool,
+        log_bytecode: bool,
+        force_recompile: bool = False,
+        stepping: bool = True,
     ) -> None:
         self.directory = directory
         self.clean_wild_fx_code = clean_wild_fx_code
         self.log_bytecode = log_bytecode
         self.force_recompile = force_recompile
+        self.stepping = stepping
+        """Whether code runs from the files of the dump; False leaves it where PyTorch has put it."""
+        self.unmoved: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Graph modules that have a file and do not run from it."""
         self.stable = StableNames()
         self._lock = Lock()
         self._records: List[Record] = []
@@ -312,6 +324,7 @@ class Session:
             clean_wild_fx_code=self.clean_wild_fx_code,
             log_bytecode=self.log_bytecode,
             force_recompile=self.force_recompile,
+            stepping=self.stepping,
         )
         other.stable = self.stable
         for record in records:

@@ -17,6 +17,7 @@ from depyf.dynamo.safely import safely
 from depyf.dynamo.session import Receivers, Session, TransformedCode
 from depyf.dynamo_code import RESUME_PREFIX
 from depyf.torch_trace.stages import Stage
+from depyf.without_warnings import without_warnings
 
 BytecodeHook = Callable[[CodeType, CodeType], Optional[CodeType]]
 
@@ -32,8 +33,9 @@ def bytecode_hook(receivers: Receivers, before: Callable[[], object]) -> Bytecod
         sessions = receivers()
         if not sessions:
             return None
-        before()
-        return capture_transformed(sessions, original, transformed)
+        with without_warnings():
+            before()
+            return capture_transformed(sessions, original, transformed)
 
     return hook
 
@@ -53,7 +55,7 @@ def capture_transformed(sessions: Sequence[Session], original: CodeType, transfo
     running = None
     dumped = [_dump(session, original, transformed) for session in sessions]
     for each in dumped:
-        if each.path is not None:
+        if each.path is not None and each.session.stepping:
             running = in_file(each.rendering.code, each.path)  # the innermost session's
     for each in dumped:
         each.session.add(_record(each, original, transformed, running or transformed))
@@ -65,7 +67,8 @@ def _dump(session: Session, original: CodeType, transformed: CodeType) -> _Dumpe
     index = session.directory.take_number(f"transformed code of {function}")
     stem = f"__transformed_code_{index}_for_{function}"
     path = session.directory.file(f"{stem}.py")
-    rendering = render(transformed, original, stem, path, session.stable, _graph_outputs(session))
+    outputs = _graph_outputs(session)
+    rendering = render(transformed, original, stem, path, session.stable, outputs, runs=session.stepping)
     written = session.directory.write(f"{stem}.py", rendering.text)
     if session.log_bytecode:
         _log_bytecode(session, stem, original, transformed, rendering)
@@ -86,13 +89,14 @@ def _record(dumped: _Dumped, original: CodeType, transformed: CodeType, running:
         source=rendering.source,
         verdict=rendering.verdict,
         reason=rendering.reason,
-        replaced=dumped.path is not None and rendering.proved,
+        replaced=dumped.path is not None and rendering.proved and dumped.session.stepping,
         graphs=_graphs_called(transformed),
         original_code=weakref.ref(original),
         running_code=weakref.ref(running),
         resumes=_resumes_called(dumped.session, original, transformed),
         identity=id(original),
         lines=rendering.lines,
+        runs=dumped.session.stepping,
     )
 
 

@@ -16,6 +16,8 @@ from depyf.torch_trace.stages import NamedStage, Stage, is_boxed, with_status
 RUNS = "This file is what runs: a breakpoint in it stops."
 DOES_NOT_RUN = "This file does not run, a breakpoint in it never stops."
 
+RUNS_ELSEWHERE = f"{DOES_NOT_RUN} The same code runs from where PyTorch has put it (stepping=False)."
+
 _NOT_SURE = "Whether this file runs depends on the backend, and is not known."
 
 _BEFORE_LOWERING = frozenset({Stage.BEFORE_POST_GRAD, Stage.AFTER_POST_GRAD})
@@ -42,9 +44,11 @@ def note_what_runs(session: Session, compile_id: str) -> None:
         if file.path is None:
             continue
         status = _status(file, files, kernels, backward_is_pending(session, file))
+        if status is RUNS and not session.stepping:
+            status = RUNS_ELSEWHERE
         text = with_status(file.text, status)
         if text != file.text and session.directory.write(os.path.basename(file.path), text) is not None:
-            session.add(replace(file, text=text, runs=status is RUNS))
+            session.add(replace(file, text=text, runs=status in (RUNS, RUNS_ELSEWHERE)))
 
 
 def backward_is_pending(session: Session, file: GraphFile) -> bool:

@@ -14,7 +14,7 @@ from depyf.dynamo.patching import Undo, replace_everywhere
 from depyf.dynamo.relocate import SourceFile, nested_codes
 from depyf.dynamo.safely import safely
 from depyf.dynamo.session import Receivers, WrapperFile
-from depyf.dynamo.what_runs import DOES_NOT_RUN, RUNS
+from depyf.dynamo.what_runs import DOES_NOT_RUN, RUNS, RUNS_ELSEWHERE
 
 _GENERATOR = "_compile_and_exec_source"
 
@@ -49,11 +49,13 @@ def _move_to_file(receivers: Receivers, function: Any, source: str, artifact: st
     for session in receivers():
         name = session.function_name(compile_id)
         stem = f"{name}.AOT_{file_stem(artifact)}"
-        text = f"# {RUNS}\n{session.stable.text(source)}\n"
+        text = f"# {RUNS if session.stepping else RUNS_ELSEWHERE}\n{session.stable.text(source)}\n"
         path = session.directory.write(f"{stem}.{session.directory.take_number(stem)}.py", text)
         if path is None:
             continue
         session.add(WrapperFile(compile_id, name, artifact, path, current_piece()))
+        if not session.stepping:
+            continue
         moved = SourceFile(text, path).relocated(function.__code__)
         if moved is None:
             session.directory.write(os.path.basename(path), text.replace(RUNS, DOES_NOT_RUN, 1))

@@ -30,10 +30,12 @@ def run_dumped(
     open_page: bool = False,
     find_nonfinite: bool = False,
     trace: bool = False,
+    stepping: bool = True,
 ) -> Outcome:
     """Run ``program`` with what it compiles dumped into ``directory``; answers how it ended.
 
-    With ``find_nonfinite`` the first NaN or Inf of its compiled code is looked for, too.
+    With ``find_nonfinite`` the first NaN or Inf of its compiled code is looked for, too. ``stepping`` is that of
+    ``prepare_debug``.
 
     The summary is given when the process ends: threads of the program that go on, and what it has left to do at exit,
     belong to it. With ``trace`` its runs are timed, and told in order. Raises ``CannotRunError`` before anything has
@@ -44,7 +46,7 @@ def run_dumped(
     importlib.import_module("depyf.dynamo.writers")  # it clears up at exit; what comes later does so before
     made = _prepare(directory)
     progress = None if quiet or sys.stderr is None else Progress(sys.stderr)
-    recording = _Recording(directory, progress, find_nonfinite, trace)
+    recording = _Recording(directory, progress, find_nonfinite, trace, stepping)
     stop_waiting = when_compiler_is_imported(recording.begin)
     process = os.getpid()
 
@@ -104,12 +106,15 @@ def _take_back(made: List[str]) -> None:
 class _Recording:
     """``prepare_debug`` around what is compiled, from the time at which the program has imported the compiler."""
 
-    def __init__(self, directory: str, progress: Optional[Progress], find_nonfinite: bool, traced: bool) -> None:
+    def __init__(
+        self, directory: str, progress: Optional[Progress], find_nonfinite: bool, traced: bool, stepping: bool
+    ) -> None:
         self._directory = directory
         self._find_nonfinite = find_nonfinite
         self._finding: Optional[Any] = None
         self._progress = progress
         self._traced = traced
+        self._stepping = stepping
         self._open: Optional[Any] = None
         self._trace: Optional[Any] = None
         self._lock = threading.Lock()
@@ -131,7 +136,7 @@ class _Recording:
         with self._lock:
             if self._open is not None:
                 return
-            self._open = prepare_debug(self._directory)
+            self._open = prepare_debug(self._directory, stepping=self._stepping)
         self._open.__enter__()
         if self._traced:
             from depyf.dynamo.run_trace import trace

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import threading
-import warnings
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar
@@ -21,10 +19,9 @@ from depyf.source.placeholders import StandIns
 from depyf.source.restoring import Restoration, stand_in_for
 from depyf.source.scaffold import Scaffolded, Target, dig, marks, scaffold, target_of
 from depyf.source.source_text import SourceText
+from depyf.without_warnings import without_warnings
 
 _Result = TypeVar("_Result")
-
-_filters_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -176,11 +173,8 @@ class _Job:
         # annotations in it mean what they say: a text that postpones them says that itself.
         mode, flags = self.source.mode, imported_flags(self.source.tree) | flags_of(self.reference)
         arguments: Any = (in_mode(tree, mode), self.filename, mode.value, flags, True, 0)
-        if not self.source.constants:
+        # What the compiler warns of, it has warned of where the code is from; and a stand-in for a constant that is
+        # called or compared by identity looks like a mistake to it.
+        with without_warnings():
             code: CodeType = compile(*arguments)
-            return code
-        # A stand-in that is called or compared by identity looks like a mistake to the compiler.
-        with _filters_lock, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            code = compile(*arguments)
             return code

@@ -1,0 +1,45 @@
+"""Work of depyf's own without a trace in Python's warnings.
+
+``warnings.catch_warnings`` is not for this: it changes the filters for all threads, and makes Python forget which
+warnings it has shown, so that those of the program that are shown once are shown again. With ``-W error`` a warning
+about a text that depyf compiles would be an exception.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import warnings
+from typing import Any, Iterator
+
+
+class _OnThisThread:
+    """In the place of a pattern for the text of a warning: matches each one of the thread that has made it."""
+
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+
+    def match(self, text: str) -> bool:
+        """Whether the warning is to be ignored. ``warnings`` calls it as it would call a regular expression's."""
+        return threading.get_ident() == self._thread
+
+
+@contextlib.contextmanager
+def without_warnings() -> Iterator[None]:
+    """Ignore the warnings of this thread inside; those of other threads, and what was shown, stay as they are.
+
+    Use it around work of depyf's only: a warning of the user's code that runs inside is lost.
+    """
+    filters: Any = warnings.filters
+    mine = ("ignore", _OnThisThread(), Warning, None, 0)
+    # In place: functions of ``warnings`` that add a filter also make all that was shown forgotten.
+    try:
+        filters.insert(0, mine)
+    except AttributeError:  # the program has put something else there
+        yield
+        return
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):  # the program has removed it: ``warnings.resetwarnings``
+            filters.remove(mine)
