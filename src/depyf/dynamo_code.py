@@ -5,56 +5,110 @@ known beyond that of a frame that has just been compiled (its globals, its origi
 
 The hints rest on what Dynamo does, and are given for no other code:
 
-- Dynamo binds ``__compiled_fn_*`` and ``__resume_at_*`` to names that it makes up and numbers, ``__import_*`` to
-  modules, ``__builtins_dict__*`` to the builtins, in the globals of the function, before the code that loads them runs
-  for the first time. It never binds them to something else or unbinds them while that code is in use.
+- Dynamo binds the globals ``__compiled_fn_<n>`` and ``__resume_at_<offset>_<n>``, which it numbers, ``__import_<module>``
+  to modules and ``__builtins_dict___<n>`` to the builtins, before the code that loads them runs for the first time. It
+  never binds them to something else or unbinds them while that code is in use. A global that the code itself binds, or
+  a function in it, is the user's.
 - Its own local variables are ``graph_out_*`` and ``tmp_*``, numbered from 0, and ``___context_manager_*_*``. In
   ``co_varnames`` they stand behind those of the function.
 - What it adds has no columns, which all code has that CPython (since 3.11) compiled from text: a user's function that
   is called with such a name, or has such variables, is not taken for Dynamo's. Before 3.11, and with
-  ``-X no_debug_ranges``, the names decide alone.
+  ``-X no_debug_ranges``, only the names are left, and they are no evidence: ``shown_by_columns`` says which it is.
 """
 
 from __future__ import annotations
 
 import re
-from typing import AbstractSet, FrozenSet, Optional, Sequence
+import sys
+from types import CodeType
+from typing import AbstractSet, FrozenSet, Iterator, Optional, Sequence, Set
 
-from depyf.bytecode.code import Code
+from depyf.bytecode.code import Code, is_code
 from depyf.normal.lowering import lower
-from depyf.normal.ops import Op
+from depyf.normal.ops import Instr, Op
 from depyf.result import Hints
 
 RESUME_PREFIX = "__resume_at_"
 """How the globals begin that transformed code goes on in."""
 
 _GRAPH = r"__compiled_fn_\d+(_[0-9a-f]{8}(_[0-9a-f]{4}){3}_[0-9a-f]{12})?"
-_WRITTEN_BY_DYNAMO = re.compile(rf"({_GRAPH}|{RESUME_PREFIX}\d+_\d+|__import_torch_dot__dynamo_\w+)$")
-_INSTALLED = ("__compiled_fn_", RESUME_PREFIX, "__import_", "__builtins_dict__")
-_CONTEXT_MANAGER = re.compile(r"___context_manager_\d+_\d+$")
-_OWN_VARIABLE = re.compile(r"(?:graph_out|tmp)_(\d+)$")
+_RESUME = rf"{RESUME_PREFIX}\d+_\d+"
+_WRITTEN_BY_DYNAMO = re.compile(rf"({_GRAPH}|{_RESUME}|__import_torch_dot__dynamo_\w+)\Z")
+_INSTALLED = re.compile(rf"({_GRAPH}|{_RESUME}|__builtins_dict___\d+(_c\w+)?)\Z")
+_IMPORTED = "__import_"
+_CONTEXT_MANAGER = re.compile(r"___context_manager_\d+_\d+\Z")
+_OWN_VARIABLE = re.compile(r"(?:graph_out|tmp)_(\d+)\Z")
 
 
 def hints_of(code: Code) -> Optional[Hints]:
     """The hints for ``code`` if Dynamo wrote it, ``None`` for any other code."""
     names = frozenset(filter(_WRITTEN_BY_DYNAMO.match, code.co_names))
-    if not names or not _loaded_without_columns(code, names):
+    if not names:
         return None
-    return Hints(droppable=_own_variables(code), stable_globals=installed_globals(code))
-
-
-def _loaded_without_columns(code: Code, names: AbstractSet[str]) -> bool:
-    """Whether ``names`` are globals that ``code`` only loads, and no compiler wrote that: it says in which columns."""
+    installed = installed_globals(code)
     ops = lower(code).ops
-    if any(instr.op in (Op.STORE, Op.DELETE) and instr.arg[1] in names for instr in ops):
+    loads = [instr for instr in ops if _loads_global(instr, names & installed)]
+    if not loads or any(map(_has_columns, loads)):
+        return None
+    users = {instr.arg[1] for instr in ops if _loads_global(instr, installed) and _has_columns(instr)}
+    return Hints(droppable=_own_variables(code), stable_globals=installed - users)
+
+
+def shown_by_columns(code: Code) -> bool:
+    """Whether it is sure that no compiler wrote what has no columns in ``code``: it writes columns.
+
+    Either other instructions of ``code`` have them, or what this process compiles has them and ``code`` stands on
+    a single line, as code does that Dynamo made as a whole.
+    """
+    if not isinstance(code, CodeType):
         return False
-    spans = [instr.span for instr in ops if instr.op is Op.LOAD and instr.arg[0] == "global" and instr.arg[1] in names]
-    return any(span is None or span.column is None for span in spans)
+    spans = [instr.span for instr in lower(code).ops]
+    if any(span is not None and span.column is not None for span in spans):
+        return True
+    one_line = len({span.line for span in spans if span is not None}) <= 1
+    return one_line and any(map(_has_columns, lower(compile("a", "<probe>", "eval")).ops))
 
 
 def installed_globals(code: Code) -> FrozenSet[str]:
     """The globals that Dynamo installs once for ``code``, which it wrote, and never changes."""
-    return frozenset(name for name in code.co_names if name.startswith(_INSTALLED))
+    names = {name for name in code.co_names if _INSTALLED.match(name) or _is_module(name)}
+    return frozenset(names - _bound_globals(code) if names else ())
+
+
+def loaded_globals(code: Code, names: AbstractSet[str]) -> Set[str]:
+    """Those of ``names`` that ``code`` loads as globals."""
+    return {instr.arg[1] for instr in lower(code).ops if _loads_global(instr, names)}
+
+
+def _is_module(name: str) -> bool:
+    """Whether ``name`` is what Dynamo calls a module that is there: ``__import_torch_dot_nn`` is ``torch.nn``."""
+    module = name[len(_IMPORTED) :].replace("_dot_", ".") if name.startswith(_IMPORTED) else ""
+    return module in sys.modules or module.partition(".")[0] == "torch"
+
+
+def _bound_globals(code: Code) -> Set[str]:
+    """The globals that ``code`` or code nested in it stores or deletes."""
+    return {
+        instr.arg[1]
+        for each in _walk(code)
+        for instr in lower(each).ops
+        if instr.op in (Op.STORE, Op.DELETE) and instr.arg[0] == "global"
+    }
+
+
+def _walk(code: Code) -> Iterator[Code]:
+    yield code
+    for constant in code.co_consts:
+        if is_code(constant):
+            yield from _walk(constant)
+
+
+def _loads_global(instr: Instr, names: AbstractSet[str]) -> bool:
+    return instr.op is Op.LOAD and instr.arg[0] == "global" and instr.arg[1] in names
+
+
+def _has_columns(instr: Instr) -> bool:
+    return instr.span is not None and instr.span.column is not None
 
 
 def _own_variables(code: Code) -> FrozenSet[str]:

@@ -18,7 +18,7 @@ from typing import AbstractSet, Dict, List, Mapping, Optional, Sequence, Set, Tu
 from depyf.bytecode.code import Code, check_facts, is_code, version_of
 from depyf.bytecode.instructions import line_of_offset
 from depyf.bytecode.opcode_table import running_version
-from depyf.dynamo_code import hints_of
+from depyf.dynamo_code import hints_of, shown_by_columns
 from depyf.flow.body_end import join_ends, returns_inside, without_mark
 from depyf.flow.comprehensions import outline
 from depyf.flow.copies import undo_copies
@@ -103,16 +103,44 @@ def decompile_code(
         )
     try:
         check_facts(code)
-        hints = hints or hints_of(code)
-        lowered: Dict[int, NormalCode] = {}
-        with without_collector():
-            return with_deep_stack(lambda: _Decompiler(code, name or code.co_name, hints, facts).run(lowered))
+        recognised = hints_of(code) if hints is None else None
+        if recognised is not None and not shown_by_columns(code):
+            return _by_names_alone(code, name or code.co_name, recognised, facts)
+        return _decompiled(code, name or code.co_name, hints or recognised, facts)
     except DecompilationError:
         raise
     except (ValueError, NotImplementedError, Unstructured) as error:
         raise DecompilationError(f"{code.co_name}: {error}") from error
     except Exception as error:  # malformed bytecode, or a bug of ours: callers know one kind of failure
         raise DecompilationError(f"{code.co_name}: internal error, {type(error).__name__} {_place(error)}") from error
+
+
+def _decompiled(code: Code, name: str, hints: Optional[Hints], facts: Optional[FunctionFacts]) -> Decompilation:
+    lowered: Dict[int, NormalCode] = {}
+    with without_collector():
+        return with_deep_stack(lambda: _Decompiler(code, name, hints, facts).run(lowered))
+
+
+def _by_names_alone(code: Code, name: str, hints: Hints, facts: Optional[FunctionFacts]) -> Decompilation:
+    """Decompile what looks like code of Dynamo's, and may be a user's: the hints may serve to write it, and are no part
+    of a proof."""
+    hinted, failure = None, None
+    for each in (hints, None):
+        try:
+            found = _decompiled(code, name, each, facts)
+        except (DecompilationError, ValueError, NotImplementedError, Unstructured) as error:
+            failure = failure or error
+            continue
+        if found.verdict.code_proved and not found.assumptions:
+            return found
+        hinted = hinted or found
+    if hinted is None:
+        assert failure is not None
+        raise failure
+    if not hinted.assumptions:
+        return hinted
+    reason = "not proved, unless Dynamo wrote the code, which only its names suggest"
+    return replace(hinted, verdict=Verdict.UNVERIFIED, reason=reason)
 
 
 def _place(error: BaseException) -> str:
@@ -332,6 +360,13 @@ class _Decompiler:
                 if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                     node.body = release(node.body, self.released, self.thorough)
 
+    def _assumptions(self, candidate: CodeType) -> Tuple[str, ...]:
+        """What the proof of ``candidate`` needs of the hints."""
+        if not self.written_by_tool:
+            return ()
+        unhinted = compare(self.code, candidate, assumed=self.assumed, lowered=self._lowered)
+        return () if unhinted.proved else self.hints.assumptions()
+
     def _compare(self, candidate: CodeType) -> Comparison:
         return compare(
             self.code,
@@ -469,10 +504,11 @@ class _Decompiler:
             told = [f"{names[each]} is missing: {why}" for each, why in known.items()]
             told += [f"{hole.lines}: missing, {hole.reason}" for hole in self.holes]
             reason = "; ".join([*told, *(f"in {names[each]}: {why}" for each, why in unproved.items())])
+        assumptions = self._assumptions(attempt.candidate) if verdict.code_proved else ()
         lines = line_map(candidate, comparison.pairs)
         return Decompilation(
             self.code, self.name, source.text, source.tree, verdict, reason, lines, source, missing,
-            attempt.placeholders,
+            attempt.placeholders, assumptions,
         )  # fmt: skip
 
 

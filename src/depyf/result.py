@@ -6,7 +6,7 @@ import ast
 import enum
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import TYPE_CHECKING, FrozenSet, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, FrozenSet, Iterable, List, Mapping, Optional, Tuple
 
 if TYPE_CHECKING:
     from depyf.bytecode.code import Code
@@ -59,6 +59,21 @@ class Hints:
     tuple_results: Mapping[str, int] = field(default_factory=dict)
     parameters: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)
 
+    def assumptions(self) -> Tuple[str, ...]:
+        """Return what a proof with these hints takes for granted of the code, one sentence for each kind of hint."""
+        told: List[str] = []
+        if self.stable_globals:
+            told.append(f"nothing binds or deletes {_listed(self.stable_globals)} while the code runs")
+        if self.tuple_results:
+            told.append(f"tuples are what {_listed(self.tuple_results)} return")
+        if self.droppable:
+            told.append(f"nobody sees the variables {_listed(self.droppable)}, or when their values are dropped")
+        return tuple(told) or ("no function takes its docstring from the code",)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
+
 
 @dataclass(frozen=True)
 class LineMap:
@@ -81,6 +96,8 @@ class Decompilation:
     ``missing`` are the qualified names of functions and classes in a module or class that could not be decompiled, and
     the lines of statements (``lines 3 to 5 of C``): the source has stubs in their place, and statements, that raise
     ``NotImplementedError``, and the verdict is ``UNVERIFIED``.
+    ``assumptions`` are what the proof takes for granted beyond what holds for all code, one sentence each: the hints
+    that it needs, of a tool's code. Empty where the source is proved without them.
     """
 
     code: Code
@@ -93,6 +110,13 @@ class Decompilation:
     text: SourceText
     missing: Tuple[str, ...] = ()
     placeholders: Tuple[Placeholder, ...] = ()
+    assumptions: Tuple[str, ...] = ()
+
+    def verdict_line(self) -> str:
+        """Return the verdict with its reason and assumptions, for a line of output."""
+        parts = [self.reason, *(f"assumed that {each}" for each in self.assumptions)]
+        told = " ".join("; ".join(filter(None, parts)).split())
+        return f"{self.verdict.value}{told and f': {told}'}"
 
     def compile_like(self, reference: Optional[Code] = None, filename: Optional[str] = None) -> CodeType:
         """A code object of this source that can stand in for ``reference`` (default: the original).

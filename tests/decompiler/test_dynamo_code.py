@@ -10,6 +10,7 @@ import pytest
 
 import depyf
 from depyf.dynamo_code import hints_of
+from depyf.verify import compare
 
 COMPILED = "__compiled_fn_1827_68be1223_04da_48f0_afaa_d3c0d29e81d5"
 
@@ -63,8 +64,11 @@ def test_decompile_gives_the_same_with_and_without_being_told() -> None:
     code = dynamo_code_of(source)
     expected = depyf.decompile_code(code, hints=hints_of(code)).source
     assert expected == f"def f(x):\n    return __resume_at_38_5({COMPILED}(x)[0], x)\n" or "graph_out" not in expected
-    assert depyf.decompile(code) == depyf.decompile_code(code).source == expected
-    assert depyf.Decompiler(code).decompile() == expected
+    if sys.version_info < (3, 11):  # its names are no evidence: what is proved without hints
+        expected = source + "\n"
+        assert depyf.decompile_code(code).verdict is depyf.Verdict.EXACT
+    assert _squeezed(depyf.decompile(code)) == _squeezed(depyf.decompile_code(code).source) == _squeezed(expected)
+    assert _squeezed(depyf.Decompiler(code).decompile()) == _squeezed(expected)
 
 
 def test_a_lambda_with_statements_in_it_is_a_definition() -> None:
@@ -89,3 +93,84 @@ def test_a_function_that_was_compiled_from_text_is_the_users(use: str) -> None:
 def test_what_dynamo_does_with_no_such_name(use: str) -> None:
     for name in (COMPILED, "__resume_at_38_5"):
         assert hints_of(dynamo_code_of(f"def f(x):\n  tmp_0 = x\n  {use.format(name=name)}")) is None
+
+
+def _squeezed(text: str) -> str:
+    return "\n".join(" ".join(line.split()) for line in text.splitlines())
+
+
+LOOKALIKES = {
+    "a variable that keeps a lock": f"def f(x):\n  tmp_0 = lock()\n  work()\n  return {COMPILED}(x)",
+    "a name that may be unbound": f"def f(x):\n  {COMPILED}\n  return x",
+    "a global that a call rebinds": "def f(x):\n  return __compiled_fn_0(x), work(), __compiled_fn_0(x)",
+    "a global kept in a variable": "def f(x):\n  tmp_0 = __resume_at_12_3\n  work()\n  return tmp_0(x)",
+    "a docstring": f"def f(x):\n  'text'\n  return {COMPILED}(x)",
+}
+
+
+@pytest.mark.parametrize("name", LOOKALIKES)
+def test_names_alone_are_no_evidence(name: str) -> None:
+    """Before 3.11, and without debug ranges, a user's function looks just so: nothing is assumed of it."""
+    code = code_of(LOOKALIKES[name])
+    if sys.version_info >= (3, 11):
+        code = code.replace(co_linetable=_without_columns(code))
+        assert hints_of(code) is not None
+    found = depyf.decompile_code(code)
+    assert found.verdict is depyf.Verdict.EXACT
+    assert not found.assumptions
+    assert _squeezed(found.source) == _squeezed(LOOKALIKES[name]).replace("'text'", '"""text"""')
+
+
+def _without_columns(code: CodeType) -> bytes:
+    """A line table of 3.11 as ``-X no_debug_ranges`` has it: lines, and no columns."""
+    table, line = bytearray(), code.co_firstlineno
+    for start, end, number in code.co_lines():  # type: ignore[attr-defined]
+        for unit in range(start, end, 16):
+            size = (min(unit + 16, end) - unit) // 2
+            delta = number - line
+            assert 0 <= delta < 32
+            table += bytes([0x80 | 13 << 3 | size - 1, delta << 1])
+            line = number
+    return bytes(table)
+
+
+def test_what_a_proof_assumes_is_stated(capsys: pytest.CaptureFixture[str]) -> None:
+    code = dynamo_code_of(f"def f(x):\n  tmp_0 = lock()\n  work()\n  return {COMPILED}(x)")
+    hints = depyf.Hints(droppable=frozenset({"tmp_0"}), stable_globals=frozenset({COMPILED}))
+    found = depyf.decompile_code(code, hints=hints)
+    assert found.source == f"def f(x):\n    lock()\n    work()\n    return {COMPILED}(x)\n"
+    assert found.verdict is depyf.Verdict.EQUIVALENT
+    bound, seen = found.assumptions
+    assert bound == f"nothing binds or deletes {COMPILED} while the code runs"
+    assert seen == "nobody sees the variables tmp_0, or when their values are dropped"
+    assert found.verdict_line() == f"equivalent: assumed that {bound}; assumed that {seen}"
+
+
+def test_a_proof_that_needs_no_hints_assumes_nothing() -> None:
+    code = dynamo_code_of(f"def f(x):\n  return {COMPILED}(x)")
+    found = depyf.decompile_code(code, hints=depyf.Hints(stable_globals=frozenset({COMPILED})))
+    assert found.verdict.proved
+    assert not found.assumptions
+
+
+@pytest.mark.parametrize("name", ["__import_cache", "__import_torches_dot_nn", "__compiled_fn_mine", "__resume_at_me"])
+def test_a_global_of_the_users_in_code_of_dynamos(name: str) -> None:
+    """It may be rebound by any call: reading it stays where it was."""
+    hints = hints_of(dynamo_code_of(f"def f(x):\n  graph_out_0 = {COMPILED}(x)\n  return {name}"))
+    assert hints is not None
+    assert hints.stable_globals == {COMPILED}
+
+
+def test_a_global_that_a_nested_function_binds_is_the_users() -> None:
+    inner = "  def g():\n    global __resume_at_12_3\n    __resume_at_12_3 = x"
+    hints = hints_of(dynamo_code_of(f"def f(x):\n{inner}\n  return g, {COMPILED}, __resume_at_12_3"))
+    assert hints is not None
+    assert hints.stable_globals == {COMPILED}
+
+
+def test_nothing_is_assumed_of_functions_nested_in_code_of_dynamos() -> None:
+    """The verifier would let them drop ``tmp_0``, and with it the lock."""
+    text = "def f(x):\n  def g():\n    {}lock()\n    work()\n  return g, " + COMPILED
+    original, candidate = code_of(text.format("tmp_0 = ")), code_of(text.format(""))
+    comparison = compare(original, candidate, droppable=frozenset({"tmp_0"}))
+    assert not comparison.proved

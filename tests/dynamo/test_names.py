@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from types import CodeType
 
 import pytest
 
+from depyf.dynamo.hints import hints_for
 from depyf.dynamo.names import LONGEST_FUNCTION_NAME, StableNames, compiled_fn_number, file_stem, rename
 
 UUID = "0f1e2d3c_4b5a_6978_8796_a5b4c3d2e1f0"
@@ -63,3 +65,15 @@ def test_a_code_object_gets_stable_names_and_its_own_back() -> None:
 def test_names_that_would_become_one_are_left_alone() -> None:
     code = code_reading(f"__compiled_fn_3_{UUID}", "__compiled_fn_3")
     assert StableNames().code(code) == (code, {})
+
+
+def test_globals_that_the_original_loads_itself_are_the_users() -> None:
+    """Anything may rebind them while Dynamo's code runs; what a resume function was given by Dynamo stays."""
+    graph, loads = "__compiled_fn_7", "__import_json, __import_torch_dot__dynamo_dot_utils"
+    original = compile(f"def f(x): return {loads}", "<t>", "exec").co_consts[0]
+    transformed = compile(f"def f(x): return {graph}(x), {loads}", "<t>", "exec").co_consts[0]
+    frame_globals = {"__import_torch_dot__dynamo_dot_utils": json, "__import_json": {}}
+    assert hints_for(transformed, original, {}, frame_globals, {}).stable_globals == {graph}
+    resumed = original.replace(co_name="torch_dynamo_resume_in_f_at_3")
+    stable = hints_for(transformed, resumed, {}, frame_globals, {}).stable_globals
+    assert stable == {graph, "__import_torch_dot__dynamo_dot_utils"}

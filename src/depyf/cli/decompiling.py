@@ -203,8 +203,7 @@ def _decompile_target(options: argparse.Namespace) -> int:
         write_whole(options.output, text)
     else:
         print_source(text, sys.stdout)
-    verdict = answer.verdict.value + (f": {answer.reason}" if answer.reason else "")
-    print(f"{target.label}: {verdict}", file=sys.stderr)
+    print(f"{target.label}: {answer.verdict_line()}", file=sys.stderr)
     return 0 if answer.verdict.proved else 1
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from types import CodeType
-from typing import Any, Dict, Mapping, Optional, Tuple
+from types import CodeType, ModuleType
+from typing import Any, Dict, FrozenSet, Mapping, Optional, Tuple
 
-from depyf.dynamo_code import RESUME_PREFIX, installed_globals
+from depyf.dynamo_code import RESUME_PREFIX, installed_globals, loaded_globals
 from depyf.result import Hints
 
 RESUMED = ("torch_dynamo_resume_in_", "resume_in_")
@@ -25,7 +25,7 @@ def hints_for(
     ``real_names`` maps the names in ``transformed`` to those in the globals of the frame, where they differ;
     ``graph_outputs`` is the number of outputs of each compiled graph, by its name in ``transformed``.
     """
-    installed = installed_globals(transformed)
+    installed = installed_globals(transformed) - _of_the_user(original, frame_globals or {})
     own = set(original.co_varnames) | set(original.co_cellvars) | set(original.co_freevars)
     parameters: Dict[str, Tuple[str, ...]] = {}
     for name in installed:
@@ -39,6 +39,16 @@ def hints_for(
         tuple_results={name: count for name, count in graph_outputs.items() if name in installed},
         parameters=parameters,
     )
+
+
+def _of_the_user(original: CodeType, frame_globals: Mapping[str, Any]) -> FrozenSet[str]:
+    """The globals that ``original`` loads itself, and that are called as Dynamo calls its own.
+
+    Resume functions load modules that Dynamo has put there.
+    """
+    loaded = loaded_globals(original, installed_globals(original))
+    modules = {name for name in loaded if isinstance(frame_globals.get(name), ModuleType)}
+    return frozenset(loaded - modules if original.co_name.startswith(RESUMED) else loaded)
 
 
 def _parameters(function: Any) -> Tuple[str, ...]:

@@ -50,8 +50,7 @@ def source_of(answer: Decompilation, *, verdict: bool) -> str:
     text = answer.source if answer.source.endswith("\n") or not answer.source else f"{answer.source}\n"
     if not verdict:
         return text
-    reason = " ".join(answer.reason.split())
-    return f"{text}# depyf: {answer.verdict.value}{reason and f': {reason}'}\n"
+    return f"{text}# depyf: {answer.verdict_line()}\n"
 
 
 def print_source(text: str, stream: TextIO) -> None:

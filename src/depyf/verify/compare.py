@@ -42,13 +42,15 @@ def compare(
 ) -> Comparison:
     """Whether ``candidate`` behaves as ``original`` does; both are bytecode of the running Python.
 
+    What follows is taken for granted of the original alone, and not of code nested in it:
     ``droppable``: local variables of the original that the candidate need not have (temporaries that a tool made);
     it may also let go earlier of what they hold.
-    ``renamed``: from local names of the candidate to those of the original, where the original's are no identifiers.
     ``stable_globals``: globals that are bound and stay as they are while the code runs, so that when they are read does
     not matter (what Dynamo installs: compiled functions, resume functions).
     ``tuple_results``: those of them that return a tuple of a known length when called, so that taking it apart is no
     operation that others can observe.
+    The others:
+    ``renamed``: from local names of the candidate to those of the original, where the original's are no identifiers.
     ``check_docstring=False`` is for code objects that no function is made from, as those that Dynamo writes.
     ``always_prove`` leaves the short way out: what is exactly the same is proved EQUIVALENT, not EXACT.
     ``assumed``: the ``id`` of functions nested in the original that count as the same whatever they do; how they are
@@ -125,7 +127,8 @@ class _Comparer:
             return answer(Finding.UNVERIFIED, nan)
         arguments = list(argument_names(original))
         try:
-            product = Product(mine, theirs, nested, arguments, self._settings)
+            settings = self._settings if around is None else self._settings.of_nested_code()
+            product = Product(mine, theirs, nested, arguments, settings)
             return answer(Finding.EQUIVALENT, "", product.prove())
         except MismatchError as mismatch:
             why = beyond_comparison(mine.normal, theirs.normal)

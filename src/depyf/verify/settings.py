@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import AbstractSet, Mapping
 
 
@@ -17,3 +17,7 @@ class Settings:
     check_docstring: bool
     always_prove: bool
     assumed: AbstractSet[int] = frozenset()
+
+    def of_nested_code(self) -> Settings:
+        """Return the settings for code nested in the original: what a tool did to the original holds for it alone."""
+        return replace(self, droppable=frozenset(), stable_globals=frozenset(), tuple_results={})
