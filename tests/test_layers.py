@@ -31,6 +31,7 @@ LAYERS: List[Tuple[str, ...]] = [
     ("normal",),
     ("bytecode",),
     ("regular_files", "without_warnings"),
+    ("asynchronous",),
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
@@ -171,3 +172,34 @@ def test_what_is_allowed_is_not_reported(module: str, source: str) -> None:
 
 def test_there_are_files_to_check() -> None:
     assert len(source_files()) > 10
+
+
+MAY_CATCH_ALL = ("cli", "sweep", "running", "asynchronous")
+"""Programs of depyf's own, where no signal handler of the user's is at work, and the module that tells them apart."""
+
+HANDS_ON = "source/deep_stack.py"
+"""Gives what a thread has raised to the thread that waits for it."""
+
+BROAD = {"BaseException", "Exception", "OSError", "RuntimeError", "ValueError"}
+"""What handlers of signals raise."""
+
+
+def test_no_clause_catches_what_comes_from_outside() -> None:
+    """``except synchronous():`` lets an exception pass that a signal handler has raised; so does ``suppressed``."""
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if part_of("depyf." + ".".join(path.relative_to(PACKAGE).with_suffix("").parts)) in MAY_CATCH_ALL:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ExceptHandler):
+                types = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+                names = {dotted(each) for each in types if each is not None}
+                reraises = any(isinstance(each, ast.Raise) and each.exc is None for each in ast.walk(node))
+                caught = (node.type is None or names & BROAD) and not reraises
+            elif isinstance(node, ast.Call) and dotted(node.func) == "contextlib.suppress":
+                caught = bool({dotted(each) for each in node.args} & BROAD)
+            else:
+                continue
+            if caught and str(path.relative_to(PACKAGE)) != HANDS_ON:
+                found.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
+    assert found == []

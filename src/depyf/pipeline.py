@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from types import CodeType
 from typing import AbstractSet, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.bytecode.code import Code, check_facts, is_code, version_of
 from depyf.bytecode.instructions import line_of_offset
 from depyf.bytecode.opcode_table import running_version
@@ -109,9 +110,9 @@ def decompile_code(
         return _decompiled(code, name or code.co_name, hints or recognised, facts)
     except DecompilationError:
         raise
-    except (ValueError, NotImplementedError, Unstructured) as error:
+    except synchronous(ValueError, NotImplementedError, Unstructured) as error:
         raise DecompilationError(f"{code.co_name}: {error}") from error
-    except Exception as error:  # malformed bytecode, or a bug of ours: callers know one kind of failure
+    except synchronous() as error:  # malformed bytecode, or a bug of ours: callers know one kind of failure
         raise DecompilationError(f"{code.co_name}: internal error, {type(error).__name__} {_place(error)}") from error
 
 
@@ -173,7 +174,7 @@ class _Decompiler:
                 attempt = self._settled()
             except RecursionError:
                 raise  # the whole of it once more, with a deeper stack
-            except Exception as error:  # whatever went wrong with this form, the next one may do
+            except synchronous() as error:  # whatever went wrong with this form, the next one may do
                 failure = failure or error
                 continue
             if attempt.comparison.proved:
@@ -207,7 +208,7 @@ class _Decompiler:
                 attempt = self._settled()
             except RecursionError:
                 raise
-            except Exception:  # it is not one of the functions that fails: the caller raises what it was told first
+            except synchronous():  # it is not one of the functions that fails: the caller raises what it was told first
                 if self._leaves_out_statements(self.code):
                     continue
                 return None
@@ -246,7 +247,7 @@ class _Decompiler:
         try:
             normal = lower(code)
             parts = candidates(normal)
-        except ValueError:
+        except synchronous(ValueError):
             return False
         alone = _Decompiler(code, code.co_name, None, None)
         alone._holed.add(id(code))
@@ -273,7 +274,7 @@ class _Decompiler:
             attempt = self._settled()
         except RecursionError:
             raise
-        except Exception as error:  # whatever it is, a statement is the cause
+        except synchronous() as error:  # whatever it is, a statement is the cause
             return str(error) or type(error).__name__
         return "" if attempt.comparison.proved else attempt.comparison.reason
 
@@ -384,7 +385,7 @@ class _Decompiler:
         try:
             if id(code) not in lowered:
                 lowered[id(code)] = lower(code)
-        except Exception:  # refused where it is needed: in a module, one function may be missing
+        except synchronous():  # refused where it is needed: in a module, one function may be missing
             return
         self._normal_forms[id(code)] = lowered[id(code)]
         reserve_stack(nesting(lowered[id(code)]))

@@ -7,6 +7,7 @@ import os
 from types import CodeType, FunctionType, MethodType
 from typing import Any, List, Optional, Union
 
+from depyf.asynchronous import synchronous
 from depyf.decompiler import decompile_code
 from depyf.dynamo.full_code_text import Signature, is_name
 from depyf.result import DecompilationError
@@ -26,7 +27,7 @@ def decompile_ensure(fn: CodeType, overwite_fn_name: Optional[str] = None) -> st
         return decompile_code(fn, name=overwite_fn_name).source
     except DecompilationError as error:
         reason = str(error)
-    except Exception as error:  # the promise is to answer
+    except synchronous() as error:  # the promise is to answer
         reason = f"{type(error).__name__}: {error}"
     comment = " ".join(reason.split())
     body = f"    # Failed to decompile: {comment}\n    raise NotImplementedError({comment!r})\n"

@@ -15,6 +15,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any, Callable, Dict, Generator, Iterable, List, NoReturn, Optional, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.bytecode.code import PortableCode, check_facts
 from depyf.bytecode.opcode_table import Version
 
@@ -136,7 +137,7 @@ class _Reader:
         text = self.take(self.byte())
         try:
             return float(text)
-        except ValueError:
+        except synchronous(ValueError):
             self.fail(f"{text!r} is no number")
 
     def double(self) -> float:
@@ -328,7 +329,7 @@ class _Reader:
     def checked(self, code: PortableCode) -> PortableCode:
         try:
             check_facts(code)
-        except ValueError as error:
+        except synchronous(ValueError) as error:
             self.fail(str(error))
         return code
 

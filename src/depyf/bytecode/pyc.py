@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Dict, Optional, Union
 
+from depyf.asynchronous import synchronous
 from depyf.bytecode.code import PortableCode
 from depyf.bytecode.marshal_reader import read_marshal
 from depyf.bytecode.opcode_table import Version, known_versions, table_for
@@ -61,7 +62,7 @@ def parse_pyc(data: bytes, name: str = "<pyc>") -> Pyc:
         raise PycError(f"{name}: unknown flags {flags:#x} in the header")
     try:
         code = read_marshal(data[HEADER:], version)
-    except ValueError as error:
+    except synchronous(ValueError) as error:
         raise PycError(f"{name}: {error}") from error
     if not isinstance(code, PortableCode):
         raise PycError(f"{name}: holds a {type(code).__name__} and no code object")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from types import CodeType, FunctionType, MethodType
 from typing import Any, Callable, ContextManager, Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.hints import RESUMED
 
@@ -307,7 +308,7 @@ def closure_of(function: Any) -> Iterator[Tuple[str, Any]]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
         try:
             yield name, cell.cell_contents
-        except ValueError:
+        except synchronous(ValueError):
             # PyTorch's frame locals lack it too.
             continue
 

@@ -15,6 +15,7 @@ from multiprocessing import util
 from types import CodeType
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.attribution import Attribution, GraphOwners, standalone_name
 from depyf.dynamo.autograd_threads import watch_autograd_threads
@@ -160,7 +161,7 @@ class Capture:
     def _add(self, install: Callable[[], Optional[Undo]]) -> None:
         try:
             undo = install()
-        except Exception as error:
+        except synchronous() as error:
             report_failure("hooking into torch", error)
             return
         if undo is not None:

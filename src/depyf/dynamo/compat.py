@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from types import CodeType, FrameType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
+from depyf.asynchronous import synchronous
+
 logger = logging.getLogger("depyf")
 
 _reported: Set[str] = set()
@@ -541,7 +543,7 @@ def settings_that_were_changed() -> List[str]:
             setting, _, text = line.partition(" = ")
             try:
                 value = ast.literal_eval(text)
-            except (ValueError, SyntaxError):
+            except synchronous(ValueError, SyntaxError):
                 continue
             known = defaults.get(setting.partition(".config.")[2])
             # A setting that was changed for a while, and put back, is told as well.

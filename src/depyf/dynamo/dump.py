@@ -8,7 +8,6 @@ a distributed program has the plain names, rank 1 has ``<name>.rank_1.py``, and 
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import threading
@@ -16,6 +15,7 @@ from collections import Counter
 from typing import Counter as CounterType
 from typing import Dict, Optional, Set, Union
 
+from depyf.asynchronous import suppressed, synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.safely import Failure, describe, dumping_into, note_failure, report_failure
@@ -58,9 +58,9 @@ class DumpDirectory:
             os.makedirs(directory.path, mode=0o700, exist_ok=True)  # sources and constants of the program are in it
             with directory._lock:
                 directory._my_place()
-        except OSError as error:
+        except synchronous(OSError) as error:
             directory._report(error)
-        except Exception as error:  # a bug must not keep the program from entering prepare_debug
+        except synchronous() as error:  # a bug must not keep the program from entering prepare_debug
             report_failure("preparing the dump directory", error)
         return directory
 
@@ -90,7 +90,7 @@ class DumpDirectory:
         try:
             with self._lock:
                 return self._write_whole(name, data)
-        except OSError as error:
+        except synchronous(OSError) as error:
             note_failure(Failure(f"writing {name}", "", describe(error)))
             self._report(error)
             return None
@@ -107,7 +107,7 @@ class DumpDirectory:
                     place.claim(name)
                 os.replace(place.temporary, self.file(name))
         except BaseException:
-            with contextlib.suppress(OSError):
+            with suppressed(OSError):
                 os.unlink(place.temporary)
             raise
         self._own.add(name)
@@ -152,14 +152,14 @@ def absolute(path: Union[str, os.PathLike[str]]) -> str:
     path = os.fspath(path)
     try:
         return os.path.abspath(path)
-    except OSError:
+    except synchronous(OSError):
         return path
 
 
 def _real(path: str) -> str:
     try:
         return os.path.realpath(path)
-    except OSError:
+    except synchronous(OSError):
         return path
 
 
@@ -180,7 +180,7 @@ def write_atomically(path: str, data: bytes) -> None:
             file.write(data)
         os.replace(temporary, path)
     except BaseException:
-        with contextlib.suppress(OSError):
+        with suppressed(OSError):
             os.unlink(temporary)
         raise
 
@@ -189,5 +189,5 @@ def _holds(path: str, data: bytes) -> bool:
     try:
         with open_regular(path, follow=False) as file:
             return file.read() == data
-    except OSError:
+    except synchronous(OSError):
         return False

@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo.compilations import fallbacks
 from depyf.dynamo.session import (
     Cause,
@@ -131,7 +132,7 @@ def _content(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()
-    except OSError:  # somebody has cleared the directory away meanwhile
+    except synchronous(OSError):  # somebody has cleared the directory away meanwhile
         return ""
 
 

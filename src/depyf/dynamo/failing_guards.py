@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import guard_runtime, guards_function
 from depyf.dynamo.guard_values import as_known_here, tensor_mismatch, value_of
 from depyf.dynamo.guards import EntryGuards, GuardLine
@@ -199,7 +200,7 @@ def _missing(code: str, values: Mapping[str, Any], scope: Mapping[str, Any]) -> 
     """The first part of a source, or of an expression of them, that can't be read for this call; empty if all can."""
     try:
         tree = ast.parse(code, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError):
+    except synchronous(SyntaxError, ValueError, RecursionError):
         return ""
     names = {**guard_runtime.torch_guard_names(), "L": values, "G": scope}
     parts = [each for each in ast.walk(tree) if isinstance(each, (ast.Attribute, ast.Subscript, ast.Call))]
@@ -216,7 +217,7 @@ def _can_be_read(tree: Any, names: Dict[str, Any]) -> bool:
         eval(compile(ast.Expression(tree), "<guard>", "eval"), names)
     except NameError:  # a helper of PyTorch's that is not known: the guard itself says more
         return True
-    except Exception:
+    except synchronous():
         return False
     return True
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Dict, List, Mapping, Optional, Tuple, Union
 
+from depyf.asynchronous import synchronous
 from depyf.decompiler import decompile_code
 from depyf.dynamo.full_code_text import Signature, as_definition, dedented, why_it_does_not_compile
 from depyf.dynamo.guards_text import Edit, edited
@@ -45,7 +46,7 @@ def original_of(code: CodeType, name: str) -> Original:
         result = decompile_code(code, name=name)
     except DecompilationError as error:
         return Original(name, None, f"there is neither source nor a decompilation: {error}")
-    except Exception as error:  # a bug of the decompiler costs this text and nothing else
+    except synchronous() as error:  # a bug of the decompiler costs this text and nothing else
         return Original(name, None, f"there is no source, and decompiling failed: {describe(error)}")
     source = as_definition(result.source.rstrip(), name)
     return Original(name, source, f"decompiled ({result.verdict.value})", {}, result.text.constants)
@@ -61,7 +62,7 @@ def _written(code: CodeType, name: str) -> Optional[Original]:
         return _lambda(text, code, name, origin)
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError):
+    except synchronous(SyntaxError, ValueError):
         return None
     definition = tree.body[0] if tree.body else None
     if not isinstance(definition, (ast.FunctionDef, ast.AsyncFunctionDef)) or definition.name != code.co_name:
@@ -102,7 +103,7 @@ def _parse_fragment(text: str) -> Optional[ast.Module]:
     for end in range(len(lines), 0, -1):
         try:
             return ast.parse("\n".join(lines[:end]))
-        except (SyntaxError, ValueError):
+        except synchronous(SyntaxError, ValueError):
             continue
     return None
 
@@ -123,7 +124,7 @@ def _defaults(args: ast.arguments) -> Dict[str, ast.expr]:
 def _is_literal(node: ast.expr) -> bool:
     try:
         ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+    except synchronous(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return False
     return True
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import CellType, FunctionType
 from typing import Any, Dict, Iterable, Mapping, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo.guards_live import LiveTable, NotLiveError
 
 
@@ -36,7 +37,7 @@ def ___contents(cells: Iterable[CellType]) -> Tuple[Any, ...]:
     for cell in cells:
         try:
             values.append(cell.cell_contents)
-        except ValueError:
+        except synchronous(ValueError):
             values.append(___placeholder("an empty closure cell"))
     return tuple(values)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.without_warnings import without_warnings
 
 
@@ -61,7 +62,7 @@ def why_it_does_not_compile(source: str) -> Optional[str]:
     try:
         with without_warnings():
             compile(source, "<full_code>", "exec", dont_inherit=True)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except synchronous(SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return f"{type(error).__name__}: {error}"
     return None
 
@@ -71,7 +72,7 @@ def as_definition(source: str, name: str) -> str:
     assignment, and what stands before the definition (a comment, an import from ``__future__``) is left out."""
     try:
         body = ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError):
+    except synchronous(SyntaxError, ValueError, RecursionError):
         return source
     while len(body) > 1 and isinstance(body[0], ast.ImportFrom):
         del body[0]

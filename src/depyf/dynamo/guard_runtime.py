@@ -10,6 +10,7 @@ import functools
 import json
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.guards_live import LiveId, NotLiveError, live_table
 
@@ -38,7 +39,7 @@ def ___guard(function: Callable[..., bool]) -> Callable[..., bool]:
             return bool(function(*args, **kwargs))
         except NotLiveError:
             raise
-        except Exception:
+        except synchronous():
             # PyTorch's guards clear the exception and fail, whatever its type.
             return False
 

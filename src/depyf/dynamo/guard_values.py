@@ -6,6 +6,7 @@ import ast
 import re
 from typing import Any, Iterator, Mapping, Match, Optional
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat, guard_runtime
 from depyf.dynamo.safely import describe
 from depyf.dynamo.tensor_words import shown
@@ -22,7 +23,7 @@ def value_of(code: str, frame_locals: Mapping[str, Any], frame_globals: Mapping[
     """
     try:
         tree = ast.parse(code, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError):
+    except synchronous(SyntaxError, ValueError, RecursionError):
         return None
     if not isinstance(tree, ast.Compare):
         return None
@@ -97,7 +98,7 @@ def tensor_mismatch(code: str, frame_locals: Mapping[str, Any], frame_globals: M
     try:
         value = eval(compile(match["source"], "<guard>", "eval"), {**guard_runtime.torch_guard_names(), **scope})
         return next(_mismatches(match, value), None)
-    except Exception as error:  # the guard fails for that reason
+    except synchronous() as error:  # the guard fails for that reason
         return f"expected type of '{match['source']}' to be a tensor type, ' but found nothing ({describe(error)})"
 
 
@@ -145,5 +146,5 @@ def _evaluated(tree: ast.expr, scope: Mapping[str, Any]) -> Optional[str]:
     helpers = {name: getattr(guard_runtime, name) for name in names if hasattr(guard_runtime, name)}
     try:
         return shown(eval(compile(ast.Expression(tree), "<guard>", "eval"), {**helpers, **scope}))
-    except Exception as error:  # the guard fails for that reason: the value is not there
+    except synchronous() as error:  # the guard fails for that reason: the value is not there
         return f"not there ({describe(error)})"

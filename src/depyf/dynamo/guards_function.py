@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import AbstractSet, Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
+from depyf.asynchronous import synchronous
+
 _ABOUT_THE_CALL = re.compile(r"___(?:skip_backend_check|current_backend|compile_config_hash|needs_nopython)\(")
 """Conditions on how ``torch.compile`` was called (backend, options), which hold for calls of the same compiled function
 and mean nothing elsewhere. Later versions compare that outside of the guards."""
@@ -45,7 +47,7 @@ def holds(manager: Any, frame_locals: Mapping[str, Any], wanted: Optional[Abstra
     scope = _scope(manager, frame_locals)
     try:
         return all(eval(code, scope) for code in chosen)
-    except Exception:
+    except synchronous():
         # PyTorch's guards clear the exception and fail, whatever its type.
         return False
 
@@ -68,7 +70,7 @@ def mismatch(manager: Any, code: str, frame_locals: Mapping[str, Any]) -> Option
     scope = _scope(manager, frame_locals)
     try:
         words = eval(code, {**scope, "___check_tensors": scope["___check_tensors_verbose"]})
-    except Exception:
+    except synchronous():
         return None
     return words if isinstance(words, str) else None
 

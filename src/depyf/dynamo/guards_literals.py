@@ -7,6 +7,7 @@ import importlib
 import re
 from typing import Any, Dict, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import guard_runtime
 
 _LITERAL_NAMES = frozenset({"frozenset", "set", "device", "torch", "np", "inf"})
@@ -59,7 +60,7 @@ def literal_value(text: str) -> Tuple[bool, Any]:
         tree = ast.parse(text, mode="eval")
         if is_literal(tree):
             return True, eval(compile(tree, "<guard>", "eval"), _literal_namespace())
-    except Exception:
+    except synchronous():
         # Not Python, or a value that the type refuses: there is no literal.
         return False, None
     return False, None

@@ -15,6 +15,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Callable, Dict, FrozenSet, Mapping, Optional, Sequence, Set, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat, guard_runtime
 from depyf.dynamo.guards_function import is_same_in_every_run
 from depyf.dynamo.guards_literals import literal_value
@@ -111,7 +112,7 @@ def tidy(expression: str, naming: Naming) -> Optional[str]:
     """The expression with names that are the same in every run; ``None`` when it is no Python or uses unknown names."""
     try:
         tree = ast.parse(expression, mode="eval")
-    except (SyntaxError, ValueError, RecursionError):
+    except synchronous(SyntaxError, ValueError, RecursionError):
         return None
     names, edits = set(), []
     for node in ast.walk(tree):

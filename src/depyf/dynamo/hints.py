@@ -6,6 +6,7 @@ import ast
 from types import CodeType, ModuleType
 from typing import Any, Dict, FrozenSet, Mapping, Optional, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo_code import RESUME_PREFIX, installed_globals, loaded_globals
 from depyf.result import Hints
 
@@ -66,7 +67,7 @@ def count_outputs(graph_text: str) -> Optional[int]:
     """How many values the graph in ``graph_text`` (a dumped captured graph) returns; None if that can't be seen."""
     try:
         tree = ast.parse(graph_text)
-    except (SyntaxError, ValueError):
+    except synchronous(SyntaxError, ValueError):
         return None
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name == "forward":

@@ -9,6 +9,7 @@ import sys
 from types import FunctionType
 from typing import Any, Callable, Optional
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.attribution import current_compile_id, current_piece
 from depyf.dynamo.patching import Undo, replace_attribute
@@ -57,7 +58,7 @@ def loading_copies(original: Loader, receivers: Receivers) -> Loader:
             _tell_apart(module, copy)
             _note_lines(receivers, copy)
             return module
-        except Exception as error:
+        except synchronous() as error:
             failed = error
         module = original(key, path, *args, **kwargs)  # what is wrong with the module itself comes up here as well
         report_failure("loading an Inductor kernel from the dump", failed)

@@ -13,12 +13,14 @@ import sys
 from types import CodeType
 from typing import Any, Callable, Dict, Iterator, Optional, Tuple, Union
 
+from depyf.asynchronous import synchronous
+
 
 def namespace_of(module: object) -> Dict[str, Any]:
     """The dictionary of a module, or of whatever stands in ``sys.modules`` instead; empty where there is none."""
     try:
         namespace = object.__getattribute__(module, "__dict__")
-    except Exception:  # no dictionary, or a property that raises
+    except synchronous():  # no dictionary, or a property that raises
         return {}
     return namespace if isinstance(namespace, dict) else {}
 
@@ -48,9 +50,9 @@ def source_text(value: Union[CodeType, Callable[..., Any], type]) -> Optional[st
     """
     try:
         return inspect.getsource(value)
-    except (OSError, TypeError, SyntaxError, IndexError):
+    except synchronous(OSError, TypeError, SyntaxError, IndexError):
         return None
-    except Exception:
+    except synchronous():
         return _source_of_code(value if isinstance(value, CodeType) else getattr(value, "__code__", None))
 
 
@@ -58,5 +60,5 @@ def _source_of_code(code: Optional[CodeType]) -> Optional[str]:
     lines = [] if code is None else linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
     try:
         return "".join(inspect.getblock(lines)) or None
-    except Exception:  # no Python, or not that of this code
+    except synchronous():  # no Python, or not that of this code
         return None

@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.dump import DumpDirectory
 from depyf.dynamo.facts import (
@@ -253,7 +254,7 @@ def _command() -> List[str]:
 def _working_directory() -> str:
     try:
         return os.getcwd()
-    except OSError:
+    except synchronous(OSError):
         return ""
 
 

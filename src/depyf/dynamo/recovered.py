@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType
 from typing import Any, Deque, Dict, Iterator, List, Optional, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 from depyf.torch_trace.stages import Stage
 
@@ -106,7 +107,7 @@ def _closure(function: FunctionType) -> Iterator[Tuple[str, Any]]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
         try:
             yield name, cell.cell_contents
-        except ValueError:  # empty
+        except synchronous(ValueError):  # empty
             continue
 
 

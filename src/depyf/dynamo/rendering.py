@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, Dict, Mapping, Optional, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.decompiler import decompile_code
 from depyf.dynamo import compat
 from depyf.dynamo.hints import hints_for
@@ -181,7 +182,7 @@ def _decompile(code: CodeType, name: str, hints: Hints) -> Tuple[Optional[Decomp
         decompilation = decompile_code(code, name=name, hints=hints)
     except DecompilationError as error:
         return None, str(error)
-    except Exception as error:  # a bug of the decompiler must not end the user's compilation
+    except synchronous() as error:  # a bug of the decompiler must not end the user's compilation
         report_failure("decompiling a transformed code object", error)
         return None, f"internal error, {describe(error)}"
     return decompilation, decompilation.reason
@@ -192,6 +193,6 @@ def _compile(decompilation: Decompilation, reference: CodeType, path: str) -> Tu
         return decompilation.compile_like(reference, path), ""
     except DecompilationError as error:
         return None, str(error)
-    except Exception as error:
+    except synchronous() as error:
         report_failure("compiling decompiled source", error)
         return None, f"internal error, {describe(error)}"

@@ -15,6 +15,7 @@ from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import Callable, Dict, List, Optional, Set, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.safely import safely
@@ -66,7 +67,7 @@ class Lanes:
         """A transformed code object is about to run. Torch calls this through a function of ours: two frames away."""
         try:
             self.begin(code, sys._getframe(2))
-        except ValueError:  # nobody in Python has called it
+        except synchronous(ValueError):  # nobody in Python has called it
             self.begin(code, None)
 
     def begin(self, code: CodeType, caller: Optional[FrameType]) -> None:

@@ -8,6 +8,7 @@ from time import perf_counter_ns
 from types import CodeType, TracebackType
 from typing import Any, Dict, List, Mapping, MutableMapping, Optional, Tuple, Type
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.capture import capture
 from depyf.dynamo.decorated import short_name_now, short_name_of_entry
@@ -212,7 +213,7 @@ class _Runs:
     def _add(self, install: Any) -> bool:
         try:
             undo = install()
-        except Exception as error:
+        except synchronous() as error:
             report_failure("starting to trace", error)
             return False
         if undo is not None:

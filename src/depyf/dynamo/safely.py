@@ -6,7 +6,6 @@ and each dump directory: a bug in something that every file needs is one message
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import logging
 import os
@@ -14,6 +13,7 @@ import sys
 from dataclasses import dataclass
 from typing import Callable, Dict, Iterable, List, Optional, TextIO, Tuple, TypeVar
 
+from depyf.asynchronous import suppressed, synchronous
 from depyf.dynamo import compat
 
 logger = logging.getLogger("depyf")
@@ -72,7 +72,7 @@ def report_failure(doing: str, error: BaseException) -> None:
 def note_failure(failure: Failure) -> None:
     """Pass a failure on to those who keep them: what is missing in a dump is said in its index."""
     for listener in list(failure_listeners):
-        with contextlib.suppress(Exception):  # the failure may be one of what it needs, and is logged in any case
+        with suppressed(Exception):  # the failure may be one of what it needs, and is logged in any case
             listener(failure)
 
 
@@ -100,7 +100,7 @@ def describe(error: BaseException) -> str:
     """``Type: message`` of an exception whose own ``__str__`` may raise."""
     try:
         return f"{type(error).__name__}: {error}"
-    except Exception:
+    except synchronous():
         return f"{type(error).__name__} (its message can't be shown)"
 
 
@@ -118,11 +118,11 @@ def safely(doing: str) -> Callable[[Callable[..., T]], Callable[..., Optional[T]
                 before = compat.set_eval_frame(None)
                 try:
                     return function(*args, **kwargs)
-                except Exception as error:
+                except synchronous() as error:
                     report_failure(doing, error)
                 finally:
                     compat.set_eval_frame(before)
-            except Exception as error:  # of a torch that keeps Dynamo off in some other way
+            except synchronous() as error:  # of a torch that keeps Dynamo off in some other way
                 report_failure(doing, error)
             return None
 
@@ -141,7 +141,7 @@ def users(what: str, function: Callable[..., object]) -> Callable[..., object]:
     def call(*args: object, **kwargs: object) -> object:
         try:
             return function(*args, **kwargs)
-        except Exception as error:
+        except synchronous() as error:
             _report_users(what, error)
             return None
 
@@ -182,6 +182,6 @@ def with_rank(line: str) -> str:
 
 
 def _write(stream: TextIO, text: str) -> None:
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or there is none: callers keep a list
+    with suppressed(OSError, ValueError, AttributeError):  # closed, or there is none: callers keep a list
         stream.write(text)
         stream.flush()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.safely import describe
 
@@ -17,6 +18,6 @@ def shown(value: Any) -> str:
         if tensor is not None and isinstance(value, tensor):
             return f"{value.dtype}".replace("torch.", "") + f"{list(value.shape)} on {value.device}"
         text = " ".join(repr(value).split())
-    except Exception as error:
+    except synchronous() as error:
         return f"a {type(value).__name__} ({describe(error)})"
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import Callable
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.patching import Undo
 from depyf.dynamo.safely import report_failure
@@ -29,7 +30,7 @@ class TraceHandler(logging.Handler):
             event = event_of(record.metadata, record.payload, record.created)  # type: ignore[attr-defined]
             if event is not None:
                 self._receive(event)
-        except Exception as error:
+        except synchronous() as error:
             report_failure("reading torch's structured trace", error)
 
     def handle(self, record: logging.LogRecord) -> bool:

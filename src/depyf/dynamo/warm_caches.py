@@ -12,6 +12,7 @@ import json
 import os
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.attribution import current_compile_id
 from depyf.dynamo.dump import write_atomically
@@ -135,7 +136,7 @@ class WarmCaches:
         try:
             with open(_path(key), encoding="utf-8") as file:
                 return [(str(name), str(payload)) for name, payload in json.load(file)]
-        except (OSError, ValueError, TypeError):
+        except synchronous(OSError, ValueError, TypeError):
             return None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Callable, Dict, List, Optional, Set, TextIO, Tuple, Type
 
+from depyf.asynchronous import synchronous
 from depyf.diagnosis.break_advice import advice_for_break, advice_for_fallback, described_break
 from depyf.dynamo import compat
 from depyf.dynamo.decorated import short_name_now
@@ -73,7 +74,7 @@ class Watch:
     def _install(self, install: Callable[[], List[Undo]]) -> None:
         try:
             self._undo += install()
-        except Exception as error:
+        except synchronous() as error:
             report_failure("starting to watch", error)
 
     def __exit__(

@@ -16,6 +16,7 @@ import re
 import stat
 from typing import Iterator, List, Optional, Set
 
+from depyf.asynchronous import suppressed, synchronous
 from depyf.regular_files import no_follow, open_regular
 
 try:
@@ -39,7 +40,7 @@ class Place:
         self._directory = directory
         self._folder = os.path.join(directory, FOLDER)
         with exclusive(directory):
-            with contextlib.suppress(FileExistsError):
+            with suppressed(FileExistsError):
                 os.mkdir(self._folder)
             if os.path.islink(self._folder):  # it leads to where somebody else wants us to write
                 raise OSError(errno.ELOOP, "a symbolic link is in the place of a folder of depyf's", self._folder)
@@ -53,7 +54,7 @@ class Place:
 
     def open_temporary(self) -> int:
         """Return a handle of ``temporary``, new and empty: a killed process left what lies there, or it is a link."""
-        with contextlib.suppress(FileNotFoundError):
+        with suppressed(FileNotFoundError):
             os.unlink(self.temporary)
         return os.open(self.temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | no_follow(), 0o666)
 
@@ -81,7 +82,7 @@ class Place:
         """The names of the files that other living processes run from."""
         names: Set[str] = set()
         for number in self.others():
-            with contextlib.suppress(OSError), open_regular(self._path(number), follow=False) as file:
+            with suppressed(OSError), open_regular(self._path(number), follow=False) as file:
                 names.update(os.fsdecode(line) for line in file.read().split(b"\n"))
         return names
 
@@ -90,13 +91,13 @@ class Place:
         with exclusive(self._directory):
             if self.holds():
                 self._clear(self.number)
-                with contextlib.suppress(OSError):  # others are there
+                with suppressed(OSError):  # others are there
                     os.rmdir(self._folder)
         os.close(self._handle)
 
     def close_inherited(self) -> None:
         """In a forked child: do not keep the parent's place locked when the parent is gone."""
-        with contextlib.suppress(OSError):
+        with suppressed(OSError):
             os.close(self._handle)
 
     def _take(self) -> tuple[int, int]:
@@ -118,7 +119,7 @@ class Place:
 
     def _clear(self, number: int) -> None:
         for path in (self._path(number) + ".writing", self._path(number)):
-            with contextlib.suppress(OSError):
+            with suppressed(OSError):
                 os.unlink(path)
 
     def _path(self, number: int) -> str:
@@ -133,11 +134,11 @@ def _locked(path: str, create: bool) -> Optional[int]:
     flags = os.O_RDWR | os.O_APPEND | no_follow()
     new = None
     if create:
-        with contextlib.suppress(FileExistsError):
+        with suppressed(FileExistsError):
             new = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         handle = os.open(path, flags) if new is None else new
-    except OSError as error:
+    except synchronous(OSError) as error:
         if error.errno in (errno.ENOENT, errno.ELOOP, errno.EISDIR):
             return None
         raise
@@ -146,7 +147,7 @@ def _locked(path: str, create: bool) -> Optional[int]:
         same = _is_at(handle, path) and stat.S_ISREG(os.fstat(handle).st_mode)  # not cleared away meanwhile
     except BlockingIOError:
         same = False
-    except OSError:  # locks do not work here: a file that we have just made is ours
+    except synchronous(OSError):  # locks do not work here: a file that we have just made is ours
         same = new is not None
     if same:
         return handle
@@ -156,7 +157,7 @@ def _locked(path: str, create: bool) -> Optional[int]:
 
 def _is_at(handle: int, path: str) -> bool:
     """Whether the open file is the one at ``path``."""
-    with contextlib.suppress(FileNotFoundError):
+    with suppressed(FileNotFoundError):
         return os.path.samestat(os.fstat(handle), os.stat(path))
     return False
 
@@ -165,14 +166,14 @@ def _is_at(handle: int, path: str) -> bool:
 def exclusive(directory: str) -> Iterator[None]:
     """No other process is inside of this for the same directory; where that can't be had, go on without."""
     handle = None
-    with contextlib.suppress(OSError):
+    with suppressed(OSError):
         handle = os.open(directory, os.O_RDONLY)
         _flock(handle, wait=True)
     try:
         yield
     finally:
         if handle is not None:
-            with contextlib.suppress(OSError):  # not only closed: a child forked meanwhile has the handle as well
+            with suppressed(OSError):  # not only closed: a child forked meanwhile has the handle as well
                 _flock(handle, wait=False, release=True)
             os.close(handle)
 
@@ -182,11 +183,11 @@ def locked_file(path: str) -> Iterator[None]:
     """Hold the lock of the file at ``path``, which is made if need be; raises ``OSError`` when it can't be."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | no_follow(), 0o666)
     try:
-        with contextlib.suppress(OSError):  # a system without locks
+        with suppressed(OSError):  # a system without locks
             _flock(handle, wait=True)
         yield
     finally:
-        with contextlib.suppress(OSError):
+        with suppressed(OSError):
             _flock(handle, wait=False, release=True)
         os.close(handle)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.bytecode.instructions import ExceptionRange
 from depyf.normal.draft import Draft, IndexOf
 from depyf.normal.effects import effect
@@ -176,7 +177,7 @@ class _Walk:
             else:
                 written = _RULES.get(draft.op, _Walk._plain)(self, place, draft)
             written.handler = self._handler(state, state.height - self._taken(place))
-        except ValueError as error:
+        except synchronous(ValueError) as error:
             raise ValueError(f"{draft.op} at offset {draft.offset}: {error}") from None
         return written
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterator, List, Optional
 
+from depyf.asynchronous import synchronous
 from depyf.bytecode.code import Code, is_code, version_of
 from depyf.bytecode.instructions import decode
 from depyf.normal.lowering import lower
@@ -22,7 +23,7 @@ def disassembly(code: Code) -> Iterator[str]:
         for instr in lower(code).ops:
             argument = "" if instr.arg is None else _shown(instr.arg)
             meanings.setdefault(instr.offset, []).append(f"{instr.op.name} {argument}".rstrip())
-    except (ValueError, NotImplementedError) as error:
+    except synchronous(ValueError, NotImplementedError) as error:
         yield f"# no normal form: {error}"
     targets = {instruction.target for instruction in decoded.instructions}
     targets.update(entry.target for entry in decoded.exceptions)

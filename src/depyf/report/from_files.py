@@ -6,12 +6,12 @@ times) is not there, and a note says so.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 from dataclasses import dataclass, replace
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.asynchronous import suppressed
 from depyf.regular_files import read_text
 from depyf.report.artifacts import (
     FULL_CODE_ORDER,
@@ -95,7 +95,7 @@ def _file(directory: str, name: str) -> Optional[_File]:
         match = pattern.fullmatch(name)
         if match is None:
             continue
-        with contextlib.suppress(OSError):  # a link or a pipe by that name is no file of a dump
+        with suppressed(OSError):  # a link or a pipe by that name is no file of a dump
             text = read_text(os.path.join(directory, name), follow=False)
             if kind != "graph" or match.group("stage") in _ORDER_OF_STAGE or text.startswith(_title(match)):
                 return _File(name, kind, match.groupdict(), text)

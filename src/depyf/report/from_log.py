@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
+from depyf.asynchronous import synchronous
 from depyf.report.from_events import build_run
 from depyf.report.model import Run
 from depyf.report.sources import read_source
@@ -61,7 +62,7 @@ def _torch_version(events: Sequence[Event]) -> str:
         if event.name == "torch_version":
             try:
                 data = json.loads(event.payload or "")
-            except ValueError:
+            except synchronous(ValueError):
                 return (event.payload or "").strip()
             if not isinstance(data, dict):
                 return str(data)

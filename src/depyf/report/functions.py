@@ -6,6 +6,7 @@ import ast
 import re
 from typing import Dict, List, Mapping, Optional, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.diagnosis.guard_advice import GuardedFrame
 from depyf.report.model import Function
 from depyf.report.sources import Sources
@@ -151,7 +152,7 @@ def definitions(text: str) -> Dict[Tuple[str, int], Tuple[str, int]]:
     """Qualified name and last line of every function in a source text, by name and first line (that of decorators)."""
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    except synchronous(SyntaxError, ValueError, RecursionError):
         return {}
     found: Dict[Tuple[str, int], Tuple[str, int]] = {}
     todo: List[Tuple[ast.AST, str]] = [(tree, "")]
@@ -176,7 +177,7 @@ def starred_parameters(text: str) -> Dict[Tuple[str, int], Tuple[int, str, str]]
     """Last line, and the names of the ``*`` and ``**`` parameters, of every function, by name and first line."""
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    except synchronous(SyntaxError, ValueError, RecursionError):
         return {}
     found: Dict[Tuple[str, int], Tuple[int, str, str]] = {}
     for node in ast.walk(tree):

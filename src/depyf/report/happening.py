@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
+from depyf.asynchronous import synchronous
+
 RECOMPILE, BREAK, FALLBACK = "recompile", "graph break", "fallback"
 
 
@@ -37,7 +39,7 @@ def shortened(path: str) -> str:
     """``path`` from the current directory on, where it lies below it."""
     try:
         relative = os.path.relpath(path)
-    except (OSError, ValueError):  # the directory is gone, or another drive
+    except synchronous(OSError, ValueError):  # the directory is gone, or another drive
         return path
     return path if relative.startswith("..") else relative
 

@@ -9,6 +9,7 @@ import math
 import typing
 from typing import Any, Dict, Mapping, Tuple, Type, Union
 
+from depyf.asynchronous import synchronous
 from depyf.report.model import SCHEMA, Run
 from depyf.report.references import dangling
 
@@ -25,7 +26,7 @@ def to_json(run: Run) -> str:
     """The text of ``manifest.json``. What has its default value is left out."""
     try:
         return _dumped(run)
-    except (ValueError, TypeError):  # a number that JSON does not have, or a key that is no text: in metrics
+    except synchronous(ValueError, TypeError):  # a number that JSON does not have, or a key that is no text: in metrics
         return _dumped(_plain(run))
 
 
@@ -46,7 +47,7 @@ def from_json(text: str, name: str = "manifest.json") -> Run:
     """
     try:
         data = json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except synchronous(ValueError, RecursionError) as error:
         raise ForeignManifestError(f"{name}: not a manifest of depyf ({type(error).__name__}: {error})") from error
     if not isinstance(data, dict):
         raise ForeignManifestError(f"{name}: not a manifest of depyf (no JSON object)")
@@ -60,7 +61,7 @@ def from_json(text: str, name: str = "manifest.json") -> Run:
     try:
         run: Run = _build(Run, data)
         wrong = dangling(run)
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
+    except synchronous(ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise ManifestError(f"{name}: a damaged manifest ({type(error).__name__}: {error})") from error
     if wrong is not None:
         raise ManifestError(f"{name}: a damaged manifest ({wrong})")

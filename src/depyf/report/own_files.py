@@ -6,6 +6,7 @@ import errno
 import os
 from typing import Iterable
 
+from depyf.asynchronous import synchronous
 from depyf.regular_files import open_regular
 
 MARKDOWN_MARK = "<!-- generator: depyf -->"
@@ -27,7 +28,7 @@ def may_be_written(path: str) -> bool:
     try:
         with open_regular(path) as file:
             return _MARKS[os.path.splitext(path)[1]] in file.read(_HEAD)
-    except OSError:
+    except synchronous(OSError):
         return False
 
 

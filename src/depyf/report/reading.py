@@ -8,6 +8,7 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import List, Optional, Sequence
 
+from depyf.asynchronous import synchronous
 from depyf.regular_files import path_inside, read_text
 from depyf.report.from_files import runs_of_files
 from depyf.report.from_log import run_of_log
@@ -44,7 +45,7 @@ class Loaded:
             return artifact.text
         try:  # a manifest may name anything, and what is read is shown on a page
             return read_text(path_inside(self.directory, artifact.path), follow=False)
-        except OSError:
+        except synchronous(OSError):
             return None
 
     def named(self, name: str) -> Loaded:

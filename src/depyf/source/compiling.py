@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar
 
+from depyf.asynchronous import synchronous
 from depyf.bytecode.code import FUTURE_FLAGS, Code, is_code, version_of
 from depyf.bytecode.nesting import names_of
 from depyf.normal.modes import flags_of, in_mode
@@ -62,7 +63,7 @@ def compile_like(source: SourceText, reference: Code, filename: str, *, all_loca
 def _refusing(reference: Code, work: Callable[[], _Result]) -> _Result:
     try:
         return with_deep_stack(work)
-    except (SyntaxError, ValueError, TypeError) as error:
+    except synchronous(SyntaxError, ValueError, TypeError) as error:
         raise DecompilationError(f"{reference.co_name}: the source does not compile: {error}") from error
 
 

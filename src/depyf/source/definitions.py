@@ -11,6 +11,7 @@ import inspect
 import re
 from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.bytecode.code import Code, docstring
 from depyf.lift.build import CellName, Special, constant
 from depyf.lift.items import Function
@@ -268,7 +269,7 @@ def _as_written(annotation: ast.expr) -> ast.expr:
         return annotation
     try:
         parsed = ast.parse(f"({text}\n,)", mode="eval").body  # a tuple, for there may be a star
-    except (SyntaxError, ValueError):
+    except synchronous(SyntaxError, ValueError):
         return annotation
     assert isinstance(parsed, ast.Tuple)
     return parsed.elts[0] if len(parsed.elts) == 1 else annotation

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any, Dict, Iterator, List, Mapping, Optional
 
+from depyf.asynchronous import synchronous
 from depyf.source.futures import ANNOTATIONS
 from depyf.source.literals import literal
 
@@ -58,7 +59,7 @@ def facts_of(function: FunctionType) -> FunctionFacts:
 def _annotations(function: FunctionType) -> Mapping[str, Any]:
     try:
         found = function.__annotations__
-    except Exception:  # since 3.14 they are evaluated when they are asked for, and may name what is not there
+    except synchronous():  # since 3.14 they are evaluated when they are asked for, and may name what is not there
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -66,7 +67,7 @@ def _annotations(function: FunctionType) -> Mapping[str, Any]:
 def _parsed(text: str) -> Optional[ast.expr]:
     try:
         return ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError):
+    except synchronous(SyntaxError, ValueError):
         return None
 
 
@@ -139,7 +140,7 @@ class _Namespace:
         if _is_alias(value) or type(value).__module__.partition(".")[0] in self.names:
             try:
                 text = repr(value)
-            except Exception:  # anybody's code
+            except synchronous():  # anybody's code
                 return
             yield text
             yield text.replace("typing.", "")

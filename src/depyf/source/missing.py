@@ -11,6 +11,7 @@ import ast
 import inspect
 from typing import Callable, Dict, List
 
+from depyf.asynchronous import synchronous
 from depyf.bytecode.code import Code, docstring, is_code
 from depyf.bytecode.nesting import Names, names_of
 from depyf.source.names import is_writable
@@ -49,7 +50,7 @@ class Missing:
                 return made(code)
             except RecursionError:
                 raise  # there is more stack to be had
-            except Exception as error:  # whatever it is: it is of this one, and it is reported
+            except synchronous() as error:  # whatever it is: it is of this one, and it is reported
                 self.found[id(code)] = str(error)
         return _stand_in(code, self.known.get(id(code)) or self.found[id(code)])
 
@@ -60,7 +61,7 @@ class Missing:
         def walk(code: Code) -> None:
             try:
                 names = names_of(code)
-            except ValueError:  # malformed: what is in it is named by itself
+            except synchronous(ValueError):  # malformed: what is in it is named by itself
                 names = Names(code.co_name, {})
             for inner in filter(is_code, code.co_consts):
                 found[id(inner)] = names.within(inner)

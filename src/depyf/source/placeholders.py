@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from types import CodeType, ModuleType
 from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.source.rewriting import Rewriter
 
 _MARK = "depyf stand-in"
@@ -82,7 +83,7 @@ def described(value: object) -> str:
         return f"a {kind}"
     try:
         text = " ".join(repr(value).split())
-    except Exception as error:  # anybody's code
+    except synchronous() as error:  # anybody's code
         return f"a {kind} (its repr() raises {type(error).__name__})"
     return f"a {kind}" if len(text) > _LONGEST or not text.isprintable() else _ADDRESS.sub("", text)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Dict, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.lift.build import TestedAgain
 from depyf.normal.modes import Mode
 from depyf.result import DecompilationError
@@ -76,5 +77,5 @@ def _in_one_line(text: str, parsed: ast.Module) -> Tuple[str, ast.Module]:
 def _parse(text: str) -> ast.Module:
     try:
         return ast.parse(text)
-    except (SyntaxError, ValueError) as error:
+    except synchronous(SyntaxError, ValueError) as error:
         raise DecompilationError(f"the source that was made is no Python: {error}") from error

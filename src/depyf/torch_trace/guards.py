@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Iterator, List, Optional, Sequence
 
+from depyf.asynchronous import synchronous
 from depyf.torch_trace.breaks import Frame
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.recompiles import split_user_line
@@ -54,7 +55,7 @@ def _tree(lines: Sequence[str]) -> Iterator[GuardText]:
 def _listed(text: str) -> Iterator[GuardText]:
     try:
         listed = json.loads(text or "[]")
-    except ValueError:
+    except synchronous(ValueError):
         return
     for each in listed if isinstance(listed, list) else []:
         code = str(each.get("code", ""))

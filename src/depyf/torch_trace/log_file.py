@@ -21,6 +21,7 @@ import zlib
 from dataclasses import dataclass, field
 from typing import IO, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, cast
 
+from depyf.asynchronous import suppressed, synchronous
 from depyf.regular_files import open_regular
 from depyf.torch_trace.events import Event, event_of
 
@@ -72,7 +73,7 @@ def is_log(path: str) -> bool:
     try:
         with _open(path) as file:
             head = file.read(1 << 16).decode("utf-8", "replace")
-    except (OSError, EOFError, zlib.error):
+    except synchronous(OSError, EOFError, zlib.error):
         return False
     return any(_RECORD.match(line) for line in head.split("\n"))
 
@@ -181,12 +182,12 @@ class _Process:
     def add(self, record: _Record, mark: str, trouble: _Trouble) -> None:
         try:
             data = json.loads(record.match.group("json"))
-        except (ValueError, RecursionError):
+        except synchronous(ValueError, RecursionError):
             trouble.unreadable += 1
             return
         date, micros = record.match.group("date"), int(record.match.group("micros"))
         if "str" in data:
-            with contextlib.suppress(ValueError, TypeError):
+            with suppressed(ValueError, TypeError):
                 text, number = data["str"]
                 self._names[number] = text
             return
@@ -237,7 +238,7 @@ def _digest(payload: str) -> Optional[str]:
     """As torch computes it, to find out whether the payload is whole; None where this Python may not."""
     try:
         return hashlib.md5(payload.encode("utf-8", "surrogatepass")).hexdigest()
-    except ValueError:  # an interpreter that only has what is approved for secrets
+    except synchronous(ValueError):  # an interpreter that only has what is approved for secrets
         return None
 
 
@@ -245,7 +246,7 @@ def _clock(date: str, micros: int, payload: str) -> Optional[Tuple[str, int, flo
     """The time of a record as it stands there, and as its event has it: in microseconds since the epoch."""
     try:
         return date, micros, float(json.loads(payload)["ts"]) / 1e6
-    except (ValueError, KeyError, TypeError):
+    except synchronous(ValueError, KeyError, TypeError):
         return None
 
 
@@ -253,7 +254,7 @@ def _seconds(date: str, micros: int, year: int) -> float:
     """``MMDD HH:MM:SS`` of that year in local time, as seconds since the epoch."""
     try:
         return time.mktime(time.strptime(f"{year} {date}", "%Y %m%d %H:%M:%S")) + micros / 1e6
-    except (ValueError, OverflowError):
+    except synchronous(ValueError, OverflowError):
         return 0.0
 
 

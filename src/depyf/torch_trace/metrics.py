@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.torch_trace.events import Event
 
 
@@ -74,7 +75,7 @@ def _mark(event: Event) -> Optional[Tuple[str, str, float, Any]]:
     """Whether this begins or ends something, what, when (in seconds since the epoch) and in which thread."""
     try:
         data = json.loads(event.payload or "")
-    except ValueError:
+    except synchronous(ValueError):
         return None
     if not isinstance(data, dict) or data.get("ph") not in ("B", "E"):
         return None

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import List, Optional, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.torch_trace.breaks import Frame, frames_of
 from depyf.torch_trace.events import Event
 
@@ -31,7 +32,7 @@ def reasons_of(event: Event) -> List[str]:
     payload = event.payload or ""
     try:
         reasons = json.loads(payload or "[]")
-    except ValueError:
+    except synchronous(ValueError):
         return [payload]
     return [str(reason) for reason in reasons] if isinstance(reasons, list) else [str(reasons)]
 

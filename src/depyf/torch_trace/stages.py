@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar, Iterator, List, Optional, Tuple, Union
 
+from depyf.asynchronous import synchronous
+
 
 class Stage(enum.Enum):
     """A graph of one compiled function on its way down; the value is its part of the file name."""
@@ -110,7 +112,7 @@ def graph_file(readable: str, title: str) -> str:
     body = _CLASS_LINE.sub(_with_identifier, readable).strip("\n") + "\n"
     try:
         compile(body, "<graph>", "exec", dont_inherit=True)  # half the time of making a tree that nobody reads
-    except (SyntaxError, ValueError, RecursionError) as error:
+    except synchronous(SyntaxError, ValueError, RecursionError) as error:
         lines = "".join(f"# {line}\n" for line in body.splitlines())
         why = f"# This graph's text is not valid Python ({error}), so here it is as comments."
         return f"# {title}\n# {_NOT_KNOWN_YET}\n{why}\n{lines}"

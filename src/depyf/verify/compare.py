@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import AbstractSet, Callable, Dict, List, Mapping, Optional, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.bytecode.code import Code, docstring
 from depyf.bytecode.nesting import Names, names_of, qualified_name
 from depyf.normal.across import beyond_comparison, docstring_today, in_common_terms
@@ -109,7 +110,7 @@ class _Comparer:
             return answer(Finding.EQUIVALENT)
         try:
             mine, theirs = self._programs(original, candidate, around)
-        except ValueError as error:
+        except synchronous(ValueError) as error:
             return answer(Finding.UNVERIFIED, f"malformed bytecode: {error}")
         seen = visible_names(mine, theirs) or visible_futures(mine, theirs)
         if seen is not None:

@@ -6,6 +6,7 @@ import contextlib
 import tempfile
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.called import Called, called
 from depyf.dynamo.numerics.culprit import Fault, Search, described, kernels_of, reproducing
@@ -163,7 +164,7 @@ class _Comparison:
         try:
             with in_float64(self._narrow()):
                 return self._run(None, wide=True)
-        except Exception as error:
+        except synchronous() as error:
             self._notes.append(f"it does not run in float64 ({describe(error)[:200]}): errors are against eager mode")
             return {}
 
@@ -179,7 +180,7 @@ class _Comparison:
         isolate = compat.has_regions()
         try:
             results = self._run(lambda function: compiled_with(function, recorder, self._dynamic, isolate))
-        except Exception as error:
+        except synchronous() as error:
             return StageResult(stage, name, (), f"{describe(error)[:500]}"), recorder
         finally:
             for each in undo:
@@ -235,7 +236,7 @@ class _Comparison:
                 wide = self._run(
                     lambda each: compiled_with(each, Widened(self._narrow()), self._dynamic, False), wide=True
                 )
-        except Exception:  # then there is nothing to tell rounding by
+        except synchronous():  # then there is nothing to tell rounding by
             return False
         found: Dict[str, float] = {}
         for value in result.wrong:
@@ -277,7 +278,7 @@ class _Comparison:
             written = reproducing(fault, directory, backend.name)
             gaps = [each for each in (backend.gap, *compat.settings_no_script_has(), *written.notes) if each]
             script = written.path
-        except Exception as error:
+        except synchronous() as error:
             self._notes.append(f"no script was written: {describe(error)[:200]}")
         self._notes += [f"not in the script: {gap}" for gap in gaps]
         return described(fault, kernels_of(fault), script, not gaps)

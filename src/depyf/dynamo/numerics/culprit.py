@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.numerics.graph_facts import placeholders
 from depyf.dynamo.numerics.judging import Judge
@@ -194,7 +195,7 @@ class Search:
         self._by_itself = "is right"
         try:
             return Isolated(graph.module, call.inputs, call.rng_state, compile_graph, self._judge).first_wrong()
-        except Exception as error:  # a graph that the backend takes only as part of what it was made for
+        except synchronous() as error:  # a graph that the backend takes only as part of what it was made for
             self._by_itself = f"does not run: {describe(error)[:200]}"
             return None
 
@@ -246,7 +247,7 @@ def _wrapped(function: Any) -> Iterator[Any]:
 def _is_full(cell: Any) -> bool:
     try:
         return cell.cell_contents is not None
-    except ValueError:
+    except synchronous(ValueError):
         return False
 
 

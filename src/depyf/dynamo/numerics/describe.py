@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.numerics import graph_facts
 from depyf.dynamo.numerics.branches import inside_branch
@@ -224,12 +225,12 @@ class Describer:
                     script = write(str(found.directory), found)
                     notes = tuple(f"not in the script: {note}" for note in script.notes)
                     found = replace(found, replay=script.path, notes=(*found.notes, *notes))
-                except Exception as error:
+                except synchronous() as error:
                     note = f"no script to replay it could be written: {describe_error(error)}"
                     found = replace(found, notes=(*found.notes, note))
             with open(os.path.join(str(found.directory), "finding.txt"), "w", encoding="utf-8") as file:
                 file.write(f"{found}\n")
-        except OSError as error:
+        except synchronous(OSError) as error:
             note = f"nothing could be saved: {describe_error(error)}"
             return replace(found, notes=(*found.notes, note))
         return found

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.numerics.finite import all_finite, count_bad, facts, tensors_in
@@ -154,7 +155,7 @@ def _autograd_node() -> Any:
 def _storage(tensor: Any) -> Any:
     try:
         return tensor.untyped_storage()
-    except (NotImplementedError, RuntimeError):  # of a kind that has none
+    except synchronous(NotImplementedError, RuntimeError):  # of a kind that has none
         return None
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.called import Called
 from depyf.dynamo.called_entries import entries_of
@@ -127,7 +128,7 @@ def _made_again(compiled: Compiled, captured: Any) -> Iterator[Source]:
         with nothing_left_behind(), random_numbers_kept(0):
             outputs = recorder(captured, inputs)(*inputs)
             _run_backward(outputs)
-    except Exception:  # made-up values may be out of some bounds; then there is only the captured graph
+    except synchronous():  # made-up values may be out of some bounds; then there is only the captured graph
         return
     finally:
         for each in undo:

@@ -11,6 +11,7 @@ import os
 import re
 from typing import Any, Dict, List, Optional, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo.numerics.script import Script, script_text
 from depyf.dynamo.numerics.script_graph import GraphCode
 from depyf.dynamo.numerics.script_imports import Imports
@@ -207,7 +208,7 @@ def _size(text: str, symbols: Dict[str, int]) -> int:
     text = text.strip().replace("/", "//").replace("////", "//")
     try:
         return size_of(text, symbols)
-    except ValueError:
+    except synchronous(ValueError):
         return 4
 
 

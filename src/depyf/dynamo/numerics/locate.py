@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.numerics.graph_facts import output_nodes
 from depyf.dynamo.numerics.judging import Judge
@@ -57,7 +58,7 @@ def interpreted(module: Any, inputs: Sequence[Any], rng_state: Any) -> Values:
     try:
         with in_float64(narrow):
             wide = _interpret(module, [_widened(value) for value in inputs], rng_state)
-    except Exception:  # what has no float64 has no reference
+    except synchronous():  # what has no float64 has no reference
         wide = {}
     return Values(module, nodes, wide)
 
@@ -69,7 +70,7 @@ def without_views(module: Any, inputs: Sequence[Any]) -> Any:
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             compat.module("torch.fx").Interpreter(module).run(*kept(inputs))
         return module
-    except RuntimeError:
+    except synchronous(RuntimeError):
         changed = copy_of(module)
         for node in changed.graph.nodes:
             if node.target is torch.ops.aten.view.default:
@@ -94,7 +95,7 @@ def _interpret(module: Any, inputs: Sequence[Any], rng_state: Any) -> Dict[Any, 
         def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
             try:
                 return super().call_function(target, args, kwargs)
-            except RuntimeError:
+            except synchronous(RuntimeError):
                 # Strides that were planned for compiled convolutions are not those that eager mode gives.
                 if target is not view:
                     raise

@@ -13,6 +13,7 @@ import os
 from types import TracebackType
 from typing import Any, Dict, List, Optional, Set, TextIO, Tuple, Type
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.numerics.checked import DYNAMO, GraphCall, ObservedGraph, observe_graphs
@@ -72,7 +73,7 @@ class FindNonFinite:
             try:
                 if self._eager is not None:
                     self._eager.start()
-            except RuntimeError:
+            except synchronous(RuntimeError):
                 observing.__exit__(None, None, None)
                 raise
             self._observing = observing
@@ -175,7 +176,7 @@ class FindNonFinite:
             self._told.add(id(call.graph))
             if verdict is not None:
                 return self._describer.describe(call, verdict)
-        except Exception as failed:  # there is a bad value all the same, and that is told
+        except synchronous() as failed:  # there is a bad value all the same, and that is told
             error = failed
             self._told.add(id(call.graph))
         place, counted = next(iter(bad.items()))

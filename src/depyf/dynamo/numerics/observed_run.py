@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.numerics.private_copy import DEEPEST, PrivateCopy, tensors_in
 
@@ -134,7 +135,7 @@ def _gradients(call: PrivateCopy, outputs: List[Tuple[str, Any]]) -> Iterator[Tu
         found = torch.autograd.grad(
             [value for _, value in ends], [value for _, value in starts], tangents, allow_unused=True
         )
-    except RuntimeError as error:
+    except synchronous(RuntimeError) as error:
         raise NoGradientsError(str(error)) from error
     for (name, _), gradient in zip(starts, found):
         if gradient is not None:

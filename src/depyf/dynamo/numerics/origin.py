@@ -11,6 +11,7 @@ import functools
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.numerics import graph_facts
 from depyf.dynamo.numerics.finite import STAND_INS, Bad, count_bad, made_finite
@@ -179,7 +180,7 @@ def _causes(node: Any, values: Values, value: Any, inputs: Dict[Any, Any]) -> Tu
             for each in inputs
             if any(_fewer(_count_with(node, values, [each], stand_in), before) for stand_in in STAND_INS)
         ]
-    except Exception:  # an operator that does not take what we made of its input: any of them may be it
+    except synchronous():  # an operator that does not take what we made of its input: any of them may be it
         return makers, False
     if not causes and any(_fewer(rest, before) for rest in rests):
         causes = makers  # each is enough alone

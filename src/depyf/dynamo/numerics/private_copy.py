@@ -14,6 +14,7 @@ import types
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.called import Called, closure_of
 from depyf.dynamo.numerics.script_tensors import compact
@@ -76,7 +77,7 @@ def private_copy(target: Called, args: Sequence[Any], kwargs: Mapping[str, Any],
     try:
         copied_args, copied_kwargs = copy.deepcopy((args, kwargs), memo)
         copied = _function(function, memo)
-    except Exception as error:
+    except synchronous() as error:
         raise TypeError(_not_copied(roots, before, error)) from error
     del keep
     return PrivateCopy(copied, copied_args, copied_kwargs, wrappers, tensors, originals)
@@ -88,7 +89,7 @@ def _not_copied(roots: Sequence[Tuple[str, Any]], memo: Mapping[int, Any], error
     for each, value in roots:
         try:
             copy.deepcopy(value, dict(memo))
-        except Exception:
+        except synchronous():
             name = f"{each} (a {type(value).__name__})" if each else f"the {type(value).__name__} that it is called on"
             break
     return (
@@ -251,7 +252,7 @@ def _deep(value: Any, memo: Dict[int, Any]) -> Any:
     """A copy; the value itself where there is none to be had, as of a lock or a file."""
     try:
         return copy.deepcopy(value, memo)
-    except (TypeError, ValueError, RuntimeError):
+    except synchronous(TypeError, ValueError, RuntimeError):
         return value
 
 

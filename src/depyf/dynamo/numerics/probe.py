@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, TextIO, Tuple, Type, Union
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.numerics import graph_facts
@@ -189,7 +190,7 @@ class Probe:
 
         try:
             Replay(call).run(look, until=last)
-        except Exception as error:  # what needs a device or a state that is gone
+        except synchronous() as error:  # what needs a device or a state that is gone
             self._failed.setdefault(f"{captured.graph.function} could not be run once more: {error}")
         for at, each in enumerate(wanted):
             source = REPLAYED

@@ -13,6 +13,7 @@ from collections import deque
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Callable, Deque, Dict, Iterator, List, Sequence, Set, Tuple
 
+from depyf.asynchronous import suppressed, synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.called import Called
 from depyf.dynamo.loaded_modules import file_of, loaded_namespace, namespace_of
@@ -53,7 +54,7 @@ class Shared:
                     self._function(value, own=id(value) in own)
                 else:
                     self._value(value)
-        except Exception as error:
+        except synchronous() as error:
             report_failure("looking for what a call may change", error)
             return False
         return not self._todo
@@ -67,7 +68,7 @@ class Shared:
             for undo in self._undo:
                 try:
                     undo()
-                except Exception as error:
+                except synchronous() as error:
                     report_failure("putting back what a call has changed", error)
 
     def _add(self, value: Any) -> None:
@@ -92,7 +93,7 @@ class Shared:
                 self._add(value)
         self._undo += [_binding(namespace, name) for name in names]
         for cell in function.__closure__ or ():
-            with contextlib.suppress(ValueError):  # an empty one
+            with suppressed(ValueError):  # an empty one
                 if own:
                     self._classes(cell.cell_contents)
                 else:

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.numerics.script_imports import Imports
 from depyf.dynamo.numerics.script_tensors import Tensors
@@ -144,7 +145,7 @@ def _makes(text: str, cls: type) -> bool:
     """Whether the ``repr`` of a module is an expression that makes one."""
     try:
         return isinstance(eval(text, {"torch": compat.module("torch")}), cls)
-    except Exception:
+    except synchronous():
         return False
 
 

@@ -9,6 +9,7 @@ import textwrap
 from types import ModuleType
 from typing import Any, Dict, List, Optional
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.loaded_modules import file_of, loaded_namespace, loaded_namespaces
 from depyf.dynamo.numerics.script_operators import (
@@ -271,7 +272,7 @@ def _in_a_fresh_process(module: str) -> bool:
         return False
     try:
         return importlib.util.find_spec(module) is not None
-    except (ImportError, ValueError, AttributeError):
+    except synchronous(ImportError, ValueError, AttributeError):
         return False
 
 
@@ -286,5 +287,5 @@ def _module_of(path: str) -> Optional[str]:
 def _described(value: Any) -> str:
     try:
         return f"{type(value).__name__} {value!r}"[:120]
-    except Exception:
+    except synchronous():
         return f"an object of class {type(value).__name__}"

@@ -15,6 +15,7 @@ import textwrap
 from types import FunctionType
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.called import closure_of
 from depyf.dynamo.loaded_modules import loaded_namespace, source_text
@@ -138,7 +139,7 @@ def runs_on_import(place: str) -> bool:
     try:
         with open(path, encoding="utf-8") as file:
             tree = ast.parse(file.read())
-    except (OSError, SyntaxError, ValueError):
+    except synchronous(OSError, SyntaxError, ValueError):
         return False
     functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
     ranges = [(each.lineno, each.end_lineno or 0) for each in ast.walk(tree) if isinstance(each, functions)]

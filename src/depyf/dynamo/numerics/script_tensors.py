@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, Dict, List, Sequence, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 
 _UNKNOWN_SIZE = 4
@@ -78,7 +79,7 @@ class Tensors:
     def _symbol(self, name: str, value: Any, plain: type) -> str:
         try:
             return repr(plain(hint(value)))
-        except Exception:  # the size of a nested tensor has no number
+        except synchronous():  # the size of a nested tensor has no number
             self.notes.append(f"the input {name} is {value}, which no number stands for")
             return "None"
 
@@ -88,7 +89,7 @@ class Tensors:
         kind = str(value.layout).replace("torch.", "") if dense else type(value).__name__
         try:
             text = made_up(value, self._wants_gradient(value))
-        except Exception:  # its sizes are no numbers
+        except synchronous():  # its sizes are no numbers
             self.notes.append(f"the input {name} is a tensor of the kind {kind}, which this script has no way to make")
             return "None"
         self.notes.append(f"the input {name} is a tensor of the kind {kind}; here it is an ordinary one")
@@ -140,7 +141,7 @@ def hint(value: Any) -> Any:
         return value
     try:
         found = node.hint
-    except Exception:  # a symbol that depends on data has none
+    except synchronous():  # a symbol that depends on data has none
         found = None
     return _UNKNOWN_SIZE if found is None else found
 

@@ -14,6 +14,7 @@ import threading
 from types import CodeType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.numerics.recorded import Recorder
 from depyf.dynamo.numerics.wide import Widened
@@ -80,7 +81,7 @@ def nothing_left_behind() -> Iterator[CompiledCode]:
         try:
             if threading.get_ident() == thread:
                 entries.note(original, transformed)
-        except Exception as error:
+        except synchronous() as error:
             report_failure("noting what is compiled", error)
 
     hook = compat.register_bytecode_hook(note)

@@ -1,0 +1,188 @@
+"""What comes from outside is told apart from what began in our own work, whatever its type."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import signal
+import sys
+import threading
+from types import FrameType
+from typing import Any, Callable, Dict, Iterator, List, Optional, Type
+
+import pytest
+
+from depyf.asynchronous import is_asynchronous, suppressed, synchronous
+
+
+class Limit(Exception):
+    """A program's own."""
+
+
+TYPES = [Limit, Exception, TimeoutError, ValueError, OSError, KeyError, StopIteration, ZeroDivisionError]
+
+WORK: Dict[str, Any] = {"__name__": "depyf.work"}
+exec(
+    """
+def loop(begin):
+    begin()
+    total = 0
+    for i in range(100000):
+        total += i
+    return total
+
+def call(function, *arguments):
+    return function(*arguments)
+
+def wrap(begin):
+    try:
+        loop(begin)
+    except Exception as error:
+        raise ValueError("made of it") from error
+
+def divide():
+    return 1 / 0
+
+def fail():
+    raise Exception
+
+def lookup():
+    return {}[0]
+""",
+    WORK,
+)
+
+
+def caught_in(function: Callable[..., object], *arguments: object) -> BaseException:
+    try:
+        WORK["call"](function, *arguments)
+    except BaseException as error:
+        return error
+    raise AssertionError("nothing was raised")
+
+
+class _Handlers:
+    def __init__(self, kind: Type[BaseException]) -> None:
+        self.kind = kind
+
+    def method(self, number: int, frame: Optional[FrameType]) -> None:
+        raise self.kind
+
+    def __call__(self, *arguments: object) -> None:
+        raise self.kind
+
+    def through_others(self, number: int, frame: Optional[FrameType]) -> None:
+        self._raise()
+
+    def _raise(self) -> None:
+        raise self.kind("too late")
+
+    def without_frame(self, number: int, frame: Optional[FrameType]) -> None:
+        del number, frame
+        raise self.kind
+
+
+@pytest.fixture(autouse=True)
+def _handler() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("how", ["method", "__call__", "through_others", "without_frame", "partial", "object"])
+def test_what_a_signal_handler_raises(kind: Type[BaseException], how: str) -> None:
+    handlers = _Handlers(kind)
+    if how == "partial":
+        handler: Any = functools.partial(lambda value, number, frame: handlers._raise(), 1)
+    else:
+        handler = handlers if how == "object" else getattr(handlers, how)
+    signal.signal(signal.SIGINT, handler)
+    for function in (WORK["loop"], WORK["wrap"]):
+        assert is_asynchronous(caught_in(function, lambda: signal.raise_signal(signal.SIGINT)))
+
+
+@pytest.mark.parametrize("kind", [Limit, Exception, TimeoutError, RuntimeError])
+def test_what_another_thread_sends(kind: Type[BaseException]) -> None:
+    send = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    thread, exception = ctypes.c_ulong(threading.get_ident()), ctypes.py_object(kind)
+    assert is_asynchronous(caught_in(WORK["loop"], functools.partial(send, thread, exception)))
+
+
+def test_what_a_trace_function_raises() -> None:
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        if frame.f_code is WORK["divide"].__code__:
+            raise Limit
+        return None
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        error = caught_in(WORK["divide"])
+    finally:
+        sys.settrace(before)
+    assert isinstance(error, Limit)
+    assert is_asynchronous(error)
+
+
+class _Hostile:
+    def __repr__(self) -> str:
+        raise Limit
+
+    def __eq__(self, other: object) -> bool:
+        raise Limit("compared")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        WORK["divide"],
+        WORK["fail"],
+        WORK["lookup"],
+        functools.partial(WORK["call"], repr, _Hostile()),
+        functools.partial(WORK["call"], _Hostile().__eq__, 1),
+        functools.partial(WORK["call"], int, "x"),
+        functools.partial(WORK["call"], next, iter(())),
+        functools.partial(WORK["call"], open, "/no/such/file"),
+        functools.partial(WORK["call"], sys._getframe, 100000),
+        functools.partial(WORK["wrap"], WORK["divide"]),
+    ],
+)
+def test_what_began_in_our_work(function: Callable[[], object]) -> None:
+    assert not is_asynchronous(caught_in(function))
+
+
+def test_what_the_program_was_handling_before_it_called_us() -> None:
+    signal.signal(signal.SIGINT, _Handlers(Limit).method)
+    try:
+        WORK["loop"](lambda: signal.raise_signal(signal.SIGINT))
+    except Limit:
+        error = caught_in(WORK["divide"])
+    assert isinstance(error.__context__, Limit)
+    assert not is_asynchronous(error)
+
+
+def test_clauses() -> None:
+    passed: List[str] = []
+    signal.signal(signal.SIGINT, _Handlers(TimeoutError).method)
+    for guarded in (_with_clause, _with_suppressed):
+        try:
+            guarded(WORK["loop"], lambda: signal.raise_signal(signal.SIGINT))
+        except TimeoutError:
+            passed.append(guarded.__name__)
+        guarded(open, "/no/such/file")
+    assert passed == ["_with_clause", "_with_suppressed"]
+
+
+def _with_clause(function: Callable[..., object], *arguments: object) -> None:
+    try:
+        function(*arguments)
+    except synchronous(OSError):
+        pass
+
+
+def _with_suppressed(function: Callable[..., object], *arguments: object) -> None:
+    with suppressed(OSError):
+        function(*arguments)
