@@ -5,10 +5,10 @@ known beyond that of a frame that has just been compiled (its globals, its origi
 
 The hints rest on what Dynamo does, and are given for no other code:
 
-- Dynamo binds the globals ``__compiled_fn_<n>`` and ``__resume_at_<offset>_<n>``, which it numbers, ``__import_<module>``
-  to modules and ``__builtins_dict___<n>`` to the builtins, before the code that loads them runs for the first time. It
-  never binds them to something else or unbinds them while that code is in use. A global that the code itself binds, or
-  a function in it, is the user's.
+- Dynamo binds the globals ``__compiled_fn_<n>`` and ``__resume_at_<offset>_<n>``, which it numbers,
+  ``__import_<module>`` to modules and ``__builtins_dict___<n>`` to the builtins, before the code that loads them runs
+  for the first time. It never binds them to something else or unbinds them while that code is in use. A global that the
+  code itself binds, or a function in it, is the user's.
 - Its own local variables are ``graph_out_*`` and ``tmp_*``, numbered from 0, and ``___context_manager_*_*``. In
   ``co_varnames`` they stand behind those of the function.
 - What it adds has no columns, which all code has that CPython (since 3.11) compiled from text: a user's function that

@@ -129,7 +129,7 @@ def _by_names_alone(code: Code, name: str, hints: Hints, facts: Optional[Functio
     for each in (hints, None):
         try:
             found = _decompiled(code, name, each, facts)
-        except (DecompilationError, ValueError, NotImplementedError, Unstructured) as error:
+        except synchronous(DecompilationError, ValueError, NotImplementedError, Unstructured) as error:
             failure = failure or error
             continue
         if found.verdict.code_proved and not found.assumptions:

@@ -12,6 +12,8 @@ import threading
 import warnings
 from typing import Any, Iterator
 
+from depyf.asynchronous import suppressed
+
 
 class _OnThisThread:
     """In the place of a pattern for the text of a warning: matches each one of the thread that has made it."""
@@ -41,5 +43,5 @@ def without_warnings() -> Iterator[None]:
     try:
         yield
     finally:
-        with contextlib.suppress(ValueError):  # the program has removed it: ``warnings.resetwarnings``
+        with suppressed(ValueError):  # the program has removed it: ``warnings.resetwarnings``
             filters.remove(mine)
