@@ -135,6 +135,22 @@ def test_of_all_kinds_that_pytorch_knows_only_those_are_advised_that_are_meant()
             "Skip calling function `<function f.<locals>.g at 0x7f>` since it was wrapped",
             "f.<locals>.g",
         ),
+        (
+            "Skip calling `torch.compiler.disable()`d function",
+            "Skip calling function `<function note at 0x7ff08a794680>` since it was wrapped",
+            "note",
+        ),
+        (
+            "Skip calling `torch.compiler.disable()`d function",
+            "call torch._dynamo.disable() wrapped function <function note at 0x7ff08a794680>",
+            "note",
+        ),
+        (
+            "Skip inlining `torch.compiler.disable()`d function",
+            "Skip inlining function <function get_nonrecursive_disable_wrapper.<locals>.nonrecursive_disable_wrapper "
+            "at 0x7f42cf3f8ae0> since it was wrapped with `torch.compiler.disable` (reason: None)",
+            "",
+        ),
         ("Failed to trace builtin operator", "does not know how to trace builtin operator `hash` with", "hash"),
         ("Data-dependent branching", "Detected branching (e.g. `if my_tensor.sum() > 0:`) in function `f`", ""),
         ("Attempted to call function marked as skipped", "", ""),

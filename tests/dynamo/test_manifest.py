@@ -87,6 +87,10 @@ def test_a_program_with_six_reasons_to_recompile(ran: Callable[..., Tuple[Run, O
         assert by_id["10/1"].dynamic == ("s28: L['times']",) or by_id["10/1"].dynamic[0].endswith(": L['times']")
     titles = [finding.title for finding in run.findings]
     assert titles.count("recompiles was recompiled once") == 6  # each for a cause of its own
+    (disabled,) = [title for title in titles if "asks_the_compiler_to_stay_out" in title]
+    assert disabled.endswith("Skip calling `torch.compiler.disable()`d function: note")
+    (explanation,) = [each.explanation for each in run.breaks if "disable()`d" in each.reason]
+    assert "<function note at 0x0>" in explanation  # the same in every run
     weights = [finding.weight for finding in run.findings]
     assert weights == sorted(weights, reverse=True)
 

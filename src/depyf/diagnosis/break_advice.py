@@ -59,8 +59,11 @@ _ABOUT_A_FUNCTION = re.compile(
     r"Failed to trace builtin operator|attempted to trace numpy"
 )
 _METHOD = re.compile(r"method `(\w+)` of class `([\w.]+)`")
-_REPR = re.compile(r"<(?:[a-z-]+ )+([\w.<>]+?)(?: at 0x| of |>(?![.\w]))")
+_REPR = re.compile(r"<(?:[a-z-]+ )+(?!0x)([\w.<>]+?)(?: at 0x| of |>(?![.\w]))")
 _FUNCTION = re.compile(r"(?:function|builtin|operator) `([\w.<>]*[\w>])\.?`")
+_OF_TORCHS = "get_nonrecursive_disable_wrapper.<locals>."
+"""The wrapper of ``torch.compiler.disable(recursive=False)``: torch does not report what is in it."""
+
 _NAMED = 3
 
 _FOR_BREAKS: Mapping[BreakCause, str] = {
@@ -139,7 +142,7 @@ def _function_in(explanation: str) -> str:
     if method is not None:
         return f"{method.group(2)}.{method.group(1)}"
     found = _REPR.search(explanation) or _FUNCTION.search(explanation)
-    return "" if found is None else found.group(1)
+    return "" if found is None or found.group(1).startswith(_OF_TORCHS) else found.group(1)
 
 
 def advice_for_break(reason: str, explanation: str, hints: Sequence[str]) -> str:

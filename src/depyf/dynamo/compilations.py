@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, List, Mapping, Optional, Tuple
 
 from depyf.dynamo.session import Cause, FrameSkipped, GraphFile, KernelFile, Session, TransformedCode
+from depyf.torch_trace.addresses import without_addresses
 from depyf.torch_trace.breaks import break_report
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.metrics import seconds_of
@@ -100,10 +101,11 @@ def fallbacks(session: Session) -> List[FrameSkipped]:
 
 def _told_by_metrics(compile_id: Optional[str], metrics: Mapping[str, Any]) -> FrameSkipped:
     failure, place = metrics.get("fail_type"), metrics.get("fail_user_frame_filename")
+    reason = f"{failure}: {metrics.get('fail_reason')}" if failure else "Dynamo made no code for it, and no reason"
     return FrameSkipped(
         compile_id=compile_id,
         cause=Cause.SKIPPED if failure is None else Cause.RAISED,
-        reason=f"{failure}: {metrics.get('fail_reason')}" if failure else "Dynamo made no code for it, and no reason",
+        reason=without_addresses(reason),
         function=str(metrics["co_name"]),
         qualified_name=str(metrics["co_name"]),
         filename=str(metrics.get("co_filename")),

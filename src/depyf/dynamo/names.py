@@ -12,12 +12,12 @@ from types import CodeType
 from typing import Dict, Mapping, Optional, Tuple
 
 from depyf.dynamo.locks import Lock
+from depyf.torch_trace.addresses import without_addresses
 
 LONGEST_FUNCTION_NAME = 80
 
 _UUID_SUFFIX = re.compile(r"(__compiled_fn_\d+)_[0-9a-f]{8}_[0-9a-f]{4}_[0-9a-f]{4}_[0-9a-f]{4}_[0-9a-f]{12}")
 _OBJECT_ID = re.compile(r"(?<=_)(\d{9,})(?=_(?:\d+_)?c\d+)")
-_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]{6,}")
 _GRAPH_ID = re.compile(r"[ \t]*# graph id: \d+")
 _PLACE_IN_TORCH = re.compile(r"\(_(?:dynamo|functorch|inductor)/[\w/]+\.py:\d+ in \w+\)")
 """Which line of torch asked for a guard: another one when the compiler caches are warm."""
@@ -64,7 +64,7 @@ class StableNames:
         text = _UUID_SUFFIX.sub(r"\1", text)
         text = _OBJECT_ID.sub(lambda match: str(self._number(match.group(1))), text)
         text = _PLACE_IN_TORCH.sub("(inside torch)", text)
-        return _ADDRESS.sub("at 0x0", _GRAPH_ID.sub("", text))
+        return without_addresses(_GRAPH_ID.sub("", text))
 
     def code(self, code: CodeType) -> Tuple[CodeType, Mapping[str, str]]:
         """``code`` with stable global names, and the map that ``rename`` needs to give the real ones back."""

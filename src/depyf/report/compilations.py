@@ -15,6 +15,7 @@ from depyf.report.graph_links import whole_stacks
 from depyf.report.guard_words import GuardWords, as_written, explain
 from depyf.report.model import Call, Compilation, FailedGuard, GraphBreak, Guard, Place, Recompile
 from depyf.report.sources import Sources
+from depyf.torch_trace.addresses import without_addresses
 from depyf.torch_trace.breaks import Frame, break_report
 from depyf.torch_trace.events import LATER, Event, resolve_frames
 from depyf.torch_trace.generations import of_same_generation
@@ -321,7 +322,8 @@ def _status(events: Sequence[Event], metrics: Mapping[str, Any], fact: Optional[
     """The status of a compilation, and why it failed."""
     names = {event.name for event in events}
     if metrics.get("fail_type"):
-        return "failed", f"{metrics['fail_type']}: {str(metrics.get('fail_reason') or '').strip()}"
+        reason = without_addresses(str(metrics.get("fail_reason") or "")).strip()
+        return "failed", f"{metrics['fail_type']}: {reason}"
     if metrics.get("has_guarded_code") is False:
         return "skipped", "Dynamo made no code for it"
     if fact is None and not metrics and "dynamo_output_graph" not in names:

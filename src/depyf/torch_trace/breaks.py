@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Dict, List, Optional, Tuple
 
+from depyf.torch_trace.addresses import without_addresses
 from depyf.torch_trace.events import Event
 
 Frame = Tuple[str, int, str]
@@ -32,6 +33,7 @@ _OLD_TITLES = (
 class BreakReport:
     """One graph break: the line of the user at which it happened, torch's reason with its hints, the whole message.
 
+    All of it is without object addresses: two runs of a program report the same.
     ``title`` is the one line of the reason that says what it is. ``stack`` has the outermost frame first.
     """
 
@@ -48,18 +50,20 @@ class BreakReport:
 
 def break_report(event: Event) -> BreakReport:
     """What an event named ``dynamo_graph_break_reason`` says. A text of another form is its own reason."""
-    text = event.payload or ""
+    text = without_addresses(event.payload or "")
     place, found = _PLACE.search(text), _REASON.search(text)
     reason = (found.group(1) if found else text).strip()
     stack = _USER_STACK.search(text)
     first = _ANOTHER.split(reason)[0]  # what broke; then what Dynamo could not do about it
     url = _URL.search(first)
+    line = _title_line(first)
+    title = next((words for pattern, words in _OLD_TITLES if pattern.match(line)), line)
     return BreakReport(
         filename=place.group(1) if place else None,
         line=int(place.group(2)) if place else None,
         reason=reason,
-        title=_title(first),
-        explanation=_one_paragraph(next(iter(_EXPLANATION.findall(first)), "")),
+        title=title,
+        explanation=_one_paragraph(next(iter(_EXPLANATION.findall(first)), "" if title == line else line)),
         hints=tuple(_one_paragraph(hint) for hint in _HINT.findall(first)),
         url=url.group(1) if url else "",
         stack=tuple(frames_of(stack.group(1))) if stack else (),
@@ -78,11 +82,10 @@ def code_of(traceback: str) -> Dict[Frame, str]:
     return {(name, int(line), function or ""): code.strip() for name, line, function, code in found}
 
 
-def _title(reason: str) -> str:
+def _title_line(reason: str) -> str:
     """``Encountered graph break when attempting to trace ...:``, an empty line, and then what it was."""
     lines = [line.strip() for line in reason.splitlines() if line.strip()]
-    title = next((line for line in lines if not line.endswith(":")), reason.strip())
-    return next((words for pattern, words in _OLD_TITLES if pattern.match(title)), title)
+    return next((line for line in lines if not line.endswith(":")), reason.strip())
 
 
 def _one_paragraph(text: str) -> str:
