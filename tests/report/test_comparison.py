@@ -211,6 +211,23 @@ def test_what_a_log_cannot_know_of_a_fallback_is_no_difference() -> None:
     )
     assert titles(dump, with_fallback("error while compiling", "backend='b' raised:\nKeyError: boom")) == []
     assert titles(run(), with_fallback("skipped", "No ops traced")) == []
+    dump = with_fallback("error while compiling, raised into the program", "Unsupported: Failed to trace\n  Hint: no")
+    log = with_fallback("graph break that Dynamo can't go on from", "Failed to trace\n  Hint: no")
+    assert titles(dump, log) == []
+
+
+def test_fallbacks_that_torch_never_logs_are_compared_between_dumps_only() -> None:
+    logged = Fallback(0, "1/0", "graph break that Dynamo can't go on from", "Failed to trace")
+    generator = Fallback(0, None, "graph break that Dynamo can't go on from", "Attempt to trace generator")
+    dump, other = replace(run(), fallbacks=(logged, generator)), replace(run(), fallbacks=(logged,))
+    assert titles(other, dump) == ["Runs as plain Python in f: new"]
+    log = replace(other, origin="torch_trace")
+    for before, after in ((log, dump), (dump, log)):
+        found = compared(before, after)
+        assert titles_of(found) == []
+        assert found.counts["fallbacks to eager"] == (1, 1)
+        assert found.notes == ("not compared: 1 fallback of frames that torch's trace does not log",)
+    assert compared(log, log).notes == ()
 
 
 def test_what_files_alone_do_not_say_is_not_compared() -> None:

@@ -6,18 +6,24 @@ difference: they are other in every run.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from depyf.report.comparison_of_code import changed_graphs, changed_kernels
 from depyf.report.counts import counts_of, distinct_breaks, lost
+from depyf.report.happening import counted
 from depyf.report.matching import NO_FUNCTION, FunctionKey, Side, aligned, first_line, name_of, without_line
 from depyf.report.model import Compilation
 from depyf.report.summary import phase_totals
 
 Diffs = Tuple[Tuple[str, Tuple[str, ...]], ...]
 """What was compared (a stage, a kernel), and the lines of a unified diff."""
+
+
+_OF_A_BREAK = re.compile(r"(?:Unsupported|UserError): ")
+"""The class of Dynamo's exceptions for graph breaks, with which a dump quotes those of ``fullgraph=True``."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,8 @@ class Comparison:
 
 def compare(before: Side, after: Side) -> Comparison:
     """What changed from one run to the other; what only one of them can know is no change."""
-    before, after = aligned(before, after)
+    unlogged = _unlogged(before, after) + _unlogged(after, before)
+    before, after = aligned(_as_logged(before, after), _as_logged(after, before))
     matched = _matched(before, after)
     comparable = before.has_events and after.has_events
     changes = [
@@ -75,7 +82,27 @@ def compare(before: Side, after: Side) -> Comparison:
         for side in (before, after)
         if not side.has_events
     )
+    if unlogged:
+        notes += (f"not compared: {counted(unlogged, 'fallback')} of frames that torch's trace does not log",)
     return Comparison(before.name, after.name, tuple(changes), _counts(before, after), _times(before, after), notes)
+
+
+def _unlogged(side: Side, other: Side) -> int:
+    """Count the fallbacks of ``side`` that can't be in the log that ``other`` is read from."""
+    if side.is_log or not other.is_log:
+        return 0
+    return sum(each.compile_id is None for each in lost(side.run))
+
+
+def _as_logged(side: Side, other: Side) -> Side:
+    """Return ``side`` without these.
+
+    Torch's trace logs what has a compile id. Dynamo gives up some frames before it makes one (generators).
+    """
+    if side.is_log or not other.is_log:
+        return side
+    logged = tuple(each for each in side.run.fallbacks if each.compile_id is not None)
+    return replace(side, run=replace(side.run, fallbacks=logged))
 
 
 def _what_happened(before: Side, after: Side, matched: Sequence[Pair]) -> List[Change]:
@@ -165,7 +192,9 @@ def _fallbacks(side: Side) -> List[Tuple[Tuple[str, str], str]]:
     found = []
     for each in lost(side.run):
         cause = each.cause.partition(",")[0]
-        reason = "" if "limit" in cause else f": {first_line(each.reason).rpartition('Error: ')[2]}"
+        is_break, text = _OF_A_BREAK.match(each.reason), _OF_A_BREAK.sub("", each.reason)
+        cause = "graph break that Dynamo can't go on from" if is_break else cause
+        reason = "" if "limit" in cause else f": {first_line(text).rpartition('Error: ')[2]}"
         found.append(((without_line(side.function_at(each.function))[0], f"{cause}{reason}"), side.place(each.place)))
     return found
 

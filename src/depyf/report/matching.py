@@ -37,6 +37,11 @@ class Side:
         """Whether the run says what only torch's trace does: graph breaks, recompilations, guards and times."""
         return self.run.origin != "files"
 
+    @property
+    def is_log(self) -> bool:
+        """Whether the run was read from a log of torch's trace."""
+        return self.run.origin == "torch_trace"
+
     def function(self, compilation: Compilation) -> FunctionKey:
         """The function that was compiled."""
         return self.function_at(compilation.function)
