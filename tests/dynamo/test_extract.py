@@ -163,6 +163,32 @@ def test_any_file_of_a_dump_names_its_graph(tmp_path: Path) -> None:
     assert answer.graph.endswith(".Captured_Graph")
 
 
+def test_a_stage_that_a_pass_has_named_is_extracted_like_the_others(tmp_path: Path) -> None:
+    def backend(graph: Any, inputs: Any) -> Any:
+        for title in ("before_split", "post_grad.0.Pass.before", "repeated", "repeated"):
+            torch._dynamo.utils.lazy_format_graph_code(title, graph)
+        return graph
+
+    dump, path = str(tmp_path / "dump"), str(tmp_path / "script.py")
+    with depyf.prepare_debug(dump):
+        torch.compile(lambda x: x.sin(), backend=backend)(torch.ones(3))
+    (file,) = (tmp_path / "dump").glob("*.before_split.0.py")
+    function = file.name.partition(".")[0]
+    for stage in ("before_split", "post_grad.0.Pass.before"):
+        full_name = f"{function}.{stage}"
+        for graph_id in (stage, full_name, f"{full_name}.0.py", f"{dump}/{full_name}.0.py", f"{stage} of {function}"):
+            assert depyf.extract(dump, graph_id, path=path, check=False).graph == full_name
+    assert "sin" in Path(path).read_text()
+    listed = (
+        rf"several graphs are called 'repeated'; there are: {function}.repeated.0[^,]*, {function}.repeated.1[^,]*\Z"
+    )
+    with pytest.raises(LookupError, match=listed):
+        depyf.extract(dump, "repeated")
+    assert depyf.extract(dump, f"{function}.repeated.1", path=path, check=False).graph == f"{function}.repeated.1"
+    with pytest.raises(LookupError, match=rf"there are: .*{function}\.before_split"):
+        depyf.extract(dump, "after_split")
+
+
 def test_what_was_never_called_has_names_that_stay_the_same(tmp_path: Path) -> None:
     compiled = torch.compile(with_break, backend="eager")
     for _ in range(2):

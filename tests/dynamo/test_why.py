@@ -548,3 +548,48 @@ def test_hundreds_of_causes_are_compared_in_a_short_time() -> None:
     started = time.process_time()
     assert len(failing_guards._causes(some).causes) == 800
     assert time.process_time() - started < 8
+
+
+def of_three(x: Any, n: int, how: str) -> Any:
+    y = x * n if how == "times" else x + n
+    torch._dynamo.graph_break()
+    return y.sin()
+
+
+def test_one_entry_is_asked_for_by_every_id_that_is_shown(tmp_path: Path) -> None:
+    compiled = torch.compile(of_three, backend="eager")
+    with depyf.prepare_debug(tmp_path):
+        compiled(torch.ones(3), 1, "times")
+        compiled(torch.ones(3), 1, "plus")
+    answer = depyf.why(compiled, torch.ones(3, dtype=torch.float64), 1, "none")
+    for entry in answer.entries:
+        (graph,) = entry.graphs
+        (file,) = tmp_path.glob(f"{graph}.Captured_Graph.0.py")
+        ids: List[Any] = [graph, int(graph.rpartition("_")[2]), file.name, str(file), f"Captured_Graph of {graph}"]
+        if entry.compile_id is not None:
+            at = f"compile id {entry.compile_id}"
+            codes = [str(each) for each in tmp_path.glob("__transformed*_for_of_three.py") if at in each.read_text()]
+            assert len(codes) == 1
+            lines = [f"of_three [{entry.compile_id}]", f"recompile of_three [{entry.compile_id}] a.py:1: how is 'no'"]
+            ids += [entry.compile_id, *lines, *codes]
+        assert [answer.entry(each) for each in ids] == [entry] * len(ids)
+    there = "there are: .*__compiled_fn_.*; for those of .*resume_in_of_three"
+    with pytest.raises(LookupError, match=f"called '7/7'; {there}"):
+        answer.entry("7/7")
+    with pytest.raises(LookupError, match="there are none: this call would be compiled for the first time"):
+        depyf.why(torch.compile(lambda x: x), 1).entry("0/0")
+
+
+def test_an_entry_prints_all_that_does_not_hold() -> None:
+    compiled = torch.compile(of_three, backend="eager")
+    compiled(torch.ones(3), 1, "times")
+    answer = depyf.why(compiled, torch.ones(4, 4, dtype=torch.float64), 2, "none")
+    (entry,) = answer.entries
+    head, *lines = str(entry).splitlines()
+    assert head.endswith(f": {len(entry.failed)} guards do not hold")
+    told = [line.strip() for line in lines if not line.startswith("    ")]
+    assert told == [each.told.words for each in entry.failed]
+    assert "how is 'none', and was compiled for 'times'" in str(entry)
+    assert "how is" in entry._repr_html_()
+    (entry,) = depyf.why(compiled, torch.ones(3), 1, "times").entries
+    assert str(entry).endswith(": runs; all its guards hold")

@@ -22,7 +22,8 @@ def add_command(commands: Any) -> None:
         "graph",
         metavar="GRAPH",
         nargs="?",
-        help="a number, or __compiled_fn_1, or __compiled_fn_1.Forward_graph; not needed where there is one only",
+        help="a number, a compile id, __compiled_fn_1, __compiled_fn_1.before_split, or the name of a file; not needed "
+        "where there is one only",
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="the script (GRAPH.py)")
     parser.add_argument("--no-check", action="store_false", dest="check", help="write it, and do not run it")

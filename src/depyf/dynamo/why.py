@@ -21,6 +21,7 @@ from depyf.dynamo.full_code_story import global_scope
 from depyf.dynamo.guarded_frame import guarded_frame_of, in_call
 from depyf.dynamo.guards import EntryGuards
 from depyf.dynamo.guards_text import Naming
+from depyf.dynamo.names import compiled_fn_number
 from depyf.report.guard_words import as_written, explain
 from depyf.report.lookup import Entry, FailedGuard, Why, nearest_first
 
@@ -123,17 +124,26 @@ def _of_frame(frame: FrameType) -> Tuple[CodeType, Dict[str, Any]]:
 
 def _entry(entry: compat.CacheEntry, values: Mapping[str, Any], backend: Any, file: str, frame: GuardedFrame) -> Entry:
     number, manager = entry.compile_id, entry.guard_manager
+    graphs = tuple(_graphs_of(entry.code))
     first, holds = first_failure(manager, values)
     if holds:
         note = ""
         if not is_backend_of(entry, backend):
             note = "compiled with another backend callable"
             told = explain("BACKEND_MATCH failure")
-            return Entry(number, False, (FailedGuard("BACKEND_MATCH", note, "", told),), note)
-        return Entry(number, True, (), note)
+            return Entry(number, False, (FailedGuard("BACKEND_MATCH", note, "", told),), note, graphs=graphs)
+        return Entry(number, True, (), note, graphs=graphs)
     failing = failing_guards(manager, values, first, file)
     causes = tuple(replace(each, told=in_call(each.told, frame, manager, values)) for each in failing.causes)
-    return Entry(number, False, causes, follow=failing.follow)
+    return Entry(number, False, causes, follow=failing.follow, graphs=graphs)
+
+
+def _graphs_of(code: Optional[CodeType]) -> Iterator[str]:
+    """The names, as in dumps, of the graphs that transformed code calls; it is None where torch has thrown it away."""
+    for name in () if code is None else code.co_names:
+        number = compiled_fn_number(name)
+        if number is not None:
+            yield f"__compiled_fn_{number}"
 
 
 def _not_tried(entry: Entry) -> Entry:

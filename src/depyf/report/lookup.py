@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import html
+import os
+import re
 from dataclasses import dataclass, field
-from typing import Iterable, Iterator, List, Optional, Tuple
+from typing import Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from depyf.diagnosis.guard_advice import GuardCause
+from depyf.report.graph_ids import id_in_dump
 from depyf.report.guard_words import GuardWords
 from depyf.report.happening import counted
 
@@ -33,10 +36,11 @@ class FailedGuard:
 
 @dataclass(frozen=True)
 class Entry:
-    """A cache entry, and whether the call could run it.
+    """A cache entry, and whether the call could run it; prints with every guard that fails.
 
     ``failed`` is empty when it could; else the guard that PyTorch names comes first. ``follow`` are guards that fail
-    because of those, and would hold without them. ``note`` says what else keeps it from being used.
+    because of those, and would hold without them. ``note`` says what else keeps it from being used. ``graphs`` are the
+    names of the compiled graphs that it runs, as in a dump.
     """
 
     compile_id: Optional[str]
@@ -44,6 +48,18 @@ class Entry:
     failed: Tuple[FailedGuard, ...]
     note: str = ""
     follow: Tuple[FailedGuard, ...] = ()
+    graphs: Tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The compile id; where PyTorch does not report it, the names of its graphs."""
+        return self.compile_id or ", ".join(self.graphs) or "an entry"
+
+    def __str__(self) -> str:
+        return "\n".join(_all_of(self))
+
+    def _repr_html_(self) -> str:
+        return f"<table>{_HEAD}<tbody>{''.join(_rows(self))}</tbody></table>"
 
 
 def nearest_first(entries: Iterable[Entry]) -> List[Entry]:
@@ -85,6 +101,22 @@ class Why:
     def hit(self) -> Optional[Entry]:
         return next((entry for entry in self.entries if entry.hit), None)
 
+    def entry(self, entry_id: Union[str, int]) -> Entry:
+        """Return the cache entry that ``entry_id`` names; ``print`` it to see every guard that fails.
+
+        ``entry_id`` is a compile id as shown here, by ``watch`` and on the page (``"0/1"``, ``"f [0/1]"``), or a graph
+        that the entry runs (``"__compiled_fn_3"``, ``3``), or a file of a dump.
+
+        Raises ``LookupError``, which lists the entries that there are, when it names none of them.
+        """
+        wanted = entry_id if isinstance(entry_id, int) else id_in_dump(os.path.dirname(entry_id), entry_id)
+        found = [each for each in self.entries if _is_called(each, wanted)]
+        if len(found) == 1:
+            return found[0]
+        there = f"there are: {_listed(self.entries)}" if self.entries else f"there are none: this call {self.outcome}"
+        more = f"; for those of {', '.join(self.resumes)} ask why(frame) in a debugger" if self.resumes else ""
+        raise LookupError(f"no cache entry of {self.function} is called {entry_id!r}; {there}{more}")
+
     @property
     def would_compile(self) -> bool:
         """Whether Dynamo would compile for this call."""
@@ -97,14 +129,49 @@ class Why:
         return _table(self)
 
 
+def _is_called(entry: Entry, wanted: Union[str, int]) -> bool:
+    """Whether an id, as ``graph_ids`` normalizes it, names this entry. A stage of a graph makes no difference."""
+    if isinstance(wanted, int):
+        return f"__compiled_fn_{wanted}" in entry.graphs
+    generation = re.sub(r"#\d+", "", wanted)  # of the page, which numbers what a reset repeats
+    name = wanted.partition(".")[0]
+    return generation == entry.compile_id or name in entry.graphs or f"__compiled_fn_{name}" in entry.graphs
+
+
+def _listed(entries: Sequence[Entry]) -> str:
+    """The ids that would work."""
+    graphs = [f" ({', '.join(each.graphs)})" if each.compile_id and each.graphs else "" for each in entries]
+    return ", ".join(f"{each.name}{names}" for each, names in zip(entries, graphs))
+
+
+def _all_of(entry: Entry) -> Iterator[str]:
+    """The lines for one entry, with all guards that fail."""
+    graphs = f" ({', '.join(entry.graphs)})" if entry.compile_id and entry.graphs else ""
+    if entry.hit or entry.note:
+        yield f"{entry.name}{graphs}: {_without_guards(entry)}"
+        return
+    yield f"{entry.name}{graphs}: {counted(len(entry.failed), 'guard')} {_FAIL[len(entry.failed) == 1]}"
+    for guard in entry.failed:
+        yield f"  {guard.told.words}"
+        yield from (f"      {text}" for text in (_where(guard), guard.told.advice) if text)
+    if entry.follow:
+        yield f"  {_followers(entry)}:"
+        yield from (f"      {guard.told.words}" for guard in entry.follow)
+
+
+_FAIL = ("do not hold", "does not hold")
+
+
+def _without_guards(entry: Entry) -> str:
+    return "runs; all its guards hold" if entry.hit else entry.note
+
+
 def _lines(answer: Why) -> Iterator[str]:
     yield f"{answer.function} ({answer.filename}:{answer.first_line}): this call {answer.outcome}"
     for entry in nearest_first(answer.entries):
-        name = f"  {entry.compile_id or 'an entry'}: "
-        if entry.hit:
-            yield f"{name}runs; all its guards hold"
-        elif entry.note:
-            yield f"{name}{entry.note}"
+        name = f"  {entry.name}: "
+        if entry.hit or entry.note:
+            yield f"{name}{_without_guards(entry)}"
         else:
             yield f"{name}{entry.failed[0].told.words}"
             where = _where(entry.failed[0])
@@ -143,25 +210,30 @@ def _where(guard: FailedGuard) -> str:
 
 
 def _table(answer: Why) -> str:
-    rows: List[str] = []
-    for entry in nearest_first(answer.entries):
-        name = html.escape(entry.compile_id or "an entry")
-        if entry.hit or entry.note or not entry.failed:
-            rows.append(_row(name, "runs; all its guards hold" if entry.hit else entry.note, "", "", ""))
-        for guard in entry.failed if not entry.note else ():
-            told = guard.told
-            rows.append(_row(name, told.words, told.before or "", told.now or "", _where(guard)))
-            name = ""
-        if entry.follow and not entry.note:
-            rows.append(_row("", _followers(entry), "", "", ""))
-    head = "".join(f"<th>{text}</th>" for text in ("entry", "guard that does not hold", "compiled for", "now", "line"))
+    rows = [row for entry in nearest_first(answer.entries) for row in _rows(entry)]
     advice = "".join(f"<li>{html.escape(text)}</li>" for text in answer.advice)
     return (
         f"<p><code>{html.escape(answer.function)}</code>: this call {html.escape(answer.outcome)}</p>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        f"<table>{_HEAD}<tbody>{''.join(rows)}</tbody></table>"
         + (f"<p>What avoids it:</p><ul>{advice}</ul>" if advice else "")
         + "".join(f"<p>note: {html.escape(note)}</p>" for note in answer.notes)
     )
+
+
+_COLUMNS = ("entry", "guard that does not hold", "compiled for", "now", "line")
+_HEAD = f"<thead><tr>{''.join(f'<th>{text}</th>' for text in _COLUMNS)}</tr></thead>"
+
+
+def _rows(entry: Entry) -> Iterator[str]:
+    name = html.escape(entry.name)
+    if entry.hit or entry.note or not entry.failed:
+        yield _row(name, _without_guards(entry), "", "", "")
+    for guard in entry.failed if not entry.note else ():
+        told = guard.told
+        yield _row(name, told.words, told.before or "", told.now or "", _where(guard))
+        name = ""
+    if entry.follow and not entry.note:
+        yield _row("", _followers(entry), "", "", "")
 
 
 def _row(name: str, *cells: str) -> str:

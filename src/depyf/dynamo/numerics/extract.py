@@ -12,7 +12,6 @@ from depyf.dynamo import compat
 from depyf.dynamo.called import called
 from depyf.dynamo.names import compiled_fn_number
 from depyf.dynamo.numerics.compare import backend_of
-from depyf.dynamo.numerics.extract_ids import normalized
 from depyf.dynamo.numerics.extract_sources import Source, fake_inputs, held, run_of
 from depyf.dynamo.numerics.graph_text import script_from_text
 from depyf.dynamo.numerics.locate import without_views
@@ -20,7 +19,8 @@ from depyf.dynamo.numerics.script import Script, write_script
 from depyf.dynamo.numerics.script_backend import backend_in_script
 from depyf.regular_files import read_text
 from depyf.report.extracted import Extracted
-from depyf.torch_trace.stages import Stage
+from depyf.report.graph_ids import id_in_dump, normalized
+from depyf.torch_trace.stages import NamedStage, Stage
 
 _PATIENCE = 600
 """Seconds that a script may take when it is checked."""
@@ -28,7 +28,10 @@ _PATIENCE = 600
 _COMPILE_ID = re.compile(r"!?\d+/\d+.*")
 
 _TITLE = re.compile(r"\A#.*, compile id (\S+)$", re.MULTILINE)
-"""The first line of a graph file."""
+_PIECE = re.compile(r"\A#.*, piece ([^\s,]+)", re.MULTILINE)
+"""The first line of a graph file: with the compile id, and with which piece of a split graph it is."""
+
+_GRAPH_FILE = re.compile(r"(__compiled_fn_-?\d+)\.(.+)\.(\d+)\.py")
 
 GraphId = Union[int, str, None]
 
@@ -80,33 +83,29 @@ def extract(
 
 def extract_file(directory: str, graph_id: GraphId, *, path: Optional[str] = None, check: bool = True) -> Extracted:
     """Write one graph of a dump directory as a script, from its text alone; ``graph_id`` may be a file's name, too."""
-    source = chosen(list(_files(directory)), _id_in(directory, graph_id), False)
-    script = write(source, path or f"{source.name}.py", "inductor", values=False)
-    return checked(source.name, script, source.notes, check)
-
-
-def _id_in(directory: str, graph_id: GraphId) -> GraphId:
-    """The id of a graph in a dump: of another file of the same compilation, it is the compile id that stands in it."""
-    if not isinstance(graph_id, str):
-        return graph_id
-    name = os.path.basename(graph_id.strip())
-    if name.startswith(("__transformed_code_", "full_code_")) and os.path.isfile(os.path.join(directory, name)):
-        with open(os.path.join(directory, name), encoding="utf-8", errors="replace") as file:
-            told = re.search(r"compile id (\S+)", file.read())
-        return graph_id if told is None else told.group(1).rstrip(".,;:")
-    return normalized(graph_id)
+    graph_id = id_in_dump(directory, graph_id) if isinstance(graph_id, str) else graph_id
+    sources = _files(directory)
+    source = chosen(sources, graph_id, False)
+    name = _name(source, sources)
+    script = write(source, path or f"{name}.py", "inductor", values=False)
+    return checked(name, script, source.notes, check)
 
 
 def _files(directory: str) -> List[Source]:
-    """The graph files of a dump."""
+    """The graph files of a dump: also those of stages that passes and backends have named."""
     sources = []
     stages = {stage.value: stage for stage in Stage}
     for name in sorted(os.listdir(directory)):
-        parts = name.split(".")
-        if name.endswith(".py") and len(parts) == 4 and parts[1] in stages:
-            text = read_text(os.path.join(directory, name), follow=False)
-            told = _TITLE.search(text)
-            sources.append(Source(parts[0], stages[parts[1]], told and told[1], text=text, index=parts[2]))
+        match = _GRAPH_FILE.fullmatch(name)
+        if match is None:
+            continue
+        text = read_text(os.path.join(directory, name), follow=False)
+        function, value, index = match.groups()
+        if value in stages or text.startswith(f"# {value} of {function}"):
+            of_id, of_piece = _TITLE.search(text), _PIECE.search(text)
+            stage = stages.get(value) or NamedStage(value)
+            source = Source(function, stage, of_id and of_id[1], text=text, index=index, piece=of_piece and of_piece[1])
+            sources.append(source)
     if not sources:
         raise LookupError(f"there are no graph files in {directory}")
     return sources
@@ -122,13 +121,11 @@ def chosen(
     found = [source for source in sources if _fits(source, graph_id)]
     if not found and isinstance(graph_id, str) and "#" in graph_id:  # of the page, which numbers what a reset repeats
         found = [source for source in sources if _fits(source, re.sub(r"#\d+", "", graph_id))]
-    names = {source.function for source in found}
-    if len(names) == 1:
+    if len({source.function for source in found}) == 1:
         captured = [source for source in found if source.stage is Stage.CAPTURED]
-        if len(found) == 1 or captured:
-            return (captured or found)[0]
-        if len({source.stage for source in found}) == 1:
-            return found[0]
+        alike = captured or found
+        if len({(source.stage, source.index) for source in alike}) == 1:
+            return alike[0]
     raise LookupError(_what_there_is(sources, graph_id, bool(found), others()))
 
 
@@ -140,7 +137,8 @@ def _what_there_is(sources: Sequence[Source], graph_id: GraphId, several: bool, 
     if graph_id is None:
         return f"give the id of one graph as the second argument; there are: {there}"
     if several:
-        return f"several graphs are called {graph_id!r}; there are: {there}"
+        fitting = [source for source in sources if _fits(source, graph_id)]
+        return f"several graphs are called {graph_id!r}; there are: {_listed(fitting)}"
     if any(_fits(each, graph_id) for each in others):
         return (
             f"a call with these arguments does not run {graph_id!r}; it runs: {there}. "
@@ -152,7 +150,17 @@ def _what_there_is(sources: Sequence[Source], graph_id: GraphId, several: bool, 
 
 
 def _listed(sources: Sequence[Source]) -> str:
-    return ", ".join(f"{each.name}{f' [{each.compile_id}]' if each.compile_id else ''}" for each in sources)
+    return ", ".join(
+        f"{_name(each, sources)}{f' [{each.compile_id}]' if each.compile_id else ''}"
+        f"{f' ({each.piece})' if each.piece else ''}"
+        for each in sources
+    )
+
+
+def _name(source: Source, among: Sequence[Source]) -> str:
+    """Return the name that ``source`` has alone: with its index, where others have the same function and stage."""
+    others = {each.index for each in among if each.name == source.name}
+    return f"{source.name}.{source.index}" if len(others) > 1 else source.name
 
 
 def _is_of(function: str, compile_id: Optional[str], graph_id: GraphId) -> bool:
@@ -168,18 +176,18 @@ def _fits(source: Source, graph_id: GraphId) -> bool:
         return True
     if isinstance(graph_id, int):
         return compiled_fn_number(source.function) == graph_id
-    if graph_id == source.stage.value:
+    stage = source.stage.value
+    if graph_id in (stage, f"{stage}.{source.index}"):
         return True
-    _, _, stage = graph_id.partition(".")
-    stage, _, rest = stage.partition(".")
-    if (stage and stage != source.stage.value) or rest.partition(".")[0] not in ("", source.index):
-        return False
-    return _is_of(source.function, source.compile_id, graph_id)
+    _, _, asked = graph_id.partition(".")
+    return asked in ("", stage, f"{stage}.{source.index}") and _is_of(source.function, source.compile_id, graph_id)
 
 
 def write(source: Source, path: str, backend: str, values: bool) -> Script:
     """Write the script of a source."""
     title = f"{source.stage.value} of {source.function}"
+    if source.piece:
+        title += f", piece {source.piece}"
     if source.compile_id:
         title += f", compile id {source.compile_id}"
     if source.module is None:

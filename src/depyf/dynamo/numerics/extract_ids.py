@@ -1,4 +1,4 @@
-"""Names of graphs: how one can be asked for, and which graph of a compiled function one is that was made once more.
+"""Which graph of a compiled function one is that was made once more.
 
 A call of a copy compiles anew, under numbers that differ each time. A graph is shown under the number and the compile
 id of the cache entry that it is the graph of: the same code, the same operations, the same sizes of inputs.
@@ -6,7 +6,6 @@ id of the cache entry that it is the graph of: the same code, the same operation
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass, field
 from typing import Any, List, Optional, Sequence, Tuple
@@ -16,9 +15,6 @@ from depyf.dynamo.numerics.recorded import CAPTURED, Compilation
 
 Place = Tuple[str, str, int]
 """Name, file and first line of a code object: a copy of it has the same."""
-
-_BRACKETS = re.compile(r".*\[([^\]]+)\]\Z", re.DOTALL)
-_TITLE = re.compile(r"(\w+) of (__compiled_fn_\d+)(?: \(\d+\))?\Z")
 
 
 @dataclass(frozen=True)
@@ -30,19 +26,6 @@ class Compiled:
     function: Any
     place: Place
     captured: Any = field(default=None, repr=False)
-
-
-def normalized(graph_id: str) -> str:
-    """The id in what pages, lists and lines show: ``f [0/0]``, ``Forward_graph of __compiled_fn_1``, a path."""
-    text = graph_id.strip()
-    brackets, title = _BRACKETS.match(text), _TITLE.match(text)
-    if brackets is not None:
-        return brackets.group(1)
-    if title is not None:
-        stage = "" if title.group(1) == "kernels" else f".{title.group(1)}"
-        return title.group(2) + stage
-    name = os.path.basename(text) if text.endswith(".py") else text
-    return name.partition(".kernel_")[0]
 
 
 def known_ones(compilations: Sequence[Compilation], known: Sequence[Compiled]) -> List[Optional[Compiled]]:

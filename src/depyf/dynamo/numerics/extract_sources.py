@@ -35,7 +35,7 @@ from depyf.dynamo.numerics.script_graph import names_of_inputs
 from depyf.dynamo.numerics.script_tensors import Tensors
 from depyf.dynamo.numerics.stage_runs import compiled_with, nothing_left_behind, same_random_numbers
 from depyf.dynamo.recovered import recover
-from depyf.torch_trace.stages import Stage
+from depyf.torch_trace.stages import AnyStage, Stage
 
 _STAGES = {
     CAPTURED: Stage.CAPTURED,
@@ -48,16 +48,20 @@ _STAGES = {
 
 @dataclass
 class Source:
-    """A graph that can be extracted: its module (or its text, where no more is left), and how it was called."""
+    """A graph that can be extracted: its module (or its text, where no more is left), and how it was called.
+
+    ``piece`` is the name of the piece of a split graph that it is, ``index`` its number among those of its stage.
+    """
 
     function: str
-    stage: Stage
+    stage: AnyStage
     compile_id: Optional[str]
     module: Any = field(default=None, repr=False)
     text: str = field(default="", repr=False)
     call: Optional[Call] = field(default=None, repr=False)
     notes: Tuple[str, ...] = ()
     index: str = "0"
+    piece: Optional[str] = None
 
     @property
     def name(self) -> str:
