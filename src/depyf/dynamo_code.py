@@ -1,7 +1,8 @@
 """Recognises the code that TorchDynamo writes by what it loads, and says what is known about such code.
 
 Nothing but the code object is needed, so that ``decompile`` gives the same answer wherever it is called. What is
-known beyond that of a frame that has just been compiled (its globals, its original) is added in ``dynamo/hints.py``.
+known beyond that of a frame that has just been compiled (its globals, its original) is added in
+``dynamo/hints.py``.
 
 The hints rest on what Dynamo does, and are given for no other code:
 

@@ -52,7 +52,8 @@ def test_a_receiver_that_fails_is_reported_and_not_felt(caplog: pytest.LogCaptur
         TraceHandler(receive).handle(record)
         TraceHandler(receive).handle(record)
     (message,) = [record.message for record in caplog.records]
-    assert message.startswith("reading torch's structured trace failed at depyf/dynamo/trace.py:")
+    assert message.startswith("reading torch's structured trace failed at ")
+    assert " at depyf/dynamo/trace.py:" in message
     assert "(ValueError: broken receiver)" in message
     assert "Your program goes on" in message
     assert "please report" in message

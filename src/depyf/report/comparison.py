@@ -16,7 +16,7 @@ from depyf.report.counts import counts_of, distinct_breaks, lost
 from depyf.report.happening import counted
 from depyf.report.matching import NO_FUNCTION, FunctionKey, Side, aligned, first_line, name_of, without_line
 from depyf.report.model import Compilation
-from depyf.report.summary import phase_totals
+from depyf.report.phases import phase_totals
 
 Diffs = Tuple[Tuple[str, Tuple[str, ...]], ...]
 """What was compared (a stage, a kernel), and the lines of a unified diff."""

@@ -8,6 +8,7 @@ from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 from depyf.diagnosis.break_advice import advice_for_phase, described_break
 from depyf.report.counts import counts_of, distinct_breaks, lost
 from depyf.report.model import Finding, GraphBreak, Place, Recompile, Run
+from depyf.report.phases import own_seconds
 from depyf.report.places import place_text
 
 _OFTEN = 5
@@ -157,12 +158,3 @@ def _slow(run: Run) -> Iterator[Finding]:
     if seconds >= _SLOW_SECONDS and seconds >= _SLOW_SHARE * total:
         text = f"{seconds:.1f} s of {total:.1f} s of compile time, phases inside of it not counted. "
         yield Finding(f"Most of the compile time is {name}", (text + advice_for_phase(name)).strip(), seconds)
-
-
-def own_seconds(run: Run) -> Sequence[float]:
-    """Of each phase, the seconds that are not those of a phase inside of it."""
-    own = [phase.seconds for phase in run.phases]
-    for phase in run.phases:
-        if phase.parent is not None:
-            own[phase.parent] -= phase.seconds
-    return [max(0.0, seconds) for seconds in own]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 from depyf.report.counts import counts_of, lost
-from depyf.report.findings import own_seconds
 from depyf.report.headline import headline, many
-from depyf.report.model import Phase, Place, Run
+from depyf.report.model import Place, Run
+from depyf.report.phases import phase_totals
 from depyf.report.places import place_text
 
 _WIDTH = 24
@@ -61,19 +61,6 @@ def whose_page(ours: Run, shown: Sequence[Run]) -> str:
     if len(ranks) > 1:
         return f" (ranks {', '.join(map(str, ranks))})"
     return f" (rank {ours.rank}; the rank that ends last writes the page of all)"
-
-
-def phase_totals(run: Run) -> List[Tuple[str, float]]:
-    """The phases with the time spent in each and in no phase inside of it, the longest first."""
-    totals: Dict[str, float] = {}
-    for phase, seconds in zip(run.phases, own_seconds(run)):
-        name = _phase_name(phase)
-        totals[name] = totals.get(name, 0.0) + seconds
-    return sorted(((name, seconds) for name, seconds in totals.items() if seconds >= 0.005), key=lambda each: -each[1])
-
-
-def _phase_name(phase: Phase) -> str:
-    return phase.name + (" (backward)" if phase.backward and "backward" not in phase.name else "")
 
 
 def _places(run: Run, places: Sequence[Optional[Place]]) -> str:
