@@ -367,6 +367,39 @@ EQUIVALENT: Tuple[Tuple[str, str, str], ...] = (
 )
 
 NEAR_MISSES: Tuple[Tuple[str, str, str], ...] = (
+    (
+        "many keywords in another order",
+        """
+        def f(g, x, y):
+            return g(a=x(), b=y(), c=x, d=x, e=x, f=x, h=x, i=x, j=x, k=x, l=x, m=x, n=x, o=x, p=x, q=x, r=x, s=x)
+        """,
+        """
+        def f(g, x, y):
+            return g(b=y(), a=x(), c=x, d=x, e=x, f=x, h=x, i=x, j=x, k=x, l=x, m=x, n=x, o=x, p=x, q=x, r=x, s=x)
+        """,
+    ),
+    (
+        "many keywords with other values",
+        """
+        def f(g, x, y):
+            return g(a=x(), b=y(), c=x, d=x, e=x, f=x, h=x, i=x, j=x, k=x, l=x, m=x, n=x, o=x, p=x, q=x, r=x, s=x)
+        """,
+        """
+        def f(g, x, y):
+            return g(a=y(), b=x(), c=x, d=x, e=x, f=x, h=x, i=x, j=x, k=x, l=x, m=x, n=x, o=x, p=x, q=x, r=x, s=x)
+        """,
+    ),
+    (
+        "a keyword that is given later than it is evaluated",
+        """
+        def f(g, x, y):
+            return [g, x(), g(a=y(), b=1, c=x, d=x, e=x, f=x, h=x, i=x, j=x, k=x, l=x, m=x, n=x, o=x, p=x, q=x, r=x, s=x)]
+        """,
+        """
+        def f(g, x, y):
+            return [g, g(a=x(), b=1, c=x, d=x, e=x, f=x, h=x, i=x, j=x, k=x, l=x, m=x, n=x, o=x, p=x, q=x, r=x, s=x), y()]
+        """,
+    ),
     ("the other branch", "def f(x):\n if x: return 1\n return 2", "def f(x):\n if not x: return 1\n return 2"),
     ("order of calls", "def f(x, y):\n x(); y()", "def f(x, y):\n y(); x()"),
     ("order of evaluation", "def f(x, y):\n return x() + y()", "def f(x, y):\n a = y()\n return x() + a"),

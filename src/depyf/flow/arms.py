@@ -42,6 +42,8 @@ class Arms:
             return None
         if [instr.op for instr in block.ops] == [Op.RETURN]:
             return None  # the value was computed before, in several ways
+        if block.ops[0].op is Op.ADD:
+            return None  # the value is added to a display that was begun before
         if block.ops[-1].op is Op.RAISE:
             return None  # the end of an ``assert``, which is copied to each of its tests
         line = block.ops[0].line

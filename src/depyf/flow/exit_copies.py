@@ -7,6 +7,9 @@
 
 Copies have the lines of what they are copies of. The blocks that end in one are cut where it begins; equal blocks are
 joined in another step.
+
+3.10 copies exits of any length that begin with an instruction without a line: what adds to the keywords of a call, of
+which there are more than 15.
 """
 
 from __future__ import annotations
@@ -169,6 +172,9 @@ class _Ending:
             if len(offsets) > _LONGEST:
                 break
             self.longest += 1
+        self.short = self.longest
+        adding = next((index for index, instr in enumerate(block.ops) if instr.op is Op.ADD), len(block.ops))
+        self.longest = max(self.longest, len(block.ops) - adding)
 
     def operation(self, count: int) -> Any:
         """What the first operation of the exit of ``count`` is, for comparisons; ``None``: there is no such exit."""
@@ -176,6 +182,13 @@ class _Ending:
             return None
         instr = self.ops[-count]
         return instr.op, instr.line, type(instr.arg), comparable(instr)
+
+    def is_copied(self, count: int) -> bool:
+        """Whether the compiler copies an exit of ``count`` operations, or can't have been given two of them."""
+        instr = self.ops[-count]
+        if instr.op is Op.MAKE_FUNCTION:  # it belongs to the code object before it
+            return False
+        return count <= self.short or instr.op is Op.ADD
 
     def values_before(self, count: int) -> int:
         """How many values there are when the exit of ``count`` operations begins that were not there before."""
@@ -198,7 +211,7 @@ def _common_exits(endings: List[_Ending]) -> Dict[int, int]:
                 further.setdefault(operation, []).append(ending)
         for sharing in further.values():
             if len(sharing) > 1:
-                if sharing[0].ops[-count].op is not Op.MAKE_FUNCTION:  # it belongs to the code object before it
+                if sharing[0].is_copied(count):
                     common.update((ending.id, count) for ending in _that_may_be_cut(sharing, count))
                 todo.append((count + 1, sharing))
     return common

@@ -184,6 +184,14 @@ def add(machine: Machine, side: Side, instr: Instr) -> Answer:
             side.extend(container, (item,))
             side.pop()
             return None
+    elif kind == "map":  # one by one: the keywords of a call, if they are many
+        container, pair = side.stack[-2 - depth], _take(side, 2)
+        items = contents(machine, side, container, ("map",))
+        if items is not None and isinstance(container, Ref) and not _reaches(side, pair[1], container):
+            if _plain_keys(pair) and pair[0] not in items[::2]:
+                side.extend(container, pair)
+                side.drop(2)
+                return None
     return EVENTS[Op.ADD](machine, side, instr)
 
 

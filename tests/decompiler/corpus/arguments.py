@@ -1,5 +1,7 @@
 """All kinds of arguments, of calls and of function objects."""
 
+import functools
+
 
 # run: no_arguments()
 def no_arguments():
@@ -225,3 +227,25 @@ def displays_as_arguments(f, b, c):
     except TypeError as error:
         print('twice', 'x' in str(error))
     return f(*b, 1, *(2, *b), z=3, **{'y': b, **c})
+
+
+# run: many_keywords(lambda **k: k, 1, 0)
+# run: many_keywords(lambda **k: k, 0, 2)
+# run: many_keywords(print, 1, 2)
+def many_keywords(f, x, y):
+    return f(a=x, b=y, c=x and f(z=y), d=y or f(z=x), e=x if y else f(), g=x, h=-x, i=3, j=4, k=5, l=6, m=7, n=8,
+             o=9, p=x and y, q=[y for y in 'ab'], r=lambda: 1, s=x < y < 3, t=not y)["a"]
+
+
+# run: keywords_after_a_test(lambda **k: sorted(k.items()), 1)
+# run: keywords_after_a_test(lambda **k: sorted(k.items()), 0)
+def keywords_after_a_test(f, x):
+    y = x and f(x=x)
+    f(a=1, b=x and f(), c=1, d=1, e=1, f=1, g=1, h=1, i=1, j=1, k=1, l=1, m=1, n=1, o=1, p=1, q=1, r=1)
+    return f(a=y, b=x and f(), c=1, d=1, e=1, f=1, g=1, h=1, i=1, j=1, k=1, l=1, m=1, n=1, o=1, p=1, q=1, r=x or 3)
+
+
+# run: many_keywords_of_a_module(1)
+def many_keywords_of_a_module(x):
+    return functools.partial(dict, a=x, b=x + 1, c=x and 2, d=1, e=1, f=1, g=1, h=1, i=1, j=1, k=1, l=1, m=1, n=1, o=1,
+                             p=1, q=1, r=1)()
