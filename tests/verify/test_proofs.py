@@ -393,11 +393,11 @@ NEAR_MISSES: Tuple[Tuple[str, str, str], ...] = (
         "a keyword that is given later than it is evaluated",
         """
         def f(g, x, y):
-            return [g, x(), g(a=y(), b=1, c=x, d=x, e=x, f=x, h=x, i=x, j=x, k=x, l=x, m=x, n=x, o=x, p=x, q=x, r=x, s=x)]
+            return [g, x(), g(a=y(), c=x, d=x, e=x, f=x, h=x, i=x, j=x, k=x, l=x, m=x, n=x, o=x, p=x, q=x, r=x, s=x)]
         """,
         """
         def f(g, x, y):
-            return [g, g(a=x(), b=1, c=x, d=x, e=x, f=x, h=x, i=x, j=x, k=x, l=x, m=x, n=x, o=x, p=x, q=x, r=x, s=x), y()]
+            return [g, g(a=x(), c=x, d=x, e=x, f=x, h=x, i=x, j=x, k=x, l=x, m=x, n=x, o=x, p=x, q=x, r=x, s=x), y()]
         """,
     ),
     ("the other branch", "def f(x):\n if x: return 1\n return 2", "def f(x):\n if not x: return 1\n return 2"),
