@@ -30,7 +30,7 @@ LAYERS: List[Tuple[str, ...]] = [
     ("flow",),
     ("normal",),
     ("bytecode",),
-    ("regular_files", "without_warnings"),
+    ("regular_files", "visible", "without_warnings"),
     ("asynchronous",),
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -10,6 +10,8 @@ import os
 import stat
 from typing import BinaryIO, cast
 
+from depyf.asynchronous import synchronous
+
 
 def open_regular(path: str, *, follow: bool = True) -> BinaryIO:
     """Open the regular file at ``path`` to read its bytes; with ``follow=False`` a symbolic link is none.
@@ -37,6 +39,10 @@ def path_inside(directory: str, name: str) -> str:
     """
     if name in ("", os.curdir, os.pardir) or "\0" in name or os.path.basename(name) != name or "\\" in name:
         raise OSError(errno.EINVAL, "not the name of a file in this directory", name.replace("\0", "\\0"))
+    try:
+        os.fsencode(name)
+    except synchronous(UnicodeError):
+        raise OSError(errno.EINVAL, "no file can have this name", ascii(name)) from None
     return os.path.join(directory, name)
 
 

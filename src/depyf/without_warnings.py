@@ -35,12 +35,11 @@ def without_warnings() -> Iterator[None]:
     filters: Any = warnings.filters
     mine = ("ignore", _OnThisThread(), Warning, None, 0)
     # In place: functions of ``warnings`` that add a filter also make all that was shown forgotten.
-    try:
-        filters.insert(0, mine)
-    except AttributeError:  # the program has put something else there
+    if not isinstance(filters, list):  # the program has put something else there
         yield
         return
     try:
+        filters.insert(0, mine)
         yield
     finally:
         with suppressed(ValueError):  # the program has removed it: ``warnings.resetwarnings``

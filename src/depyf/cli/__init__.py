@@ -13,6 +13,7 @@ from depyf.cli import decompiling, extracting, reporting, running
 from depyf.report.manifest import ManifestError
 from depyf.report.reading import NothingToRead
 from depyf.sweep.targets import UnreadableError
+from depyf.visible import visible
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
@@ -35,7 +36,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (OSError, UnreadableError, NothingToRead, ManifestError, NotImplementedError) as error:
-        print(f"depyf: {_in_words(error)}", file=sys.stderr)
+        print(visible(f"depyf: {_in_words(error)}"), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130

@@ -28,6 +28,7 @@ from depyf.sweep.summary import (
     write_json,
 )
 from depyf.sweep.targets import UnreadableError, find_files, find_target, stdlib_folder
+from depyf.visible import visible
 
 KINDS = ("module", "class", "function", "lambda")
 
@@ -192,18 +193,18 @@ def _decompile_target(options: argparse.Namespace) -> int:
         check_nothing_is_lost([target.path], [options.output], force=options.force)
     if options.listing:
         for line in disassembly(target.code):
-            print(line)
+            print(visible(line))
     try:
         answer = decompile_code(target.code)
     except DecompilationError as error:
-        print(f"depyf: {error}", file=sys.stderr)
+        print(visible(f"depyf: {error}"), file=sys.stderr)
         return 1
     text = source_of(answer, verdict=options.verdict)
     if to_file:
         write_whole(options.output, text)
     else:
         print_source(text, sys.stdout)
-    print(f"{target.label}: {answer.verdict_line()}", file=sys.stderr)
+    print(visible(f"{target.label}: {answer.verdict_line()}"), file=sys.stderr)
     return 0 if answer.verdict.proved else 1
 
 

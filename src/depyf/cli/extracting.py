@@ -6,6 +6,8 @@ import argparse
 import sys
 from typing import Any
 
+from depyf.visible import visible
+
 
 def add_command(commands: Any) -> None:
     """Add it to the subparsers of the command line."""
@@ -35,7 +37,7 @@ def _extract(options: argparse.Namespace) -> int:
     try:
         answer = extract(options.directory, options.graph, path=options.output, check=options.check)
     except (LookupError, ImportError) as error:
-        print(f"depyf: {error}", file=sys.stderr)
+        print(visible(f"depyf: {error}"), file=sys.stderr)
         return 2
-    print(answer)
+    print(visible(str(answer)))
     return 1 if answer.runs is False else 0

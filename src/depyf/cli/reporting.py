@@ -14,6 +14,7 @@ from depyf.report.comparison_text import comparison_lines
 from depyf.report.reading import load
 from depyf.report.summary import summary_lines
 from depyf.report.writing import where_ranks_differ, write_comparison, write_report
+from depyf.visible import visible
 
 
 def add_commands(commands: Any) -> None:
@@ -50,13 +51,13 @@ def _report(options: argparse.Namespace) -> int:
     page = write_report(runs, options.output)
     for loaded in runs:
         if len(runs) > 1:
-            print(f"{loaded.name}:")
+            print(visible(f"{loaded.name}:"))
         for line in summary_lines(loaded.run):
-            print(f"  {line}" if len(runs) > 1 else line)
+            print(visible(f"  {line}" if len(runs) > 1 else line))
     for each in where_ranks_differ(runs):
-        print(f"! {each['title']}")
+        print(visible(f"! {each['title']}"))
     for note in dict.fromkeys(note for loaded in runs for note in loaded.run.notes):
-        print(f"note: {note}")
+        print(visible(f"note: {note}"))
     print(f"{'the page':<24}{page}")
     if options.open:
         webbrowser.open(Path(page).resolve().as_uri())
@@ -101,10 +102,10 @@ def _print(lines: Iterable[str]) -> None:
         else:
             console = Console(highlight=False, soft_wrap=True)
             for line in lines:
-                console.print(Text(line, style=_style(line)))
+                console.print(Text(visible(line), style=_style(line)))
             return
     for line in lines:
-        print(line)
+        print(visible(line))
 
 
 def _style(line: str) -> str:

@@ -26,17 +26,18 @@ from depyf.report.facts import TransformedFact
 from depyf.report.from_events import build_run
 from depyf.report.functions import Key
 from depyf.report.model import Artifact, Run
+from depyf.report.sources import read_named_source
 from depyf.torch_trace.stages import Stage
 
-_MARK = r"(?:\.(?P<mark>(?:rank|process)_\d+))?"
+_MARK = r"(?:\.(?P<mark>(?:rank|process)_\d{1,9}))?"
 
 _KINDS = [
-    ("kernels", re.compile(rf"(?P<graph>[\w-]+)\.kernel_(?P<number>\d+){_MARK}\.py")),
-    ("wrapper", re.compile(rf"(?P<graph>[\w-]+)\.AOT_(?P<stage>\w+)\.(?P<number>\d+){_MARK}\.py")),
-    ("graph", re.compile(rf"(?P<graph>[\w-]+)\.(?P<stage>[A-Za-z][\w.-]*)\.(?P<number>\d+){_MARK}\.py")),
-    ("transformed", re.compile(rf"__transformed_code_(?P<number>\d+)_for_(?P<function>.+?){_MARK}\.py")),
-    ("full_code", re.compile(rf"full_code_for_(?P<function>.+)_(?P<number>\d+){_MARK}\.py")),
-    ("note", re.compile(rf"(?P<stage>eager_fallbacks|missing_stages)_(?P<number>\d+)(?:\.txt){_MARK}(?:\.txt)?")),
+    ("kernels", re.compile(rf"(?P<graph>[\w-]+)\.kernel_(?P<number>\d{{1,9}}){_MARK}\.py")),
+    ("wrapper", re.compile(rf"(?P<graph>[\w-]+)\.AOT_(?P<stage>\w+)\.(?P<number>\d{{1,9}}){_MARK}\.py")),
+    ("graph", re.compile(rf"(?P<graph>[\w-]+)\.(?P<stage>[A-Za-z][\w.-]*)\.(?P<number>\d{{1,9}}){_MARK}\.py")),
+    ("transformed", re.compile(rf"__transformed_code_(?P<number>\d{{1,9}})_for_(?P<function>.+?){_MARK}\.py")),
+    ("full_code", re.compile(rf"full_code_for_(?P<function>.+)_(?P<number>\d{{1,9}}){_MARK}\.py")),
+    ("note", re.compile(rf"(?P<stage>eager_fallbacks|missing_stages)_(?P<number>\d{{1,9}})(?:\.txt){_MARK}(?:\.txt)?")),
 ]
 
 _BACKEND_ORDER = STAGE_ORDER[Stage.BACKEND]
@@ -45,7 +46,7 @@ _ORDER = {"wrapper": WRAPPER_ORDER, "kernels": KERNELS_ORDER, "transformed": TRA
 _ORDER.update(full_code=FULL_CODE_ORDER, note=NOTE_ORDER)
 
 _COMPILE_ID = re.compile(r"^# .*compile id ([^\s,;]+)$", re.MULTILINE)
-_ORIGIN = re.compile(r"^# from (.+) \((.+):(\d+)\), compile id (\S+)$", re.MULTILINE)
+_ORIGIN = re.compile(r"^# from (.{1,4096}) \((.{1,4096}):(\d{1,9})\), compile id (\S{1,99})$", re.MULTILINE)
 _VERDICT = re.compile(r"^# (exact|equivalent|placeholders|unverified|failed)\b:? ?(.*)$", re.MULTILINE)
 _CALLED_GRAPH = re.compile(r"\b__compiled_fn_\d+")
 _CALLED_RESUME = re.compile(r"\b__resume_at_\w+")
@@ -119,6 +120,7 @@ def _run(files: Sequence[_File], rank: Optional[int]) -> Run:
         sorted((_artifact(file, ids) for file in files), key=lambda artifact: artifact.order),
         origin="files",
         rank=rank,
+        read=read_named_source,
         graphs={compile_id: graph for graph, compile_id in ids.items() if compile_id and graph},
         transformed=facts,
         full_code=_full_code(files, facts),

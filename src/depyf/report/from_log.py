@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import linecache
 import re
 from dataclasses import replace
 from typing import Any, Dict, List, Mapping, Optional, Sequence
@@ -11,13 +9,18 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 from depyf.asynchronous import synchronous
 from depyf.report.from_events import build_run
 from depyf.report.model import Run
-from depyf.report.sources import read_source
+from depyf.report.sources import read_named_source
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.generations import told_apart
+from depyf.torch_trace.json_text import parsed
 from depyf.torch_trace.log_file import TraceLog
 
-_IN_GRAPH = re.compile(r"# File: (\S.*?):(\d+) in [^,]+, code: (.*)$", re.MULTILINE)
-_IN_TRACEBACK = re.compile(r'^ *File "([^"\n]+)", line (\d+)(?:, in [^\n]*)?\n +(\S[^\n]*)$', re.MULTILINE)
+_IN_GRAPH = re.compile(r"# File: (\S.*?):(\d{1,9}) in [^,]+, code: (.*)$", re.MULTILINE)
+_IN_TRACEBACK = re.compile(r'^ *File "([^"\n]+)", line (\d{1,9})(?:, in [^\n]*)?\n +(\S[^\n]*)$', re.MULTILINE)
+
+
+_MOST_LINES = 1 << 20
+"""A number of a line beyond that is none: as many lines would be made for the page."""
 
 
 def run_of_log(log: TraceLog) -> Run:
@@ -32,12 +35,12 @@ def run_of_log(log: TraceLog) -> Run:
         rank=log.rank,
         started=log.started,
         torch=_torch_version(log.events),
-        read=lambda path: texts[path] if path in texts else read_source(path),
+        read=lambda path: texts[path] if path in texts else read_named_source(path),
     )
     missing = [
         source.path
         for source in run.sources
-        if source.path in texts and not source.library and source.text != read_source(source.path)
+        if source.path in texts and not source.library and source.text != read_named_source(source.path)
     ]
     return replace(run, notes=(*run.notes, *_notes(log, missing)))
 
@@ -61,7 +64,7 @@ def _torch_version(events: Sequence[Event]) -> str:
     for event in events:
         if event.name == "torch_version":
             try:
-                data = json.loads(event.payload or "")
+                data = parsed(event.payload or "")
             except synchronous(ValueError):
                 return (event.payload or "").strip()
             if not isinstance(data, dict):
@@ -88,7 +91,13 @@ def quoted_lines(events: Sequence[Event]) -> Dict[str, Dict[int, str]]:
 
 
 def _note(found: Dict[str, Dict[int, str]], path: Any, line: Any, code: Any) -> None:
-    if isinstance(path, str) and isinstance(line, int) and line > 0 and isinstance(code, str) and code.strip():
+    if (
+        isinstance(path, str)
+        and isinstance(line, int)
+        and 0 < line < _MOST_LINES
+        and isinstance(code, str)
+        and code.strip()
+    ):
         found.setdefault(path, {}).setdefault(line, code.strip())
 
 
@@ -104,10 +113,10 @@ def _frames(value: Any) -> List[Mapping[str, Any]]:
 
 def _text(path: str, quoted: Mapping[int, str]) -> Optional[str]:
     """The file as it is here, if it has the lines that were quoted; else these, each at its place."""
-    linecache.checkcache(path)
-    here = linecache.getlines(path)
+    text = read_named_source(path)
+    here = (text or "").splitlines(keepends=True)
     if here and all(line <= len(here) and _same(here[line - 1], code) for line, code in quoted.items()):
-        return "".join(here)
+        return text
     return "".join(f"{quoted.get(line, '')}\n" for line in range(1, max(quoted) + 1))
 
 

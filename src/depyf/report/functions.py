@@ -18,7 +18,7 @@ _Known = Tuple[str, str, int, str]
 """The same with torch's number of the frame, which tells resume functions of one line apart, or with the qualified name
 of a function that shares its code with another one (decorated functions run the wrapper); empty for all others."""
 
-_RESUME = re.compile(r"^(?:torch_dynamo_)?resume_in_(.+?)(?:_at_(\d+))?$")
+_RESUME = re.compile(r"^(?:torch_dynamo_)?resume_in_(.+?)(?:_at_(\d{1,9}))?$")
 
 
 def resumed(name: str) -> Optional[Tuple[str, Optional[int]]]:

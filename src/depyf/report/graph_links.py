@@ -10,7 +10,7 @@ from depyf.report.sources import Sources
 from depyf.torch_trace.breaks import Frame
 from depyf.torch_trace.provenance import node_in
 
-_COMMENT = re.compile(r"^\s*# File: (.+?):(\d+) in (.*?)(?:, code: (.*))?$")
+_COMMENT = re.compile(r"^\s*# File: (.+?):(\d{1,9}) in (.*?)(?:, code: (.*))?$")
 _DEFINITION = re.compile(r"^\s*(?:class|def)\b")
 
 Stacks = Mapping[str, Tuple[Frame, ...]]

@@ -49,7 +49,7 @@ class GuardText(NamedTuple):
 
 
 _ENTRY = re.compile(r"\A(!?[\d/]+/\d+(?:_\d+)?): ")
-_PLACE = re.compile(r"#\s*((?:[^#])*?)\s*#\s*(\S[^#]*?):(\d+) in ")
+_PLACE = re.compile(r"#\s*((?:[^#])*?)\s*#\s*(\S[^#]*?):(\d{1,9}) in ")
 _STACK = "\nUser stack trace:"
 
 

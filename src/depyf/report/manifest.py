@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections.abc
 import dataclasses
 import functools
 import json
@@ -121,8 +122,21 @@ def _build(kind: Any, value: Any) -> Any:
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         types = _types_of(kind)
         return kind(**{name: _build(types[name], item) for name, item in value.items() if name in types})
+    if origin in _MAPPINGS:
+        if not isinstance(value, dict):
+            raise TypeError(f"{_shown(value)} where there should be an object")
+        return value
+    if kind in _PLAIN and not isinstance(value, _PLAIN[kind]):
+        raise TypeError(f"{_shown(value)} where there should be a {kind.__name__}")
     return value
 
+
+def _shown(value: Any) -> str:
+    return repr(value)[:60]
+
+
+_PLAIN: Dict[Any, Tuple[Type[Any], ...]] = {str: (str,), bool: (bool,), int: (int,), float: (float, int)}
+_MAPPINGS = (dict, collections.abc.Mapping)
 
 _known: Dict[Type[Any], Dict[str, Any]] = {}
 

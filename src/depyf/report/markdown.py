@@ -11,6 +11,7 @@ from depyf.report.model import Artifact, Compilation, FailedGuard, Function, Run
 from depyf.report.places import place_text
 from depyf.torch_trace.events import STANDALONE
 from depyf.torch_trace.stages import Stage
+from depyf.visible import visible
 
 _FINDINGS = 10
 
@@ -35,8 +36,8 @@ def index_markdown(run: Run) -> str:
     if rest:
         lines += ["## Other files", "", *(f"- {_link(artifact)}" for artifact in rest), ""]
     if run.notes:
-        lines += ["## Notes", "", *(f"- {note}" for note in run.notes), ""]
-    return "\n".join(lines)
+        lines += ["## Notes", "", *(f"- {_text(note)}" for note in run.notes), ""]
+    return visible("\n".join(lines))
 
 
 def _head(run: Run) -> Iterator[str]:

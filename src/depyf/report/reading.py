@@ -123,8 +123,15 @@ def _of_manifest(path: str) -> Loaded:
 
 
 def _of_log(path: str) -> List[Loaded]:
-    """The runs of a log. What compiled nothing (helpers that only say their version) is left out, if others did."""
-    runs = [run_of_log(log) for log in read_log(path)]
+    """The runs of a log. What compiled nothing (helpers that only say their version) is left out, if others did.
+
+    Raises ``NothingToRead``.
+    """
+    try:
+        runs = [run_of_log(log) for log in read_log(path)]
+    except synchronous(LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        # Records may say anything. One that PyTorch writes is read: this is a bug of depyf's, or no log of PyTorch's.
+        raise NothingToRead(f"{path}: a damaged log ({type(error).__name__}: {error})") from error
     runs = [run for run in runs if run.compilations] or runs[:1]
     return [Loaded(_name(run, _base(path)), run, None) for run in runs]
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import linecache
 import os
 import re
 import sysconfig
+import tokenize
 from typing import Callable, Dict, Iterable, Optional, Sequence, Tuple
 
+from depyf.asynchronous import synchronous
+from depyf.regular_files import open_regular
 from depyf.report.model import Place, Source
 
 ReadText = Callable[[str], Optional[str]]
@@ -23,6 +27,26 @@ def read_source(path: str) -> Optional[str]:
     lines = linecache.getlines(path)
     return "".join(lines) if lines else None
 
+
+def read_named_source(path: str) -> Optional[str]:
+    """The text of a source file that a log or a dump names, which may be a stranger's; None where there is none.
+
+    Only regular files that are called ``*.py`` on this machine are read: the text is shown on a page.
+    """
+    if not path.endswith(".py") or not os.path.isabs(path) or path.startswith(("//", "\\\\")):
+        return None
+    try:
+        with open_regular(path) as file:
+            content = file.read(_LARGEST_SOURCE + 1)
+        encoding = tokenize.detect_encoding(io.BytesIO(content).readline)[0]
+        text = content.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+    except synchronous(OSError, SyntaxError, ValueError, LookupError):
+        return None
+    return text if text and len(content) <= _LARGEST_SOURCE else None
+
+
+_LARGEST_SOURCE = 1 << 24
+"""In bytes: no file that people write is larger."""
 
 _OWN_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))).replace(os.sep, "/") + "/"
 _DUMPED = re.compile(r"__transformed_code_\d+_for_.*\.py|__compiled_fn_\d+\..*\.py|full_code_for_.*\.py")

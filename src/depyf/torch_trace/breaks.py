@@ -12,10 +12,10 @@ from depyf.torch_trace.events import Event
 Frame = Tuple[str, int, str]
 """File, line and name of the function."""
 
-_PLACE = re.compile(r"^Graph break in user code at (.*):(\d+)$", re.MULTILINE)
+_PLACE = re.compile(r"^Graph break in user code at (.*):(\d{1,9})$", re.MULTILINE)
 _REASON = re.compile(r"^Graph Break Reason: (.*?)(?=^User code traceback:|\Z)", re.MULTILINE | re.DOTALL)
 _USER_STACK = re.compile(r"^User code traceback:\n((?:[ \t]+.*\n?)*)", re.MULTILINE)
-_FRAME = re.compile(r'^[ \t]*File "(.+?)", line (\d+)(?:, in (.+))?$', re.MULTILINE)
+_FRAME = re.compile(r'^[ \t]*File "(.+?)", line (\d{1,9})(?:, in (.+))?$', re.MULTILINE)
 _FRAME_WITH_CODE = re.compile(_FRAME.pattern + r"\n[ \t]+(?!File )(\S.*)$", re.MULTILINE)
 _ANOTHER = re.compile(r"^\*\*\* While handling this graph break", re.MULTILINE)
 _EXPLANATION = re.compile(r"^ *Explanation: (.*?)(?=^ *Hint:|^ *Developer debug context:|\Z)", re.MULTILINE | re.DOTALL)

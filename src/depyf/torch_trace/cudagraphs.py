@@ -13,7 +13,7 @@ SKIPPED = "cudagraph_skip"
 
 _PREFIX = re.compile(r"^(?:skipping cudagraphs due to\s*)+", re.IGNORECASE)
 _FOUND = re.compile(r"\s*Found from\s*:\s*")
-_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+_FRAME = re.compile(r'File "([^"]+)", line (\d{1,9})')
 
 
 @dataclass(frozen=True)

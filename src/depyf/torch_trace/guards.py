@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import Iterator, List, Optional, Sequence
@@ -10,6 +9,7 @@ from typing import Iterator, List, Optional, Sequence
 from depyf.asynchronous import synchronous
 from depyf.torch_trace.breaks import Frame
 from depyf.torch_trace.events import Event
+from depyf.torch_trace.json_text import parsed
 from depyf.torch_trace.recompiles import split_user_line
 
 _NODE = re.compile(r"^(?:\| )*\+- (?:__SHAPE_GUARD__|__[A-Z_]+__|(\w+)): ?(.*)$")
@@ -54,7 +54,7 @@ def _tree(lines: Sequence[str]) -> Iterator[GuardText]:
 
 def _listed(text: str) -> Iterator[GuardText]:
     try:
-        listed = json.loads(text or "[]")
+        listed = parsed(text or "[]")
     except synchronous(ValueError):
         return
     for each in listed if isinstance(listed, list) else []:

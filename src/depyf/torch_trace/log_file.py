@@ -13,17 +13,17 @@ import contextlib
 import glob
 import gzip
 import hashlib
-import json
 import os
 import re
 import time
 import zlib
 from dataclasses import dataclass, field
-from typing import IO, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, cast
+from typing import Any, BinaryIO, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
 
 from depyf.asynchronous import suppressed, synchronous
 from depyf.regular_files import open_regular
 from depyf.torch_trace.events import Event, event_of
+from depyf.torch_trace.json_text import parsed
 
 PATTERN = "dedicated_log_torch_trace_*.log*"
 """What torch calls these files."""
@@ -35,6 +35,15 @@ _RECORD = re.compile(
 
 _LARGEST_PROCESS_ID = 1 << 22
 """Torch before 2.5 writes thread ids there, which are addresses: they do not tell processes apart."""
+
+
+_LONGEST_LINE = 1 << 28
+_HARMLESS, _MOST_PACKED = 1 << 26, 200
+"""In bytes; and how many times its size a packed log may have: real ones have up to 30 times."""
+
+
+_END_OF_TIME = 1 << 35
+"""In seconds since the epoch: what ``time.localtime`` can do."""
 
 
 class LogError(ValueError):
@@ -150,21 +159,38 @@ def _records(path: str, trouble: _Trouble) -> Iterator[Tuple[str, _Record]]:
 def _lines(path: str, trouble: _Trouble) -> Iterator[str]:
     with _open(path) as file:
         try:
-            for line in file:
+            for line in _whole_lines(file, trouble):
                 yield line.rstrip(b"\n").decode("utf-8", "replace")
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        except synchronous(EOFError, zlib.error, gzip.BadGzipFile) as error:
             trouble.ended = f"it could not be unpacked to its end ({error})"
 
 
+def _whole_lines(file: Union[BinaryIO, gzip.GzipFile], trouble: _Trouble) -> Iterator[bytes]:
+    """The lines of a log. One that no record is as long as, and what a bomb unpacks to, ends it."""
+    packed = os.fstat(file.fileno()).st_size if isinstance(file, gzip.GzipFile) else 0
+    read = 0
+    while True:
+        line = file.readline(_LONGEST_LINE)
+        read += len(line)
+        if len(line) == _LONGEST_LINE:
+            trouble.ended = f"it has a line of more than {_LONGEST_LINE >> 20} MiB, and was read up to there"
+        elif packed and read > max(_HARMLESS, packed * _MOST_PACKED):
+            trouble.ended = f"it unpacks to more than {_MOST_PACKED} times its size, and was read up to there"
+        elif line:
+            yield line
+            continue
+        return
+
+
 @contextlib.contextmanager
-def _open(path: str) -> Iterator[IO[bytes]]:
+def _open(path: str) -> Iterator[Union[BinaryIO, gzip.GzipFile]]:
     """Open a log to read its bytes, unpacked where it is packed."""
     with open_regular(path) as file:
         packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
         if packed:
             with gzip.GzipFile(fileobj=file) as unpacked:
-                yield cast(IO[bytes], unpacked)
+                yield unpacked
         else:
             yield file
 
@@ -181,7 +207,8 @@ class _Process:
 
     def add(self, record: _Record, mark: str, trouble: _Trouble) -> None:
         try:
-            data = json.loads(record.match.group("json"))
+            data = parsed(record.match.group("json"))
+            data = self._named(data, trouble) if "str" not in data else data
         except synchronous(ValueError, RecursionError):
             trouble.unreadable += 1
             return
@@ -191,14 +218,14 @@ class _Process:
                 text, number = data["str"]
                 self._names[number] = text
             return
-        if data.get("rank") is not None:
+        if type(data.get("rank")) is int:
             self._rank = data["rank"]
         payload = "\n".join(record.payload) if record.payload or data.get("has_payload") else None
         digest = None if payload is None else _digest(payload)
         trouble.cut += digest is not None and data.get("has_payload") not in (None, True, digest)
         if self._clock is None and "chromium_event" in data and payload is not None:
             self._clock = _clock(date, micros, payload)
-        self._raw.append((date, micros, self._named(data, trouble), payload))
+        self._raw.append((date, micros, data, payload))
 
     def _named(self, value: Any, trouble: _Trouble) -> Any:
         """``value`` with the numbers of file names replaced by the names."""
@@ -245,9 +272,10 @@ def _digest(payload: str) -> Optional[str]:
 def _clock(date: str, micros: int, payload: str) -> Optional[Tuple[str, int, float]]:
     """The time of a record as it stands there, and as its event has it: in microseconds since the epoch."""
     try:
-        return date, micros, float(json.loads(payload)["ts"]) / 1e6
+        seconds = float(parsed(payload)["ts"]) / 1e6
     except synchronous(ValueError, KeyError, TypeError):
         return None
+    return (date, micros, seconds) if 0 <= seconds < _END_OF_TIME else None
 
 
 def _seconds(date: str, micros: int, year: int) -> float:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.torch_trace.events import Event
+from depyf.torch_trace.json_text import parsed
 
 
 def seconds_of(metrics: Any) -> Optional[float]:
@@ -74,7 +74,7 @@ def spans(events: Iterable[Event]) -> List[Span]:
 def _mark(event: Event) -> Optional[Tuple[str, str, float, Any]]:
     """Whether this begins or ends something, what, when (in seconds since the epoch) and in which thread."""
     try:
-        data = json.loads(event.payload or "")
+        data = parsed(event.payload or "")
     except synchronous(ValueError):
         return None
     if not isinstance(data, dict) or data.get("ph") not in ("B", "E"):

@@ -13,6 +13,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.torch_trace.breaks import Frame, code_of, frames_of
 from depyf.torch_trace.events import Event
+from depyf.torch_trace.json_text import parsed
 
 NODE_STACKS = "depyf_node_stacks"
 """Of one graph: the frames of each node, by name. It follows the event with the graph's text."""
@@ -88,14 +89,14 @@ def kernel_launches_event(event: Event, launches: Sequence[Tuple[str, Sequence[s
 
 def node_stacks(event: Event) -> Tuple[str, Dict[str, Stack]]:
     """The stage that such an event is about, and the stacks of its nodes, outermost frame first."""
-    data = json.loads(event.payload or "{}")
+    data = parsed(event.payload or "{}")
     table = _table(data)
     return str(data.get("stage")), {name: _stack(numbers, table) for name, numbers in data.get("nodes", {}).items()}
 
 
 def kernel_launches(event: Event) -> List[Launch]:
     """What such an event says of each launch."""
-    data = json.loads(event.payload or "{}")
+    data = parsed(event.payload or "{}")
     table = _table(data)
     return [
         Launch(str(name), tuple(nodes), tuple(_stack(numbers, table) for numbers in stacks))
@@ -105,7 +106,7 @@ def kernel_launches(event: Event) -> List[Launch]:
 
 def quoted(event: Event) -> Dict[Frame, str]:
     """What the lines of the frames in either event say, as far as it quotes them."""
-    data = json.loads(event.payload or "{}")
+    data = parsed(event.payload or "{}")
     return {frame: str(code) for frame, code in zip(_table(data), data.get("code", ())) if code}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import List, Optional, Tuple
@@ -10,11 +9,12 @@ from typing import List, Optional, Tuple
 from depyf.asynchronous import synchronous
 from depyf.torch_trace.breaks import Frame, frames_of
 from depyf.torch_trace.events import Event
+from depyf.torch_trace.json_text import parsed
 
 _ENTRY = re.compile(r"^(\[?!?\d*\]?/?\d+/\d+(?:_\d+)?):\s+(.*)\Z", re.DOTALL)
 _USER_STACK = re.compile(r"\nUser stack trace:\n(.*)\Z", re.DOTALL)
 _COMMENT = re.compile(r"^(.*?)\s+# (.*)$", re.DOTALL)
-_PLACE = re.compile(r"# ([^\s#]+|[^#]*?\.py):(\d+) in (\S+)")
+_PLACE = re.compile(r"# ([^\s#]+|[^#]*?\.py):(\d{1,9}) in (\S+)")
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def reasons_of(event: Event) -> List[str]:
     """The texts of a ``recompile_reasons`` event, one a guard: a JSON list, or one text."""
     payload = event.payload or ""
     try:
-        reasons = json.loads(payload or "[]")
+        reasons = parsed(payload or "[]")
     except synchronous(ValueError):
         return [payload]
     return [str(reason) for reason in reasons] if isinstance(reasons, list) else [str(reasons)]

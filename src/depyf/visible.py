@@ -1,0 +1,12 @@
+"""Texts of strangers for a terminal: what would move the cursor, change colours or turn the direction is shown."""
+
+from __future__ import annotations
+
+import re
+
+_UNSEEN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """Return ``text`` with control characters (but newlines and tabs) and marks of direction as escapes."""
+    return _UNSEEN.sub(lambda found: found.group().encode("unicode_escape").decode("ascii"), text)
