@@ -328,12 +328,19 @@ class _Structurer:
             out in self.nodes[id].successors() and not self._is_loop_exit(id, out) for id in members
         ):
             return out
+        if out is not None:
+            exits = [target for target in exits if not self._only_returns(target, place)]
         if not exits:
             return out
         # a place around the loop that is no return can only be reached by leaving the loop
         known = [target for target in exits if place.known(target) and not self.shape.is_copyable(target)]
         fresh = [target for target in exits if not place.known(target)]
         return max(known or fresh or exits, key=lambda id: self.shape.index[id])
+
+    def _only_returns(self, id: int, place: Place) -> bool:
+        """Whether node ``id`` leaves regions and returns, which can be written wherever control goes there."""
+        end = self._past_marks(id, place)
+        return end != id and not place.known(end) and self.shape.is_copyable(end)
 
     def _is_loop_exit(self, id: int, out: int) -> bool:
         term = self.nodes[id].terminator

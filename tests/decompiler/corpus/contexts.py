@@ -327,3 +327,27 @@ def continues_out_of_with(items, known, answers):
             finally:
                 print('finally', item)
     return known
+
+
+# run: two_returns_in_a_loop([1, 0], 'ab')
+# run: two_returns_in_a_loop([1, 0, 1], 'ab')
+# run: two_returns_in_a_loop([0, 0], [])
+# run: two_returns_in_a_loop([0], ['', 'x'])
+def two_returns_in_a_loop(choices, lines):
+    lines = iter(lines)
+    with Manager():
+        while (line := next(lines, None)) is not None:
+            if choices and choices.pop():
+                try:
+                    print(int(line, 16), next(lines))
+                except StopIteration:
+                    print('stopped')
+                    return
+            else:
+                if not line:
+                    print('empty')
+                    return
+                else:
+                    line += '!'
+            print(line)
+    exec('print(line)', {'line': line})
