@@ -35,12 +35,18 @@ def without_warnings() -> Iterator[None]:
     filters: Any = warnings.filters
     mine = ("ignore", _OnThisThread(), Warning, None, 0)
     # In place: functions of ``warnings`` that add a filter also make all that was shown forgotten.
-    if not isinstance(filters, list):  # the program has put something else there
-        yield
-        return
     try:
-        filters.insert(0, mine)
-        yield
-    finally:
-        with suppressed(ValueError):  # the program has removed it: ``warnings.resetwarnings``
-            filters.remove(mine)
+        try:
+            if isinstance(filters, list):  # else the program has put something else there
+                filters.insert(0, mine)
+            yield
+        finally:
+            _remove(filters, mine)
+    except BaseException:
+        _remove(filters, mine)  # the line above may have been interrupted
+        raise
+
+
+def _remove(filters: Any, mine: object) -> None:
+    with suppressed(ValueError, AttributeError):  # the program has removed it: ``warnings.resetwarnings``
+        filters.remove(mine)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import os
 import sys
@@ -10,6 +11,7 @@ import warnings
 from typing import Optional, Sequence
 
 from depyf.cli import decompiling, extracting, reporting, running
+from depyf.messages import error_line
 from depyf.report.manifest import ManifestError
 from depyf.report.reading import NothingToRead
 from depyf.sweep.targets import UnreadableError
@@ -22,25 +24,41 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     That of ``depyf diff`` is 1 when the runs differ, and that of ``depyf run`` is the program's.
     """
     own, program = running.split(sys.argv[1:] if arguments is None else arguments)
-    options = _parser().parse_args(own)
     if own[:1] == ["run"]:
+        options = _parser().parse_args(own)
         return running.run(options, program)  # what a program does with its streams and signals is its own affair
     _prepare_streams()
     # What the compiler finds odd in decompiled source was odd in the original.
     warnings.simplefilter("ignore", SyntaxWarning)
     try:
-        status: int = options.run(options)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever read our output has seen enough; without this the interpreter complains while it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        try:
+            return _run(own)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # whoever read our output has seen enough
+        _discard_output()
         return 1
     except (OSError, UnreadableError, NothingToRead, ManifestError, NotImplementedError) as error:
-        print(visible(f"depyf: {_in_words(error)}"), file=sys.stderr)
+        error_line(visible(f"depyf: {_in_words(error)}"))
+        _discard_output()
         return 2
     except KeyboardInterrupt:
         return 130
+
+
+def _run(arguments: Sequence[str]) -> int:
+    options = _parser().parse_args(arguments)
+    status: int = options.run(options)
     return status
+
+
+def _discard_output() -> None:
+    """Let what could not be written go: the interpreter would complain about it while it exits."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        return
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _prepare_streams() -> None:

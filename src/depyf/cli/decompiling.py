@@ -11,6 +11,7 @@ from typing import Any, FrozenSet, List, Optional
 
 from depyf.bytecode.opcode_table import table_for
 from depyf.decompiler import decompile_code
+from depyf.messages import error_line
 from depyf.normal.disassembly import disassembly
 from depyf.result import DecompilationError
 from depyf.sweep.judge import Keep, Result
@@ -131,7 +132,7 @@ def _sweep(options: argparse.Namespace) -> int:
     only = None if options.retry is None else places_of_shortfalls(_earlier_run(options.retry))
     names: List[str] = [*options.names, *([stdlib_folder()] if options.stdlib else []), *(only or ())]
     if not names:
-        print("depyf sweep: name a module, a folder, --stdlib or --retry FILE", file=sys.stderr)
+        error_line("depyf sweep: name a module, a folder, --stdlib or --retry FILE")
         return 2
     selection = Selection(options.kinds, options.name, options.sample, only, options.whole)
     summary = _judge_files(find_files(names, tests=not options.no_tests), selection, options)
@@ -180,9 +181,9 @@ def _decompile(options: argparse.Namespace) -> int:
         with memory_limited(options.memory), time_limited(options.timeout):
             return _decompile_target(options)
     except TimeLimit:
-        print(f"depyf: {options.target}: not done in {options.timeout:g} s of CPU time (--timeout)", file=sys.stderr)
+        error_line(f"depyf: {options.target}: not done in {options.timeout:g} s of CPU time (--timeout)")
     except MemoryError:
-        print(f"depyf: {options.target}: needs more than {options.memory} MiB (--memory)", file=sys.stderr)
+        error_line(f"depyf: {options.target}: needs more than {options.memory} MiB (--memory)")
     return 1
 
 
@@ -197,20 +198,20 @@ def _decompile_target(options: argparse.Namespace) -> int:
     try:
         answer = decompile_code(target.code)
     except DecompilationError as error:
-        print(visible(f"depyf: {error}"), file=sys.stderr)
+        error_line(visible(f"depyf: {error}"))
         return 1
     text = source_of(answer, verdict=options.verdict)
     if to_file:
         write_whole(options.output, text)
     else:
         print_source(text, sys.stdout)
-    print(visible(f"{target.label}: {answer.verdict_line()}"), file=sys.stderr)
+    error_line(visible(f"{target.label}: {answer.verdict_line()}"))
     return 0 if answer.verdict.proved else 1
 
 
 def _decompile_folder(options: argparse.Namespace) -> int:
     if options.output in (None, "-") or options.listing:
-        print("depyf decompile: for a folder, name the folder of the sources with -o, without --dis", file=sys.stderr)
+        error_line("depyf decompile: for a folder, name the folder of the sources with -o, without --dis")
         return 2
     files = find_files([options.target])
     if not files:

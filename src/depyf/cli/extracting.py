@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
+from depyf.messages import error_line
 from depyf.visible import visible
 
 
@@ -37,7 +37,7 @@ def _extract(options: argparse.Namespace) -> int:
     try:
         answer = extract(options.directory, options.graph, path=options.output, check=options.check)
     except (LookupError, ImportError) as error:
-        print(visible(f"depyf: {error}"), file=sys.stderr)
+        error_line(visible(f"depyf: {error}"))
         return 2
     print(visible(str(answer)))
     return 1 if answer.runs is False else 0

@@ -9,6 +9,7 @@ import webbrowser
 from pathlib import Path
 from typing import Any, Iterable
 
+from depyf.messages import error_line
 from depyf.report.comparison import compare
 from depyf.report.comparison_text import comparison_lines
 from depyf.report.reading import load
@@ -70,7 +71,7 @@ def _diff(options: argparse.Namespace) -> int:
         runs = load([path])
         if len(runs) > 1:
             others = ", ".join(loaded.name for loaded in runs[1:])
-            print(f"depyf: {path}: {runs[0].name} is compared, and not {others}", file=sys.stderr)
+            error_line(f"depyf: {path}: {runs[0].name} is compared, and not {others}")
         sides.append(runs[0])
     before, after = sides
     names = _names(options.before, options.after)

@@ -7,6 +7,7 @@ import os
 import sys
 from typing import Any, List, NoReturn, Sequence, Tuple
 
+from depyf.messages import error_line
 from depyf.running.program import Program
 from depyf.running.runner import CannotRunError, run_dumped
 
@@ -67,7 +68,7 @@ def split(arguments: Sequence[str]) -> Tuple[List[str], List[str]]:
 def run(options: argparse.Namespace, words: Sequence[str]) -> int:
     """Run the program that ``words`` begin with; the exit status is the program's, or 2 when there is none to run."""
     if not words:
-        print(f"usage: {USAGE}\ndepyf run: name a script, or a module with -m", file=sys.stderr)
+        error_line(f"usage: {USAGE}\ndepyf run: name a script, or a module with -m")
         return 2
     program = Program(words[0], words[1:], options.module)
     directory = os.path.abspath(options.output or f"depyf_{program.short_name}")
@@ -82,7 +83,7 @@ def run(options: argparse.Namespace, words: Sequence[str]) -> int:
             stepping=not options.no_stepping,
         )
     except CannotRunError as error:
-        print(f"depyf: {error}", file=sys.stderr)
+        error_line(f"depyf: {error}")
         return 2
     if outcome.interrupt is not None:
         _die_of(outcome.interrupt)

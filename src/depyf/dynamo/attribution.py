@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
@@ -122,9 +122,28 @@ class _Work:
 
     compile_id: Optional[str]
     piece: str
-    outermost: bool
+    compiling: bool
+    ahead_of_time: bool
     started: float
-    described: Mapping[str, Any]
+    outermost: bool = True
+    described: Mapping[str, Any] = field(default_factory=dict)
+    begun: bool = False
+
+    @staticmethod
+    def now() -> _Work:
+        here = vars(_here)
+        return _Work(
+            here.get("compile_id"),
+            here.get("piece", ""),
+            here.get("compiling", False),
+            here.get("ahead_of_time", False),
+            time.time(),
+        )
+
+    def restore(self) -> None:
+        """Let the thread work for what it worked for before. May be called again."""
+        _here.compile_id, _here.piece = self.compile_id, self.piece
+        _here.compiling, _here.ahead_of_time = self.compiling, self.ahead_of_time
 
 
 class Attribution:
@@ -170,39 +189,43 @@ class Attribution:
     def _compiling(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def compile_fx(*args: Any, **kwargs: Any) -> Any:
-            work = self._begin(args[0] if args else kwargs.get("model_"))
+            work = _Work.now()
             failure: Optional[BaseException] = None
             try:
-                return original(*args, **kwargs)
-            except BaseException as error:
-                failure = error
+                try:
+                    self._begin(work, args[0] if args else kwargs.get("model_"))
+                    return original(*args, **kwargs)
+                except BaseException as error:
+                    failure = error
+                    raise
+                finally:
+                    self._end(work, failure)
+            except BaseException:
+                work.restore()  # also where what is above was interrupted
                 raise
-            finally:
-                self._end(work, failure)
 
         return compile_fx
 
     @safely("noting what Inductor compiles")
-    def _begin(self, module: Any) -> Optional[_Work]:
-        if getattr(_here, "compiling", False):  # it calls itself, with settings
-            return None
+    def _begin(self, work: _Work, module: Any) -> None:
+        if work.compiling:  # it calls itself, with settings
+            return
         before = current_compile_id()
         owner, piece = self._owners.of(module, before)
         compile_id = before or owner or new_id()
-        described: Mapping[str, Any] = {}
+        work.outermost = before is None
         if before is None and compile_id.startswith(STANDALONE):
-            described = _described(type(module).__name__, None)
+            work.described = _described(type(module).__name__, None)
         self._begins(compile_id)
-        work = _Work(getattr(_here, "compile_id", None), current_piece(), before is None, time.time(), described)
-        _here.compile_id, _here.piece, _here.compiling = compile_id, piece, True  # nothing may fail after this
-        return work
+        _here.compile_id, _here.piece, _here.compiling = compile_id, piece, True
+        work.begun = True
 
     @safely("noting what Inductor has compiled")
-    def _end(self, work: Optional[_Work], failure: Optional[BaseException]) -> None:
-        if work is None:
+    def _end(self, work: _Work, failure: Optional[BaseException]) -> None:
+        if not work.begun:
             return
         compile_id = _here.compile_id
-        _here.compile_id, _here.piece, _here.compiling = work.compile_id, work.piece, False
+        work.restore()
         if work.described:
             self._receive(_metrics(compile_id, work, failure))
         elif work.outermost:
@@ -214,23 +237,27 @@ class Attribution:
     def _ahead_of_time(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def aot_compile_fullgraph(model: Any, *args: Any, **kwargs: Any) -> Any:
-            work = _Work(getattr(_here, "compile_id", None), current_piece(), True, time.time(), {})
-            _here.ahead_of_time, _here.compile_id = True, None
+            work = _Work.now()
             failure: Optional[BaseException] = None
             try:
-                return original(model, *args, **kwargs)
-            except BaseException as error:
-                failure = error
+                try:
+                    _here.ahead_of_time, _here.compile_id = True, None
+                    return original(model, *args, **kwargs)
+                except BaseException as error:
+                    failure = error
+                    raise
+                finally:
+                    self._end_ahead_of_time(model, work, failure)
+            except BaseException:
+                work.restore()
                 raise
-            finally:
-                self._end_ahead_of_time(model, work, failure)
 
         return aot_compile_fullgraph
 
     @safely("noting what was compiled ahead of time")
     def _end_ahead_of_time(self, model: Any, work: _Work, failure: Optional[BaseException]) -> None:
         compile_id = getattr(_here, "compile_id", None)
-        _here.ahead_of_time, _here.compile_id = False, work.compile_id
+        work.restore()
         if compile_id is not None:
             work.described = _described("", _code_of(model))
             self._receive(_metrics(compile_id, work, failure))

@@ -12,10 +12,10 @@ import functools
 import sys
 import threading
 from types import FrameType
-from typing import Any, Callable, Optional
+from typing import Any, Callable, List, Optional
 
 from depyf.dynamo import compat
-from depyf.dynamo.patching import Undo, replace_attribute
+from depyf.dynamo.patching import Undo, registered, replace_attribute, undo_all
 from depyf.dynamo.safely import safely
 
 _RUNS_BACKWARD = ("apply", "apply_boxed")
@@ -30,13 +30,11 @@ def watch_autograd_threads() -> Optional[Undo]:
     if node is None:
         return None
     names = [name for name in _RUNS_BACKWARD if name in vars(node)]
-    undos = [replace_attribute(node, name, _debugged(vars(node)[name])) for name in names]
-
-    def undo_all() -> None:
-        for undo in reversed(undos):
-            undo()
-
-    return undo_all
+    undos: List[Undo] = []
+    undo = registered(functools.partial(undo_all, undos))
+    for name in names:
+        undos.append(replace_attribute(node, name, _debugged(vars(node)[name])))
+    return undo
 
 
 def _debugged(original: Callable[..., Any]) -> Callable[..., Any]:

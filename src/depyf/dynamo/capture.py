@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import functools
-import logging
 import os
 import sys
 import weakref
@@ -15,7 +14,7 @@ from multiprocessing import util
 from types import CodeType
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from depyf.asynchronous import synchronous
+from depyf.asynchronous import is_asynchronous, synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.attribution import Attribution, GraphOwners, standalone_name
 from depyf.dynamo.autograd_threads import watch_autograd_threads
@@ -32,7 +31,7 @@ from depyf.dynamo.locks import Lock
 from depyf.dynamo.manifest import begin, end, forget_the_parents, note_runs, write_manifest
 from depyf.dynamo.missing import write_missing
 from depyf.dynamo.names import compiled_fn_number
-from depyf.dynamo.patching import Undo, replace_attribute
+from depyf.dynamo.patching import Undo, collecting, replace_attribute
 from depyf.dynamo.plain_calls import note_settings, watch_plain_calls, why_empty
 from depyf.dynamo.provenance import Provenance
 from depyf.dynamo.run_callback import watch_runs
@@ -43,9 +42,8 @@ from depyf.dynamo.trace_by_hooks import supplement
 from depyf.dynamo.transformed import bytecode_hook
 from depyf.dynamo.warm_caches import WarmCaches
 from depyf.dynamo.wrappers import watch_wrappers
+from depyf.messages import warn
 from depyf.torch_trace.events import STANDALONE, Event
-
-logger = logging.getLogger("depyf")
 
 _DEBUGGERS = ("debugpy", "pydevd", "_pydevd_bundle")
 """At a breakpoint before PyTorch 2.6 Dynamo would compile the functions that tell an editor what variables hold."""
@@ -82,33 +80,50 @@ class Capture:
 
     @safely("starting to capture")
     def start(self, session: Session) -> None:
-        """Let ``session`` receive from now on."""
-        with self._lock:
-            self._sessions = (*self._sessions, session)
-            self.last_directory = session.directory.path
-            begin(session)
-            safely("noting what keeps Dynamo from compiling")(note_settings)(session)
-            self._see_to_the_end()
-            if len(self._sessions) == 1:
-                self._install()
-            self._caches.follow(self._sessions)
+        """Let ``session`` receive from now on. An exception from outside leaves it not begun."""
+        try:
+            with self._lock:
+                self._sessions = (*self._sessions, session)
+                self.last_directory = session.directory.path
+                begin(session)
+                safely("noting what keeps Dynamo from compiling")(note_settings)(session)
+                self._see_to_the_end()
+                if len(self._sessions) == 1:
+                    self._install()
+                self._caches.follow(self._sessions)
+        except BaseException as error:
+            if not isinstance(error, Exception) or is_asynchronous(error):
+                self.drop(session)
+            raise
 
     @safely("ending the capture")
     def stop(self, session: Session) -> None:
         """End this session, wherever it stands among the open ones, and write what can be written only now."""
+        has_received = any(each is session for each in self._sessions)
+        self._detach(session)
+        self._write_the_rest(session, has_received)
+
+    def drop(self, session: Session) -> None:
+        """End this session without another word, whatever has been done of that: an exception from outside came."""
+        safely("ending the capture")(self._detach)(session)
+        safely("keeping what a session has seen")(end)(session)
+
+    def _detach(self, session: Session) -> None:
+        """Let ``session`` receive nothing more. May be called again when it was interrupted."""
         with self._lock:
-            has_received = any(each is session for each in self._sessions)
             self._sessions = tuple(each for each in self._sessions if each is not session)
             self._caches.follow(self._sessions)
             if not self._sessions:
                 self._uninstall()
+
+    def _write_the_rest(self, session: Session, has_received: bool) -> None:
         safely("noting what keeps Dynamo from compiling")(note_settings)(session)
         tell(session)
         _note(session, safely("writing missing_stages files")(write_missing)(session))
         write_manifest(session)
         nothing = safely("looking why nothing was compiled")(why_empty)(session)
         if nothing and has_received:
-            logger.warning("%s. The dump in %s is empty", nothing, session.directory.path)
+            warn("%s. The dump in %s is empty", nothing, session.directory.path)
         safely("keeping what a session has seen")(end)(session)
 
     def tell_so_far(self) -> None:
@@ -120,13 +135,13 @@ class Capture:
         """Tell what is untold when the process ends with sessions open. Forked children tell what they compiled."""
         if self._sees_to_the_end:
             return
-        self._sees_to_the_end = True
         end_tracing_at_exit()
         atexit.register(self._tell_all)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget_the_parents)
         # A child of multiprocessing ends by os._exit, behind the finalizers, which it first forgets.
         util.register_after_fork(self, lambda capture: util.Finalize(None, capture._tell_all, exitpriority=0))
+        self._sees_to_the_end = True
 
     def _tell_all(self) -> None:
         for session in self._sessions:
@@ -142,34 +157,32 @@ class Capture:
         for package in ("depyf", *(each for each in _DEBUGGERS if each in sys.modules)):
             self._add(functools.partial(compat.keep_dynamo_out, package))
         self._add(lambda: listen(self._receive))
-        self._add(lambda: _all_of(supplement(self._receive)))
+        self._add(lambda: supplement(self._receive))
         self._add(self._modules.watch)
-        self._add(lambda: _all_of(self._attribution.watch()))
+        self._add(self._attribution.watch)
         self._add(lambda: watch_compiled_names(self._note_name))
         self._add(self._caches.watch)
         self._add(self._watch_reset)
         self._add(self._watch_bytecode)
         self._add(lambda: watch_kernels(self.receivers))
-        self._add(lambda: _all_of(watch_wrappers(self.receivers)))
+        self._add(lambda: watch_wrappers(self.receivers))
         self._add(watch_autograd_threads)
         self._add(lambda: watch_plain_calls(self.receivers))
-        self._add(lambda: _all_of(self._fallbacks.watch()))
-        self._add(lambda: _all_of(self._provenance.launches.watch()))
+        self._add(self._fallbacks.watch)
+        self._add(self._provenance.launches.watch)
         self._add(lambda: watch_runs(self._note_run))
-        self._add(lambda: _all_of(watch_cudagraphs(self.receivers)))
+        self._add(lambda: watch_cudagraphs(self.receivers))
 
-    def _add(self, install: Callable[[], Optional[Undo]]) -> None:
+    def _add(self, install: Callable[[], object]) -> None:
         try:
-            undo = install()
+            collecting(self._undo, install)
         except synchronous() as error:
             report_failure("hooking into torch", error)
-            return
-        if undo is not None:
-            self._undo.append(undo)
 
     def _uninstall(self) -> None:
         while self._undo:
-            safely("taking a hook out of torch")(self._undo.pop())()
+            safely("taking a hook out of torch")(self._undo[-1])()
+            self._undo.pop()
 
     def _watch_reset(self) -> Optional[Undo]:
         """Tell the story of what is compiled before ``torch._dynamo.reset`` throws it away."""
@@ -185,8 +198,7 @@ class Capture:
         return replace_attribute(compat.module("torch._dynamo"), "reset", reset)
 
     def _watch_bytecode(self) -> Optional[Undo]:
-        handle = compat.register_bytecode_hook(bytecode_hook(self.receivers, self._graphs_are_complete))
-        return None if handle is None else handle.remove
+        return compat.watch_bytecode(bytecode_hook(self.receivers, self._graphs_are_complete))
 
     def _note_run(self, code: CodeType) -> None:
         """Transformed code is about to run: this is called each time, so it is short."""
@@ -264,14 +276,6 @@ def tell(session: Session) -> None:
 def _note(session: Session, path: Optional[str]) -> None:
     if path is not None:
         session.add(NoteFile(None, path))
-
-
-def _all_of(undo: List[Undo]) -> Undo:
-    def undo_all() -> None:
-        for each in reversed(undo):
-            each()
-
-    return undo_all
 
 
 capture = Capture()

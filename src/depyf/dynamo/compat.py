@@ -10,7 +10,6 @@ import ast
 import functools
 import importlib
 import importlib.util
-import logging
 import os
 import sys
 import tempfile
@@ -20,8 +19,8 @@ from types import CodeType, FrameType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
 from depyf.asynchronous import synchronous
-
-logger = logging.getLogger("depyf")
+from depyf.dynamo.patching import Undo, registered
+from depyf.messages import warn
 
 _reported: Set[str] = set()
 _kept_out: Set[str] = set()
@@ -48,7 +47,7 @@ def report_once(key: str, message: str) -> None:
     """Log one warning for each ``key`` and stay silent after that."""
     if key not in _reported:
         _reported.add(key)
-        logger.warning("%s", message)
+        warn("%s", message)
 
 
 def find(module_name: str, attribute: str) -> Optional[Any]:
@@ -106,6 +105,26 @@ def register_bytecode_hook(hook: Callable[[CodeType, CodeType], Optional[CodeTyp
         "torch._dynamo.convert_frame", "register_bytecode_hook", "transformed code can't be captured"
     )
     return None if register is None else register(hook)
+
+
+def watch_bytecode(hook: Callable[[CodeType, CodeType], Optional[CodeType]]) -> Optional[Undo]:
+    """Call ``hook(original, transformed)`` for each code object that Dynamo makes; returns what ends that."""
+    handles: List[Any] = []
+
+    def end() -> None:
+        while handles:
+            handles[-1].remove()
+            handles.pop()
+        hooks = find("torch._dynamo.convert_frame", "_bytecode_hooks") or {}
+        for key in [key for key, value in hooks.items() if value is hook]:  # its handle never came
+            hooks.pop(key, None)
+
+    registered(end)
+    handles.append(register_bytecode_hook(hook))
+    if handles == [None]:
+        handles.clear()
+        return None
+    return end
 
 
 def frame_globals(original: CodeType) -> Optional[Mapping[str, Any]]:
@@ -210,8 +229,8 @@ def keep_dynamo_out(package: str) -> None:
     """Tell Dynamo never to trace frames of this package's files."""
     add = find("torch._dynamo.trace_rules", "add") or find("torch._dynamo.skipfiles", "add")
     if add is not None and package not in _kept_out:
-        _kept_out.add(package)
         add(package)
+        _kept_out.add(package)
 
 
 def set_eval_frame(callback: Any) -> Any:
@@ -468,16 +487,18 @@ def have_launches_told() -> Callable[[], None]:
 def _set(settings: Iterable[Tuple[str, str, Any]]) -> Callable[[], None]:
     """Settings of torch's, where it has them; answers the function that puts them back."""
     changed: List[Tuple[Any, str, Any]] = []
+
+    def undo() -> None:
+        while changed:
+            setattr(*changed[-1])
+            changed.pop()
+
+    registered(undo)
     for name, switch, value in settings:
         config = find(*name.rsplit(".", 1))
         if config is not None and hasattr(config, switch):
             changed.append((config, switch, getattr(config, switch)))
             setattr(config, switch, value)
-
-    def undo() -> None:
-        for config, switch, value in changed:
-            setattr(config, switch, value)
-
     return undo
 
 

@@ -8,7 +8,7 @@ import time
 from typing import List
 
 from depyf.dynamo.attribution import current_compile_id
-from depyf.dynamo.patching import Undo
+from depyf.dynamo.patching import Undo, registered
 from depyf.dynamo.safely import safely
 from depyf.dynamo.session import Receivers
 from depyf.torch_trace.cudagraphs import SKIPPED
@@ -42,6 +42,6 @@ def watch_cudagraphs(receivers: Receivers) -> List[Undo]:
 
     undo: List[Undo] = []
     for logger in [logging.getLogger(f"{module}.{name}") for module in _MODULES for name in _LOGGERS]:
+        undo.append(registered(functools.partial(logger.removeFilter, filter_)))
         logger.addFilter(filter_)
-        undo.append(functools.partial(logger.removeFilter, filter_))
     return undo

@@ -21,8 +21,8 @@ def end_tracing_at_exit() -> None:
     Exit handlers that were registered before are not traced: call it early.
     """
     if not _registered:
-        _registered.append(True)
         atexit.register(_end_tracing)
+        _registered.append(True)
 
 
 def _end_tracing() -> None:

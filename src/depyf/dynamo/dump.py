@@ -8,7 +8,6 @@ a distributed program has the plain names, rank 1 has ``<name>.rank_1.py``, and 
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 from collections import Counter
@@ -20,9 +19,8 @@ from depyf.dynamo import compat
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.safely import Failure, describe, dumping_into, note_failure, report_failure
 from depyf.dynamo.writers import Place, exclusive
+from depyf.messages import warn
 from depyf.regular_files import open_regular
-
-logger = logging.getLogger("depyf")
 
 _ENDINGS = (".json", ".md", ".html")
 
@@ -98,8 +96,7 @@ class DumpDirectory:
     def _write_whole(self, name: str, data: bytes) -> str:
         place = self._my_place()
         try:
-            handle = place.open_temporary()
-            with os.fdopen(handle, "wb") as file:
+            with os.fdopen(place.open_temporary(), "wb") as file:
                 file.write(data)
             with exclusive(self.path):
                 name = self._name_for(name, data, place)
@@ -139,7 +136,7 @@ class DumpDirectory:
     def _report(self, error: OSError) -> None:
         if not self._failed:
             self._failed = True
-            logger.warning(
+            warn(
                 "can't write to the dump directory %s (%s). Your program goes on; its dump will be incomplete. "
                 "Make that directory writable, make room there or name another one, and run again",
                 self.path,

@@ -58,8 +58,8 @@ class Fallbacks:
         if compat.find("torch._dynamo.convert_frame", "add_skip_reason") is None:
             # What an older one gives up for a graph break, in a loop for example, it only tells between the lines.
             undo += [listen(self._event), *supplement(self._event)]
-            handle = compat.register_bytecode_hook(self._has_code)
-            undo += [] if handle is None else [handle.remove]
+            ends = compat.watch_bytecode(self._has_code)
+            undo += [] if ends is None else [ends]
         for name, note in notes:
             if compat.find("torch._dynamo.convert_frame", name) is not None:
                 undo.append(call_before(compat.module("torch._dynamo.convert_frame"), name, note))

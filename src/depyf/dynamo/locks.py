@@ -5,20 +5,27 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from typing import Callable
 
 
 class Lock:
-    """A reentrant lock for ``with``."""
+    """A reentrant lock for ``with``.
+
+    What ``with`` calls are functions in C, which it looks up before it takes the lock: an exception from outside (a
+    signal handler's) can't come between taking the lock and the body, or keep it from being given back.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         _locks.add(self)
 
-    def __enter__(self) -> None:
-        self._lock.acquire()
+    @property
+    def __enter__(self) -> Callable[[], bool]:
+        return self._lock.__enter__
 
-    def __exit__(self, *exception: object) -> None:
-        self._lock.release()
+    @property
+    def __exit__(self) -> Callable[..., None]:
+        return self._lock.__exit__
 
     def _after_fork_in_child(self) -> None:
         if self._lock.acquire(blocking=False):  # free, or held by the thread that forked, which goes on in the child

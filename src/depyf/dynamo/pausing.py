@@ -13,6 +13,7 @@ from depyf.dynamo.autograd_threads import watch_autograd_threads
 from depyf.dynamo.capture import capture
 from depyf.dynamo.debugger_exit import end_tracing_at_exit
 from depyf.dynamo.patching import Undo, replace_attribute
+from depyf.messages import show
 
 
 class Debug:
@@ -33,7 +34,7 @@ class Debug:
         end_tracing_at_exit()
         dumped = capture.last_directory
         where = f"the dump is in {dumped}" if dumped else "nothing was dumped: use depyf.prepare_debug first"
-        print(f"depyf pauses the program here; {where}. Set breakpoints in its files, then continue.")
+        show(f"depyf pauses the program here; {where}. Set breakpoints in its files, then continue.")
         try:
             _pause_in(_user_frame(sys._getframe(1)))
         except BaseException as error:  # the debugger was quit: the ``with`` statement will not call __exit__

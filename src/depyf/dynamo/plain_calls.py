@@ -15,7 +15,7 @@ from typing import Any, List, Optional, Sequence
 
 from depyf.dynamo import compat
 from depyf.dynamo.fallbacks import is_users
-from depyf.dynamo.patching import Undo, replace_attribute
+from depyf.dynamo.patching import Undo, registered, replace_attribute
 from depyf.dynamo.safely import safely
 from depyf.dynamo.session import (
     EarlierFunction,
@@ -71,14 +71,13 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
                     session.plain_calls.setdefault(_DISABLED, [])
         return answer
 
-    undo = replace_attribute(compat.module("torch._dynamo.eval_frame"), "_callback_from_stance", callback_from_stance)
-
     def end() -> None:
         nonlocal open_
         open_ = False
         undo()
 
-    return end
+    undo = replace_attribute(compat.module("torch._dynamo.eval_frame"), "_callback_from_stance", callback_from_stance)
+    return registered(end)
 
 
 def _is_the_programs(code: CodeType, sessions: Sequence[Session]) -> bool:

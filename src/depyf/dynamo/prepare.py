@@ -52,11 +52,15 @@ class PrepareDebug:
             force_recompile=self.force_recompile,
             stepping=self.stepping,
         )
-        self._open.append(session)
-        self.session = session
-        with without_warnings():  # PyTorch's modules that are imported now
-            capture.start(session)
-        return self
+        try:
+            self._open.append(session)
+            self.session = session
+            with without_warnings():  # PyTorch's modules that are imported now
+                capture.start(session)
+            return self
+        except BaseException:  # from outside: the ``with`` statement will not call __exit__
+            self._drop(session)
+            raise
 
     def __exit__(
         self,
@@ -64,11 +68,20 @@ class PrepareDebug:
         exc_value: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        if not self._open:
-            return
-        session = self._open.pop()
-        with without_warnings():
-            capture.stop(session)
+        try:
+            if self._open:
+                with without_warnings():
+                    capture.stop(self._open[-1])
+                self._open.pop()
+        except BaseException:  # from outside
+            if self._open:
+                self._drop(self._open[-1])
+            raise
+
+    def _drop(self, session: Session) -> None:
+        """End ``session`` without another word, whatever has been done of that."""
+        self._open = [each for each in self._open if each is not session]
+        capture.drop(session)
 
     def __str__(self) -> str:
         """What was compiled so far in the current or last session, in a few lines."""

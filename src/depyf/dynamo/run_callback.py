@@ -10,7 +10,7 @@ from typing import Any, Callable, List, Optional, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.locks import Lock
-from depyf.dynamo.patching import Undo
+from depyf.dynamo.patching import Undo, registered
 
 Note = Callable[[CodeType], object]
 
@@ -34,14 +34,15 @@ class _Callback:
                 previous(code)
 
         compat.skip_code(about_to_run.__code__)  # Dynamo is on when it is called
-        _write(about_to_run)
         self.installed.append((about_to_run, previous))
+        _write(about_to_run)
 
     def uninstall(self) -> None:
         while self.installed:
-            ours, previous = self.installed.pop()
+            ours, previous = self.installed[-1]
             if _read() is ours:  # else somebody's debugger has come after us, and calls ours
                 _write(previous)
+            self.installed.pop()
 
 
 _callback = _Callback()
@@ -57,19 +58,22 @@ def watch_runs(note: Note) -> Optional[Undo]:
     code = getattr(note, "__code__", None)
     if code is not None:
         compat.skip_code(code)
-    with _callback.lock:
-        _callback.notes = (*_callback.notes, note)
-        if len(_callback.notes) == 1:
-            _callback.install()
+    done = False
 
     def undo() -> None:
+        nonlocal done
         with _callback.lock:
-            if note in _callback.notes:
+            if not done and note in _callback.notes:
                 at = _callback.notes.index(note)
-                _callback.notes = _callback.notes[:at] + _callback.notes[at + 1 :]
+                done, _callback.notes = True, _callback.notes[:at] + _callback.notes[at + 1 :]
             if not _callback.notes:
                 _callback.uninstall()
 
+    with _callback.lock:
+        registered(undo)
+        _callback.notes = (*_callback.notes, note)
+        if not _callback.installed:
+            _callback.install()
     return undo
 
 

@@ -11,14 +11,15 @@ import logging
 import os
 import sys
 from dataclasses import dataclass
-from typing import Callable, Dict, Iterable, List, Optional, TextIO, Tuple, TypeVar
+from typing import Any, Callable, Dict, Iterable, List, Optional, TextIO, Tuple, TypeVar
 
 from depyf.asynchronous import suppressed, synchronous
 from depyf.dynamo import compat
-
-logger = logging.getLogger("depyf")
+from depyf.messages import log, write
 
 T = TypeVar("T")
+
+_UNKNOWN: Any = object()
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _told: Dict[Tuple[str, str, str], object] = {}
@@ -57,7 +58,7 @@ def report_failure(doing: str, error: BaseException) -> None:
     note_failure(Failure(doing, place, describe(error)))
     mine = object()
     first = _told.setdefault((_directory, place, type(error).__name__), mine) is mine  # atomic: threads fail together
-    logger.log(
+    log(
         logging.WARNING if first else logging.DEBUG,
         "%s failed at %s (%s). Your program goes on; %s. %s",
         doing,
@@ -66,7 +67,7 @@ def report_failure(doing: str, error: BaseException) -> None:
         f"the dump in {_directory} will be incomplete" if _directory else "only that is missing",
         _advice(error),
     )
-    logger.debug("%s failed", doing, exc_info=error)
+    log(logging.DEBUG, "%s failed", doing, exc_info=error)
 
 
 def note_failure(failure: Failure) -> None:
@@ -107,23 +108,30 @@ def describe(error: BaseException) -> str:
 def safely(doing: str) -> Callable[[Callable[..., T]], Callable[..., Optional[T]]]:
     """Decorator: an exception in the function is reported once under ``doing`` and answered with ``None``.
 
-    Only ``KeyboardInterrupt`` and ``SystemExit`` pass: they are the user's. Dynamo is off inside: a hook may be called
-    while compiled code runs (backward graphs are compiled late), and our frames would be traced like the user's.
+    What comes from outside passes, after Dynamo is as it was: what a signal handler of the user's raises,
+    ``KeyboardInterrupt``, ``SystemExit``. Dynamo is off inside: a hook may be called while compiled code runs (backward
+    graphs are compiled late), and our frames would be traced like the user's.
     """
 
     def decorate(function: Callable[..., T]) -> Callable[..., Optional[T]]:
         @functools.wraps(function)
         def wrapper(*args: object, **kwargs: object) -> Optional[T]:
+            before = _UNKNOWN
             try:
-                before = compat.set_eval_frame(None)
                 try:
+                    before = compat.set_eval_frame(None)
                     return function(*args, **kwargs)
                 except synchronous() as error:
                     report_failure(doing, error)
                 finally:
-                    compat.set_eval_frame(before)
+                    if before is not _UNKNOWN:
+                        compat.set_eval_frame(before)
             except synchronous() as error:  # of a torch that keeps Dynamo off in some other way
                 report_failure(doing, error)
+            except BaseException:
+                if before is not _UNKNOWN:
+                    compat.set_eval_frame(before)  # the same above may have been interrupted
+                raise
             return None
 
         return wrapper
@@ -157,7 +165,7 @@ def _report_users(what: str, error: BaseException) -> None:
     place = "" if last is None else f"{last.tb_frame.f_code.co_filename}:{last.tb_lineno}"
     mine = object()
     first = _told.setdefault((what, place, type(error).__name__), mine) is mine
-    logger.log(
+    log(
         logging.WARNING if first else logging.DEBUG,
         "%s raised %s%s. Your program goes on; the same failure is not told again",
         what,
@@ -171,7 +179,10 @@ def _report_users(what: str, error: BaseException) -> None:
 def say(stream: Optional[TextIO], lines: Iterable[str]) -> None:
     """Write lines for the user, to the error stream where ``stream`` is None. One that is closed is no failure."""
     text = "".join(f"{with_rank(line)}\n" for line in lines)
-    users("the stream given to depyf", functools.partial(_write, stream or sys.stderr))(text)
+    if stream is None:
+        write(sys.stderr, text)
+    else:
+        users("the stream given to depyf", functools.partial(_write, stream))(text)
 
 
 def with_rank(line: str) -> str:
@@ -182,6 +193,6 @@ def with_rank(line: str) -> str:
 
 
 def _write(stream: TextIO, text: str) -> None:
-    with suppressed(OSError, ValueError, AttributeError):  # closed, or there is none: callers keep a list
+    with suppressed(OSError, ValueError, AttributeError):  # closed, or none: callers keep a list
         stream.write(text)
         stream.flush()

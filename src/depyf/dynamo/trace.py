@@ -11,7 +11,7 @@ from typing import Callable
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
-from depyf.dynamo.patching import Undo
+from depyf.dynamo.patching import Undo, registered
 from depyf.dynamo.safely import report_failure
 from depyf.torch_trace.events import Event, event_of
 
@@ -47,13 +47,18 @@ def listen(receive: Callable[[Event], object]) -> Undo:
     handler = TraceHandler(receive)
     # Not addHandler: torch's own handler removes itself from the list while the first record is being dispatched, and
     # the handler after it is then skipped.
-    logger.handlers.insert(0, handler)
     level = logger.level
-    logger.setLevel(logging.DEBUG)
+    listening = False
 
     def stop() -> None:
+        nonlocal listening
         logger.removeHandler(handler)
-        if logger.level == logging.DEBUG:
+        if listening and logger.level == logging.DEBUG:
             logger.setLevel(level)
+        listening = False
 
+    registered(stop)
+    listening = True
+    logger.handlers.insert(0, handler)
+    logger.setLevel(logging.DEBUG)
     return stop

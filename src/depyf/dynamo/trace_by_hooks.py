@@ -20,7 +20,7 @@ from typing import Any, Callable, Iterable, List, Optional, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.names import compiled_fn_number
-from depyf.dynamo.patching import Undo, call_before, replace_attribute, replace_everywhere
+from depyf.dynamo.patching import Undo, call_before, registered, replace_attribute, replace_everywhere
 from depyf.dynamo.safely import safely
 from depyf.torch_trace.events import Event
 
@@ -40,6 +40,7 @@ _FORMATTER = "lazy_format_graph_code"
 def supplement(receive: Receive) -> List[Undo]:
     """Send the events that this torch does not have in its trace to ``receive`` from now on; answers how to end it."""
     hooks = _Hooks(receive)
+    registered(hooks.end)
     substitutes = [
         ("before_pre_grad_graph", "torch._inductor.compile_fx", hooks.first_passes),
         ("before_post_grad_graph", "torch._inductor.compile_fx", hooks.last_passes),
@@ -113,14 +114,16 @@ class _Hooks:
         def run_passes(gm: Any, *args: Any, **kwargs: Any) -> Any:
             if getattr(self._thread, "inside", False):
                 return original(gm, *args, **kwargs)
-            self._thread.inside = True
             try:
+                self._thread.inside = True
                 self._send_graph(before, gm)
                 result = original(gm, *args, **kwargs)
+                self._thread.inside = False
                 self._send_graph(after, result)
                 return result
-            finally:
+            except BaseException:
                 self._thread.inside = False
+                raise
 
         return replace_attribute(compat.module("torch._inductor.compile_fx"), name, run_passes)
 

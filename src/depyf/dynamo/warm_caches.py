@@ -17,7 +17,7 @@ from depyf.dynamo import compat
 from depyf.dynamo.attribution import current_compile_id
 from depyf.dynamo.dump import write_atomically
 from depyf.dynamo.locks import Lock
-from depyf.dynamo.patching import Undo, replace_attribute
+from depyf.dynamo.patching import Undo, collecting, replace_attribute, undo_all
 from depyf.dynamo.safely import safely
 from depyf.dynamo.session import Receivers, Session
 from depyf.torch_trace.events import Event
@@ -45,16 +45,15 @@ class WarmCaches:
         self._missed: Dict[str, str] = {}
         self._notes: Dict[str, List[Note]] = {}
         self._sees_look_ups = False
-        self._switch_on: Optional[Undo] = None
+        self._switch_on: List[Undo] = []
 
     def follow(self, sessions: Sequence[Session]) -> None:
         """Where look-ups can't be seen, switch the caches off as long as one of the open ``sessions`` wants that."""
         wanted = not self._sees_look_ups and any(session.force_recompile for session in sessions)
-        if wanted and self._switch_on is None:
-            self._switch_on = compat.switch_caches_off()
-        elif not wanted and self._switch_on is not None:
-            self._switch_on()
-            self._switch_on = None
+        if wanted and not self._switch_on:
+            collecting(self._switch_on, compat.switch_caches_off)
+        elif not wanted:
+            undo_all(self._switch_on)
 
     def watch(self) -> Optional[Undo]:
         """See every cache look-up from now on; answers the function that ends it."""

@@ -39,13 +39,18 @@ class Place:
         self.process = os.getpid()
         self._directory = directory
         self._folder = os.path.join(directory, FOLDER)
-        with exclusive(directory):
-            with suppressed(FileExistsError):
-                os.mkdir(self._folder)
-            if os.path.islink(self._folder):  # it leads to where somebody else wants us to write
-                raise OSError(errno.ELOOP, "a symbolic link is in the place of a folder of depyf's", self._folder)
-            self.number, self._handle = self._take()
-        _places.append(self)
+        opened: List[int] = []
+        try:
+            with exclusive(directory):
+                with suppressed(FileExistsError):
+                    os.mkdir(self._folder)
+                if os.path.islink(self._folder):  # it leads to where somebody else wants us to write
+                    raise OSError(errno.ELOOP, "a symbolic link is in the place of a folder of depyf's", self._folder)
+                self.number, self._handle = self._take(opened)
+            _places.append(self)
+        except BaseException:
+            _close(opened)
+            raise
 
     @property
     def temporary(self) -> str:
@@ -69,14 +74,18 @@ class Place:
     def others(self) -> List[int]:
         """The places of other processes that live; what dead ones left is cleared away."""
         living = []
-        for number in self._numbers():
-            handle = _locked(self._path(number), create=False)
-            if handle is None:
-                living.append(number)
-            else:
-                self._clear(number)
-                os.close(handle)
-        return living
+        opened: List[int] = []
+        try:
+            for number in self._numbers():
+                if _locked(self._path(number), create=False, opened=opened) is None:
+                    living.append(number)
+                else:
+                    self._clear(number)
+                    _close(opened)
+            return living
+        except BaseException:
+            _close(opened)
+            raise
 
     def claimed_by_others(self) -> Set[str]:
         """The names of the files that other living processes run from."""
@@ -100,10 +109,10 @@ class Place:
         with suppressed(OSError):
             os.close(self._handle)
 
-    def _take(self) -> tuple[int, int]:
+    def _take(self, opened: List[int]) -> tuple[int, int]:
         number = 0
         while True:
-            handle = _locked(self._path(number), create=True)
+            handle = _locked(self._path(number), create=True, opened=opened)
             if handle is not None:
                 os.ftruncate(handle, 0)
                 return number, handle
@@ -126,18 +135,27 @@ class Place:
         return os.path.join(self._folder, str(number))
 
 
-def _locked(path: str, create: bool) -> Optional[int]:
+def _close(handles: List[int]) -> None:
+    while handles:
+        os.close(handles.pop())
+
+
+def _locked(path: str, create: bool, opened: List[int]) -> Optional[int]:
     """A handle of the file, locked; None when somebody else has it, or it can't be known that nobody has.
 
-    With ``create`` the file is made if need be. A link is nobody's place, and is not followed.
+    With ``create`` the file is made if need be. A link is nobody's place, and is not followed. ``opened`` holds the
+    handle for a caller who is interrupted.
     """
     flags = os.O_RDWR | os.O_APPEND | no_follow()
-    new = None
+    new = False
     if create:
         with suppressed(FileExistsError):
-            new = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o666)
+            opened.append(os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o666))
+            new = True
     try:
-        handle = os.open(path, flags) if new is None else new
+        if not new:
+            opened.append(os.open(path, flags))
+        handle = opened[-1]
     except synchronous(OSError) as error:
         if error.errno in (errno.ENOENT, errno.ELOOP, errno.EISDIR):
             return None
@@ -148,10 +166,10 @@ def _locked(path: str, create: bool) -> Optional[int]:
     except BlockingIOError:
         same = False
     except synchronous(OSError):  # locks do not work here: a file that we have just made is ours
-        same = new is not None
+        same = new
     if same:
         return handle
-    os.close(handle)
+    os.close(opened.pop())
     return None
 
 
@@ -165,31 +183,43 @@ def _is_at(handle: int, path: str) -> bool:
 @contextlib.contextmanager
 def exclusive(directory: str) -> Iterator[None]:
     """No other process is inside of this for the same directory; where that can't be had, go on without."""
-    handle = None
-    with suppressed(OSError):
-        handle = os.open(directory, os.O_RDONLY)
-        _flock(handle, wait=True)
+    handles: List[int] = []
     try:
-        yield
-    finally:
-        if handle is not None:
-            with suppressed(OSError):  # not only closed: a child forked meanwhile has the handle as well
-                _flock(handle, wait=False, release=True)
-            os.close(handle)
+        try:
+            with suppressed(OSError):
+                handles.append(os.open(directory, os.O_RDONLY))
+                _flock(handles[0], wait=True)
+            yield
+        finally:
+            _release(handles)
+    except BaseException:
+        _release(handles)  # the line above may have been interrupted
+        raise
 
 
 @contextlib.contextmanager
 def locked_file(path: str) -> Iterator[None]:
     """Hold the lock of the file at ``path``, which is made if need be; raises ``OSError`` when it can't be."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | no_follow(), 0o666)
+    handles: List[int] = []
     try:
-        with suppressed(OSError):  # a system without locks
-            _flock(handle, wait=True)
-        yield
-    finally:
+        try:
+            handles.append(os.open(path, os.O_RDWR | os.O_CREAT | no_follow(), 0o666))
+            with suppressed(OSError):  # a system without locks
+                _flock(handles[0], wait=True)
+            yield
+        finally:
+            _release(handles)
+    except BaseException:
+        _release(handles)  # the line above may have been interrupted
+        raise
+
+
+def _release(handles: List[int]) -> None:
+    """Release the locks of the files and close them: not only closed, as a child forked meanwhile has them as well."""
+    while handles:
         with suppressed(OSError):
-            _flock(handle, wait=False, release=True)
-        os.close(handle)
+            _flock(handles[-1], wait=False, release=True)
+        os.close(handles.pop())
 
 
 def _flock(handle: int, wait: bool, release: bool = False) -> None:

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, List, Optional, Sequence
 
+from depyf.messages import error_line, write
+
 _OURS = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -203,8 +205,7 @@ def _status(code: Any) -> int:
         return int(code)
     with contextlib.suppress(Exception):
         sys.stdout.flush()
-    with contextlib.suppress(Exception):
-        print(code, file=sys.stderr)
+    error_line(code)
     return 1
 
 
@@ -230,8 +231,7 @@ def _print(error: BaseException) -> int:
     except SystemExit as ending:  # the hook may choose how the program ends
         return _status(ending.code)
     except BaseException as second:
-        sys.stderr.write("Error in sys.excepthook:\n")
-        traceback.print_exception(type(second), second, _without_our_frames(second.__traceback__))
-        sys.stderr.write("\nOriginal exception was:\n")
+        lines = traceback.format_exception(type(second), second, _without_our_frames(second.__traceback__))
+        write(sys.stderr, "".join(["Error in sys.excepthook:\n", *lines, "\nOriginal exception was:\n"]))
         sys.__excepthook__(type(error), error, error.__traceback__)
     return 1

@@ -12,6 +12,7 @@ import time
 from typing import Any, Callable, Dict, Mapping, Optional, TextIO
 
 from depyf.dynamo.safely import with_rank
+from depyf.messages import write
 from depyf.torch_trace.events import Event
 
 _NEXT = {
@@ -83,10 +84,7 @@ class Progress:
             self._put(f"{with_rank(f'depyf: {text}')}\n")
 
     def _put(self, text: str) -> None:
-        try:
-            self._stream.write(text)
-            self._stream.flush()
-        except (OSError, ValueError):  # nobody listens: the program is not to suffer from it
+        if not write(self._stream, text):  # nobody listens
             self._terminal = self._visible = False
             self._shown = float("inf")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import importlib
 import importlib.util
 import os
@@ -13,6 +12,8 @@ import webbrowser
 from pathlib import Path
 from typing import Any, Callable, ContextManager, List, Optional
 
+from depyf.asynchronous import suppressed, synchronous
+from depyf.messages import write
 from depyf.running.program import NoProgramError, Outcome, Program, run
 from depyf.running.progress import Progress
 from depyf.running.torch_import import when_compiler_is_imported
@@ -89,7 +90,7 @@ def _prepare(directory: str) -> List[str]:
         path = os.path.dirname(path)
     try:
         os.makedirs(directory, exist_ok=True)
-    except OSError as error:
+    except synchronous(OSError) as error:
         raise CannotRunError(f"{directory}: no directory can be made there ({error.strerror})") from error
     if not os.access(directory, os.W_OK | os.X_OK):
         raise CannotRunError(f"{directory}: this directory can't be written (name another one with -o)")
@@ -98,7 +99,7 @@ def _prepare(directory: str) -> List[str]:
 
 def _take_back(made: List[str]) -> None:
     """Remove those directories again as far as there is nothing in them."""
-    with contextlib.suppress(OSError):
+    with suppressed(OSError):
         for path in made:
             os.rmdir(path)
 
@@ -125,7 +126,7 @@ class _Recording:
         """The program is in the midst of importing torch's compiler: nothing that fails here may reach it."""
         try:
             self._begin()
-        except Exception as error:
+        except synchronous() as error:
             _say([f"nothing is dumped: {type(error).__name__}: {error}"])
 
     def _begin(self) -> None:
@@ -171,7 +172,7 @@ class _Recording:
             return [*lines, f"{old} is of an earlier run"] if os.path.exists(old) else lines
         try:
             return self._summary()
-        except Exception as error:
+        except synchronous() as error:
             return [f"no summary: {type(error).__name__}: {error}", f"{'the dump':<24}{self._directory}"]
 
     def _summary(self) -> List[str]:
@@ -203,8 +204,6 @@ class _Recording:
 def _say(lines: List[str]) -> None:
     from depyf.dynamo.safely import with_rank
 
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # the program may have closed it, or there is none
+    with suppressed(OSError, ValueError, AttributeError):  # the program may have closed it, or there is none
         sys.stdout.flush()
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write("".join(f"{with_rank(f'depyf: {line}')}\n" for line in lines))
-        sys.stderr.flush()
+    write(sys.stderr, "".join(f"{with_rank(f'depyf: {line}')}\n" for line in lines))

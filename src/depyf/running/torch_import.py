@@ -14,6 +14,9 @@ import threading
 from types import ModuleType
 from typing import Any, Callable, Optional, Sequence
 
+from depyf.asynchronous import suppressed, synchronous
+from depyf.messages import error_line
+
 _COMPILER = "torch._dynamo"
 _PACKAGE = "torch"
 
@@ -45,7 +48,7 @@ class _Watch(importlib.abc.MetaPathFinder):
 
     def end(self) -> None:
         self._waiting = False
-        with contextlib.suppress(ValueError):
+        with suppressed(ValueError):
             sys.meta_path.remove(self)
 
     def _fire(self) -> None:
@@ -53,7 +56,7 @@ class _Watch(importlib.abc.MetaPathFinder):
             self.end()
             try:
                 self._call()
-            except Exception as error:  # this is the program's own import
+            except synchronous() as error:  # this is the program's own import
                 _say(f"nothing is seen of torch.compile: {type(error).__name__}: {error}")
 
     def find_spec(
@@ -103,8 +106,7 @@ class _Watch(importlib.abc.MetaPathFinder):
 
 
 def _say(text: str) -> None:
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or there is none
-        sys.stderr.write(f"depyf: {text}\n")
+    error_line(f"depyf: {text}")
 
 
 def _is_imported(name: str) -> bool:
