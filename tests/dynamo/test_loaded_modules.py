@@ -13,6 +13,8 @@ import pytest
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
+from torch_versions import needs_stances  # noqa: E402
+
 import depyf  # noqa: E402
 from depyf.dynamo import compat, safely  # noqa: E402
 from depyf.dynamo.loaded_modules import file_of, loaded_namespaces, namespace_of, source_text  # noqa: E402
@@ -103,6 +105,7 @@ def test_a_dump_is_complete(tmp_path: Path, messages: Callable[[], List[str]]) -
     assert "def scaled(x: Any" in (tmp_path / "full_code_for_scaled_0.py").read_text()
 
 
+@needs_stances
 def test_questions_are_answered(messages: Callable[[], List[str]]) -> None:
     compiled = torch.compile(scaled, backend="eager", dynamic=False)
     compiled(torch.ones(3))

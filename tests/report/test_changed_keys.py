@@ -31,6 +31,14 @@ STARRED = GuardedFrame(keywords="kw")
             {"'a'", "'b'"},
             "it is called with b (**kw), and was compiled for a call without",
         ),
+        (
+            "set(L['kw'].keys()) == {'a'}",  # PyTorch before 2.4
+            STARRED,
+            {"'a'"},
+            {"'a'", "'b'"},
+            "it is called with b (**kw), and was compiled for a call without",
+        ),
+        ("set(L['d'].keys()) == {'a'}", ANY_FRAME, {"'a'"}, set(), "d lacks 'a', which it had when this was compiled"),
         # a second one was there that no guard reads: b may be it
         (
             "len(L['kw']) != 2",

@@ -21,3 +21,8 @@ needs_branches_traced_once = pytest.mark.skipif(
 
 TELLS_COMPILE_IDS = hasattr(compat.find("torch._C._dynamo.eval_frame", "_CacheEntry"), "compile_id")
 """Whether cache entries say which compilation made them (2.5 and later)."""
+
+HAS_GUARD_TREES = any(
+    compat.find("torch._dynamo.guards", name) is not None for name in ("GuardManager", "GuardManagerWrapper")
+)
+"""Whether guards are a tree of C++ objects (2.4 and later), and not one Python function."""

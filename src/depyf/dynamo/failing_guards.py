@@ -18,7 +18,7 @@ from depyf.dynamo.guard_values import as_known_here, tensor_mismatch, value_of
 from depyf.dynamo.guards import EntryGuards, GuardLine
 from depyf.dynamo.guards_live import NotLiveError
 from depyf.dynamo.guards_text import Naming
-from depyf.dynamo.guards_tree import EPILOGUE
+from depyf.dynamo.guards_tree import EPILOGUE, TEXT
 from depyf.dynamo.loaded_modules import file_of, loaded_namespaces
 from depyf.report.guard_words import GuardText, GuardWords, explain, split
 from depyf.report.lookup import FailedGuard
@@ -49,10 +49,11 @@ class Failing:
 
 @dataclass(frozen=True)
 class _Found:
-    """A line that fails. ``missing`` is what can't be read of its source, where something can't."""
+    """A line that fails. ``missing`` is what can't be read of the ``source`` that it looks at, if anything."""
 
     line: GuardLine
     guard: FailedGuard
+    source: str
     missing: str
     is_another: bool
 
@@ -97,11 +98,15 @@ def _found(
     text = guards_function.mismatch(manager, line.code, values) or _words_of_torch(line, guards, values)
     text = text or tensor_mismatch(code, values, scope) or code or _number_of_keys(line)
     told = explain(text, value_of(code, values, scope))
+    is_text = line.kind == TEXT  # of a condition of PyTorch's before 2.4, whose source is in its text
+    source = guards_function.source_of(line.code) if is_text else line.source
+    missing = _missing(code if line.source == EPILOGUE else source, values, scope)
     return _Found(
         line,
-        FailedGuard(line.kind, line.code, line.source, told, parts.user_code, parts.place),
-        missing=_missing(code if line.source == EPILOGUE else line.source, values, scope),
-        is_another=_IS_ANOTHER.match(text) is not None,
+        FailedGuard(line.kind, line.code, source, told, parts.user_code, parts.place),
+        source,
+        missing,
+        is_another=_IS_ANOTHER.match(text) is not None and not (is_text and missing),
     )
 
 
@@ -130,14 +135,14 @@ def _named_first(
         missing = match.group(1)
         place = next((each.guard for each in found if each.missing == missing and each.guard.place), of_torch)
         guard = replace(of_torch, user_code=place.user_code, place=place.place)
-        own = next((each for each in found if each.missing == each.line.source == missing), None)
-        cause = _Found(GuardLine("", missing, named, "", ""), guard, missing, True)
+        own = next((each for each in found if each.missing == each.source == missing), None)
+        cause = _Found(GuardLine("", missing, named, "", ""), guard, missing, missing, True)
         return [cause, *(each for each in found if each is not own)]
     position = next((i for i, each in enumerate(found) if _is_about(each.line, named)), None)
     if position is None:
-        raised = (each.missing for each in found if each.line.source == EPILOGUE and each.missing)
+        raised = (each.missing for each in found if each.source == EPILOGUE and each.missing)
         missing = next(raised, "") if _RAISED.match(named) else ""
-        return [_Found(GuardLine("", missing, named, "", ""), of_torch, missing, bool(missing)), *found]
+        return [_Found(GuardLine("", missing, named, "", ""), of_torch, missing, missing, bool(missing)), *found]
     text, known = as_known_here(first[0]), found[position]
     told = explain(text, known.guard.told.now if " == " in split(text).code else None)
     in_its_words = replace(known, guard=replace(known.guard, told=told))
@@ -162,7 +167,7 @@ def _missing_once(found: Sequence[_Found]) -> List[_Found]:
     for each in found:
         if each.missing and each.missing not in said and not (each.is_relation or each.is_another):
             said.add(each.missing)
-            if not any(_is_below(each.missing, other.line.source) for other in found if not other.missing):
+            if not any(_is_below(each.missing, other.source) for other in found if not other.missing):
                 words = explain(f"KeyError on {each.missing}")
                 each = replace(each, guard=replace(each.guard, told=words), is_another=True)
         out.append(each)
@@ -173,17 +178,17 @@ def _follows(each: _Found, cause: _Found) -> bool:
     """Whether a guard fails because another one does."""
     if each.missing and each.missing == cause.missing:
         return True
-    source = each.missing or (each.line.code if each.is_relation else each.line.source)
-    if cause.is_another and each.line.source == cause.line.source:
+    source = each.missing or (each.line.code if each.is_relation else each.source)
+    if cause.is_another and each.source == cause.source:
         return True
     of_one_tensor = each.line.kind == cause.line.kind == "TENSOR_MATCH"  # a tensor made of others
     if each.missing or cause.is_another or of_one_tensor:
-        if _is_below(source, cause.missing or cause.line.source):
+        if _is_below(source, cause.missing or cause.source):
             return True
     told, other = each.guard.told, cause.guard.told
     if told.subject and told.subject == other.subject:
         return True
-    if not other.subject and _MODES in cause.line.code and _MODES in each.line.source:
+    if not other.subject and _MODES in cause.line.code and _MODES in each.source:
         return True
     is_mode = not other.subject and other.advice  # it shows in each tensor as well
     return bool(is_mode and told.subject and told.advice == other.advice)
@@ -224,7 +229,7 @@ def _can_be_read(tree: Any, names: Dict[str, Any]) -> bool:
 
 def _is_about(line: GuardLine, named: str) -> bool:
     """Whether PyTorch's words ``named`` are about this guard: they repeat its text, or name what it looks at."""
-    if split(line.code).code == named:
+    if split(line.code).code in (named, guards_function.label(named) if line.kind == TEXT else named):
         return True
     if line.code.startswith(guards_function.TENSORS):
         return named.startswith(("tensor '", "expected type of '"))

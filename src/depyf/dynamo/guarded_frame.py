@@ -10,7 +10,7 @@ from depyf.diagnosis.guard_advice import GuardedFrame
 from depyf.dynamo.guards import EntryGuards
 from depyf.dynamo.guards_text import Naming
 from depyf.dynamo.hints import RESUMED
-from depyf.report.changed_keys import CHANGED_KEYS, keys_of, with_changed_keys
+from depyf.report.changed_keys import CHANGED_KEYS, keys_of, keys_written, with_changed_keys
 from depyf.report.guard_words import GuardWords, in_frame
 
 
@@ -27,10 +27,14 @@ def guarded_frame_of(code: Optional[CodeType]) -> GuardedFrame:
 def in_call(words: GuardWords, frame: GuardedFrame, manager: Any, values: Mapping[str, Any]) -> GuardWords:
     """Return the words for a guard that fails in a call with these ``values``; ``manager`` has the entry's guards."""
     words = in_frame(words, frame)
-    now = values.get(words.subject) if words.subject else None
-    if not isinstance(now, dict) or words.cause not in CHANGED_KEYS:
+    if words.cause not in CHANGED_KEYS:
         return words
-    return with_changed_keys(words, _keys_guarded(words.subject, manager), {repr(key) for key in now}, frame)
+    value = values.get(words.subject) if words.subject else None
+    now = {repr(key) for key in value} if isinstance(value, dict) else keys_written(words.now)
+    if now is None:
+        return words
+    before = keys_written(words.before)  # PyTorch before 2.4 guards the keys themselves
+    return with_changed_keys(words, _keys_guarded(words.subject, manager) if before is None else before, now, frame)
 
 
 def _keys_guarded(subject: str, manager: Any) -> Set[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import AbstractSet, Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from depyf.asynchronous import synchronous
+from depyf.source.unparsing import unparse
 
 _ABOUT_THE_CALL = re.compile(r"___(?:skip_backend_check|current_backend|compile_config_hash|needs_nopython)\(")
 """Conditions on how ``torch.compile`` was called (backend, options), which hold for calls of the same compiled function
@@ -30,6 +32,37 @@ def conditions(manager: Any) -> Iterator[Tuple[str, str]]:
         if code not in seen and not _ABOUT_THE_CALL.search(code):
             seen.add(code)
             yield code, with_comment
+
+
+def source_of(code: str) -> str:
+    """Return what a condition is about, in PyTorch's terms; empty where it is about several values or none.
+
+    ``___check_obj_id(L['x'].y, 7)`` is about ``L['x'].y``, ``set(L['d'].keys()) == {'a'}`` about ``L['d']``.
+    """
+    try:
+        tree: ast.expr = ast.parse(code, mode="eval").body
+    except synchronous(SyntaxError, ValueError, RecursionError):
+        return ""
+    while not isinstance(tree, (ast.Attribute, ast.Subscript)) or _is_method(tree):
+        if isinstance(tree, ast.UnaryOp):
+            tree = tree.operand
+        elif isinstance(tree, ast.Compare) and len(tree.ops) == 1:
+            tree = tree.comparators[0] if isinstance(tree.ops[0], (ast.In, ast.NotIn)) else tree.left
+        elif isinstance(tree, ast.Call):
+            tree = next(filter(_reads_values, [*reversed(tree.args), tree.func]), ast.Constant(None))
+        elif isinstance(tree, ast.Attribute):
+            tree = tree.value
+        else:
+            return ""
+    return unparse(tree) if _reads_values(tree) and not code.startswith(TENSORS) else ""
+
+
+def _is_method(tree: ast.expr) -> bool:
+    return isinstance(tree, ast.Attribute) and tree.attr == "keys"
+
+
+def _reads_values(tree: ast.AST) -> bool:
+    return any(isinstance(each, ast.Name) and each.id in ("L", "G") for each in ast.walk(tree))
 
 
 def label(code: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any, List, Optional, Sequence
 from depyf.dynamo import compat
 from depyf.dynamo.fallbacks import is_users
 from depyf.dynamo.patching import Undo, registered, replace_attribute
-from depyf.dynamo.safely import safely
+from depyf.dynamo.safely import has_failed, safely
 from depyf.dynamo.session import (
     EarlierFunction,
     FrameSkipped,
@@ -105,7 +105,7 @@ def plain_calls_text(session: Session) -> List[str]:
 def why_empty(session: Session) -> str:
     """Why nothing was compiled in this session; empty where something was, or where that can't be known."""
     made = (TransformedCode, GraphFile, KernelFile, EarlierFunction, Incomplete)
-    if any(session.records(kind) for kind in made) or session.ran:
+    if any(session.records(kind) for kind in made) or session.ran or has_failed(session.directory.path):
         return ""
     reasons = [f"{why}{f' ({_listed(names)})' if names else ''}" for why, names in session.plain_calls.items()]
     skipped = dict.fromkeys(frame.qualified_name for frame in session.records(FrameSkipped))

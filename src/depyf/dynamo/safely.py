@@ -70,6 +70,11 @@ def report_failure(doing: str, error: BaseException) -> None:
     log(logging.DEBUG, "%s failed", doing, exc_info=error)
 
 
+def has_failed(directory: str) -> bool:
+    """Whether something has failed while depyf dumped into this directory."""
+    return any(key[0] == directory for key in list(_told))
+
+
 def note_failure(failure: Failure) -> None:
     """Pass a failure on to those who keep them: what is missing in a dump is said in its index."""
     for listener in list(failure_listeners):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import replace
 from typing import Iterable, List, Optional, Set
 
+from depyf.asynchronous import synchronous
 from depyf.diagnosis.guard_advice import GuardCause, GuardedFrame
 from depyf.report.guard_words import GuardWords, as_written
 
@@ -24,6 +26,15 @@ def keys_of(subject: str, sources: Iterable[str]) -> Set[str]:
         if match is not None:
             found.add(match.group(1))
     return found
+
+
+def keys_written(text: Optional[str]) -> Optional[Set[str]]:
+    """Return all keys that a set or a list of them as text has, as they are written; None for another text."""
+    try:
+        keys = set() if text == "set()" else ast.literal_eval(text or "")
+    except synchronous(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
+    return {repr(key) for key in keys} if isinstance(keys, (set, list)) else None
 
 
 def with_changed_keys(words: GuardWords, before: Set[str], now: Optional[Set[str]], frame: GuardedFrame) -> GuardWords:
@@ -68,6 +79,9 @@ def _of_keywords(new: List[str], gone: List[str], name: str) -> str:
 
 def _number(before: Optional[str]) -> Optional[int]:
     """The number of keys that the entry was compiled for."""
+    written = keys_written(before)
+    if written is not None:
+        return len(written)
     return 0 if before == "empty" else int(before) if before is not None and before.isdigit() else None
 
 
