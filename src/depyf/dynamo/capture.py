@@ -28,7 +28,7 @@ from depyf.dynamo.full_code import write_full_code
 from depyf.dynamo.graphs import GraphModules, dump_graph, run_from_files
 from depyf.dynamo.kernels import watch_kernels
 from depyf.dynamo.locks import Lock
-from depyf.dynamo.manifest import begin, end, forget_the_parents, note_runs, write_manifest
+from depyf.dynamo.manifest import begin, end, forget_the_parents, note_runs, write_manifest, write_postponed
 from depyf.dynamo.missing import write_missing
 from depyf.dynamo.names import compiled_fn_number
 from depyf.dynamo.patching import Undo, collecting, replace_attribute
@@ -146,7 +146,8 @@ class Capture:
     def _tell_all(self) -> None:
         for session in self._sessions:
             tell(session)
-            write_manifest(session)
+            write_manifest(session, at_once=True)
+        write_postponed()
 
     def _forget_the_parents(self) -> None:
         for session in self._sessions:

@@ -6,7 +6,7 @@ Only reads; the facts are torch's own, from the structured trace.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from depyf.dynamo.session import Cause, FrameSkipped, GraphFile, KernelFile, Session, TransformedCode
 from depyf.torch_trace.addresses import without_addresses
@@ -95,8 +95,10 @@ def fallbacks(session: Session) -> List[FrameSkipped]:
         if event.compile_id not in known and isinstance(event.meta, dict) and event.meta.get("co_name"):
             if event.meta.get("has_guarded_code") is False:
                 noted.append(_told_by_metrics(event.compile_id, event.meta))
-    unique = {(f.filename, f.first_line, f.qualified_name, f.cause, f.reason): f for f in reversed(noted)}
-    return sorted(unique.values(), key=noted.index)
+    unique: Dict[Tuple[str, int, str, Cause, str], FrameSkipped] = {}
+    for frame in noted:
+        unique.setdefault((frame.filename, frame.first_line, frame.qualified_name, frame.cause, frame.reason), frame)
+    return list(unique.values())
 
 
 def _told_by_metrics(compile_id: Optional[str], metrics: Mapping[str, Any]) -> FrameSkipped:

@@ -93,6 +93,11 @@ class DumpDirectory:
             self._report(error)
             return None
 
+    def remove(self, path: str) -> None:
+        """Remove a file that ``write`` has written, if it is there."""
+        with suppressed(OSError):
+            os.unlink(path)
+
     def _write_whole(self, name: str, data: bytes) -> str:
         place = self._my_place()
         try:

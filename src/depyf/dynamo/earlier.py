@@ -9,7 +9,7 @@ import os
 import weakref
 from dataclasses import replace
 from types import CodeType
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Set, Tuple
 
 from depyf.dynamo import compat
 from depyf.dynamo.full_code_story import global_scope
@@ -32,9 +32,10 @@ _copied: Dict[Tuple[str, int], weakref.ref[CodeType]] = {}
 def dump_earlier(session: Session) -> None:
     """Dump what ran in this session and was not compiled in it."""
     ours = {id(record.running_code()) for record in session.records(TransformedCode)}
+    told = {record.function for record in session.records(EarlierFunction)}
     for code in session.codes_that_ran():
         if id(code) not in ours and not _is_in(session.directory.path, code):
-            safely("dumping a function that was compiled earlier")(_dump)(session, code)
+            safely("dumping a function that was compiled earlier")(_dump)(session, code, told)
 
 
 def _is_in(directory: str, code: CodeType) -> bool:
@@ -44,7 +45,7 @@ def _is_in(directory: str, code: CodeType) -> bool:
     return os.path.dirname(code.co_filename) == directory or (copied is not None and copied() is code)
 
 
-def _dump(session: Session, code: CodeType) -> None:
+def _dump(session: Session, code: CodeType, told: Set[str]) -> None:
     original = compat.original_of(code)
     entry = next((e for e in compat.cache_entries(original) if e.code is code), None) if original is not None else None
     if original is None or entry is None:
@@ -54,9 +55,8 @@ def _dump(session: Session, code: CodeType) -> None:
     _write_transformed(session, original, code, entry.compile_id, names)
     for name in names:
         if name in scope:
-            _write_compiled(
-                session, f"__compiled_fn_{compiled_fn_number(name)}", entry.compile_id, recover(scope[name])
-            )
+            function = f"__compiled_fn_{compiled_fn_number(name)}"
+            _write_compiled(session, function, entry.compile_id, recover(scope[name]), told)
 
 
 def _write_transformed(
@@ -90,9 +90,12 @@ def _write_transformed(
     )
 
 
-def _write_compiled(session: Session, function: str, compile_id: Optional[str], found: Recovered) -> None:
-    if any(record.function == function for record in session.records(EarlierFunction)):
+def _write_compiled(
+    session: Session, function: str, compile_id: Optional[str], found: Recovered, told: Set[str]
+) -> None:
+    if function in told:
         return
+    told.add(function)
     session.add(EarlierFunction(compile_id, function, found.pending))
     for stage, text in _graph_texts(found):
         index = session.directory.take_number(f"{function}.{stage.value}")

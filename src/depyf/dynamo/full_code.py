@@ -24,7 +24,7 @@ from depyf.dynamo.guards_live import LiveTable, register
 from depyf.dynamo.guards_text import Naming
 from depyf.dynamo.names import StableNames, compiled_fn_number
 from depyf.dynamo.safely import safely
-from depyf.dynamo.session import FullCodeFile, KernelFile, Session
+from depyf.dynamo.session import FullCodeFile, Session
 from depyf.report.headline import many
 from depyf.torch_trace.stages import place_in_order
 
@@ -57,9 +57,10 @@ def _write_one(session: Session, stories: Sequence[Story], written: List[FullCod
 
 def _files_of(name: str, session: Session) -> List[str]:
     """The names of the files that hold the graph of that compiled function, by stage: a warm cache tells them later."""
-    graphs = sorted(session.graph_files(), key=lambda record: place_in_order(record.stage))
-    files = [(record.path, record.runs) for record in graphs if record.function == name]
-    files += [(record.path, record.runs) for record in session.records(KernelFile) if record.function == name]
+    graphs, kernels = session.files_of(name)
+    graphs.sort(key=lambda record: place_in_order(record.stage))
+    files = [(record.path, record.runs) for record in graphs]
+    files += [(record.path, record.runs) for record in kernels]
     shown = (os.path.basename(path) + (", which runs" if runs else "") for path, runs in files if path is not None)
     return list(dict.fromkeys(shown))
 

@@ -98,20 +98,31 @@ class _Known:
     """What a session knows of its functions: nothing, where they were compiled without one."""
 
     stable: StableNames
-    records: Sequence[TransformedCode] = ()
-    fallbacks: Sequence[Tuple[FrameSkipped, str]] = ()
+    records: Mapping[int, Sequence[TransformedCode]] = field(default_factory=dict)
+    fallbacks: Mapping[int, Sequence[Tuple[FrameSkipped, str]]] = field(default_factory=dict)
+    """Both by the id of the original code, as long as that is alive."""
     notes: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)
 
     @staticmethod
     def of(session: Session) -> _Known:
         explain = safely("telling in a full_code file why a function runs as plain Python")(explanation)
         break_notes = safely("telling of graph breaks in a full_code file")(_break_notes)
-        found = [(frame, "\n".join(explain(session, frame) or ())) for frame in fallbacks(session)]
+        records: Dict[int, List[TransformedCode]] = {}
+        for record in session.records(TransformedCode):
+            records.setdefault(id(record.original_code()), []).append(record)
+        skipped: Dict[int, List[Tuple[FrameSkipped, str]]] = {}
+        for frame in fallbacks(session):
+            code = None if frame.original_code is None else frame.original_code()
+            skipped.setdefault(id(code), []).append((frame, "\n".join(explain(session, frame) or ())))
         notes = {compile_id: break_notes(session, compile_id) or () for compile_id in session.compile_ids()}
-        return _Known(session.stable, session.records(TransformedCode), found, notes)
+        return _Known(session.stable, records, skipped, notes)
+
+    def records_of(self, code: CodeType) -> List[TransformedCode]:
+        return [record for record in self.records.get(id(code), ()) if record.original_code() is code]
 
     def fallbacks_of(self, code: CodeType) -> Tuple[str, ...]:
-        return tuple(text for frame, text in self.fallbacks if frame.original_code and frame.original_code() is code)
+        found = self.fallbacks.get(id(code), ())
+        return tuple(text for frame, text in found if frame.original_code and frame.original_code() is code)
 
 
 def _break_notes(session: Session, compile_id: str) -> Tuple[str, ...]:
@@ -156,7 +167,7 @@ def _family(
 
 
 def _story(code: CodeType, known: _Known) -> Story:
-    records = [record for record in known.records if record.original_code() is code]
+    records = known.records_of(code)
     numbers = {record.index for record in records}
     entries: List[Entry] = []
     by_running_code = {id(record.running_code()): record for record in reversed(records)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import linecache
 import sys
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any, Callable, Dict, Iterator, Optional, Tuple, Union
 
 from depyf.asynchronous import synchronous
@@ -18,6 +18,8 @@ from depyf.asynchronous import synchronous
 
 def namespace_of(module: object) -> Dict[str, Any]:
     """The dictionary of a module, or of whatever stands in ``sys.modules`` instead; empty where there is none."""
+    if type(module) is ModuleType:  # nearly all: this asks nobody either, and takes a tenth of the time
+        return module.__dict__
     try:
         namespace = object.__getattribute__(module, "__dict__")
     except synchronous():  # no dictionary, or a property that raises

@@ -2,16 +2,21 @@
 
 A directory has one of each for each process that dumps into it, about all sessions of that process: a later session
 writes them anew, with what the earlier ones had seen. Texts that lie in files are kept there only.
+
+To write them takes longer the more they tell of. Where many sessions follow each other quickly, not each of them
+writes them: that would cost the square of their number. A note in the directory says so until they are up to date,
+which they are at the latest when the process ends.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import sys
 import time
 from dataclasses import dataclass, field, replace
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
@@ -37,6 +42,41 @@ from depyf.report.page import render_page
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.generations import told_apart
 
+_AT_ONCE, _SHARE = 2.0, 0.1
+"""So many CPU seconds, and this share of the time that has passed, writing them for one directory may take."""
+
+_BEHIND = "index_is_not_up_to_date.txt"
+
+_BEHIND_TEXT = """\
+index.html, index.md and manifest.json do not tell of the last sessions of depyf.prepare_debug that dumped into this
+directory: many followed each other quickly, and these files are not written anew for each of them. They are when the
+process ends, or when a session ends a little later; this file is removed then. Where it is still here and the process
+is not, that was killed: all other files are complete, and `depyf report` reads them when manifest.json is deleted.
+"""
+
+
+class Budget:
+    """How much of a process's time may be spent on writing something anew: a fixed amount, and a share of the rest."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+        self._spent = 0.0
+        self._last = 0.0
+
+    def allows(self) -> bool:
+        """Return whether it may be written once more, which is taken to cost what the last time did."""
+        return self._spent + self._last <= _AT_ONCE + _SHARE * (time.monotonic() - self._begun)
+
+    @contextlib.contextmanager
+    def spending(self) -> Iterator[None]:
+        """Note what is spent inside, in CPU seconds of this thread."""
+        begun = time.thread_time()
+        try:
+            yield
+        finally:
+            self._last = time.thread_time() - begun
+            self._spent += self._last
+
 
 @dataclass
 class _Chronicle:
@@ -47,7 +87,13 @@ class _Chronicle:
     open: List[Session] = field(default_factory=list)
     skipped: Dict[int, int] = field(default_factory=dict)
     """How many records of each open session are another process's: those that a parent had before it forked."""
-    written: int = 0
+    written: Optional[int] = None
+    """How many records there were when they were written."""
+    stale: bool = False
+    postponed: bool = False
+    behind: Optional[str] = None
+    """The file that says that they are not up to date."""
+    budget: Budget = field(default_factory=Budget)
     forked: bool = False
     page: Optional[str] = None
     runs: Dict[Tuple[Optional[str], str, int], int] = field(default_factory=dict)
@@ -56,6 +102,17 @@ class _Chronicle:
     """How often each graph has run and how long, by name, and whether it is the backward; from traces."""
     notes: Dict[str, None] = field(default_factory=dict)
     """Of sessions that have ended: what ran as plain Python as the program demands, and why nothing was compiled."""
+
+    last: Optional[Session] = None
+    """An empty session into the directory, when one has ended."""
+
+    def at_least(self) -> int:
+        """Return how many records are nothing new: none at all are worth a page, but not in a forked child."""
+        return self.written if self.written is not None else 0 if self.forked else -1
+
+    def count(self) -> int:
+        """Return the number of ``records()``."""
+        return len(self.ended) + sum(each.count() - self.skipped.get(id(each), 0) for each in self.open)
 
     def records(self) -> List[Record]:
         found = list(self.ended)
@@ -94,7 +151,7 @@ def note_runs(session: Session) -> None:
         for graph, (count, seconds) in session.graph_times.items():
             earlier = known.times.get(graph, (0, 0.0))
             known.times[graph] = (earlier[0] + count, earlier[1] + seconds)
-            known.written = 0  # what is written does not say it
+            known.stale = True  # what is written does not say it
         session.graph_times.clear()
     for record in session.records(TransformedCode):
         times = session.times_run(record)
@@ -107,21 +164,40 @@ def forget_the_parents() -> None:
     """In a forked child: what happened so far is told by the parent."""
     with _lock:
         for known in _chronicles.values():
-            known.ended, known.written, known.forked, known.page = [], 0, True, None
-            known.skipped = {id(session): len(session.all_records()) for session in known.open}
+            known.ended, known.written, known.forked, known.page = [], None, True, None
+            known.postponed, known.behind = False, None
+            known.skipped = {id(session): session.count() for session in known.open}
 
 
 @safely("writing the manifest")
-def write_manifest(session: Session) -> None:
-    """Write the files about the directory of this session, which ends or whose process does."""
+def write_manifest(session: Session, *, at_once: bool = False) -> None:
+    """Write the files about the directory of this session, which ends or whose process does.
+
+    Without ``at_once`` that may be put off until a later session ends or the process does.
+    """
     with _lock:
         known = _chronicles.get(id(session.directory))
-        if known is None:
+        if known is None or not (known.stale or known.count() > known.at_least()):
             return
-        records = known.records()
-        if len(records) > known.written or (not known.forked and not known.written):
-            known.written = max(len(records), 1)
-            _write(session, known, records)
+        if at_once or known.written is None or known.budget.allows():
+            with known.budget.spending():
+                records = known.records()
+                known.written = len(records)
+                _write(session, known, records)
+            known.postponed = known.stale = False
+            if known.behind is not None:
+                session.directory.remove(known.behind)
+                known.behind = None
+        elif not known.postponed:
+            known.postponed = True
+            known.behind = session.directory.write(_BEHIND, _BEHIND_TEXT)
+
+
+def write_postponed() -> None:
+    """Write what was put off: the process ends, or somebody asks for it."""
+    for known in list(_chronicles.values()):
+        if known.postponed and known.last is not None:
+            write_manifest(known.last, at_once=True)
 
 
 def end(session: Session) -> None:
@@ -130,6 +206,7 @@ def end(session: Session) -> None:
         known = _chronicles.get(id(session.directory))
         if known is not None and session in known.open:
             records = session.all_records()[known.skipped.pop(id(session), 0) :]
+            known.last = session.of_records(())
             known.notes.update(dict.fromkeys(_notes(session)))
             known.ended += [_without_text(record) for record in records]
             known.open = [each for each in known.open if each is not session]
@@ -200,7 +277,11 @@ def _failures(records: Sequence[Record]) -> Tuple[str, ...]:
 def page_of(session: Session) -> Optional[str]:
     """The page that this process has written about the directory of ``session``; None if it could not."""
     known = _chronicles.get(id(session.directory))
-    return None if known is None else known.page
+    if known is None:
+        return None
+    if known.postponed:
+        write_manifest(session, at_once=True)
+    return known.page
 
 
 def run_of(session: Session) -> Run:

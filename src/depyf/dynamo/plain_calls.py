@@ -11,7 +11,7 @@ import functools
 import os
 import sys
 from types import CodeType, FrameType
-from typing import Any, List, Optional, Sequence
+from typing import Any, Collection, List, Optional, Sequence
 
 from depyf.dynamo import compat
 from depyf.dynamo.fallbacks import is_users
@@ -56,9 +56,7 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
         else:
             return
         for session in receivers():
-            names = session.plain_calls.setdefault(why, [])
-            if name not in names:
-                names.append(name)
+            session.plain_calls.setdefault(why, {}).setdefault(name)
 
     @functools.wraps(original)
     def callback_from_stance(callback: Any) -> Any:
@@ -68,7 +66,7 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
                 note(callback, sys._getframe(1))
             elif getattr(config, "disable", False):
                 for session in receivers():
-                    session.plain_calls.setdefault(_DISABLED, [])
+                    session.plain_calls.setdefault(_DISABLED, {})
         return answer
 
     def end() -> None:
@@ -90,11 +88,11 @@ def note_settings(session: Session) -> None:
     """Note what keeps Dynamo from compiling anything now."""
     for name in _VARIABLES:
         if os.environ.get(name, "") == "1":
-            session.plain_calls.setdefault(f"{name}=1 is set in the environment", [])
+            session.plain_calls.setdefault(f"{name}=1 is set in the environment", {})
     if compat.dynamo_setting("disable"):
-        session.plain_calls.setdefault(_DISABLED, [])
+        session.plain_calls.setdefault(_DISABLED, {})
     if compat.stance() in _COMPILES_NOTHING:
-        session.plain_calls.setdefault(f"torch.compiler.set_stance({compat.stance()!r}) was in force", [])
+        session.plain_calls.setdefault(f"torch.compiler.set_stance({compat.stance()!r}) was in force", {})
 
 
 def plain_calls_text(session: Session) -> List[str]:
@@ -110,7 +108,7 @@ def why_empty(session: Session) -> str:
     reasons = [f"{why}{f' ({_listed(names)})' if names else ''}" for why, names in session.plain_calls.items()]
     skipped = dict.fromkeys(frame.qualified_name for frame in session.records(FrameSkipped))
     if skipped:
-        reasons.append(f"Dynamo looked at {_listed(list(skipped))} and compiled nothing of it (eager_fallbacks_*.txt)")
+        reasons.append(f"Dynamo looked at {_listed(skipped)} and compiled nothing of it (eager_fallbacks_*.txt)")
     return f"{NOTHING}: " + ("; ".join(reasons) or _NOT_CALLED)
 
 
@@ -122,6 +120,6 @@ _NOT_CALLED = (
 )
 
 
-def _listed(names: Sequence[str]) -> str:
+def _listed(names: Collection[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    return ", ".join(list(names)[:_NAMED]) + more

@@ -239,13 +239,16 @@ class Session:
         self._lock = Lock()
         self._records: List[Record] = []
         self._by_compile_id: Dict[Optional[str], List[Record]] = {}
+        self._by_kind: Dict[type, List[Any]] = {}
+        self._graphs: Dict[str, Dict[Tuple[AnyStage, int], GraphFile]] = {}
+        self._kernels: Dict[str, List[KernelFile]] = {}
         self._names: Dict[Optional[str], CompiledFunction] = {}
         self._told = 0
         self._watchers: List[Callable[[Event], object]] = []
         self.ran: Dict[int, List[Any]] = {}
         """The transformed code that has run, by its id: a weak reference to it and how often (a list, because whoever
         counts does it while Dynamo is on, which would trace the methods of a class)."""
-        self.plain_calls: Dict[str, List[str]] = {}
+        self.plain_calls: Dict[str, Dict[str, None]] = {}
         """The functions that ran as plain Python because the program says so, by the reason."""
         self.graph_times: Dict[Tuple[str, bool], Tuple[int, float]] = {}
         """How often graphs have run in traces and how long, by name, and whether it is the backward."""
@@ -266,17 +269,27 @@ class Session:
     def _append(self, record: Record) -> None:
         self._records.append(record)
         self._by_compile_id.setdefault(record.compile_id, []).append(record)
+        self._by_kind.setdefault(type(record), []).append(record)
+        if isinstance(record, GraphFile):
+            self._graphs.setdefault(record.function, {})[record.stage, record.index] = record
+        elif isinstance(record, KernelFile):
+            self._kernels.setdefault(record.function, []).append(record)
 
     def records(self, kind: Type[R], compile_id: Optional[str] = None) -> List[R]:
         """The records of one kind in the order of their arrival, optionally those of one compile id."""
         with self._lock:
-            records = self._records if compile_id is None else self._by_compile_id.get(compile_id, [])
-            return [record for record in records if isinstance(record, kind)]
+            if compile_id is None:
+                return list(self._by_kind.get(kind, ()))
+            return [record for record in self._by_compile_id.get(compile_id, ()) if isinstance(record, kind)]
 
     def all_records(self) -> List[Record]:
         """All of them, in the order of their arrival."""
         with self._lock:
             return list(self._records)
+
+    def count(self) -> int:
+        """Return the number of all records."""
+        return len(self._records)
 
     def times_run(self, record: TransformedCode) -> Optional[int]:
         """How often this transformed code has run in the session; None when it is gone, and nobody can tell."""
@@ -305,7 +318,7 @@ class Session:
     def compile_ids(self) -> List[str]:
         """The ids of all compilations seen, in the order in which they appeared."""
         with self._lock:
-            return list(dict.fromkeys(r.compile_id for r in self._records if r.compile_id is not None))
+            return [compile_id for compile_id in self._by_compile_id if compile_id is not None]
 
     def untold(self) -> Session:
         """A session of the records that came since the last call: those whose whole story has not been told yet."""
@@ -348,6 +361,11 @@ class Session:
         """The graph files as they are now: a file that was rewritten is listed once, with its last text."""
         latest = {(r.function, r.stage, r.index): r for r in self.records(GraphFile, compile_id)}
         return list(latest.values())
+
+    def files_of(self, function: str) -> Tuple[List[GraphFile], List[KernelFile]]:
+        """Return the graph files, as ``graph_files`` does, and the kernels of the compiled function of that name."""
+        with self._lock:
+            return list(self._graphs.get(function, {}).values()), list(self._kernels.get(function, ()))
 
     def events(self, name: str, compile_id: Optional[str] = None) -> List[Event]:
         """The trace's events of that name."""

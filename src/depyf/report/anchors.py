@@ -54,8 +54,12 @@ def anchored(
     """``known`` and the comments of all graphs with the lines of now; where no cache was hit all stays as it is."""
     found = Anchored(dict(known))
     untold, moved = 0, 0
+    by_compile_id: Dict[Optional[str], List[Artifact]] = {}
+    for each in artifacts:
+        if each.kind in ("graph", "kernels"):
+            by_compile_id.setdefault(each.compile_id, []).append(each)
     for compile_id in hits:
-        ours = [each for each in artifacts if each.compile_id == compile_id and each.kind in ("graph", "kernels")]
+        ours = by_compile_id.get(compile_id, [])
         fresh: Dict[Function, Lines] = {}
         for each in ours:
             if each.stage == CAPTURED:

@@ -80,12 +80,12 @@ def artifacts_of(events: Sequence[Event]) -> List[Artifact]:
 def after_the_whole(artifacts: Sequence[Artifact]) -> List[Artifact]:
     """The artifacts with their ``order`` such that the pieces of a split graph come one after the other, in the order
     in which they came, and after what is of the whole graph."""
-    pieces: Dict[Tuple[Optional[str], str], int] = {}
+    pieces: Dict[Optional[str], Dict[str, int]] = {}
     found: List[Artifact] = []
     for artifact in artifacts:
         if artifact.piece:
-            earlier = sum(compile_id == artifact.compile_id for compile_id, _ in pieces)
-            number = pieces.setdefault((artifact.compile_id, artifact.piece), earlier)
+            of_whole = pieces.setdefault(artifact.compile_id, {})
+            number = of_whole.setdefault(artifact.piece, len(of_whole))
             artifact = replace(artifact, order=_ONE_PIECE * (1 + number) + artifact.order)
         found.append(artifact)
     return found

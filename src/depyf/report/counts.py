@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Dict, Iterable, List, Optional, Sequence
+from typing import Any, Dict, Iterable, List, Optional, Sequence
 
 from depyf.report.model import Fallback, GraphBreak, Run
 
@@ -75,22 +75,33 @@ def _total(seconds: Iterable[Optional[float]]) -> float:
 
 def counts_by_function(run: Run) -> Dict[int, Counts]:
     """Count what belongs to each function of the user's, by its index, with what belongs to its resume functions."""
+    return {root: counts_of(part) for root, part in parts_by_function(run).items()}
+
+
+_BY_COMPILE_ID = ("breaks", "kernels", "cudagraph_skips", "artifacts")
+_BY_FUNCTION = ("compilations", "recompiles", "fallbacks")
+
+
+def parts_by_function(run: Run) -> Dict[int, Run]:
+    """Return what belongs to each function of the user's with its resume functions, by its index, each as a run.
+
+    The tables that indices are into, and what belongs to no compilation, are those of the whole run.
+    """
     roots = {index: run.root(index) for index in range(len(run.functions))}
-    return {root: counts_of(_part(run, root, roots)) for root in dict.fromkeys(roots.values())}
+    root_of_id = {e.compile_id: roots[e.function] for e in run.compilations if e.function is not None}
 
+    def as_tuples(parts: Dict[str, List[Any]]) -> Dict[str, Any]:
+        return {name: tuple(part) for name, part in parts.items()}
 
-def _part(run: Run, root: int, roots: Dict[int, int]) -> Run:
-    compilations = tuple(e for e in run.compilations if e.function is not None and roots[e.function] == root)
-    ids = {each.compile_id for each in compilations}
-    return dataclasses.replace(
-        run,
-        compilations=compilations,
-        breaks=tuple(each for each in run.breaks if each.compile_id in ids),
-        recompiles=tuple(each for each in run.recompiles if roots[each.function] == root),
-        fallbacks=tuple(e for e in run.fallbacks if e.function is not None and roots[e.function] == root),
-        kernels=tuple(each for each in run.kernels if each.compile_id in ids),
-        cudagraph_skips=tuple(each for each in run.cudagraph_skips if each.compile_id in ids),
-    )
+    found: Dict[int, Dict[str, List[Any]]] = {
+        root: {name: [] for name in (*_BY_FUNCTION, *_BY_COMPILE_ID)} for root in roots.values()
+    }
+    for name in (*_BY_FUNCTION, *_BY_COMPILE_ID):
+        for each in getattr(run, name):
+            root = root_of_id.get(each.compile_id) if name in _BY_COMPILE_ID else roots.get(each.function)
+            if root is not None:
+                found[root][name].append(each)
+    return {root: dataclasses.replace(run, **as_tuples(parts)) for root, parts in found.items()}
 
 
 def lost(run: Run) -> List[Fallback]:

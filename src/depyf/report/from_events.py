@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
@@ -70,7 +71,8 @@ def build_run(
             each = replace(each, calls=calls_in(texts.get(fact.artifact or "", ""), fact, functions))
         compilations.append(each)
     breaks, recompiles = known.breaks(), known.recompiles()
-    compilations = [_with_failures(each, recompiles) for each in compilations]
+    failures = Counter(guard.entry for each in recompiles for guard in each.failed)
+    compilations = [_with_failures(each, failures) for each in compilations]
     skipped = (
         _from_metrics(compilations) if fallbacks is None else [_fallback(f, functions, sources) for f in fallbacks]
     )
@@ -120,12 +122,14 @@ def _with_places(recompiles: Sequence[Recompile], functions: Sequence[Function])
     return tuple(replace(each, place=each.failed[0].place or starts[each.function]) for each in recompiles)
 
 
-def _with_failures(compilation: Compilation, recompiles: Sequence[Recompile]) -> Compilation:
-    """How often its guards did not hold, counted by the recompilations that followed where nobody else counted."""
+def _with_failures(compilation: Compilation, failures: Mapping[Optional[str], int]) -> Compilation:
+    """How often its guards did not hold, counted by the recompilations that followed where nobody else counted.
+
+    ``failures`` are those of the guards of each cache entry.
+    """
     if compilation.guard_failures is not None:
         return compilation
-    failures = sum(guard.entry == compilation.compile_id for each in recompiles for guard in each.failed)
-    return replace(compilation, guard_failures=failures)
+    return replace(compilation, guard_failures=failures.get(compilation.compile_id, 0))
 
 
 def _fallback(fact: FallbackFact, functions: Functions, sources: Sources) -> Fallback:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Dict, List, Mapping, Optional, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.diagnosis.guard_advice import GuardedFrame
@@ -42,6 +42,8 @@ class Functions:
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
         self._numbers: Dict[_Known, int] = {}
+        self._named: Dict[Tuple[str, str], List[Tuple[int, int]]] = {}
+        """First lines and numbers of the functions of one name in one file, in order."""
         self._definitions: Dict[str, Mapping[Tuple[str, int], Tuple[str, int]]] = {}
         self._stars: Dict[str, Mapping[Tuple[str, int], Tuple[int, str, str]]] = {}
         self._qualified: Dict[Key, str] = {}
@@ -61,13 +63,20 @@ class Functions:
             self._qualified.setdefault(key, qualified_name)
         if resumed(name) is None:
             shares = bool(qualified_name) and qualified_name != self._qualified.get(key, qualified_name)
-            return self._numbers.setdefault((*key, qualified_name if shares else ""), len(self._numbers))
+            return self._number((*key, qualified_name if shares else ""))
         frame = frame.partition("/")[0] + frame.partition("#")[2]
         if not frame:
-            same = [number for known, number in self._numbers.items() if known[:3] == key]
-            if same:
-                return same[0]
-        return self._numbers.setdefault((*key, frame), len(self._numbers))
+            same = next((number for line, number in self._named.get(key[:2], ()) if line == first_line), None)
+            if same is not None:
+                return same
+        return self._number((*key, frame))
+
+    def _number(self, known: _Known) -> int:
+        number = self._numbers.get(known)
+        if number is None:
+            number = self._numbers[known] = len(self._numbers)
+            self._named.setdefault(known[:2], []).append((known[2], number))
+        return number
 
     def guarded_frame(self, key: Key) -> GuardedFrame:
         """Return what can be known of a function whose guards are explained."""
@@ -91,16 +100,17 @@ class Functions:
         """All functions; one that is only known by its resume function is added."""
         for name, path, line, _ in list(self._numbers):
             self._resumed_by(name, path, line)
-        return tuple(self._function(number, key) for number, key in enumerate(list(self._numbers)))
+        keys = list(self._numbers)
+        return tuple(self._function(number, keys) for number in range(len(keys)))
 
-    def _function(self, number: int, known: _Known) -> Function:
-        name, path, first_line, other_name = known
+    def _function(self, number: int, keys: Sequence[_Known]) -> Function:
+        name, path, first_line, other_name = known = keys[number]
         key = known[:3]
         resumes, at = None, None
         origin = self._resumed_by(name, path, first_line)
         if origin is not None:
             resumes, at = origin, (resumed(name) or ("", None))[1] or first_line
-            begun = list(self._numbers)[origin][:3]
+            begun = keys[origin][:3]
             qualified_name, last_line = beside(self._qualified_name(begun), begun[0], name), self._definition(begun)[1]
         else:
             qualified_name, last_line = other_name or self._qualified_name(key), self._definition(key)[1]
@@ -121,10 +131,7 @@ class Functions:
         if what is None:
             return None
         at = what[1] or line
-        candidates: List[Tuple[int, int]] = []
-        for (other, other_path, first_line, _), number in self._numbers.items():
-            if other == what[0] and other_path == path and first_line <= at:
-                candidates.append((first_line, number))
+        candidates = [known for known in self._named.get((what[0], path), ()) if known[0] <= at]
         if candidates:
             return max(candidates)[1]  # the innermost of those that begin before
         starts = [

@@ -25,8 +25,10 @@ def linked(
     provenance, moves = anchored.provenance, anchored.moves
     links: Dict[str, Sequence[Link]] = {}
     kernels: List[Kernel] = []
-    for compile_id in dict.fromkeys(artifact.compile_id for artifact in artifacts):
-        ours = [artifact for artifact in artifacts if artifact.compile_id == compile_id]
+    by_compile_id: Dict[Optional[str], List[Artifact]] = {}
+    for artifact in artifacts:
+        by_compile_id.setdefault(artifact.compile_id, []).append(artifact)
+    for ours in by_compile_id.values():
         graphs = [artifact for artifact in ours if artifact.kind == "graph"]
         known = [provenance[each.id].nodes for each in graphs if each.id in provenance]
         outer = whole_stacks(iter(known), sources)
@@ -42,7 +44,7 @@ def linked(
         for each in ours:
             fact = transformed.get(each.id)
             if each.kind == "transformed" and fact is not None:
-                links[each.id] = each.links or _of_transformed(each, fact, artifacts, links, sources)
+                links[each.id] = each.links or _of_transformed(each, fact, ours, links, sources)
     return [replace(each, links=tuple(links.get(each.id, each.links))) for each in artifacts], kernels
 
 
@@ -65,16 +67,16 @@ def _first_known(many: Iterable[Mapping[str, Tuple[Place, ...]]]) -> Dict[str, T
 def _of_transformed(
     artifact: Artifact,
     fact: TransformedFact,
-    artifacts: Sequence[Artifact],
+    ours: Sequence[Artifact],
     links: Mapping[str, Sequence[Link]],
     sources: Sources,
 ) -> List[Link]:
     """The lines of transformed code: those that are still the user's, calls of graphs (all lines that were captured in
-    them), calls of resume functions (the line that they go on at)."""
+    them), calls of resume functions (the line that they go on at). ``ours`` are the artifacts of its compilation."""
     by_line: Dict[int, Tuple[List[Place], List[str]]] = {}
     captured: Dict[str, Tuple[Place, ...]] = {}
-    for graph in artifacts:
-        if graph.stage == CAPTURED and graph.compile_id == artifact.compile_id:
+    for graph in ours:
+        if graph.stage == CAPTURED:
             places = union([link.places for link in links.get(graph.id, ())])
             captured.setdefault(_graph_name(graph), places)
     for number, line in enumerate((artifact.text or "").splitlines(), 1):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Iterator, List, Set
+from typing import Dict, Iterator, List, Optional, Tuple
 
 from depyf.diagnosis.break_advice import described_break
-from depyf.report.counts import SKIPPED, counts_of, distinct_breaks
+from depyf.report.counts import SKIPPED, counts_of, distinct_breaks, parts_by_function
 from depyf.report.headline import headline
-from depyf.report.model import Artifact, Compilation, FailedGuard, Function, Run
+from depyf.report.model import Artifact, Compilation, FailedGuard, Function, Place, Run
 from depyf.report.places import place_text
 from depyf.torch_trace.events import STANDALONE
 from depyf.torch_trace.stages import Stage
@@ -29,9 +29,11 @@ def index_markdown(run: Run) -> str:
     lines += [*_overview(run), ""]
     if run.findings:
         lines += ["## Worth acting on, by cost", "", *_findings(run), ""]
-    for number, function in enumerate(run.functions):
-        if function.resumes is None and _has_a_story(run, number):
-            lines += [*_function(run, number, function), ""]
+    full_code = {artifact.id: artifact for artifact in run.artifacts if artifact.kind == "full_code"}
+    for number, part in parts_by_function(run).items():
+        function = run.functions[number]
+        if function.resumes is None and _has_a_story(part, number):
+            lines += [*_function(part, function, full_code.get(function.full_code or "")), ""]
     rest = [artifact for artifact in run.artifacts if artifact.kind == "note" or _of_no_compilation(artifact)]
     if rest:
         lines += ["## Other files", "", *(f"- {_link(artifact)}" for artifact in rest), ""]
@@ -78,74 +80,69 @@ def _findings(run: Run) -> Iterator[str]:
         yield f"{_FINDINGS + 1}. ... and {len(run.findings) - _FINDINGS} more"
 
 
-def _function(run: Run, number: int, function: Function) -> Iterator[str]:
-    ours = {number, *(index for index, each in enumerate(run.functions) if run.root(index) == number)}
-    compilations = [each for each in run.compilations if each.function in ours]
-    ids = {each.compile_id for each in compilations}
+def _function(run: Run, function: Function, full_code: Optional[Artifact]) -> Iterator[str]:
+    """The story of a function; ``run`` is the part of the run that belongs to it."""
     place = f"{run.sources[function.source].path}:{function.first_line}"
     yield f"## `{function.qualified_name}` ({place})"
     yield ""
-    if compilations:
+    if run.compilations:
         yield "| compile id | what | status | seconds | guards | cache | runs |"
         yield "|---|---|---|---:|---:|---|---:|"
-        yield from (_compilation(run, each) for each in compilations)
+        yield from (_compilation(run, each) for each in run.compilations)
         yield ""
-    breaks = [each for each in run.breaks if each.compile_id in ids]
-    for each in distinct_breaks(breaks):
-        met = [str(one.compile_id) for one in breaks if (one.place, one.reason) == (each.place, each.reason)]
-        where = ", ".join(dict.fromkeys(met))
+    met: Dict[Tuple[Optional[Place], str], Dict[str, None]] = {}
+    for one in run.breaks:
+        met.setdefault((one.place, one.reason), {}).setdefault(str(one.compile_id))
+    for each in distinct_breaks(run.breaks):
+        where = ", ".join(met[each.place, each.reason])
         title = _text(described_break(each.reason, each.explanation))
         yield f"- **Graph break** at {place_text(run, each.place)} ({where}): {title}"
         if each.advice:
             yield f"  - {_text(each.advice)}"
     for recompile in run.recompiles:
-        if recompile.function in ours:
-            first = recompile.failed[0]
-            yield f"- **Recompilation** {recompile.compile_id}: {_failed(run, first)}"
-            for failed in recompile.failed[1:4]:
-                yield f"  - and {failed.entry or 'another entry'} did not fit: {_failed(run, failed)}"
-            if recompile.advice:
-                yield f"  - {_text(recompile.advice)}"
+        first = recompile.failed[0]
+        yield f"- **Recompilation** {recompile.compile_id}: {_failed(run, first)}"
+        for failed in recompile.failed[1:4]:
+            yield f"  - and {failed.entry or 'another entry'} did not fit: {_failed(run, failed)}"
+        if recompile.advice:
+            yield f"  - {_text(recompile.advice)}"
     for fallback in run.fallbacks:
-        if fallback.function in ours:
-            where = f" at {place_text(run, fallback.place)}" if fallback.place else ""
-            reason = _text(fallback.reason.strip().split("\n")[0])
-            yield f"- **Runs as plain Python**{where}: {fallback.cause}. {reason}"
-            if fallback.advice:
-                yield f"  - {_text(fallback.advice)}"
-    files = _files(run, ids, function)
+        where = f" at {place_text(run, fallback.place)}" if fallback.place else ""
+        reason = _text(fallback.reason.strip().split("\n")[0])
+        yield f"- **Runs as plain Python**{where}: {fallback.cause}. {reason}"
+        if fallback.advice:
+            yield f"  - {_text(fallback.advice)}"
+    files = [*([] if full_code is None else [full_code]), *_files(run)]
     if files:
         yield ""
         yield "Files: " + ", ".join(_link(artifact) for artifact in files)
-    yield from _printed(run, ids)
-    yield from _pieces(run, ids)
+    yield from _printed(run)
+    yield from _pieces(run)
 
 
-def _printed(run: Run, ids: Set[str]) -> Iterator[str]:
+def _printed(run: Run) -> Iterator[str]:
     """The graphs of the whole function that backends and passes have printed, in order."""
-    printed = [a for a in run.artifacts if _is_of(a, ids) and a.kind == "graph" and a.stage not in _STAGES]
+    printed = [a for a in run.artifacts if a.path is not None and a.kind == "graph" and a.stage not in _STAGES]
     whole = [_link(artifact) for artifact in printed if not artifact.piece]
     if whole:
         yield ""
         yield f"Graphs printed on the way: {', '.join(whole)}"
 
 
-def _pieces(run: Run, ids: Set[str]) -> Iterator[str]:
+def _pieces(run: Run) -> Iterator[str]:
     """The pieces of graphs that a backend has split, with what each became."""
-    pieces = [artifact for artifact in run.artifacts if _is_of(artifact, ids) and artifact.piece]
+    pieces: Dict[Tuple[str, Optional[str]], List[Artifact]] = {}
+    for artifact in run.artifacts:
+        if artifact.path is not None and artifact.piece:
+            pieces.setdefault((artifact.piece, artifact.compile_id), []).append(artifact)
     if not pieces:
         return
     yield ""
     yield "| piece | compile id | graphs | kernels |"
     yield "|---|---|---:|---|"
-    for piece, compile_id in dict.fromkeys((each.piece, each.compile_id) for each in pieces):
-        ours = [each for each in pieces if (each.piece, each.compile_id) == (piece, compile_id)]
+    for (piece, compile_id), ours in pieces.items():
         graphs = sum(each.kind == "graph" for each in ours)
         yield f"| {piece} | {compile_id} | {graphs} | {', '.join(_link(a) for a in ours if a.kind == 'kernels')} |"
-
-
-def _is_of(artifact: Artifact, ids: Set[str]) -> bool:
-    return artifact.path is not None and artifact.compile_id in ids
 
 
 def _of_no_compilation(artifact: Artifact) -> bool:
@@ -154,9 +151,8 @@ def _of_no_compilation(artifact: Artifact) -> bool:
 
 
 def _has_a_story(run: Run, number: int) -> bool:
-    """Whether more happened than that Dynamo looked at the function and left it alone."""
-    ours = any(each.function is not None and run.root(each.function) == number for each in run.compilations)
-    return ours or any(each.function == number and each.cause != SKIPPED for each in run.fallbacks)
+    """Whether more happened than that Dynamo looked at the function and left it alone; ``run`` is its part."""
+    return bool(run.compilations) or any(each.function == number and each.cause != SKIPPED for each in run.fallbacks)
 
 
 def _compilation(run: Run, each: Compilation) -> str:
@@ -175,10 +171,9 @@ def _failed(run: Run, failed: FailedGuard) -> str:
     return _text(failed.words) + (f" ({place_text(run, failed.place)})" if failed.place else "")
 
 
-def _files(run: Run, ids: Set[str], function: Function) -> List[Artifact]:
+def _files(run: Run) -> List[Artifact]:
     kinds = ("transformed", "kernels")
-    found = [a for a in run.artifacts if a.id == function.full_code]
-    return found + [a for a in run.artifacts if _is_of(a, ids) and a.kind in kinds and not a.piece]
+    return [a for a in run.artifacts if a.path is not None and a.kind in kinds and not a.piece]
 
 
 def _link(artifact: Artifact) -> str:

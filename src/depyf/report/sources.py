@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import io
+import itertools
 import linecache
 import os
 import re
 import sysconfig
 import tokenize
-from typing import Callable, Dict, Iterable, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.regular_files import open_regular
@@ -61,15 +63,26 @@ class Sources:
 
     def __init__(self, read: ReadText = read_source, known: Iterable[str] = (), directory: str = "") -> None:
         self._read = read
-        self._known = dict.fromkeys(_normal(path) for path in known if _is_file(path))
+        self._known: Dict[str, Dict[str, None]] = {}
+        """Full names by their last part."""
         self._directory = directory
         self._numbers: Dict[str, int] = {}
+        self._numbered: Dict[str, List[str]] = {}
         self._full: Dict[str, str] = {}
         self._texts: Dict[str, Optional[str]] = {}
+        self._libraries: Dict[int, bool] = {}
+        for path in known:
+            if _is_file(path):
+                self._learn(_normal(path))
 
     def index(self, path: str) -> int:
         """The number of a file."""
-        return self._numbers.setdefault(self.full(path), len(self._numbers))
+        path = self.full(path)
+        number = self._numbers.get(path)
+        if number is None:
+            number = self._numbers[path] = len(self._numbers)
+            self._numbered.setdefault(_last_part(path), []).append(path)
+        return number
 
     def place(self, path: Optional[str], line: Optional[int]) -> Optional[Place]:
         """A place; None where the path is no file of a program or the line is not known."""
@@ -95,7 +108,7 @@ class Sources:
         found = self._found(path)
         if found != path or _is_whole(path):  # else its whole name may come to be known later
             self._full[path] = found
-            self._known.setdefault(found)
+            self._learn(found)
         return found
 
     def text(self, path: str) -> Optional[str]:
@@ -111,31 +124,45 @@ class Sources:
 
     def is_library(self, index: int) -> bool:
         """Whether the file with that number is installed."""
-        return is_library(list(self._numbers)[index])
+        if index not in self._libraries:
+            self._libraries[index] = is_library(next(itertools.islice(self._numbers, index, None)))
+        return self._libraries[index]
 
     def _found(self, path: str) -> str:
         if _is_whole(path):
             return _normal(path)
         beside = _normal(os.path.join(self._directory, path)) if self._directory else ""
-        if beside and (beside in self._known or os.path.exists(beside)):
+        if beside and (beside in self._known.get(_last_part(beside), ()) or os.path.exists(beside)):
             return beside
         ending = "/" + path.replace(os.sep, "/")
-        known = (*self._numbers, *self._known)
+        last = _last_part(path)
+        known = (*self._numbered.get(last, ()), *self._known.get(last, ()))
         return next((each for each in known if each.replace(os.sep, "/").endswith(ending)), path)
+
+    def _learn(self, path: str) -> None:
+        self._known.setdefault(_last_part(path), {}).setdefault(path)
+
+
+def _last_part(path: str) -> str:
+    return path.replace(os.sep, "/").rpartition("/")[2]
 
 
 def is_library(path: str) -> bool:
     """Whether the file is not the user's own: installed, of depyf (which runs programs), or dumped (and run from)."""
     slashed = path.replace(os.sep, "/")
-    library = sysconfig.get_paths()["stdlib"].replace(os.sep, "/")
     return (
         any(each in slashed for each in _INSTALLED)
-        or slashed.startswith(library + "/")
+        or slashed.startswith(_standard_library())
         or (_STANDARD_LIBRARY in slashed and not os.path.exists(path))
         or path.startswith("<frozen")
         or slashed.startswith(_OWN_PACKAGE)
         or _DUMPED.fullmatch(slashed.rpartition("/")[2]) is not None
     )
+
+
+@functools.lru_cache(maxsize=None)
+def _standard_library() -> str:
+    return sysconfig.get_paths()["stdlib"].replace(os.sep, "/") + "/"
 
 
 def _is_whole(path: str) -> bool:

@@ -18,17 +18,17 @@ def told_apart(records: Iterable[R]) -> List[R]:
     The second compilation ``0/0`` becomes ``0/0#2``, and what follows of that frame is ``0/1#2``.
     """
     generations: Dict[str, int] = {}
-    ended: Set[str] = set()
+    ended: Dict[str, Set[str]] = {}  # by frame
     found: List[R] = []
     for record in records:
         compile_id: Optional[str] = getattr(record, "compile_id", None)
         if compile_id is not None:
             if isinstance(record, Event):
-                if compile_id in ended and _begins(record):
+                if compile_id in ended.get(_frame(compile_id), ()) and _begins(record):
                     generations[_frame(compile_id)] = generations.get(_frame(compile_id), 1) + 1
-                    ended = {each for each in ended if _frame(each) != _frame(compile_id)}
+                    del ended[_frame(compile_id)]
                 elif record.name == "compilation_metrics":
-                    ended.add(compile_id)
+                    ended.setdefault(_frame(compile_id), set()).add(compile_id)
             if _frame(compile_id) in generations:
                 changed: Any = record
                 record = replace(changed, compile_id=f"{compile_id}{_MARK}{generations[_frame(compile_id)]}")

@@ -49,8 +49,10 @@ AnyStage = Union[Stage, NamedStage]
 
 def place_in_order(stage: AnyStage) -> int:
     """Sort stages by this to have them as a graph goes through them; those that passes have named come last."""
-    return list(Stage).index(stage) if isinstance(stage, Stage) else len(Stage)
+    return _PLACES[stage] if isinstance(stage, Stage) else len(_PLACES)
 
+
+_PLACES = {stage: number for number, stage in enumerate(Stage)}
 
 _BY_TRACE_NAME = {
     "dynamo_output_graph": Stage.CAPTURED,

@@ -1,0 +1,115 @@
+"""What is made of a run takes time like the run's size, and not like its square."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Callable, Dict, List, Optional, Set
+
+import pytest
+from cost import grows_like
+
+from depyf.report.anchors import Anchored, anchored
+from depyf.report.artifacts import after_the_whole
+from depyf.report.counts import counts_by_function
+from depyf.report.from_events import build_run
+from depyf.report.functions import Functions
+from depyf.report.linking import linked
+from depyf.report.markdown import index_markdown
+from depyf.report.model import Artifact, Run
+from depyf.report.page import render_page
+from depyf.report.sources import Sources
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.generations import told_apart
+
+SIZE, TIMES = 60, 5
+NEARLY_LINEAR = 1.2
+
+
+def events(size: int) -> List[Event]:
+    """``size`` functions, each with a graph break, a resume function and a recompilation of it."""
+    found = []
+    for number in range(size):
+        for frame, name, line in (
+            (2 * number, f"f{number}", 10),
+            (2 * number + 1, f"torch_dynamo_resume_in_f{number}_at_12", 12),
+        ):
+            for again in (0, 1):
+                compile_id = f"{frame}/{again}"
+                meta = {"co_name": name, "co_filename": f"/net/{number}.py", "co_firstlineno": line}
+                reasons = [f"{frame}/0: L['n'] == 1"]
+                found += [
+                    Event("recompile_reasons", compile_id, 0, {}, str(reasons).replace('"', "'"), 1.0)
+                    if again
+                    else Event("dynamo_start", compile_id, 0, {}, None, 1.0),
+                    Event("fx_graph_cache_hit", compile_id, 0, {}, None, 1.0),
+                    Event("compilation_metrics", compile_id, 0, {**meta, "has_guarded_code": True}, None, 2.0),
+                ]
+    return found
+
+
+def artifacts(size: int) -> List[Artifact]:
+    return [
+        Artifact(
+            f"{kind}{number}", kind, f"of __compiled_fn_{number}", f"{number}/0", path=f"{kind}{number}.py", text=""
+        )
+        for number in range(2 * size)
+        for kind in ("graph", "kernels", "transformed")
+    ]
+
+
+def ids(size: int) -> Set[Optional[str]]:
+    return {each.compile_id for each in artifacts(size)}
+
+
+def no_text(asked: object) -> None:
+    return None
+
+
+def run_of(size: int) -> Run:
+    return build_run(events(size), artifacts(size), read=no_text)
+
+
+def functions(size: int) -> Functions:
+    known = Functions(Sources(no_text))
+    for number in range(size):
+        known.index(f"f{number}", f"/net/{number}.py", 10)
+        known.index(f"torch_dynamo_resume_in_f{number}_at_12", f"/net/{number}.py", 12, frame=f"{number}/0")
+    return known
+
+
+def short_names(size: int) -> Callable[[], object]:
+    """Torch names some files by their last parts only: of these, nobody knows the whole name."""
+    sources = Sources(no_text, [f"/net/{number}.py" for number in range(size)])
+    return lambda: [sources.full(f"other/file{number}.py") for number in range(size)]
+
+
+def pieces(size: int) -> List[Artifact]:
+    return [Artifact(str(number), "graph", "", "0/0", piece=f"submod_{number}") for number in range(size)]
+
+
+def resets(size: int) -> List[Event]:
+    return [
+        Event(name, f"{frame}/0", 0, {}, None, 1.0)
+        for _ in range(2)
+        for frame in range(size)
+        for name in ("dynamo_start", "compilation_metrics")
+    ]
+
+
+STEPS: Dict[str, Callable[[int], Callable[[], object]]] = {
+    "the model": lambda size: partial(build_run, events(size), artifacts(size), read=no_text),
+    "index.md": lambda size: partial(index_markdown, run_of(size)),
+    "index.html": lambda size: partial(render_page, run_of(size), no_text),
+    "counts": lambda size: partial(counts_by_function, run_of(size)),
+    "links": lambda size: partial(linked, artifacts(size), Anchored({}), Sources(no_text), {}),
+    "cache hits": lambda size: partial(anchored, artifacts(size), {}, ids(size), Sources(no_text)),
+    "functions": lambda size: functions(size).table,
+    "short names": short_names,
+    "pieces": lambda size: partial(after_the_whole, pieces(size)),
+    "resets": lambda size: partial(told_apart, resets(size)),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_work_grows_like_the_run(step: str) -> None:
+    assert grows_like(STEPS[step], SIZE, TIMES) < NEARLY_LINEAR
