@@ -291,3 +291,29 @@ def test_nothing_of_a_stranger_is_run_by_what_reads(tmp_path: Path) -> None:
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
         assert "SEEN []" in done.stdout, done.stdout[-500:] + done.stderr[-2000:]
         assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.torch
+def test_extracting_without_a_check_runs_nothing(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    pytest.importorskip("torch")
+    trap = "__import__('os').mkdir('ran')"
+    text = f"""# Captured_Graph of __compiled_fn_1, compile id 0/0
+# This file is what runs: a breakpoint in it stops.
+import torch
+{trap}
+
+class GraphModule(torch.nn.Module):
+    {trap}
+    def forward(self, L_x_: "f32[{trap}, 3]", s0: "Sym({trap})"):
+        l_x_ = L_x_
+        {trap}
+        add: "f32[3]" = l_x_ + 1;  l_x_ = None
+        return (add,)
+"""
+    (tmp_path / "dump").mkdir()
+    (tmp_path / "dump" / "__compiled_fn_1.Captured_Graph.0.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    for arguments in (["1"], [], ["0/0"], ["__compiled_fn_1.Captured_Graph.0.py"]):
+        assert main(["extract", "dump", *arguments, "--no-check"]) in (0, 2)
+    capsys.readouterr()
+    assert not (tmp_path / "ran").exists()

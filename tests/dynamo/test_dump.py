@@ -13,9 +13,12 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Callable, List, Optional, Tuple
 
 import pytest
 
+from depyf.dynamo import dump, shared_directory
 from depyf.dynamo.dump import DumpDirectory
 from depyf.dynamo.writers import FOLDER
 
@@ -278,3 +281,128 @@ def test_what_is_no_place_of_a_writer_is_left_alone(name: str, tmp_path: Path) -
         (folder / name).write_text("")
     assert DumpDirectory.at(tmp_path).write("a.py", "text") == str(tmp_path / "a.py")
     assert (folder / {"pipe": "0", "folder": "0"}.get(name, name)).exists()
+
+
+# --- who else may write --------------------------------------------------------------------------------------------
+
+
+def dumped_into(path: Path, caplog: pytest.LogCaptureFixture, **options: bool) -> Tuple[bool, str]:
+    """Whether a file can be dumped there, and what is said."""
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "depyf"):
+        written = DumpDirectory.at(path, **options).write("a.py", "text")
+    return written is not None, caplog.text
+
+
+@pytest.mark.parametrize(("mode", "refused"), [(0o777, True), (0o1777, False), (0o755, False), (0o702, True)])
+def test_a_directory_that_all_may_write_is_refused(
+    mode: int, refused: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "dump"
+    path.mkdir()
+    path.chmod(mode)
+    written, said = dumped_into(path, caplog)
+    assert (written, os.listdir(path) == []) == (not refused, refused)
+    if refused:
+        assert f"nothing is dumped into {path}: every user may write there" in said
+        assert "allow_shared=True" in said
+        assert dumped_into(path, caplog, allow_shared=True) == (True, "")
+        monkeypatch.setenv("DEPYF_ALLOW_SHARED", "1")
+        monkeypatch.setattr(dump, "_registry", {})
+        assert dumped_into(path, caplog) == (True, "")
+    else:
+        assert said == ""
+
+
+def test_a_folder_of_writers_that_all_may_write_is_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / FOLDER).chmod(0o777)
+    assert dumped_into(tmp_path, caplog)[0] is False
+    assert "every user may write there" in caplog.text
+
+
+class Someone:
+    """Makes ``os.geteuid`` and the owners of files look like those of somebody who is not root."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, user: int, owner: int, group: int = 4321) -> None:
+        real_stat, real_lstat = os.stat, os.lstat
+
+        def changed(real: Callable[..., os.stat_result]) -> Callable[..., os.stat_result]:
+            def stat(path: Any, *args: Any, **kwargs: Any) -> os.stat_result:
+                status = real(path, *args, **kwargs)
+                probe = ".depyf_" in str(path) and FOLDER not in str(path)
+                ids = (user if probe else owner, group)
+                return os.stat_result((*status[:4], *ids, *status[6:]))
+
+            return stat
+
+        monkeypatch.setattr(shared_directory.os, "geteuid", lambda: user)
+        monkeypatch.setattr(shared_directory.os, "stat", changed(real_stat))
+        monkeypatch.setattr(shared_directory.os, "lstat", changed(real_lstat))
+
+
+@pytest.mark.parametrize(
+    ("user", "owner", "said"),
+    [
+        (1000, 1001, "it belongs to another user (1001)"),
+        (1000, 1000, None),
+        (1000, 0, None),
+        (1000, 65534, None),
+        (0, 1001, None),
+    ],
+)
+def test_a_directory_of_another_user_is_refused(
+    user: int, owner: int, said: Optional[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Someone(monkeypatch, user, owner)
+    if said is None:
+        shared_directory.check_not_shared(str(tmp_path), str(tmp_path / FOLDER), False)
+        return
+    with pytest.raises(shared_directory.SharedDirectoryError) as raised:
+        shared_directory.check_not_shared(str(tmp_path), str(tmp_path / FOLDER), False)
+    assert said in raised.value.in_words()
+
+
+@pytest.mark.parametrize(
+    ("group", "members", "primary", "warned"),
+    [
+        ("alice", [], 4321, False),
+        ("team", ["alice", "bob"], 4321, True),
+        ("team", ["bob"], 5, True),
+        ("me", [], 4321, False),
+    ],
+)
+def test_a_group_is_warned_about_where_others_are_in_it(
+    group: str,
+    members: List[str],
+    primary: int,
+    warned: bool,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tmp_path.chmod(0o775)
+    Someone(monkeypatch, 1000, 1000)
+    user = SimpleNamespace(pw_name="alice", pw_gid=primary)
+    monkeypatch.setattr(shared_directory.pwd, "getpwuid", lambda number: user)
+    monkeypatch.setattr(shared_directory.grp, "getgrgid", lambda number: SimpleNamespace(gr_name=group, gr_mem=members))
+    with caplog.at_level(logging.WARNING, "depyf"):
+        for _ in range(2):
+            shared_directory.check_not_shared(str(tmp_path), str(tmp_path / FOLDER), False)
+    assert caplog.text.count("members of the group") == warned
+
+
+def test_a_file_system_that_makes_up_modes_is_not_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mounted disks and folders of Windows show mode 0777 for everything, whatever was asked for."""
+    real = os.lstat
+
+    def made_up(path: Any) -> os.stat_result:
+        status = real(path)
+        return os.stat_result((status[0] | 0o777, *status[1:]))
+
+    tmp_path.chmod(0o777)
+    with pytest.raises(shared_directory.SharedDirectoryError):
+        shared_directory.check_not_shared(str(tmp_path), str(tmp_path / FOLDER), False)
+    monkeypatch.setattr(shared_directory.os, "lstat", made_up)
+    shared_directory.check_not_shared(str(tmp_path), str(tmp_path / FOLDER), False)
+    assert os.listdir(tmp_path) == []

@@ -18,7 +18,8 @@ from depyf.asynchronous import suppressed, synchronous
 from depyf.dynamo import compat
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.safely import Failure, describe, dumping_into, note_failure, report_failure
-from depyf.dynamo.writers import Place, exclusive
+from depyf.dynamo.shared_directory import SharedDirectoryError, check_not_shared
+from depyf.dynamo.writers import FOLDER, Place, exclusive
 from depyf.messages import warn
 from depyf.regular_files import open_regular
 
@@ -39,17 +40,19 @@ class DumpDirectory:
         self._place: Optional[Place] = None
         self._own: Set[str] = set()
         self._shared = False
+        self._allow_shared = False
 
     @staticmethod
-    def at(path: Union[str, os.PathLike[str]]) -> DumpDirectory:
+    def at(path: Union[str, os.PathLike[str]], *, allow_shared: bool = False) -> DumpDirectory:
         """The directory at ``path`` (created if need be), the same object for the same place.
 
         Numbers go on counting when a process dumps into one directory repeatedly: the earlier files are those that
-        earlier functions still run.
+        earlier functions still run. With ``allow_shared`` other users may write there.
         """
         path = absolute(path)
         with _registry_lock:
             directory = _registry.setdefault(_real(path), DumpDirectory(path))
+        directory._allow_shared = allow_shared
         directory._failed = False  # once for each time that somebody wants to dump here
         dumping_into(directory.path)
         try:
@@ -118,6 +121,7 @@ class DumpDirectory:
     def _my_place(self) -> Place:
         if self._place is None or not self._place.holds():
             self._own, self._shared = set(), False
+            check_not_shared(self.path, os.path.join(self.path, FOLDER), self._allow_shared)
             self._place = Place(self.path)
         self._shared = self._shared or bool(self._place.others())
         return self._place
@@ -141,6 +145,9 @@ class DumpDirectory:
     def _report(self, error: OSError) -> None:
         if not self._failed:
             self._failed = True
+            if isinstance(error, SharedDirectoryError):
+                warn("%s", error.in_words())
+                return
             warn(
                 "can't write to the dump directory %s (%s). Your program goes on; its dump will be incomplete. "
                 "Make that directory writable, make room there or name another one, and run again",

@@ -32,6 +32,7 @@ class PrepareDebug:
         *,
         force_recompile: bool = False,
         stepping: bool = True,
+        allow_shared: bool = False,
     ) -> None:
         compat.require_torch("prepare_debug")
         if not os.fspath(dump_src_dir):
@@ -41,12 +42,13 @@ class PrepareDebug:
         self.log_bytecode = log_bytecode
         self.force_recompile = force_recompile
         self.stepping = stepping
+        self.allow_shared = allow_shared
         self.session: Optional[Session] = None
         self._open: List[Session] = []
 
     def __enter__(self) -> PrepareDebug:
         session = Session(
-            DumpDirectory.at(self.dump_src_dir),
+            DumpDirectory.at(self.dump_src_dir, allow_shared=self.allow_shared),
             clean_wild_fx_code=self.clean_wild_fx_code,
             log_bytecode=self.log_bytecode,
             force_recompile=self.force_recompile,
@@ -107,6 +109,7 @@ def prepare_debug(
     *,
     force_recompile: bool = False,
     stepping: bool = True,
+    allow_shared: bool = False,
 ) -> PrepareDebug:
     """A context manager that dumps everything ``torch.compile`` compiles inside it into ``dump_src_dir``.
 
@@ -120,6 +123,9 @@ def prepare_debug(
     ``stepping=False`` leaves compiled code where PyTorch has put it: line numbers in tracebacks, coverage and logs are
     those without depyf, and a breakpoint in a file of the dump never stops.
 
+    A directory that another user owns, or that all may write, gets no dump: code is run from it. ``allow_shared=True``
+    (or DEPYF_ALLOW_SHARED=1 in the environment) trusts those users.
+
     It captures in all threads of the process. Nested ones are all complete; code runs from the files of the innermost.
     A forked child goes on dumping into the directory and tells its own story when it ends; a spawned one starts anew
     and needs its own ``prepare_debug``. Several processes may dump into one directory: rank 0 then has the plain names
@@ -129,5 +135,10 @@ def prepare_debug(
     be written is a warning.
     """
     return PrepareDebug(
-        dump_src_dir, clean_wild_fx_code, log_bytecode, force_recompile=force_recompile, stepping=stepping
+        dump_src_dir,
+        clean_wild_fx_code,
+        log_bytecode,
+        force_recompile=force_recompile,
+        stepping=stepping,
+        allow_shared=allow_shared,
     )

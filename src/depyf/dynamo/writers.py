@@ -43,7 +43,7 @@ class Place:
         try:
             with exclusive(directory):
                 with suppressed(FileExistsError):
-                    os.mkdir(self._folder)
+                    os.mkdir(self._folder, stat.S_IMODE(os.stat(directory).st_mode))  # for those who may write
                 if os.path.islink(self._folder):  # it leads to where somebody else wants us to write
                     raise OSError(errno.ELOOP, "a symbolic link is in the place of a folder of depyf's", self._folder)
                 self.number, self._handle = self._take(opened)

@@ -89,7 +89,7 @@ def _prepare(directory: str) -> List[str]:
         missing.append(path)
         path = os.path.dirname(path)
     try:
-        os.makedirs(directory, exist_ok=True)
+        os.makedirs(directory, mode=0o700, exist_ok=True)
     except synchronous(OSError) as error:
         raise CannotRunError(f"{directory}: no directory can be made there ({error.strerror})") from error
     if not os.access(directory, os.W_OK | os.X_OK):
