@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 import pytest
-from combinations import chained_comparisons, returns_out_of_blocks, ways_out_of_finally
+from combinations import chained_comparisons, clauses_that_bind, returns_out_of_blocks, ways_out_of_finally
 
 from depyf.decompiler import decompile_code
 
@@ -34,4 +34,9 @@ def test_each_clause_of_a_finally_left_in_every_way(source: str) -> None:
 
 @named(returns_out_of_blocks())
 def test_a_return_out_of_two_blocks(source: str) -> None:
+    is_proved(source)
+
+
+@named(clauses_that_bind())
+def test_a_clause_that_binds_the_exception(source: str) -> None:
     is_proved(source)

@@ -5,6 +5,7 @@ Each function here yields modules of many small functions. They are proved, not 
 
 from __future__ import annotations
 
+import sys
 from itertools import product
 from textwrap import indent
 from typing import Dict, Iterator, Tuple
@@ -113,6 +114,31 @@ def ways_out_of_finally() -> Iterator[Named]:
             kinds = [k for k in product(ways, repeat=clauses) if form not in HOLDING or k != HELD]
             bodies = {"_".join(chosen): text.format(*[ways[kind] for kind in chosen]) for chosen in kinds}
             yield f"{form}_in_{place}", functions(bodies, "def way_{name}(x, y, z, t):")
+
+
+CLAUSES = ("pass", "t(e)", "raise T", "t(e) if e else z()", "x = [e for e in e]")
+ELSES = ("", "\nelse: t()", "\nelse: raise T", "\nelse: (t or z)()")
+SCOPES = {
+    "module": "{0}",
+    "loop": "for x in y:\n    {1}",
+    "class": "class A:\n    {1}",
+    "loop_in_class": "class A:\n    for x in y:\n        {2}",
+    "function": "def f(x, y):\n    {1}",
+    "loop_in_function": "def f(x, y):\n    for x in y:\n        {2}",
+}
+
+
+def clauses_that_bind() -> Iterator[Named]:
+    """``except E as e`` and ``else`` in scopes where every store of a name can be observed, and in functions."""
+    for scope, around in SCOPES.items():
+        statements = []
+        jumps = ["continue", "break"] if "loop" in scope else []
+        for clause, otherwise in product([*CLAUSES, *jumps], ELSES):
+            if sys.version_info < (3, 9) and (clause, otherwise) == ("continue", ""):
+                continue  # where a jump is no different from the end, the name is forgotten in another order: not seen
+            text = f"try: x()\nexcept E as e: {clause}\nexcept F: pass{otherwise}"
+            statements.append(around.format(*[text.replace("\n", "\n" + 4 * depth * " ") for depth in range(3)]))
+        yield scope, "\n".join(statements)
 
 
 def functions(bodies: Dict[str, str], head: str = "def {name}(x, y, z, t):") -> str:

@@ -56,30 +56,32 @@ def _without_forgetting(graph: FlowGraph, block: Block, names: Set[Any]) -> List
     result: List[Instr] = []
     index = 0
     while index < len(ops):
+        if ops[index].op is Op.POP_EXC and _is_forgetting(result[-3:], names):
+            del result[-3:]  # 3.8, behind a clause that does nothing
+            graph.clause_ends.add(ops[index].offset)
         result.append(ops[index])
         tail = ops[index + 1 : index + 4]
-        if (
-            ops[index].op is Op.POP_EXC
-            and [instr.op for instr in tail] == [Op.CONST, Op.STORE, Op.DELETE]
-            and tail[0].arg is None
-            and tail[1].arg == tail[2].arg
-            and tail[1].arg in names
-        ):
+        if ops[index].op is Op.POP_EXC and _is_forgetting(tail, names):
             index += 3
         index += 1
     if _ends_in_forgetting(graph, block, result, names):
         del result[-3:]
+        assert isinstance(block.term, Jump)
+        graph.clause_ends.add(graph.blocks[block.term.target].ops[0].offset)
     return result
 
 
 def _ends_in_forgetting(graph: FlowGraph, block: Block, ops: List[Instr], names: Set[Any]) -> bool:
-    """3.8: where a clause runs to its end, POP_EXCEPT comes behind ``None; STORE name; DELETE name``."""
-    tail = ops[-3:]
+    """3.8: where a clause runs to its end, and only there, POP_EXCEPT follows ``None; STORE name; DELETE name``."""
     return (
-        [instr.op for instr in tail] == [Op.CONST, Op.STORE, Op.DELETE]
-        and tail[0].arg is None
-        and tail[1].arg == tail[2].arg
-        and tail[1].arg in names
+        _is_forgetting(ops[-3:], names)
         and isinstance(block.term, Jump)
         and [instr.op for instr in graph.blocks[block.term.target].ops[:1]] == [Op.POP_EXC]
     )
+
+
+def _is_forgetting(ops: List[Instr], names: Set[Any]) -> bool:
+    """Whether ``ops`` are ``CONST None, STORE name, DELETE name``."""
+    if [instr.op for instr in ops] != [Op.CONST, Op.STORE, Op.DELETE] or ops[0].arg is not None:
+        return False
+    return ops[1].arg == ops[2].arg and ops[1].arg in names

@@ -114,7 +114,8 @@ def returns_constant(block: Block) -> bool:
 @dataclass
 class FlowGraph:
     """``finally_regions``: those whose copies were joined; ``copied_tests``: blocks that end in a branch and stood in
-    the bytecode twice."""
+    the bytecode twice; ``clause_ends``: the offsets of the POP_EXC that ``except`` clauses run to where nothing
+    leaves them on the way, as far as that shows."""
 
     code: NormalCode
     blocks: Dict[int, Block]
@@ -122,6 +123,7 @@ class FlowGraph:
     next_id: int = 0
     finally_regions: Set[Region] = field(default_factory=set)
     copied_tests: Set[int] = field(default_factory=set)
+    clause_ends: Set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.written_jumps = WrittenJumps(self.code)

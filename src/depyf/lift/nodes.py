@@ -46,6 +46,7 @@ class PopException:
 
     handler: int
     pending: Tuple[ast.expr, ...] = ()
+    offset: int = -1
 
 
 @dataclass

@@ -520,7 +520,8 @@ class _Structurer:
             return place.follow, None
         if handled is None or normal is None or normal == handled:
             return (normal if normal is not None else handled), None
-        if handled == place.follow and self._is_behind_handler(normal, region):
+        behind = self._is_behind_handler(normal, region) and not self._runs_to_its_end(region)
+        if handled == place.follow and behind:
             if handled == place.continues or self.shape.is_copyable(handled):
                 return normal, None
         if handled == place.follow or self.shape.index[handled] > self.shape.index[normal]:
@@ -528,6 +529,16 @@ class _Structurer:
                 return handled, None
             return handled, normal
         return normal, None
+
+    def _runs_to_its_end(self, region: Region) -> bool:
+        """Whether the bytecode shows that control comes to the end of an ``except`` clause, and so not to a jump."""
+        marks = [
+            statement
+            for id in self.shape.handled.get(region.entry, ())
+            for statement in self.nodes[id].statements
+            if isinstance(statement, PopException) and statement.handler == region.entry
+        ]
+        return any(mark.offset in self.flow.clause_ends for mark in marks)
 
     def _is_behind_handler(self, id: int, region: Region) -> bool:
         """Whether node ``id`` was placed behind the handler of ``region``, and so is not its ``else`` clause: then the

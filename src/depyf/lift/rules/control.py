@@ -96,7 +96,7 @@ def _pop_exc(sim: Simulator, instr: Instr) -> None:
     if not (isinstance(prev, Marker) and prev.kind == "prev"):
         raise ValueError(f"POP_EXCEPT without a handled exception at offset {instr.offset}")
     sim.settle_exit()
-    sim.node.statements.append(PopException(prev.origin, sim.pending()))
+    sim.node.statements.append(PopException(prev.origin, sim.pending(), instr.offset))
 
 
 def _check_exc(sim: Simulator, instr: Instr) -> None:
