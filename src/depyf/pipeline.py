@@ -19,6 +19,7 @@ from depyf.asynchronous import synchronous
 from depyf.bytecode.code import Code, check_facts, is_code, version_of
 from depyf.bytecode.instructions import line_of_offset
 from depyf.bytecode.opcode_table import running_version
+from depyf.bytecode.parsing import parse
 from depyf.dynamo_code import hints_of, shown_by_columns
 from depyf.flow.body_end import join_ends, returns_inside, without_mark
 from depyf.flow.comprehensions import outline
@@ -415,7 +416,7 @@ class _Decompiler:
         if not code.co_flags & inspect.CO_OPTIMIZED:
             function.class_arguments = ([], [])
         if code.co_flags & inspect.CO_ITERABLE_COROUTINE:
-            function.decorators.append(ast.parse(MAY_BE_AWAITED, mode="eval").body)
+            function.decorators.append(parse(MAY_BE_AWAITED, mode="eval").body)
         return [definer.definition(function, self.name)]
 
     def _is_expression(self) -> bool:

@@ -19,6 +19,7 @@ from types import CodeType, FrameType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
 from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
 from depyf.dynamo.patching import Undo, registered
 from depyf.messages import warn
 
@@ -563,7 +564,7 @@ def settings_that_were_changed() -> List[str]:
         for line in tell().splitlines() if tell is not None else ():
             setting, _, text = line.partition(" = ")
             try:
-                value = ast.literal_eval(text)
+                value = ast.literal_eval(parse(text, "eval"))
             except synchronous(ValueError, SyntaxError):
                 continue
             known = defaults.get(setting.partition(".config.")[2])

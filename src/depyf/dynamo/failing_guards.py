@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
 from depyf.dynamo import guard_runtime, guards_function
 from depyf.dynamo.guard_values import as_known_here, tensor_mismatch, value_of
 from depyf.dynamo.guards import EntryGuards, GuardLine
@@ -204,7 +205,7 @@ def _is_below(source: str, above: str) -> bool:
 def _missing(code: str, values: Mapping[str, Any], scope: Mapping[str, Any]) -> str:
     """The first part of a source, or of an expression of them, that can't be read for this call; empty if all can."""
     try:
-        tree = ast.parse(code, mode="eval").body
+        tree = parse(code, mode="eval").body
     except synchronous(SyntaxError, ValueError, RecursionError):
         return ""
     names = {**guard_runtime.torch_guard_names(), "L": values, "G": scope}

@@ -12,6 +12,7 @@ from types import CodeType
 from typing import Dict, List, Mapping, Optional, Tuple, Union
 
 from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
 from depyf.decompiler import decompile_code
 from depyf.dynamo.full_code_text import Signature, as_definition, dedented, why_it_does_not_compile
 from depyf.dynamo.guards_text import Edit, edited
@@ -61,7 +62,7 @@ def _written(code: CodeType, name: str) -> Optional[Original]:
     if code.co_name == "<lambda>":
         return _lambda(text, code, name, origin)
     try:
-        tree = ast.parse(text)
+        tree = parse(text)
     except synchronous(SyntaxError, ValueError):
         return None
     definition = tree.body[0] if tree.body else None
@@ -102,7 +103,7 @@ def _parse_fragment(text: str) -> Optional[ast.Module]:
     lines = text.split("\n")
     for end in range(len(lines), 0, -1):
         try:
-            return ast.parse("\n".join(lines[:end]))
+            return parse("\n".join(lines[:end]))
         except synchronous(SyntaxError, ValueError):
             continue
     return None

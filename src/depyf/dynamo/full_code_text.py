@@ -12,6 +12,7 @@ from types import CodeType
 from typing import FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
 from depyf.without_warnings import without_warnings
 
 
@@ -71,7 +72,7 @@ def as_definition(source: str, name: str) -> str:
     """``source`` such that it defines ``name`` in the middle of a file: a lambda, which is an expression, becomes an
     assignment, and what stands before the definition (a comment, an import from ``__future__``) is left out."""
     try:
-        body = ast.parse(source).body
+        body = parse(source).body
     except synchronous(SyntaxError, ValueError, RecursionError):
         return source
     while len(body) > 1 and isinstance(body[0], ast.ImportFrom):

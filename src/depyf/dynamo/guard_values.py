@@ -7,6 +7,7 @@ import re
 from typing import Any, Iterator, Mapping, Match, Optional
 
 from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
 from depyf.dynamo import compat, guard_runtime
 from depyf.dynamo.safely import describe
 from depyf.dynamo.tensor_words import shown
@@ -22,7 +23,7 @@ def value_of(code: str, frame_locals: Mapping[str, Any], frame_globals: Mapping[
     For relations of sizes it is all values in it: ``x.size()[0] = 5``.
     """
     try:
-        tree = ast.parse(code, mode="eval").body
+        tree = parse(code, mode="eval").body
     except synchronous(SyntaxError, ValueError, RecursionError):
         return None
     if not isinstance(tree, ast.Compare):

@@ -7,6 +7,7 @@ import re
 from typing import AbstractSet, Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
 from depyf.source.unparsing import unparse
 
 _ABOUT_THE_CALL = re.compile(r"___(?:skip_backend_check|current_backend|compile_config_hash|needs_nopython)\(")
@@ -40,7 +41,7 @@ def source_of(code: str) -> str:
     ``___check_obj_id(L['x'].y, 7)`` is about ``L['x'].y``, ``set(L['d'].keys()) == {'a'}`` about ``L['d']``.
     """
     try:
-        tree: ast.expr = ast.parse(code, mode="eval").body
+        tree: ast.expr = parse(code, mode="eval").body
     except synchronous(SyntaxError, ValueError, RecursionError):
         return ""
     while not isinstance(tree, (ast.Attribute, ast.Subscript)) or _is_method(tree):

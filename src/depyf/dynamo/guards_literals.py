@@ -8,6 +8,7 @@ import re
 from typing import Any, Dict, Tuple
 
 from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
 from depyf.dynamo import guard_runtime
 
 _LITERAL_NAMES = frozenset({"frozenset", "set", "device", "torch", "np", "inf"})
@@ -57,7 +58,7 @@ def _literal_namespace() -> Dict[str, Any]:
 def literal_value(text: str) -> Tuple[bool, Any]:
     """(True, value) of a text that is a literal in the sense of ``is_literal``; (False, None) otherwise."""
     try:
-        tree = ast.parse(text, mode="eval")
+        tree = parse(text, mode="eval")
         if is_literal(tree):
             return True, eval(compile(tree, "<guard>", "eval"), _literal_namespace())
     except synchronous():

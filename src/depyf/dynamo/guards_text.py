@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Callable, Dict, FrozenSet, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
 from depyf.dynamo import compat, guard_runtime
 from depyf.dynamo.guards_function import is_same_in_every_run
 from depyf.dynamo.guards_literals import literal_value
@@ -111,7 +112,7 @@ def convert_structure(check: Check, naming: Naming) -> Optional[str]:
 def tidy(expression: str, naming: Naming) -> Optional[str]:
     """The expression with names that are the same in every run; ``None`` when it is no Python or uses unknown names."""
     try:
-        tree = ast.parse(expression, mode="eval")
+        tree = parse(expression, mode="eval")
     except synchronous(SyntaxError, ValueError, RecursionError):
         return None
     names, edits = set(), []

@@ -7,6 +7,7 @@ from types import CodeType, ModuleType
 from typing import Any, Dict, FrozenSet, Mapping, Optional, Tuple
 
 from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
 from depyf.dynamo_code import RESUME_PREFIX, installed_globals, loaded_globals
 from depyf.result import Hints
 
@@ -66,7 +67,7 @@ def _parameters(function: Any) -> Tuple[str, ...]:
 def count_outputs(graph_text: str) -> Optional[int]:
     """How many values the graph in ``graph_text`` (a dumped captured graph) returns; None if that can't be seen."""
     try:
-        tree = ast.parse(graph_text)
+        tree = parse(graph_text)
     except synchronous(SyntaxError, ValueError):
         return None
     for node in ast.walk(tree):

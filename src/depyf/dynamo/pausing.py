@@ -8,6 +8,7 @@ import sys
 from types import CodeType, FrameType, TracebackType
 from typing import Any, ContextManager, Iterator, List, Optional, Type
 
+from depyf.bytecode.parsing import parse
 from depyf.dynamo import compat
 from depyf.dynamo.autograd_threads import watch_autograd_threads
 from depyf.dynamo.capture import capture
@@ -116,7 +117,7 @@ def _nobody_would_stop() -> bool:
 
 
 def _pause_at(filename: str, line: int) -> CodeType:
-    tree = ast.parse(_PAUSE)
+    tree = parse(_PAUSE)
     for statement, number in zip(tree.body, (2 if line == 1 else 1, line)):
         ast.increment_lineno(statement, number - statement.lineno)
     code = compile(tree, filename, "exec", dont_inherit=True)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Iterable, List, Optional, Set
 
 from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
 from depyf.diagnosis.guard_advice import GuardCause, GuardedFrame
 from depyf.report.guard_words import GuardWords, as_written
 
@@ -31,7 +32,7 @@ def keys_of(subject: str, sources: Iterable[str]) -> Set[str]:
 def keys_written(text: Optional[str]) -> Optional[Set[str]]:
     """Return all keys that a set or a list of them as text has, as they are written; None for another text."""
     try:
-        keys = set() if text == "set()" else ast.literal_eval(text or "")
+        keys = set() if text == "set()" else ast.literal_eval(parse(text or "", "eval"))
     except synchronous(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
     return {repr(key) for key in keys} if isinstance(keys, (set, list)) else None

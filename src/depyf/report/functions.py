@@ -7,6 +7,7 @@ import re
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
 from depyf.diagnosis.guard_advice import GuardedFrame
 from depyf.report.model import Function
 from depyf.report.sources import Sources
@@ -158,7 +159,7 @@ class Functions:
 def definitions(text: str) -> Dict[Tuple[str, int], Tuple[str, int]]:
     """Qualified name and last line of every function in a source text, by name and first line (that of decorators)."""
     try:
-        tree = ast.parse(text)
+        tree = parse(text)
     except synchronous(SyntaxError, ValueError, RecursionError):
         return {}
     found: Dict[Tuple[str, int], Tuple[str, int]] = {}
@@ -183,7 +184,7 @@ def definitions(text: str) -> Dict[Tuple[str, int], Tuple[str, int]]:
 def starred_parameters(text: str) -> Dict[Tuple[str, int], Tuple[int, str, str]]:
     """Last line, and the names of the ``*`` and ``**`` parameters, of every function, by name and first line."""
     try:
-        tree = ast.parse(text)
+        tree = parse(text)
     except synchronous(SyntaxError, ValueError, RecursionError):
         return {}
     found: Dict[Tuple[str, int], Tuple[int, str, str]] = {}

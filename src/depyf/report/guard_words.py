@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Callable, List, Match, NamedTuple, Optional, Pattern, Tuple
 
 from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
 from depyf.diagnosis.guard_advice import ANY_FRAME, GuardCause, GuardedFrame, advice_for_guard, origin_of
 from depyf.report.state_words import explain_keys, explain_state
 from depyf.source.unparsing import unparse
@@ -317,7 +318,7 @@ _RULES: List[Rule] = [
 def _of_expression(code: str, now: Optional[str]) -> GuardWords:
     """Words for a guard that is a Python expression, by its form."""
     try:
-        tree: Optional[ast.expr] = ast.parse(_readable(code), mode="eval").body
+        tree: Optional[ast.expr] = parse(_readable(code), mode="eval").body
     except synchronous(SyntaxError, ValueError, RecursionError):
         tree = None
     told = None if tree is None else _of_tree(tree, now)

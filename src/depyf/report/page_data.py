@@ -15,6 +15,7 @@ import zlib
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
 from depyf.report.counts import counts_by_function, totals_of
 from depyf.report.headline import headline
 from depyf.report.manifest import to_json
@@ -82,7 +83,7 @@ def _statements(run: Run) -> Dict[int, List[Tuple[int, int]]]:
     for index, source in enumerate(run.sources):
         try:
             # What does not parse is of another Python, or no Python: its lines stand for themselves.
-            tree = ast.parse(source.text or "")
+            tree = parse(source.text or "")
         except synchronous(SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         simple = (node for node in ast.walk(tree) if isinstance(node, ast.stmt) and not hasattr(node, "body"))

@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.code import Code, docstring
+from depyf.bytecode.parsing import parse
 from depyf.lift.build import CellName, Special, constant
 from depyf.lift.items import Function
 from depyf.lift.nodes import ComprehensionExpression, FunctionExpression, FunctionStatement
@@ -191,7 +192,7 @@ class Definer(ast.NodeTransformer):
 
     def visit_CellName(self, node: CellName) -> ast.expr:
         """The cell itself can only be had from a closure."""
-        closure = ast.parse("(lambda: cell).__closure__[0]", mode="eval").body
+        closure = parse("(lambda: cell).__closure__[0]", mode="eval").body
         for inner in ast.walk(closure):
             if isinstance(inner, ast.Lambda):
                 inner.body = ast.Name(node.id, ast.Load())
@@ -268,7 +269,7 @@ def _as_written(annotation: ast.expr) -> ast.expr:
     if not isinstance(text, str):
         return annotation
     try:
-        parsed = ast.parse(f"({text}\n,)", mode="eval").body  # a tuple, for there may be a star
+        parsed = parse(f"({text}\n,)", mode="eval").body  # a tuple, for there may be a star
     except synchronous(SyntaxError, ValueError):
         return annotation
     assert isinstance(parsed, ast.Tuple)

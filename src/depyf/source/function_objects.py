@@ -11,6 +11,7 @@ from types import FunctionType, ModuleType
 from typing import Any, Dict, Iterator, List, Mapping, Optional
 
 from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
 from depyf.source.futures import ANNOTATIONS
 from depyf.source.literals import literal
 
@@ -66,7 +67,7 @@ def _annotations(function: FunctionType) -> Mapping[str, Any]:
 
 def _parsed(text: str) -> Optional[ast.expr]:
     try:
-        return ast.parse(text, mode="eval").body
+        return parse(text, mode="eval").body
     except synchronous(SyntaxError, ValueError):
         return None
 

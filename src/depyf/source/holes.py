@@ -6,12 +6,12 @@ While the source is made and compared, a call of a name that nobody has stands t
 
 from __future__ import annotations
 
-import ast
 import re
 from dataclasses import dataclass, replace
 from typing import Callable, Dict, List, Mapping, Sequence
 
 from depyf.bytecode.added_names import CELLS, added_at_end, added_at_start
+from depyf.bytecode.parsing import parse
 from depyf.normal.ops import NormalCode, Op
 from depyf.normal.spine import Segment, segments, with_holes
 from depyf.source.source_text import SourceText
@@ -91,4 +91,4 @@ def shown(source: SourceText, holes: Sequence[Hole]) -> SourceText:
         return f"{match.group(1)}raise NotImplementedError({message!r})"
 
     text = _CALL.sub(raising, source.text)
-    return replace(source, text=text, tree=ast.parse(text))
+    return replace(source, text=text, tree=parse(text))

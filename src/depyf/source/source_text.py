@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, field, replace
 from typing import Mapping, Sequence
 
+from depyf.bytecode.parsing import parse
 from depyf.normal.modes import Mode
 
 
@@ -28,4 +29,4 @@ class SourceText:
     def below(self, comment: Sequence[str]) -> SourceText:
         """The same with these lines, all comments, at its head."""
         text = "\n".join([*comment, "", self.text])
-        return replace(self, text=text, tree=ast.parse(text))
+        return replace(self, text=text, tree=parse(text))

@@ -6,6 +6,7 @@ import ast
 from typing import Dict, Tuple
 
 from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
 from depyf.lift.build import TestedAgain
 from depyf.normal.modes import Mode
 from depyf.result import DecompilationError
@@ -76,6 +77,6 @@ def _in_one_line(text: str, parsed: ast.Module) -> Tuple[str, ast.Module]:
 
 def _parse(text: str) -> ast.Module:
     try:
-        return ast.parse(text)
+        return parse(text)
     except synchronous(SyntaxError, ValueError) as error:
         raise DecompilationError(f"the source that was made is no Python: {error}") from error

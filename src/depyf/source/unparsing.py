@@ -12,6 +12,8 @@ import io
 from functools import lru_cache
 from typing import Any, Callable, Dict, List, Tuple, Type, cast
 
+from depyf.bytecode.parsing import parse
+
 # How tightly expressions bind, loosest first. What is written without thinking has its place at TEST.
 _TUPLE, _YIELD, _TEST, _OR, _AND, _NOT, _COMPARE = range(7)
 _BINARY: Dict[Type[ast.operator], int] = {
@@ -34,7 +36,7 @@ def unparse(node: ast.AST) -> str:
 @lru_cache(maxsize=None)
 def _is_early(function: Callable[[ast.AST], str]) -> bool:
     """Whether this ``ast.unparse`` is one of those that write spaces and parentheses that nobody does."""
-    return function(ast.parse("lambda: 0")) != "lambda: 0"
+    return function(parse("lambda: 0")) != "lambda: 0"
 
 
 @lru_cache(maxsize=None)

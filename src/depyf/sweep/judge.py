@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import enum
 import os
 import re
@@ -13,6 +12,7 @@ from typing import Callable, Optional, Tuple
 
 import depyf
 from depyf.bytecode.code import flags_like
+from depyf.bytecode.parsing import parse
 from depyf.decompiler import decompile_code
 from depyf.result import Decompilation, DecompilationError, Verdict
 from depyf.sweep.limits import TimeLimit
@@ -109,7 +109,7 @@ _CALLING = ("co_name", "co_argcount", "co_posonlyargcount", "co_kwonlyargcount",
 def _objection(answer: Decompilation) -> Optional[Tuple[Outcome, str]]:
     """What anybody who uses an answer could hold against it, whatever its verdict says."""
     try:
-        tree = ast.parse(answer.source)
+        tree = parse(answer.source)
     except (SyntaxError, ValueError) as error:
         return Outcome.DIFFERENT, f"the source does not parse: {error}"
     if not tree.body and answer.code.co_name != "<module>":

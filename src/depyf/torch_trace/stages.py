@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Iterator, List, Optional, Tuple, Union
 
 from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
 
 
 class Stage(enum.Enum):
@@ -155,7 +156,7 @@ def with_input_types(readable: str, typed: str) -> str:
 
 
 def _forwards(text: str) -> Iterator[ast.FunctionDef]:
-    classes: List[ast.AST] = [ast.parse(text)]
+    classes: List[ast.AST] = [parse(text)]
     for node in classes:  # grows while it is walked: graphs of control flow are classes in classes
         for child in getattr(node, "body", ()):
             if isinstance(child, ast.FunctionDef) and child.name == "forward":

@@ -12,6 +12,7 @@ import re
 from typing import Any, Dict, List, Optional, Tuple
 
 from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
 from depyf.dynamo.numerics.script import Script, script_text
 from depyf.dynamo.numerics.script_graph import GraphCode
 from depyf.dynamo.numerics.script_imports import Imports
@@ -52,7 +53,7 @@ def script_from_text(text: str, path: str, *, title: str, backend: str) -> Scrip
     """
     text = _without_escapes(text)
     try:
-        tree = ast.parse(text)
+        tree = parse(text)
     except SyntaxError as error:
         raise LookupError(f"the text of this graph is no Python: {error}") from error
     graph = next((node for node in tree.body if isinstance(node, ast.ClassDef)), None)

@@ -16,6 +16,7 @@ from types import FunctionType
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
 from depyf.dynamo import compat
 from depyf.dynamo.called import closure_of
 from depyf.dynamo.loaded_modules import loaded_namespace, source_text
@@ -61,7 +62,7 @@ def plain_source(function: Any, name: str) -> str:
     if text is None:
         raise NoSourceError(f"the source of {getattr(function, '__qualname__', name)} was not found")
     try:
-        tree = ast.parse(text)
+        tree = parse(text)
     except SyntaxError:
         raise NoSourceError(f"the source of {function.__qualname__} is part of a longer statement") from None
     first = tree.body[0]
@@ -138,7 +139,7 @@ def runs_on_import(place: str) -> bool:
     path, _, line = place.rpartition(":")
     try:
         with open(path, encoding="utf-8") as file:
-            tree = ast.parse(file.read())
+            tree = parse(file.read())
     except synchronous(OSError, SyntaxError, ValueError):
         return False
     functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)

@@ -6,6 +6,8 @@ import ast
 import operator
 from typing import Callable, Dict, Mapping, Type
 
+from depyf.bytecode.parsing import parse
+
 LARGEST = 1 << 40
 """No size is larger; what is on the way to one is not, either."""
 
@@ -37,7 +39,7 @@ def size_of(text: str, symbols: Mapping[str, int]) -> int:
     if len(text) > _LONGEST:
         raise ValueError(f"{len(text)} characters are no size")
     try:
-        return _value(ast.parse(text.strip(), mode="eval").body, symbols)
+        return _value(parse(text.strip(), mode="eval").body, symbols)
     except (SyntaxError, ArithmeticError, TypeError, KeyError, RecursionError, MemoryError) as error:
         raise ValueError(f"{text!r} is no size: {error}") from error
 
