@@ -30,7 +30,7 @@ LAYERS: List[Tuple[str, ...]] = [
     ("flow",),
     ("normal",),
     ("bytecode",),
-    ("regular_files", "visible", "without_warnings"),
+    ("own_package", "regular_files", "visible", "without_warnings"),
     ("messages",),
     ("asynchronous",),
 ]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import os
 import sys
 import threading
 import time
@@ -22,6 +21,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 from depyf.dynamo import compat
 from depyf.dynamo.patching import Undo, replace_attribute, replace_everywhere
 from depyf.dynamo.safely import safely
+from depyf.own_package import is_own
 from depyf.torch_trace.events import LATER, STANDALONE, Event
 
 _here = threading.local()
@@ -283,15 +283,11 @@ def _described(name: str, code: Optional[CodeType]) -> Dict[str, Any]:
     if code is not None:
         return {"co_name": code.co_name, "co_filename": code.co_filename, "co_firstlineno": code.co_firstlineno}
     frame: Optional[FrameType] = sys._getframe(1)
-    while frame is not None and (compat.is_torchs(frame.f_code) or _is_ours(frame.f_code)):
+    while frame is not None and (compat.is_torchs(frame.f_code) or is_own(frame.f_code.co_filename)):
         frame = frame.f_back
     if frame is None:
         return {"co_name": name, "co_filename": "<unknown>", "co_firstlineno": 0}
     return {"co_name": name, "co_filename": frame.f_code.co_filename, "co_firstlineno": frame.f_lineno}
-
-
-def _is_ours(code: CodeType) -> bool:
-    return code.co_filename.startswith(os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep)
 
 
 def _code_of(model: Any) -> Optional[CodeType]:

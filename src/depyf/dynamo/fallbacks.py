@@ -23,6 +23,7 @@ from depyf.dynamo.safely import describe, safely
 from depyf.dynamo.session import Cause, FrameSkipped
 from depyf.dynamo.trace import listen
 from depyf.dynamo.trace_by_hooks import supplement
+from depyf.own_package import FOLDER
 from depyf.torch_trace.breaks import BreakReport, break_report
 from depyf.torch_trace.events import Event
 
@@ -149,6 +150,9 @@ def _others_folders() -> Tuple[str, ...]:
     library = sysconfig.get_paths()["stdlib"]
     packages = {"site-packages", "dist-packages"}
     names = sorted(set(os.listdir(library)) - packages) if os.path.isdir(library) else []
-    ours = os.path.dirname(os.path.dirname(__file__))
-    folders = [os.path.dirname(str(compat.module("torch").__file__)), ours, *(os.path.join(library, n) for n in names)]
-    return tuple(folder if folder.endswith(".py") else folder + os.sep for folder in folders)
+    folders = [
+        os.path.dirname(str(compat.module("torch").__file__)),
+        FOLDER,
+        *(os.path.join(library, n) for n in names),
+    ]
+    return tuple(folder if folder.endswith((".py", os.sep)) else folder + os.sep for folder in folders)

@@ -13,15 +13,16 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterable, List, Optional, TextIO, Tuple, TypeVar
 
+from depyf import own_package
 from depyf.asynchronous import suppressed, synchronous
 from depyf.dynamo import compat
 from depyf.messages import log, write
+from depyf.own_package import is_own
 
 T = TypeVar("T")
 
 _UNKNOWN: Any = object()
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _told: Dict[Tuple[str, str, str], object] = {}
 _directory = ""
 
@@ -87,8 +88,8 @@ def _place(error: BaseException) -> str:
     found, traceback = "depyf", error.__traceback__
     while traceback is not None:
         path = traceback.tb_frame.f_code.co_filename
-        if path.startswith(_PACKAGE):
-            found = f"depyf/{os.path.relpath(path, _PACKAGE)}:{traceback.tb_lineno}"
+        if is_own(path):
+            found = f"depyf/{os.path.relpath(path, own_package.FOLDER)}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
     return found
 

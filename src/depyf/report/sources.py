@@ -13,6 +13,7 @@ import tokenize
 from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
+from depyf.own_package import is_own
 from depyf.regular_files import open_regular
 from depyf.report.model import Place, Source
 
@@ -50,7 +51,6 @@ def read_named_source(path: str) -> Optional[str]:
 _LARGEST_SOURCE = 1 << 24
 """In bytes: no file that people write is larger."""
 
-_OWN_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))).replace(os.sep, "/") + "/"
 _DUMPED = re.compile(r"__transformed_code_\d+_for_.*\.py|__compiled_fn_\d+\..*\.py|full_code_for_.*\.py")
 
 
@@ -147,6 +147,12 @@ def _last_part(path: str) -> str:
     return path.replace(os.sep, "/").rpartition("/")[2]
 
 
+@functools.lru_cache(maxsize=None)
+def _standard_library() -> str:
+    return sysconfig.get_paths()["stdlib"].replace(os.sep, "/") + "/"
+
+
+@functools.lru_cache(maxsize=10_000)
 def is_library(path: str) -> bool:
     """Whether the file is not the user's own: installed, of depyf (which runs programs), or dumped (and run from)."""
     slashed = path.replace(os.sep, "/")
@@ -155,14 +161,9 @@ def is_library(path: str) -> bool:
         or slashed.startswith(_standard_library())
         or (_STANDARD_LIBRARY in slashed and not os.path.exists(path))
         or path.startswith("<frozen")
-        or slashed.startswith(_OWN_PACKAGE)
+        or is_own(path)
         or _DUMPED.fullmatch(slashed.rpartition("/")[2]) is not None
     )
-
-
-@functools.lru_cache(maxsize=None)
-def _standard_library() -> str:
-    return sysconfig.get_paths()["stdlib"].replace(os.sep, "/") + "/"
 
 
 def _is_whole(path: str) -> bool:

@@ -10,10 +10,10 @@ import traceback
 from dataclasses import dataclass
 from typing import Callable, Optional, Tuple
 
-import depyf
 from depyf.bytecode.code import flags_like
 from depyf.bytecode.parsing import parse
 from depyf.decompiler import decompile_code
+from depyf.own_package import FOLDER, is_own
 from depyf.result import Decompilation, DecompilationError, Verdict
 from depyf.sweep.limits import TimeLimit
 from depyf.sweep.targets import Target
@@ -130,14 +130,12 @@ def _objection(answer: Decompilation) -> Optional[Tuple[Outcome, str]]:
 def _place(error: BaseException) -> str:
     """The innermost frame of ``error`` that is code of depyf, as file:line and function."""
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if frame.filename.startswith(_PACKAGE)] or frames
+    ours = [frame for frame in frames if is_own(frame.filename)] or frames
     if not ours:
         return "?"
-    path = ours[-1].filename[len(_PACKAGE) :].replace(os.sep, "/")
+    path = ours[-1].filename[len(FOLDER) :].replace(os.sep, "/")
     return f"{path}:{ours[-1].lineno} {ours[-1].name}"
 
-
-_PACKAGE = os.path.join(os.path.dirname(depyf.__file__), "")
 
 _VARYING = re.compile(r"0x[0-9a-fA-F]+|\d+|'[^']*'|\"[^\"]*\"|`[^`]*`")
 

@@ -10,6 +10,7 @@ from types import CodeType, FrameType
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from depyf.dynamo import compat
+from depyf.own_package import is_own
 from depyf.report.guard_words import as_written
 from depyf.report.nonfinite import Line
 from depyf.report.sources import is_library
@@ -18,7 +19,6 @@ from depyf.torch_trace.breaks import code_of, frames_of
 _COMPILED_MODULE = re.compile(r"\A(?:self|fn)(?:\.|\Z)")
 """How a module that is compiled itself is called: ``fn`` where Dynamo puts a function around one of torch's own."""
 _INDEX = re.compile(r"\[(\d+)\]")
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _FARTHEST = 4
 """How many steps from a node without a line of its own one is looked for: passes of a backend forget some."""
 
@@ -115,7 +115,7 @@ def running_place(known: Dict[int, Tuple[CodeType, bool]]) -> Optional[Tuple[str
         code = frame.f_code
         if id(code) not in known:
             path = code.co_filename
-            other = path.startswith(("<", _PACKAGE)) or is_library(path) or compat.original_of(code) is not None
+            other = path.startswith("<") or is_own(path) or is_library(path) or compat.original_of(code) is not None
             other = other or os.path.basename(path).startswith(_DUMPED)
             known[id(code)] = code, not other
         if known[id(code)][1]:

@@ -8,7 +8,6 @@ they don't count for the recompile limit of the others; elsewhere the limit is r
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from types import FrameType
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
@@ -22,9 +21,8 @@ from depyf.dynamo.numerics.tally import RUNS_AS_PLAIN, Tally, why_not_observed
 from depyf.dynamo.patching import Undo, replace_attribute
 from depyf.dynamo.pausing import compiles_nothing
 from depyf.dynamo.safely import safely
+from depyf.own_package import is_own
 from depyf.report.sources import is_library
-
-_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 _LIMITS = ("recompile_limit", "accumulated_recompile_limit")
 _CALLS = ("compile_wrapper", "_fn")
@@ -58,7 +56,7 @@ class OwnEntries:
         def and_ours(callback: Any) -> Any:
             answer = original(callback)
             caller = sys._getframe(1)
-            while caller.f_code.co_filename.startswith(_OURS) and caller.f_back is not None:  # another came after us
+            while is_own(caller.f_code.co_filename) and caller.f_back is not None:  # another came after us
                 caller = caller.f_back
             is_call = callable(callback) and caller.f_code.co_name in _CALLS
             ours = None
