@@ -75,7 +75,8 @@ class GraphOwners:
 
     def _add(self, module: Any, owner: _Owner, piece: str) -> None:
         key = id(module)
-        self._known[key] = (weakref.ref(module, lambda _: self._known.pop(key, None)), owner, piece)
+        # In C: what a signal handler raises in a function that the garbage collector calls is lost.
+        self._known[key] = (weakref.ref(module, functools.partial(self._known.pop, key)), owner, piece)
 
     def _of(self, module: Optional[Any]) -> Optional[Tuple[_Owner, str]]:
         known = self._known.get(id(module))

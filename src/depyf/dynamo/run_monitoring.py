@@ -12,10 +12,12 @@ from types import CodeType
 from typing import Any, Callable, Dict, Optional
 
 from depyf.dynamo import compat
-from depyf.dynamo.patching import Undo
+from depyf.dynamo.patching import Undo, registered
 
 _FREE_FOR_ALL = (4, 3)
 """The numbers of tools that Python has named for nobody."""
+
+_NAME = "depyf.trace"
 
 OnStart = Callable[[CodeType, int], object]
 OnReturn = Callable[[CodeType, int, object], object]
@@ -37,12 +39,13 @@ class Monitoring:
         if tool is None:
             return None
         events = self._monitoring.events
-        self._monitoring.use_tool_id(tool, "depyf.trace")
+        self._tool = tool
+        registered(self._end)
+        self._monitoring.use_tool_id(tool, _NAME)
         self._monitoring.register_callback(tool, events.PY_START, on_start)
         self._monitoring.register_callback(tool, events.PY_RETURN, on_return)
         for called in (on_start, on_return):
             compat.skip_code(called.__code__)
-        self._tool = tool
         return self._end
 
     def watch(self, code: CodeType, *, starts: bool) -> None:
@@ -56,8 +59,9 @@ class Monitoring:
         self._watched[id(code)] = weakref.ref(code)
 
     def _end(self) -> None:
-        tool, self._tool = self._tool, None
-        if tool is None:
+        tool = self._tool
+        if tool is None or self._monitoring.get_tool(tool) != _NAME:
+            self._tool = None
             return
         for each in list(self._watched.values()):
             code = each()
@@ -67,3 +71,4 @@ class Monitoring:
         self._monitoring.register_callback(tool, self._monitoring.events.PY_START, None)
         self._monitoring.register_callback(tool, self._monitoring.events.PY_RETURN, None)
         self._monitoring.free_tool_id(tool)
+        self._tool = None

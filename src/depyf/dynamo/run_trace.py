@@ -16,7 +16,7 @@ from depyf.dynamo.fallbacks import Fallbacks
 from depyf.dynamo.full_code_story import global_scope
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.names import StableNames
-from depyf.dynamo.patching import Undo
+from depyf.dynamo.patching import Undo, collecting
 from depyf.dynamo.run_callback import watch_runs
 from depyf.dynamo.run_graphs import Graphs
 from depyf.dynamo.run_lanes import Lanes, keep_dynamo_out
@@ -53,10 +53,15 @@ class Trace:
         self._notes: Tuple[str, ...] = ()
 
     def __enter__(self) -> Trace:
-        if not self._open:
-            self._open = True
-            _runs.open(self)
-        return self
+        try:
+            if not self._open:
+                self._open = True
+                _runs.open(self)
+            return self
+        except BaseException:  # from outside: the ``with`` statement will not call __exit__
+            self._open = False
+            _runs.drop(self)
+            raise
 
     def __exit__(
         self,
@@ -64,9 +69,13 @@ class Trace:
         exc_value: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        if self._open:
-            self._open = False
-            _runs.close(self)
+        try:
+            if self._open:
+                self._open = False
+                _runs.close(self)
+        except BaseException:
+            _runs.drop(self)
+            raise
 
     @property
     def answer(self) -> WhatRan:
@@ -153,13 +162,22 @@ class _Runs:
         """End the record of ``trace``."""
         with self._lock:
             self.catch_up()
-            self._open = tuple(each for each in self._open if each is not trace)
-            self._lanes.takers = tuple(each._record.take for each in self._open if each._record is not None)
+            self._detach(trace)
             if trace._record is not None:
                 trace._record.close()
                 self._tell_sessions(trace._record)
-            if not self._open:
-                self._uninstall()
+
+    @safely("ending a trace")
+    def drop(self, trace: Trace) -> None:
+        """End the record of ``trace`` without another word, whatever has been done of that."""
+        with self._lock:
+            self._detach(trace)
+
+    def _detach(self, trace: Trace) -> None:
+        self._open = tuple(each for each in self._open if each is not trace)
+        self._lanes.takers = tuple(each._record.take for each in self._open if each._record is not None)
+        if not self._open:
+            self._uninstall()
 
     def _tell_sessions(self, record: RunRecord) -> None:
         """What the sessions that are open now should know of a trace that has ended."""
@@ -203,22 +221,19 @@ class _Runs:
         if by_graph is not None:
             notes.append(_NO_STARTS)
         self._add(lambda: listen(self._receive))
-        for undo in supplement(self._receive):
-            self._undo.append(undo)
-        self._undo += Fallbacks(lambda: [self]).watch()
+        self._add(lambda: supplement(self._receive))
+        self._add(Fallbacks(lambda: [self]).watch)
         self._notes = tuple(notes)
         self._meet_all()
         safely("looking for backwards of earlier forwards")(self._graphs.time_forgotten)()
 
     def _add(self, install: Any) -> bool:
+        count = len(self._undo)
         try:
-            undo = install()
+            collecting(self._undo, install)
         except synchronous() as error:
             report_failure("starting to trace", error)
-            return False
-        if undo is not None:
-            self._undo.append(undo)
-        return undo is not None
+        return len(self._undo) > count
 
     def _watch_ends(self, lanes: Lanes) -> Optional[Undo]:
         def on_start(code: CodeType, offset: int) -> None:
@@ -233,7 +248,8 @@ class _Runs:
 
     def _uninstall(self) -> None:
         while self._undo:
-            safely("ending a trace")(self._undo.pop())()
+            safely("ending a trace")(self._undo[-1])()
+            self._undo.pop()
 
     def _meet(self, code: CodeType, number: int) -> Optional[Thing]:
         """Transformed code runs for the first time: who it is, and from now on its graphs are timed."""

@@ -19,7 +19,7 @@ from depyf.dynamo.guard_values import as_known_here
 from depyf.dynamo.guarded_frame import guarded_frame_of
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.names import StableNames
-from depyf.dynamo.patching import Undo
+from depyf.dynamo.patching import Undo, collecting, undo_all
 from depyf.dynamo.safely import report_failure, safely, say, users
 from depyf.dynamo.session import Cause, FrameSkipped
 from depyf.dynamo.trace import listen
@@ -62,18 +62,22 @@ class Watch:
         self._ended = False
 
     def __enter__(self) -> Watch:
-        if not self._undo:
-            for install in (
-                lambda: [listen(self._receive)],
-                lambda: supplement(self._receive),
-                Fallbacks(lambda: [self]).watch,
-            ):
-                self._install(install)
-        return self
+        try:
+            if not self._undo:
+                for install in (
+                    lambda: [listen(self._receive)],
+                    lambda: supplement(self._receive),
+                    Fallbacks(lambda: [self]).watch,
+                ):
+                    self._install(install)
+            return self
+        except BaseException:  # from outside: the ``with`` statement will not call __exit__
+            undo_all(self._undo)
+            raise
 
     def _install(self, install: Callable[[], List[Undo]]) -> None:
         try:
-            self._undo += install()
+            collecting(self._undo, install)
         except synchronous() as error:
             report_failure("starting to watch", error)
 
@@ -83,11 +87,16 @@ class Watch:
         exc_value: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        if not self._undo:
-            return
-        self._ended = True
-        while self._undo:
-            safely("ending to watch")(self._undo.pop())()
+        try:
+            if not self._undo:
+                return
+            self._ended = True
+            while self._undo:
+                safely("ending to watch")(self._undo[-1])()
+                self._undo.pop()
+        except BaseException:
+            undo_all(self._undo)
+            raise
         for compile_id in list(self._wanted):
             self._tell_wanted(compile_id)
         if self._callback is None:

@@ -1,0 +1,158 @@
+"""An exception from outside, wherever it comes, reaches the program, and leaves no hook and no session behind."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import logging
+import signal
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Callable, Iterator, List, Type
+
+import pytest
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
+torch = pytest.importorskip("torch")
+
+import depyf  # noqa: E402
+from depyf.dynamo import run_trace  # noqa: E402
+from depyf.dynamo.capture import capture  # noqa: E402
+from depyf.dynamo.trace import TraceHandler  # noqa: E402
+
+TOOL = Path(__file__).resolve().parents[2] / "tools" / "interrupt_every_line.py"
+
+
+class SoftTimeLimitExceeded(Exception):
+    """As celery's."""
+
+
+def function(x: Any) -> Any:
+    return (x.sin() + 1) * 2
+
+
+@pytest.fixture
+def raising() -> Iterator[Callable[[Type[BaseException]], None]]:
+    """Sets what the handler of SIGINT raises."""
+    kinds: List[Type[BaseException]] = []
+
+    def handler(number: int, frame: Any) -> None:
+        raise kinds[-1]
+
+    before = signal.signal(signal.SIGINT, handler)
+    yield kinds.append
+    signal.signal(signal.SIGINT, before)
+
+
+def interrupted_in(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
+    """The signal comes when the function at ``module:name`` of ``depyf.dynamo`` is called for the first time."""
+    module, _, name = target.partition(":")
+    owner: Any = importlib.import_module(f"depyf.dynamo.{module}")
+    original = getattr(owner, name)
+
+    def interrupted(*args: Any, **kwargs: Any) -> Any:
+        monkeypatch.setattr(owner, name, original)
+        signal.raise_signal(signal.SIGINT)
+        return original(*args, **kwargs)
+
+    # As if it were depyf's own: the handler is called from a frame of it.
+    interrupted.__code__ = interrupted.__code__.replace(co_filename=owner.__file__)
+    monkeypatch.setattr(owner, name, interrupted)
+
+
+def listening() -> bool:
+    return any(isinstance(each, TraceHandler) for each in logging.getLogger("torch.__trace").handlers)
+
+
+def wanted_or_made_of(error: BaseException, kind: Type[BaseException]) -> bool:
+    while error is not None and not isinstance(error, kind):
+        error = error.__cause__ or error.__context__  # type: ignore[assignment]
+    return error is not None
+
+
+@pytest.mark.parametrize("kind", [SoftTimeLimitExceeded, TimeoutError, KeyboardInterrupt])
+@pytest.mark.parametrize(
+    "target",
+    [
+        "capture:note_settings",  # entering
+        "capture:listen",
+        "compat:keep_dynamo_out",
+        "capture:dump_graph",  # hooks
+        "transformed:render",
+        "rendering:decompile_code",
+        "capture:write_full_code",  # leaving
+        "manifest:build_run",
+        "manifest:render_page",
+        "capture:end",
+    ],
+)
+def test_what_a_signal_handler_raises_reaches_the_program(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    raising: Callable[[Type[BaseException]], None],
+    target: str,
+    kind: Type[BaseException],
+) -> None:
+    raising(kind)
+    initialize = torch.fx.GraphModule.__init__
+    interrupted_in(monkeypatch, target)
+    with pytest.raises(BaseException) as caught:
+        compile_inside(tmp_path)
+    assert wanted_or_made_of(caught.value, kind)
+    assert capture.current() is None
+    assert capture._undo == []
+    assert torch.fx.GraphModule.__init__ is initialize
+    assert not listening()
+    torch._dynamo.reset()
+    compile_inside(tmp_path)
+    assert json.loads((tmp_path / "manifest.json").read_text())
+    assert list(tmp_path.glob("__transformed_code_*_for_function.py"))
+
+
+def compile_inside(directory: Path) -> None:
+    compiled = torch.compile(function, backend="eager")
+    with depyf.prepare_debug(directory):
+        assert compiled(torch.ones(3)).tolist() == function(torch.ones(3)).tolist()
+
+
+@pytest.mark.parametrize("target", ["watch:listen", "watch:summary", "run_trace:listen", "run_trace:Graphs"])
+def test_watch_and_trace_are_left_as_well(
+    monkeypatch: pytest.MonkeyPatch, raising: Callable[[Type[BaseException]], None], target: str
+) -> None:
+    raising(SoftTimeLimitExceeded)
+    interrupted_in(monkeypatch, target)
+    with pytest.raises(SoftTimeLimitExceeded), depyf.watch() if target.startswith("watch") else depyf.trace():
+        pass
+    assert not listening()
+    assert run_trace._runs._undo == []
+    with depyf.trace() as record:
+        torch.compile(function, backend="eager")(torch.ones(3))
+    assert record.events
+
+
+@pytest.fixture(scope="module")
+def tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("interrupt_every_line", TOOL)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_lines_that_are_interrupted_leave_nothing_behind(tool: ModuleType, tmp_path: Path) -> None:
+    """A sample; ``tools/interrupt_every_line.py`` takes every line."""
+    interrupter = tool.Interrupter(str(tmp_path))
+    sample = [
+        line
+        for phase, every in (("enter", 31), ("hooks", 400), ("leave", 400))
+        for line in tool.chosen(interrupter.lines, [phase], every, 3)
+    ]
+    wrong = []
+    for number, line in enumerate(sample):
+        wrong += [f"{line}: {each}" for each in interrupter.left_behind(line, tool.TYPES[number % len(tool.TYPES)])]
+    assert wrong + interrupter.next_session() == []
