@@ -93,6 +93,10 @@ FINALLY = {
     "except_as_finally": "try:\n    x(); {0}\nexcept E as e:\n    {1}\nfinally:\n    {2}\nz()",
     "finally_in_finally": "try:\n    try: {0}\n    finally: t()\nfinally:\n    {1}",
     "finally_in_handler": "try: t()\nexcept E as e:\n    try: {0}\n    finally: {1}\nz()",
+    "handlers_in_finally_in_finally": (
+        "try: t()\nfinally:\n    try: x()\n    finally:\n        try: {0}\n        except F: raise\n"
+        "        except E as e: {1}"
+    ),
     "with_in_handler": "try: z()\nexcept E as e:\n    with x(): {0}\n    t()\nfinally:\n    {1}",
 }
 

@@ -194,7 +194,7 @@ class _Joiner:
             block = self.graph.blocks[id]
             key = _key(block)
             if key is not None:
-                handled = self.handled[id] if block.ops[-1].op is Op.RERAISE else ()
+                handled = self.handled[id] if block.ops[-1].op in (Op.RAISE, Op.RERAISE) else ()
                 key = self.keys[id] = (key, self.arms.tests_of(id), handled)
                 self.groups.setdefault(key, set()).add(id)
                 touched[key] = None

@@ -152,6 +152,7 @@ class _CopyMatch:
         self.pairs: Set[Tuple[Position, Position]] = set()
         self.continuation: Optional[Position] = None
         self.todo: List[Tuple[Position, Position, int]] = []
+        self.regions: Set[Tuple[Region, Region]] = set()
 
     def run(self, copy: int) -> bool:
         """Whether there is a copy that starts at block ``copy``."""
@@ -194,7 +195,7 @@ class _CopyMatch:
                 continue
             if theirs[1] == len(other.ops) or not same_operation(instr, other.ops[theirs[1]]):
                 return False
-            if not self._same_region(block, other):
+            if not self._same_region(block, other, nested):
                 return False
             nested += (instr.op is Op.PUSH_EXC) - (instr.op is Op.POP_EXC)
             ours, theirs = (ours[0], ours[1] + 1), (theirs[0], theirs[1] + 1)
@@ -211,12 +212,16 @@ class _CopyMatch:
             position = (position[0], position[1] + 1)
         return position
 
-    def _same_region(self, block: Block, other: Block) -> bool:
+    def _same_region(self, block: Block, other: Block, nested: int) -> bool:
+        """Whether both blocks lie in regions or both in none; the handlers are walked through with as many exceptions
+        being handled as where control came into the regions first."""
         if block.region == self.outer or block.region is None:
             return other.region == block.region
         if other.region is None or other.region == self.outer:
             return False
-        self.todo.append(((block.region.entry, 0), (other.region.entry, 0), 0))
+        if (block.region, other.region) not in self.regions:
+            self.regions.add((block.region, other.region))
+            self.todo.append(((block.region.entry, 0), (other.region.entry, 0), nested))
         return True
 
     def _ends(self, block: Block, other: Block, nested: int) -> bool:
