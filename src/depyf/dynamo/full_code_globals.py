@@ -16,6 +16,7 @@ from depyf.dynamo.loaded_modules import namespace_of
 from depyf.without_warnings import without_warnings
 
 _LONGEST_CONSTANT = 200
+_LONGEST_INTEGER, _LONGEST_DECIMAL = 1 << 16, 1024  # in bits; Python may refuse to write more than 640 digits
 
 
 def _standard_library() -> FrozenSet[str]:
@@ -62,7 +63,7 @@ def definition_of(name: str, scope: Mapping[str, Any], real_name: str) -> Tuple[
     if imported is not None:
         return imported, False
     if _is_constant(value):
-        return f"{name} = {value!r}", False
+        return f"{name} = {_literal(value)}", False
     return f"{name} = ___placeholder({description(value)!r})", True
 
 
@@ -106,11 +107,18 @@ def _importable(module: str, value: ModuleType) -> bool:
 
 
 def _is_constant(value: Any) -> bool:
-    if value is None or value is Ellipsis or type(value) in (bool, int, complex):
+    if value is None or value is Ellipsis or type(value) in (bool, complex):
         return True
+    if type(value) is int:
+        return bool(value.bit_length() <= _LONGEST_INTEGER)
     if type(value) is float:
         return math.isfinite(value)
     return type(value) in (str, bytes) and len(value) <= _LONGEST_CONSTANT
+
+
+def _literal(value: Any) -> str:
+    """The literal of a constant; that of a long integer is hexadecimal, which Python never refuses to write."""
+    return hex(value) if type(value) is int and value.bit_length() > _LONGEST_DECIMAL else repr(value)
 
 
 def description(value: Any) -> str:

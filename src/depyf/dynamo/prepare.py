@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from types import TracebackType
 from typing import List, Optional, Type, Union
 
@@ -70,6 +71,8 @@ class PrepareDebug:
         exc_value: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
+        if sys.is_finalizing():  # of a generator that nobody has closed: the end has been seen to, modules are gone
+            return
         try:
             if self._open:
                 with without_warnings():

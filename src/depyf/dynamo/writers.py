@@ -65,7 +65,7 @@ class Place:
 
     def holds(self) -> bool:
         """Whether this is the running process's, and still there: a forked child has its parent's in its memory."""
-        return self.process == os.getpid() and _is_at(self._handle, self._path(self.number))
+        return self._handle >= 0 and self.process == os.getpid() and _is_at(self._handle, self._path(self.number))
 
     def claim(self, name: str) -> None:
         """Note that this process runs from the file ``name``."""
@@ -102,12 +102,17 @@ class Place:
                 self._clear(self.number)
                 with suppressed(OSError):  # others are there
                     os.rmdir(self._folder)
-        os.close(self._handle)
+        self._close()
 
     def close_inherited(self) -> None:
         """In a forked child: do not keep the parent's place locked when the parent is gone."""
         with suppressed(OSError):
-            os.close(self._handle)
+            self._close()
+
+    def _close(self) -> None:
+        handle, self._handle = self._handle, -1  # the number may be that of another file from now on
+        if handle >= 0:
+            os.close(handle)
 
     def _take(self, opened: List[int]) -> tuple[int, int]:
         number = 0
@@ -175,7 +180,7 @@ def _locked(path: str, create: bool, opened: List[int]) -> Optional[int]:
 
 def _is_at(handle: int, path: str) -> bool:
     """Whether the open file is the one at ``path``."""
-    with suppressed(FileNotFoundError):
+    with suppressed(FileNotFoundError, NotADirectoryError):
         return os.path.samestat(os.fstat(handle), os.stat(path))
     return False
 
@@ -230,7 +235,8 @@ def _flock(handle: int, wait: bool, release: bool = False) -> None:
 
 def _give_all_back() -> None:
     while _places:
-        _places.pop().give_back()
+        with suppressed(OSError):  # somebody has put something else in the place of the directory
+            _places.pop().give_back()
 
 
 def _after_fork_in_child() -> None:
