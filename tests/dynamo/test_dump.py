@@ -18,7 +18,7 @@ from typing import Any, Callable, List, Optional, Tuple
 
 import pytest
 
-from depyf.dynamo import dump, shared_directory
+from depyf.dynamo import dump, shared_directory, writers
 from depyf.dynamo.dump import DumpDirectory
 from depyf.dynamo.writers import FOLDER
 
@@ -39,7 +39,7 @@ def test_files_are_replaced_whole_and_nothing_temporary_stays(tmp_path: Path) ->
         assert directory.write("a.py", text) == str(tmp_path / "a.py")
     assert (tmp_path / "a.py").read_bytes() == "second ö ".encode() + b"\\udcff"
     assert visible(tmp_path) == {"a.py"}
-    assert os.listdir(tmp_path / FOLDER) == ["0"]
+    assert sorted(os.listdir(tmp_path / FOLDER)) == ["0", "0.files"]
 
 
 def test_files_get_the_permissions_that_the_user_asked_for(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_what_a_killed_process_was_writing_is_cleared_away_and_its_names_are_fre
     directory = DumpDirectory.at(tmp_path)
     assert directory.write("f.py", "new") == str(tmp_path / "f.py")
     assert contents(tmp_path) == {"f.py": "new"}
-    assert sorted(os.listdir(tmp_path / FOLDER)) == ["0"]
+    assert sorted(os.listdir(tmp_path / FOLDER)) == ["0", "0.files"]
 
 
 def test_where_files_can_not_be_locked_nothing_of_others_is_replaced(
@@ -229,7 +229,83 @@ def test_a_full_disk_is_said_once_and_leaves_no_half_file(
     assert os.strerror(error) in message
     assert "make room" in message
     assert contents(tmp_path) == {"f.py": "before"}
-    assert os.listdir(tmp_path / FOLDER) == ["0"]
+    assert sorted(os.listdir(tmp_path / FOLDER)) == ["0", "0.files"]
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="the system does not say what is open")
+def test_no_descriptor_is_kept_for_each_directory(tmp_path: Path) -> None:
+    DumpDirectory.at(tmp_path / "first").write("f.py", "text")
+    before = open_files()
+    for number in range(40):
+        directory = DumpDirectory.at(tmp_path / str(number))
+        assert directory.write("f.py", "text") == str(tmp_path / str(number) / "f.py")
+        assert directory.process_number() == 0
+    shutil.rmtree(tmp_path / "39")  # the last one that was locked, and the first
+    shutil.rmtree(tmp_path / "first")
+    DumpDirectory.at(tmp_path / "again").write("f.py", "text")
+    assert open_files() <= before
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="the system does not say what is open")
+def test_a_descriptor_is_not_kept_when_its_directories_are_gone(tmp_path: Path) -> None:
+    DumpDirectory.at(tmp_path / "first").write("f.py", "text")
+    before = open_files()
+    for number in range(10):
+        DumpDirectory.at(tmp_path / str(number)).write("f.py", "text")
+        shutil.rmtree(tmp_path / str(number))
+    assert open_files() <= before
+
+
+def test_files_of_all_directories_are_kept_from_others_as_long_as_the_process_lives(tmp_path: Path) -> None:
+    for name in "abc":
+        DumpDirectory.at(tmp_path / name).write("f.py", "ours")
+    others = [Other(tmp_path / name) for name in "abc"]
+    assert [other.write("f.py", "theirs") for other in others] == ["f.process_1.py"] * 3
+    assert [other.write("only_here.py", "x") for other in others] == ["only_here.py"] * 3
+    assert [DumpDirectory.at(tmp_path / name).write("only_here.py", "y") for name in "abc"] == [
+        str(tmp_path / name / "only_here.process_0.py") for name in "abc"
+    ]
+    for other in others:
+        other.end()
+    assert DumpDirectory.at(tmp_path / "a").write("f.process_1.py", "free") == str(tmp_path / "a" / "f.process_1.py")
+
+
+def test_where_files_can_not_be_linked_each_directory_has_a_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_links(*arguments: object, **options: object) -> None:
+        raise OSError(errno.EPERM, "no links")
+
+    monkeypatch.setattr(os, "link", no_links)
+    for name in "ab":
+        DumpDirectory.at(tmp_path / name).write("f.py", "ours")
+    others = [Other(tmp_path / name) for name in "ab"]
+    assert [other.write("f.py", "theirs") for other in others] == ["f.process_1.py"] * 2
+    for other in others:
+        other.end()
+
+
+def test_what_others_add_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory, other = DumpDirectory.at(tmp_path), Other(tmp_path)
+    read: List[int] = []
+    original = writers._Claims.read
+
+    def counted(self: Any, path: str) -> None:
+        before = self._end
+        original(self, path)
+        read.append(self._end - before)
+
+    monkeypatch.setattr(writers._Claims, "read", counted)
+    for number in range(10):
+        assert other.write(f"theirs_{number}.py", "x") == f"theirs_{number}.py"
+        assert directory.write(f"ours_{number}.py", "x") == str(tmp_path / f"ours_{number}.py")
+    other.end()
+    assert len(read) == 10
+    assert max(read[1:]) == len("theirs_0.py\n")
 
 
 def test_a_directory_under_two_names_is_one(tmp_path: Path) -> None:

@@ -16,10 +16,11 @@ from typing import Dict, Optional, Set, Union
 
 from depyf.asynchronous import suppressed, synchronous
 from depyf.dynamo import compat
+from depyf.dynamo.file_locks import exclusive
 from depyf.dynamo.locks import Lock
 from depyf.dynamo.safely import Failure, describe, dumping_into, note_failure, report_failure
 from depyf.dynamo.shared_directory import SharedDirectoryError, check_not_shared
-from depyf.dynamo.writers import FOLDER, Place, exclusive
+from depyf.dynamo.writers import FOLDER, Place
 from depyf.messages import warn
 from depyf.regular_files import open_regular
 

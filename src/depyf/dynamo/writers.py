@@ -1,28 +1,27 @@
 """Which processes write into one directory at the same time, and which files each of them runs from.
 
-Every process has a place: a file in a hidden folder that it keeps locked while it lives and that lists what it has
-written. The kernel gives the lock back when the process ends, however it ends, so nothing stays locked. Where files
-can't be locked (some network file systems, Windows), a place that was not given back counts as living: that costs
+Every process has a place: a file in a hidden folder that it keeps locked while it lives, and beside it a list of what
+it has written. The kernel gives the lock back when the process ends, however it ends, so nothing stays locked. Where
+files can't be locked (some network file systems, Windows), a place that was not given back counts as living: that costs
 names, and never a file.
+
+A process runs from what it has written as long as it lives, but does not keep a descriptor for each directory: its
+places are hard links to one file, as far as they are on one file system that has links.
 """
 
 from __future__ import annotations
 
 import atexit
-import contextlib
 import errno
 import os
 import re
 import stat
-from typing import Iterator, List, Optional, Set
+import time
+from typing import Dict, Iterator, List, Optional, Set, Tuple
 
 from depyf.asynchronous import suppressed, synchronous
+from depyf.dynamo.file_locks import close_all, exclusive, is_at, locked
 from depyf.regular_files import no_follow, open_regular
-
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
 
 FOLDER = ".depyf_writers"
 
@@ -39,18 +38,14 @@ class Place:
         self.process = os.getpid()
         self._directory = directory
         self._folder = os.path.join(directory, FOLDER)
-        opened: List[int] = []
-        try:
-            with exclusive(directory):
-                with suppressed(FileExistsError):
-                    os.mkdir(self._folder, stat.S_IMODE(os.stat(directory).st_mode))  # for those who may write
-                if os.path.islink(self._folder):  # it leads to where somebody else wants us to write
-                    raise OSError(errno.ELOOP, "a symbolic link is in the place of a folder of depyf's", self._folder)
-                self.number, self._handle = self._take(opened)
-            _places.append(self)
-        except BaseException:
-            _close(opened)
-            raise
+        self._claims: Dict[int, _Claims] = {}
+        with exclusive(directory):
+            with suppressed(FileExistsError):
+                os.mkdir(self._folder, stat.S_IMODE(os.stat(directory).st_mode))  # for those who may write
+            if os.path.islink(self._folder):  # it leads to where somebody else wants us to write
+                raise OSError(errno.ELOOP, "a symbolic link is in the place of a folder of depyf's", self._folder)
+            self.number, self._lock = self._take()
+        _places.append(self)
 
     @property
     def temporary(self) -> str:
@@ -65,11 +60,15 @@ class Place:
 
     def holds(self) -> bool:
         """Whether this is the running process's, and still there: a forked child has its parent's in its memory."""
-        return self._handle >= 0 and self.process == os.getpid() and _is_at(self._handle, self._path(self.number))
+        return self.process == os.getpid() and self._lock.is_at(self._path(self.number))
 
     def claim(self, name: str) -> None:
         """Note that this process runs from the file ``name``."""
-        os.write(self._handle, os.fsencode(name) + b"\n")
+        handle = os.open(self._list(self.number), os.O_WRONLY | os.O_APPEND | no_follow())
+        try:
+            os.write(handle, os.fsencode(name) + b"\n")
+        finally:
+            os.close(handle)
 
     def others(self) -> List[int]:
         """The places of other processes that live; what dead ones left is cleared away."""
@@ -77,22 +76,25 @@ class Place:
         opened: List[int] = []
         try:
             for number in self._numbers():
-                if _locked(self._path(number), create=False, opened=opened) is None:
+                if locked(self._path(number), create=False, opened=opened) is None:
                     living.append(number)
                 else:
                     self._clear(number)
-                    _close(opened)
+                    close_all(opened)
             return living
         except BaseException:
-            _close(opened)
+            close_all(opened)
             raise
 
     def claimed_by_others(self) -> Set[str]:
         """The names of the files that other living processes run from."""
         names: Set[str] = set()
-        for number in self.others():
-            with suppressed(OSError), open_regular(self._path(number), follow=False) as file:
-                names.update(os.fsdecode(line) for line in file.read().split(b"\n"))
+        living = self.others()
+        self._claims = {number: self._claims.get(number, _Claims()) for number in living}
+        for number in living:
+            with suppressed(OSError):
+                self._claims[number].read(self._list(number))
+            names |= self._claims[number].names
         return names
 
     def give_back(self) -> None:
@@ -102,25 +104,21 @@ class Place:
                 self._clear(self.number)
                 with suppressed(OSError):  # others are there
                     os.rmdir(self._folder)
-        self._close()
 
-    def close_inherited(self) -> None:
-        """In a forked child: do not keep the parent's place locked when the parent is gone."""
-        with suppressed(OSError):
-            self._close()
-
-    def _close(self) -> None:
-        handle, self._handle = self._handle, -1  # the number may be that of another file from now on
-        if handle >= 0:
-            os.close(handle)
-
-    def _take(self, opened: List[int]) -> tuple[int, int]:
+    def _take(self) -> Tuple[int, _Lock]:
+        """Take the lowest free place; its list of files begins with what tells it from that of any other process."""
         number = 0
         while True:
-            handle = _locked(self._path(number), create=True, opened=opened)
-            if handle is not None:
-                os.ftruncate(handle, 0)
-                return number, handle
+            lock = _lock_at(self._path(number))
+            if lock is not None:
+                with suppressed(FileNotFoundError):
+                    os.unlink(self._list(number))
+                handle = os.open(self._list(number), os.O_WRONLY | os.O_CREAT | os.O_EXCL | no_follow(), 0o666)
+                try:
+                    os.write(handle, f"{self.process} {time.time_ns()}\n".encode())
+                finally:
+                    os.close(handle)
+                return number, lock
             number += 1
 
     def _numbers(self) -> Iterator[int]:
@@ -132,116 +130,119 @@ class Place:
                         yield int(entry.name)
 
     def _clear(self, number: int) -> None:
-        for path in (self._path(number) + ".writing", self._path(number)):
+        for path in (self._path(number) + ".writing", self._list(number), self._path(number)):  # which ends the place
             with suppressed(OSError):
                 os.unlink(path)
 
     def _path(self, number: int) -> str:
         return os.path.join(self._folder, str(number))
 
+    def _list(self, number: int) -> str:
+        """What lists the files that the process at that place runs from."""
+        return self._path(number) + ".files"
 
-def _close(handles: List[int]) -> None:
-    while handles:
-        os.close(handles.pop())
+
+class _Claims:
+    """The files that another process runs from, read as they are added."""
+
+    def __init__(self) -> None:
+        self.names: Set[str] = set()
+        self._head = b""
+        self._end = 0
+
+    def read(self, path: str) -> None:
+        """Read what has been added; raises ``OSError``."""
+        with open_regular(path, follow=False) as file:
+            head = file.readline()
+            if head != self._head:  # another process has the place
+                self.names, self._head, self._end = set(), head, len(head)
+            file.seek(self._end)
+            added = file.read()
+            whole = added[: added.rfind(b"\n") + 1]
+            self.names.update(os.fsdecode(line) for line in whole.split(b"\n"))
+            self._end += len(whole)
 
 
-def _locked(path: str, create: bool, opened: List[int]) -> Optional[int]:
-    """A handle of the file, locked; None when somebody else has it, or it can't be known that nobody has.
+class _Lock:
+    """A file that this process keeps open and locked, with its names: one in each of several directories."""
 
-    With ``create`` the file is made if need be. A link is nobody's place, and is not followed. ``opened`` holds the
-    handle for a caller who is interrupted.
-    """
-    flags = os.O_RDWR | os.O_APPEND | no_follow()
-    new = False
-    if create:
-        with suppressed(FileExistsError):
-            opened.append(os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o666))
-            new = True
-    try:
-        if not new:
-            opened.append(os.open(path, flags))
-        handle = opened[-1]
-    except synchronous(OSError) as error:
-        if error.errno in (errno.ENOENT, errno.ELOOP, errno.EISDIR):
-            return None
-        raise
-    try:
-        _flock(handle, wait=False)
-        same = _is_at(handle, path) and stat.S_ISREG(os.fstat(handle).st_mode)  # not cleared away meanwhile
-    except BlockingIOError:
-        same = False
-    except synchronous(OSError):  # locks do not work here: a file that we have just made is ours
-        same = new
-    if same:
-        return handle
-    os.close(opened.pop())
+    def __init__(self) -> None:
+        self.handles: List[int] = []
+        self.paths: List[str] = []
+
+    def is_at(self, path: str) -> bool:
+        return bool(self.handles) and is_at(self.handles[0], path)
+
+    def path(self) -> Optional[str]:
+        """Return one of its names; None where it has none any more, or none that is known."""
+        while self.paths and not self.is_at(self.paths[-1]):
+            self.paths.pop()
+        return self.paths[-1] if self.paths else None
+
+    def has_gone(self) -> bool:
+        """Return whether all its names were removed: a directory may also have been moved."""
+        return not self.handles or os.fstat(self.handles[0]).st_nlink == 0
+
+
+_locks: Dict[int, List[_Lock]] = {}
+"""Those that are open, by file system."""
+
+
+def _lock_at(path: str) -> Optional[_Lock]:
+    """Make ``path`` a name of a lock of this process's; None where another process that lives has it."""
+    known = _locks.setdefault(os.stat(os.path.dirname(path)).st_dev, [])
+    for lock in list(known):
+        name = lock.path()
+        if name is not None:
+            _remove_dead(path)
+            lock.paths.append(path)
+            try:
+                os.link(name, path, follow_symlinks=False)
+                return lock
+            except FileExistsError:
+                return None
+            except synchronous(OSError, NotImplementedError):  # no links here, or too many
+                break
+        elif lock.has_gone():
+            known.remove(lock)
+            close_all(lock.handles)
+    lock = _Lock()
+    known.append(lock)
+    lock.paths.append(path)
+    if locked(path, create=True, opened=lock.handles) is not None:
+        return lock
+    known.remove(lock)
     return None
 
 
-def _is_at(handle: int, path: str) -> bool:
-    """Whether the open file is the one at ``path``."""
-    with suppressed(FileNotFoundError, NotADirectoryError):
-        return os.path.samestat(os.fstat(handle), os.stat(path))
-    return False
-
-
-@contextlib.contextmanager
-def exclusive(directory: str) -> Iterator[None]:
-    """No other process is inside of this for the same directory; where that can't be had, go on without."""
-    handles: List[int] = []
+def _remove_dead(path: str) -> None:
+    """Remove the place of a process that has ended."""
+    opened: List[int] = []
     try:
-        try:
+        if locked(path, create=False, opened=opened) is not None:
+            os.unlink(path)
+    finally:
+        close_all(opened)
+
+
+def _close_locks() -> None:
+    while _locks:
+        for lock in _locks.popitem()[1]:
             with suppressed(OSError):
-                handles.append(os.open(directory, os.O_RDONLY))
-                _flock(handles[0], wait=True)
-            yield
-        finally:
-            _release(handles)
-    except BaseException:
-        _release(handles)  # the line above may have been interrupted
-        raise
-
-
-@contextlib.contextmanager
-def locked_file(path: str) -> Iterator[None]:
-    """Hold the lock of the file at ``path``, which is made if need be; raises ``OSError`` when it can't be."""
-    handles: List[int] = []
-    try:
-        try:
-            handles.append(os.open(path, os.O_RDWR | os.O_CREAT | no_follow(), 0o666))
-            with suppressed(OSError):  # a system without locks
-                _flock(handles[0], wait=True)
-            yield
-        finally:
-            _release(handles)
-    except BaseException:
-        _release(handles)  # the line above may have been interrupted
-        raise
-
-
-def _release(handles: List[int]) -> None:
-    """Release the locks of the files and close them: not only closed, as a child forked meanwhile has them as well."""
-    while handles:
-        with suppressed(OSError):
-            _flock(handles[-1], wait=False, release=True)
-        os.close(handles.pop())
-
-
-def _flock(handle: int, wait: bool, release: bool = False) -> None:
-    if fcntl is None:
-        raise OSError("no file locks on this system")
-    fcntl.flock(handle, fcntl.LOCK_UN if release else fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+                close_all(lock.handles)
 
 
 def _give_all_back() -> None:
     while _places:
         with suppressed(OSError):  # somebody has put something else in the place of the directory
             _places.pop().give_back()
+    _close_locks()
 
 
 def _after_fork_in_child() -> None:
-    while _places:
-        _places.pop().close_inherited()
+    """Do not keep the parent's places locked when the parent is gone."""
+    _places.clear()
+    _close_locks()
 
 
 atexit.register(_give_all_back)

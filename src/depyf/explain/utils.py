@@ -11,8 +11,8 @@ from typing import Any, Dict, Iterator, Optional
 
 from depyf.dynamo.attribution import current_compile_id
 from depyf.dynamo.capture import capture
+from depyf.dynamo.file_locks import locked_file
 from depyf.dynamo.session import NO_NAME
-from depyf.dynamo.writers import locked_file
 
 __all__ = [
     "DynamoOptimizationResult",

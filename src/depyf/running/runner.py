@@ -76,7 +76,7 @@ def run_dumped(
 
 def _alone(directory: str) -> ContextManager[None]:
     """No other process of depyf does this for the same directory at the same time."""
-    from depyf.dynamo.writers import exclusive
+    from depyf.dynamo.file_locks import exclusive
 
     return exclusive(directory)
 
