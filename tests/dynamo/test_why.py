@@ -574,6 +574,17 @@ def test_hundreds_of_causes_are_compared_in_a_short_time() -> None:
     assert time.process_time() - started < 8
 
 
+def test_the_part_of_a_number_follows_from_the_number() -> None:
+    def found(source: str, code: str) -> Any:
+        line = GuardLine("IS_NAN", source, code, "", "")
+        return failing_guards._Found(line, FailedGuard("IS_NAN", code, source, explain(code)), source, "", False)
+
+    whole, part = found("L['z']", "__numpy_isnan(L['z'])"), found("L['z'].real", "__math_isnan(L['z'].real)")
+    other = found("L['zz']", "__math_isnan(L['zz'])")
+    failing = failing_guards._causes([whole, part, other])  # PyTorch 2.15 guards both
+    assert (failing.causes, failing.follow) == ((whole.guard, other.guard), (part.guard,))
+
+
 def of_three(x: Any, n: int, how: str) -> Any:
     y = x * n if how == "times" else x + n
     torch._dynamo.graph_break()

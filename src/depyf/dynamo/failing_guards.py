@@ -14,6 +14,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
+from depyf.diagnosis.guard_advice import GuardCause
 from depyf.dynamo import guard_runtime, guards_function
 from depyf.dynamo.guard_values import as_known_here, tensor_mismatch, value_of
 from depyf.dynamo.guards import EntryGuards, GuardLine
@@ -183,7 +184,8 @@ def _follows(each: _Found, cause: _Found) -> bool:
     if cause.is_another and each.source == cause.source:
         return True
     of_one_tensor = each.line.kind == cause.line.kind == "TENSOR_MATCH"  # a tensor made of others
-    if each.missing or cause.is_another or of_one_tensor:
+    of_one_number = cause.guard.told.cause is GuardCause.NUMBER  # the real part of a complex one
+    if each.missing or cause.is_another or of_one_tensor or of_one_number:
         if _is_below(source, cause.missing or cause.source):
             return True
     told, other = each.guard.told, cause.guard.told
