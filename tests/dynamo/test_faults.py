@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
-from depyf.dynamo import writers  # noqa: E402
+from depyf.dynamo import compat, writers  # noqa: E402
 from depyf.dynamo.dump import DumpDirectory  # noqa: E402
 from depyf.dynamo.full_code_globals import definition_of  # noqa: E402
 
@@ -109,3 +110,26 @@ def test_an_integer_that_python_refuses_to_write_is_written() -> None:
             sys.set_int_max_str_digits(before)
         assert (names["BIG"] == value, placeholder) == (True, False)
     assert definition_of("BIG", {"BIG": 1 << 10**7}, "BIG")[1]  # as text it would be longer than the file
+
+
+def test_a_module_of_pytorchs_that_fails_here_is_no_bug_of_depyfs(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In an ASCII locale Inductor reads its own templates and fails; where descriptors are short, anything does."""
+    real, broken = importlib.import_module, ["torch._inductor.codecache"]
+
+    def import_module(name: str, package: Optional[str] = None) -> Any:
+        if name in broken:
+            raise UnicodeDecodeError("ascii", b"\xe2", 0, 1, "ordinal not in range(128)")
+        return real(name, package)
+
+    monkeypatch.setattr(compat, "_modules", {})
+    monkeypatch.setattr(compat, "_reported", set())
+    monkeypatch.setattr(importlib, "import_module", import_module)
+    assert compat.pycode_cache() is None
+    assert compat.pycode_cache() is None
+    assert caplog.text.count("PyTorch's torch._inductor.codecache can't be imported here (UnicodeDecodeError: ") == 1
+    assert "Inductor's kernels can't be dumped" in caplog.text
+    assert "bug" not in caplog.text
+    broken.clear()
+    assert compat.pycode_cache() is not None

@@ -59,12 +59,24 @@ def find(module_name: str, attribute: str) -> Optional[Any]:
     return getattr(_module_or_none(module_name), attribute, None)
 
 
-@functools.lru_cache(maxsize=None)
+_modules: Dict[str, Optional[ModuleType]] = {}
+
+
 def _module_or_none(name: str) -> Optional[ModuleType]:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        return None
+    """The module of that name, or ``None`` where this torch has none, or one that can't be imported here."""
+    if name not in _modules:
+        try:
+            _modules[name] = importlib.import_module(name)
+        except synchronous(ImportError):
+            _modules[name] = None
+        except synchronous() as error:  # it may be possible later on: descriptors or memory were short, say
+            report_once(
+                f"importing {name}",
+                f"PyTorch's {name} can't be imported here ({type(error).__name__}: {error}). Your program goes on; "
+                "what depyf learns from it will be missing in the dump",
+            )
+            return None
+    return _modules[name]
 
 
 def find_or_report(module_name: str, attribute: str, lost: str) -> Optional[Any]:
