@@ -567,7 +567,7 @@ def test_an_advice_for_all_parameters_is_given_once(monkeypatch: pytest.MonkeyPa
         pytest.skip("this PyTorch guards no parameters of modules")
     assert len(answer.entries[0].failed) == 41
     assert len(answer.advice) == 2
-    assert "and 37 more: each dtype" in answer.advice[1]
+    assert any("and 37 more: each dtype" in each for each in answer.advice)  # PyTorch 2.7 checks them before the input
     assert len(looked_for) < 5  # each goes through all modules that are loaded
 
 
