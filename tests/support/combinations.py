@@ -51,6 +51,8 @@ PLACES = {
     "augmented": "t.a[{E}] += {E}",
     "argument": "return t(y(), {E}, k={E})",
     "class": "class A:\n    if t: 1\n    elif {E}: x()\n    u = {E}",
+    "dropped": "{E}\nx(); t.y = z()\nreturn t",
+    "dropped_in_class": "class A:\n    {E}\n    x(); t.y = z()",
     "try": ("try:\n    if y: return {E}\n    elif {E}: t()\nexcept ({E}):\n    return 4\nfinally:\n    z({E})"),
     "statements": ("for t[{E}] in y:\n    if {E}: continue\n    with {E} as r: break\nelse:\n    del t[{E}]"),
 }

@@ -9,7 +9,7 @@ Copies have the lines of what they are copies of. The blocks that end in one are
 joined in another step.
 
 3.10 copies exits of any length that begin with an instruction without a line: what adds to the keywords of a call, of
-which there are more than 15.
+which there are more than 15, and what drops the result of a chained comparison.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from depyf.normal.ops import Instr, Op
 
 _LONGEST = 4
 """How many instructions a block may have that the compiler copies."""
+
+_WITHOUT_LINE = frozenset({Op.ADD, Op.POP})
 
 _CLASS_ENDS = [("name", name) for name in ("__static_attributes__", "__classdictcell__", "__classcell__")]
 
@@ -173,7 +175,7 @@ class _Ending:
                 break
             self.longest += 1
         self.short = self.longest
-        adding = next((index for index, instr in enumerate(block.ops) if instr.op is Op.ADD), len(block.ops))
+        adding = next((index for index, instr in enumerate(block.ops) if instr.op in _WITHOUT_LINE), len(block.ops))
         self.longest = max(self.longest, len(block.ops) - adding)
 
     def operation(self, count: int) -> Any:
@@ -189,6 +191,10 @@ class _Ending:
         if instr.op is Op.MAKE_FUNCTION:  # it belongs to the code object before it
             return False
         return count <= self.short or instr.op is Op.ADD
+
+    def begins_with_pop(self, count: int) -> bool:
+        """Whether the exit of ``count`` operations is the whole block, and drops a value from before at first."""
+        return count == len(self.ops) and self.ops[0].op is Op.POP
 
     def values_before(self, count: int) -> int:
         """How many values there are when the exit of ``count`` operations begins that were not there before."""
@@ -211,7 +217,7 @@ def _common_exits(endings: List[_Ending]) -> Dict[int, int]:
                 further.setdefault(operation, []).append(ending)
         for sharing in further.values():
             if len(sharing) > 1:
-                if sharing[0].is_copied(count):
+                if sharing[0].is_copied(count) or any(ending.begins_with_pop(count) for ending in sharing):
                     common.update((ending.id, count) for ending in _that_may_be_cut(sharing, count))
                 todo.append((count + 1, sharing))
     return common
