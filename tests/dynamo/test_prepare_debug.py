@@ -485,3 +485,14 @@ def test_what_dynamo_frees_is_freed_under_prepare_debug(tmp_path: Path) -> None:
     assert any(freed)
     with depyf.prepare_debug(tmp_path):
         assert freed_after_reset() == freed
+
+
+@pytest.mark.parametrize("directory", ["a\0b", b"a\0b"])
+def test_a_directory_with_nul_in_its_name_is_refused_before_anything_begins(directory: Any) -> None:
+    with pytest.raises(ValueError, match="NUL"):
+        depyf.prepare_debug(directory)
+
+
+def test_a_directory_may_be_given_as_bytes(tmp_path: Path) -> None:
+    session = depyf.prepare_debug(os.fsencode(tmp_path / "dump"))  # type: ignore[arg-type]
+    assert session.dump_src_dir == str(tmp_path / "dump")

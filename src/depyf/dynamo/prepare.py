@@ -36,8 +36,11 @@ class PrepareDebug:
         allow_shared: bool = False,
     ) -> None:
         compat.require_torch("prepare_debug")
-        if not os.fspath(dump_src_dir):
+        dump_src_dir = os.fsdecode(dump_src_dir)
+        if not dump_src_dir:
             raise ValueError("depyf.prepare_debug needs the name of a directory to dump into ('.' is the current one)")
+        if "\0" in dump_src_dir:
+            raise ValueError("the name of the directory that depyf.prepare_debug is to dump into has a NUL in it")
         self.dump_src_dir = absolute(dump_src_dir)
         self.clean_wild_fx_code = clean_wild_fx_code
         self.log_bytecode = log_bytecode
@@ -134,8 +137,8 @@ def prepare_debug(
     and needs its own ``prepare_debug``. Several processes may dump into one directory: rank 0 then has the plain names
     and rank 1 has ``<name>.rank_1.py``, other processes ``<name>.process_<n>.py`` where a name is taken.
 
-    Raises ``ImportError`` when PyTorch is not installed and ``ValueError`` for an empty path. A directory that can't
-    be written is a warning.
+    Raises ``ImportError`` when PyTorch is not installed and ``ValueError`` for an empty path or one with NUL. A
+    directory that can't be written is a warning.
     """
     return PrepareDebug(
         dump_src_dir,

@@ -53,8 +53,11 @@ def dumping_into(directory: str) -> None:
     _directory = directory
 
 
-def report_failure(doing: str, error: BaseException) -> None:
-    """Log a warning that ``doing`` something failed with ``error``, which is being handled; a second time is debug."""
+def report_failure(doing: str, error: BaseException, advice: str = "") -> None:
+    """Log a warning that ``doing`` something failed with ``error``, which is being handled; a second time is debug.
+
+    ``advice`` stands where it is no bug of depyf.
+    """
     place = _place(error)
     note_failure(Failure(doing, place, describe(error)))
     mine = object()
@@ -66,7 +69,7 @@ def report_failure(doing: str, error: BaseException) -> None:
         place,
         describe(error),
         f"the dump in {_directory} will be incomplete" if _directory else "only that is missing",
-        _advice(error),
+        advice or _advice(error),
     )
     log(logging.DEBUG, "%s failed", doing, exc_info=error)
 

@@ -2,16 +2,21 @@
 
 torch reports every stage of a compilation on the logger ``torch.__trace``. A handler there sees all of it with no
 environment variable and also when the compiler caches are warm.
+
+That makes torch write out what it does not look at otherwise: guards, graphs, values of the program. What fails there
+would make a compilation fail that succeeds without depyf, so it is reported as missing instead; unless the program
+listens itself (``TORCH_TRACE``), and it would fail anyhow.
 """
 
 from __future__ import annotations
 
+import functools
 import logging
-from typing import Callable
+from typing import Any, Callable, List
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo import compat
-from depyf.dynamo.patching import Undo, registered
+from depyf.dynamo.patching import Undo, registered, replace_everywhere
 from depyf.dynamo.safely import report_failure
 from depyf.torch_trace.events import Event, event_of
 
@@ -56,9 +61,45 @@ def listen(receive: Callable[[Event], object]) -> Undo:
         if listening and logger.level == logging.DEBUG:
             logger.setLevel(level)
         listening = False
+        if not any(isinstance(each, TraceHandler) for each in logger.handlers):
+            while _isolation:
+                _isolation.pop()()
 
     registered(stop)
     listening = True
     logger.handlers.insert(0, handler)
+    _isolate(logger)
     logger.setLevel(logging.DEBUG)
     return stop
+
+
+_isolation: List[Undo] = []
+"""How to take the function around torch's own away, while it is there."""
+
+_ADVICE = "PyTorch can't describe something of this program; depyf only asked it to"
+
+
+def _isolate(logger: logging.Logger) -> None:
+    """Keep what fails in torch while it reports to nobody but us from the compilation, until nobody of us listens."""
+    original = compat.find("torch._logging._internal", "trace_structured")
+    if original is None or _isolation or any(map(_is_the_programs, logger.handlers)):
+        return
+
+    @functools.wraps(original)
+    def trace_structured(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(*args, **kwargs)
+        except synchronous() as error:
+            if any(map(_is_the_programs, logger.handlers)):
+                raise
+            what = args[0] if args else kwargs.get("name")
+            report_failure(f"having PyTorch report {what}", error, _ADVICE)
+
+    _isolation.append(replace_everywhere("trace_structured", original, trace_structured))
+
+
+def _is_the_programs(handler: logging.Handler) -> bool:
+    """Whether somebody but us reads the trace; torch's own handler removes itself if it has nowhere to write to."""
+    if isinstance(handler, TraceHandler):
+        return False
+    return not (type(handler).__name__ == "LazyTraceHandler" and getattr(handler, "root_dir", None) is None)
