@@ -9,7 +9,7 @@ import logging
 import signal
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import BuiltinFunctionType, ModuleType
 from typing import Any, Callable, Iterator, List, Type
 
 import pytest
@@ -18,8 +18,9 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo import run_trace  # noqa: E402
+from depyf.dynamo import compat, run_callback, run_trace  # noqa: E402
 from depyf.dynamo.capture import capture  # noqa: E402
+from depyf.dynamo.session import TransformedCode  # noqa: E402
 from depyf.dynamo.trace import TraceHandler  # noqa: E402
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "interrupt_every_line.py"
@@ -156,3 +157,24 @@ def test_lines_that_are_interrupted_leave_nothing_behind(tool: ModuleType, tmp_p
     for number, line in enumerate(sample):
         wrong += [f"{line}: {each}" for each in interrupter.left_behind(line, tool.TYPES[number % len(tool.TYPES)])]
     assert wrong + interrupter.next_session() == []
+
+
+def test_a_time_limit_while_compiled_code_runs_does_not_end_the_process(
+    tmp_path: Path, raising: Callable[[Type[BaseException]], None]
+) -> None:
+    """PyTorch calls what listens to runs from C++, which can't pass an exception on: no Python of ours is in it."""
+    if not compat.tells_runs():
+        pytest.skip("this PyTorch does not tell what runs")
+    compiled = torch.compile(function, backend="eager")
+    with depyf.prepare_debug(tmp_path) as dumped:
+        compiled(torch.ones(3))
+        assert isinstance(run_callback._read(), BuiltinFunctionType)
+        for _ in range(4):
+            compiled(torch.ones(3))
+        with depyf.trace():  # a second listener
+            compiled(torch.ones(3))
+        assert isinstance(run_callback._read(), BuiltinFunctionType)
+    assert dumped.session is not None
+    (record,) = dumped.session.records(TransformedCode)
+    assert dumped.session.times_run(record) == 6
+    assert run_callback._read() is None

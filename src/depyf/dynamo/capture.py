@@ -6,13 +6,15 @@ All open sessions receive. Hooks are installed when the first one starts and rem
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import os
 import sys
 import weakref
+from collections import deque
 from multiprocessing import util
 from types import CodeType
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Tuple
 
 from depyf.asynchronous import is_asynchronous, synchronous
 from depyf.dynamo import compat
@@ -48,6 +50,9 @@ from depyf.torch_trace.events import STANDALONE, Event
 _DEBUGGERS = ("debugpy", "pydevd", "_pydevd_bundle")
 """At a breakpoint before PyTorch 2.6 Dynamo would compile the functions that tell an editor what variables hold."""
 
+_RUNS = 1 << 21
+"""So many runs are kept until they are counted, which is done with each compilation and at the end."""
+
 _END_OF_COMPILATION = frozenset({"compilation_metrics", "bwd_compilation_metrics"})
 
 
@@ -66,6 +71,8 @@ class Capture:
         self._caches = WarmCaches(self.receivers, self._receive)
         self._fallbacks = Fallbacks(self.receivers)
         self._sees_to_the_end = False
+        self._runs: Deque[CodeType] = deque(maxlen=_RUNS)
+        """The transformed code that has run and is not counted yet."""
         self.last_directory: Optional[str] = None
 
     def current(self) -> Optional[Session]:
@@ -83,6 +90,7 @@ class Capture:
         """Let ``session`` receive from now on. An exception from outside leaves it not begun."""
         try:
             with self._lock:
+                self.count_runs()
                 self._sessions = (*self._sessions, session)
                 self.last_directory = session.directory.path
                 begin(session)
@@ -111,6 +119,7 @@ class Capture:
     def _detach(self, session: Session) -> None:
         """Let ``session`` receive nothing more. May be called again when it was interrupted."""
         with self._lock:
+            self.count_runs()
             self._sessions = tuple(each for each in self._sessions if each is not session)
             self._caches.follow(self._sessions)
             if not self._sessions:
@@ -150,6 +159,7 @@ class Capture:
         write_postponed()
 
     def _forget_the_parents(self) -> None:
+        self._runs.clear()
         for session in self._sessions:
             session.untold()
         forget_the_parents()
@@ -171,7 +181,7 @@ class Capture:
         self._add(lambda: watch_plain_calls(self.receivers))
         self._add(self._fallbacks.watch)
         self._add(self._provenance.launches.watch)
-        self._add(lambda: watch_runs(self._note_run))
+        self._add(lambda: watch_runs(self._runs.append))
         self._add(lambda: watch_cudagraphs(self.receivers))
 
     def _add(self, install: Callable[[], object]) -> None:
@@ -201,15 +211,19 @@ class Capture:
     def _watch_bytecode(self) -> Optional[Undo]:
         return compat.watch_bytecode(bytecode_hook(self.receivers, self._graphs_are_complete))
 
-    def _note_run(self, code: CodeType) -> None:
-        """Transformed code is about to run: this is called each time, so it is short."""
-        for session in self._sessions:
-            ran = session.ran
-            known = ran.get(id(code))
-            if known is None or known[0]() is not code:
-                ran[id(code)] = [weakref.ref(code), 1]
-            else:
-                known[1] += 1
+    def count_runs(self) -> None:
+        """Count in the open sessions what transformed code has run since the last time."""
+        overflown = len(self._runs) == self._runs.maxlen
+        while self._runs:
+            with contextlib.suppress(IndexError):  # another thread counts as well
+                code = self._runs.popleft()
+                for session in self._sessions:
+                    session.runs_are_known = session.runs_are_known and not overflown
+                    known = session.ran.get(id(code))
+                    if known is None or known[0]() is not code:
+                        session.ran[id(code)] = [weakref.ref(code), 1]
+                    else:
+                        known[1] += 1
 
     @safely("noting the name of a compiled function")
     def _note_name(self, name: str) -> None:
@@ -238,6 +252,7 @@ class Capture:
     @safely("reading a graph from torch's trace")
     def _receive(self, event: Event) -> None:
         write_graph_file = safely("writing a graph file")(dump_graph)
+        self.count_runs()
         event = self._attribution.attributed(event)
         for session in self.receivers():
             session.add(event)
@@ -266,6 +281,7 @@ class Capture:
 
 def tell(session: Session) -> None:
     """Write what can be told only at the end, of all that was compiled since the last time."""
+    safely("counting what ran")(capture.count_runs)()
     safely("dumping what was compiled earlier")(dump_earlier)(session)
     untold = session.untold()
     for written in safely("writing full_code files")(write_full_code)(untold) or []:

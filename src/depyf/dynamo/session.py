@@ -245,6 +245,7 @@ class Session:
         self._names: Dict[Optional[str], CompiledFunction] = {}
         self._told = 0
         self._watchers: List[Callable[[Event], object]] = []
+        self.runs_are_known = True
         self.ran: Dict[int, List[Any]] = {}
         """The transformed code that has run, by its id: a weak reference to it and how often (a list, because whoever
         counts does it while Dynamo is on, which would trace the methods of a class)."""
@@ -295,6 +296,8 @@ class Session:
         """How often this transformed code has run in the session; None when it is gone, and nobody can tell."""
         code = record.running_code()
         ran = None if code is None else self.ran.get(id(code))
+        if not self.runs_are_known:  # too many between two compilations for all of them to be counted
+            return None
         if ran is None:
             return None if code is None else 0
         return int(ran[1])
