@@ -125,3 +125,10 @@ def test_a_page_that_was_put_off_is_written_when_the_process_ends(
     assert all(f"function_{number}`" in told for number in range(3))
     assert "function_2" in (tmp_path / "dump" / "manifest.json").read_text()
     assert not (tmp_path / "dump" / "index_is_not_up_to_date.txt").exists()
+
+
+@pytest.mark.slow
+def test_nothing_is_said_of_a_directory_that_was_deleted(tmp_path: Path, run_program: Callable[..., str]) -> None:
+    shown = "import logging, shutil\nlogging.basicConfig(stream=sys.stdout)\nshutil.rmtree(directory)\n"
+    (tmp_path / "program.py").write_text(MANY_SESSIONS + shown)
+    assert run_program(str(tmp_path / "program.py"), tmp_path / "dump").splitlines()[3:] == []

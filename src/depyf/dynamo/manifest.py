@@ -194,9 +194,9 @@ def write_manifest(session: Session, *, at_once: bool = False) -> None:
 
 
 def write_postponed() -> None:
-    """Write what was put off: the process ends, or somebody asks for it."""
+    """Write what was put off, in directories that are still there: the process ends."""
     for known in list(_chronicles.values()):
-        if known.postponed and known.last is not None:
+        if known.postponed and known.last is not None and os.path.isdir(known.last.directory.path):
             write_manifest(known.last, at_once=True)
 
 
