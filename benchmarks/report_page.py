@@ -22,8 +22,8 @@ from browser import browser, opened
 from dumps import dumped
 from transformer_run import transformer_run
 
-from depyf.report.model import Artifact, Run
-from depyf.report.page import render_page
+from depyf.report.model.run import Artifact, Run
+from depyf.report.render.page import render_page
 
 TextOf = Callable[[Artifact], Optional[str]]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
-from typing import Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Set, Tuple
 
 import pytest
+from graphlib import CycleError, TopologicalSorter
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "depyf"
 
@@ -18,6 +19,7 @@ LAYERS: List[Tuple[str, ...]] = [
     ("__init__", "explain", "optimization", "utils"),  # the drop-in surface: names that users already import
     ("dynamo",),
     ("report",),
+    ("answers",),  # of the public questions
     ("diagnosis",),
     ("torch_trace",),
     ("decompiler",),
@@ -36,12 +38,20 @@ LAYERS: List[Tuple[str, ...]] = [
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
+# The rooms of the larger packages, from top to bottom. "" stands for the modules that are in none of them: a package
+# without "" has all its modules in rooms.
+ROOMS: Dict[str, Tuple[str, ...]] = {
+    "dynamo": ("questions", "scripts", "observe", "dump", "capture", "store", "entries", "guards", "hooks"),
+    "report": ("render", "read", "diff", "analysis", "model"),
+    "source": ("definitions", "written", "passes", "compiling", "printing", ""),
+}
+
 # The result type may be imported from everywhere; it names what it holds, and reaches up when asked to compile itself.
 SHARED = "result"
 UPWARDS_ALLOWED = {
     ("result", "depyf.bytecode.code"),
-    ("result", "depyf.source.compiling"),
-    ("result", "depyf.source.placeholders"),
+    ("result", "depyf.source.compiling.to_code"),
+    ("result", "depyf.source.compiling.placeholders"),
     ("result", "depyf.source.source_text"),
 }
 
@@ -53,6 +63,14 @@ def part_of(module: str) -> str:
     """``depyf.normal.cp311`` -> ``normal``; the package itself -> ``__init__``."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else "__init__"
+
+
+def room_of(module: str) -> Optional[str]:
+    """The room of a module within its package: ``depyf.dynamo.hooks.compat`` -> ``hooks``; None without rooms."""
+    parts = module.split(".")
+    if len(parts) < 3 or parts[1] not in ROOMS:
+        return None
+    return parts[2] if parts[2] in ROOMS[parts[1]] else ""
 
 
 def dotted(node: ast.AST) -> str:
@@ -71,8 +89,11 @@ def imported_modules(tree: ast.Module, module: str, is_package: bool) -> Iterato
         elif isinstance(node, ast.ImportFrom):
             origin = absolute(node.module, node.level, module, is_package)
             for alias in node.names:
-                # ``from depyf import normal`` names a layer by the alias, and not by the module.
-                yield node.lineno, f"{origin}.{alias.name}" if origin == "depyf" and alias.name in RANK else origin
+                # ``from depyf import normal`` names a layer by the alias, and not by the module; so do rooms.
+                parts = origin.split(".")
+                is_place = origin == "depyf" and alias.name in RANK
+                is_place |= len(parts) == 2 and alias.name in ROOMS.get(parts[1], ())
+                yield node.lineno, f"{origin}.{alias.name}" if is_place else origin
         elif isinstance(node, ast.Call) and dotted(node.func).endswith(("import_module", "__import__")):
             for argument in node.args[:1]:
                 if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
@@ -105,6 +126,10 @@ def violations(source: str, module: str, *, is_package: bool = False) -> List[st
     found = []
     if here not in RANK and here != SHARED:
         found.append(f"{module}: stands in no layer; give it a place in LAYERS")
+    room = room_of(module)
+    if room is not None and room not in ROOMS[here]:
+        found.append(f"{module}: stands in no room; put it into one of {', '.join(ROOMS[here])}")
+        room = None
     for line, name in imported_modules(tree, module, is_package):
         if name.split(".")[0] in ("torch", "torchvision", "triton") and here not in TORCH_IN:
             found.append(f"{module}:{line} imports {name}")
@@ -115,6 +140,9 @@ def violations(source: str, module: str, *, is_package: bool = False) -> List[st
             continue
         if here == SHARED or RANK[there] < RANK.get(here, 0):
             found.append(f"{module}:{line} imports {name}, which stands above it")
+        other = room_of(name) if there == here else None
+        if room is not None and other in ROOMS.get(here, ()) and ROOMS[here].index(other) < ROOMS[here].index(room):
+            found.append(f"{module}:{line} imports {name}, which stands in a room above it")
     if here not in VERSION_CHECKS_IN:
         found.extend(f"{module}:{line} checks {what}" for line, what in version_checks(tree))
     return found
@@ -140,15 +168,20 @@ def test_a_file_keeps_to_its_layer(path: Path) -> None:
         ("depyf.bytecode.instructions", "from ..normal import ops"),
         ("depyf.flow.graph", "def f():\n    import depyf.structure.loops"),
         ("depyf.lift.stack", "import importlib\nimportlib.import_module('depyf.structure')"),
-        ("depyf.decompiler", "from depyf.dynamo.session import Session"),
+        ("depyf.decompiler", "from depyf.dynamo.capture.session import Session"),
         ("depyf.normal.ops", "import depyf.cli"),
         ("depyf.result", "from depyf.verify import prove"),
         ("depyf.verify.prove", "import torch"),
         ("depyf.cli", "from torch._dynamo import config"),
-        ("depyf.report.page", "import sys\nif sys.version_info >= (3, 12):\n    pass"),
+        ("depyf.report.render.page", "import sys\nif sys.version_info >= (3, 12):\n    pass"),
         ("depyf.structure.loops", "from sys import version_info"),
         ("depyf.source.names", "import dis\nnumber = dis.opmap['CALL']"),
         ("depyf.novelty", "x = 1"),
+        ("depyf.dynamo.novelty", "x = 1"),
+        ("depyf.dynamo.hooks.compat", "from depyf.dynamo.capture.session import Session"),
+        ("depyf.dynamo.guards.tree", "from depyf.dynamo import entries"),
+        ("depyf.report.model.run", "def f():\n    from depyf.report.render.page import page"),
+        ("depyf.source.names", "from depyf.source.printing.literals import literal"),
     ],
 )
 def test_a_planted_violation_is_found(module: str, source: str) -> None:
@@ -160,9 +193,9 @@ def test_a_planted_violation_is_found(module: str, source: str) -> None:
     [
         ("depyf.structure.loops", "from depyf.flow.graph import Graph\nfrom depyf.normal.ops import Op"),
         ("depyf.flow.graph", "from . import dominators\nfrom depyf.result import Verdict"),
-        ("depyf.dynamo.capture", "import torch\nfrom depyf.decompiler import decompile_code"),
+        ("depyf.dynamo.dump.active_sessions", "import torch\nfrom depyf.decompiler import decompile_code"),
         ("depyf.bytecode.opcode_table", "import sys\nversion = sys.version_info"),
-        ("depyf.result", "def f():\n    from depyf.source.compiling import compile_like"),
+        ("depyf.result", "def f():\n    from depyf.source.compiling.to_code import compile_like"),
         ("depyf.optimization", "from depyf.dynamo.dispatch import Dispatcher"),
         ("depyf.cli", "import dis\ndis.dis(main)"),
     ],
@@ -204,3 +237,58 @@ def test_no_clause_catches_what_comes_from_outside() -> None:
             if caught and path.relative_to(PACKAGE).as_posix() not in HAND_ON:
                 found.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
     assert found == []
+
+
+# Circles
+
+
+def imported_when_imported(tree: ast.Module) -> Iterator[str]:
+    """The modules, and what is taken out of them, that importing a module imports at once."""
+    todo: List[ast.AST] = [tree]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.If) and dotted(node.test).endswith("TYPE_CHECKING"):
+            todo += node.orelse
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            todo += ast.iter_child_nodes(node)
+
+
+def circle_in(imports: Dict[str, Set[str]]) -> List[str]:
+    """Modules of which each is imported by the next, and the last one is the first; empty where there are none."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_module_imports_itself_over_others() -> None:
+    names = {path: ".".join(["depyf", *path.relative_to(PACKAGE).with_suffix("").parts]) for path in source_files()}
+    names = {path: name[: -len(".__init__")] if name.endswith(".__init__") else name for path, name in names.items()}
+    known = set(names.values())
+    imports = {
+        name: {each for each in imported_when_imported(ast.parse(path.read_text())) if each in known and each != name}
+        for path, name in names.items()
+    }
+    for name in known:  # a package is imported before its modules, which says nothing about what needs what
+        imports[name] = {each for each in imports[name] if not name.startswith(f"{each}.")}
+    assert circle_in(imports) == []
+    assert sum(map(len, imports.values())) > 500
+
+
+@pytest.mark.parametrize(
+    ("imports", "length"),
+    [
+        ({"a": {"b"}, "b": {"c"}, "c": {"a"}}, 4),
+        ({"a": {"b", "c"}, "b": {"c"}, "c": set()}, 0),
+        ({"z": {"a"}, "a": {"b"}, "b": {"a"}}, 3),
+        ({"a": {"b"}, "b": {"d"}, "c": {"d"}, "d": {"c"}}, 3),
+    ],
+)
+def test_circles_are_found(imports: Dict[str, Set[str]], length: int) -> None:
+    assert len(circle_in(imports)) == length

@@ -26,8 +26,8 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "support")]
 
 from torch_words import Words, words_in  # noqa: E402
 
-from depyf.report.manifest import from_json  # noqa: E402
-from depyf.report.model import Run  # noqa: E402
+from depyf.report.model.manifest import from_json  # noqa: E402
+from depyf.report.model.run import Run  # noqa: E402
 
 EXAMPLES = ("bert", "breaks_and_recompiles", "mixture_of_experts")
 

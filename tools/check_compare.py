@@ -21,8 +21,8 @@ import planted_numerics  # noqa: E402
 import torch  # noqa: E402
 from planted_numerics import HEALTHY, PLANTED, Planted  # noqa: E402
 
-from depyf.dynamo.numerics.compare import compare  # noqa: E402
-from depyf.report.compared import Compared  # noqa: E402
+from depyf.answers.compared import Compared  # noqa: E402
+from depyf.dynamo.questions.compare.question import compare  # noqa: E402
 
 
 def faults(planted: Planted, answer: Compared) -> List[str]:

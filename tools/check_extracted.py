@@ -23,9 +23,9 @@ import kernel_models  # noqa: E402
 import torch  # noqa: E402
 
 import depyf  # noqa: E402
-from depyf.dynamo.called import called  # noqa: E402
-from depyf.dynamo.numerics.extract import run_script, write  # noqa: E402
-from depyf.dynamo.numerics.extract_sources import run_of  # noqa: E402
+from depyf.dynamo.entries.call_target import called  # noqa: E402
+from depyf.dynamo.questions.extract.question import run_script, write  # noqa: E402
+from depyf.dynamo.questions.extract.sources import run_of  # noqa: E402
 
 Result = Tuple[str, bool, str]
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Counter as CounterType
 from typing import Dict, List
 
-from depyf.report.reading import load
+from depyf.report.read.reading import load
 from depyf.torch_trace.log_file import log_lines
 
 Facts = Dict[str, List[str]]

@@ -27,7 +27,7 @@ from depyf.lift.nodes import LiftedGraph, Node
 from depyf.normal.disassembly import disassembly
 from depyf.normal.lowering import lower
 from depyf.normal.ops import Instr, Op
-from depyf.source.text import unparse
+from depyf.source.printing.text import unparse
 from depyf.structure.structurer import structure
 from depyf.sweep.targets import find_target
 

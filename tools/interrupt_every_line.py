@@ -34,8 +34,8 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 import torch
 
 import depyf
-from depyf.dynamo import attribution, compat, locks, patching, run_callback
-from depyf.dynamo.capture import capture
+from depyf.dynamo.dump.active_sessions import capture
+from depyf.dynamo.hooks import attribution, compat, locks, patching, run_callback
 
 PACKAGE = os.path.dirname(os.path.abspath(depyf.__file__)) + os.sep
 PHASES = ("enter", "hooks", "leave")

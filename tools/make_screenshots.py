@@ -24,9 +24,9 @@ sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "src")]
 from browser import browser, opened
 from dumps import dumped
 
-from depyf.report.model import Artifact, Place, Run
-from depyf.report.page import TextOf, render_page
-from depyf.report.sides import with_sides
+from depyf.report.model.run import Artifact, Place, Run
+from depyf.report.model.sides import with_sides
+from depyf.report.render.page import TextOf, render_page
 
 PROGRAMS = ("branch", "breaks_and_recompiles", "mixture_of_experts", "bert")
 

@@ -26,7 +26,7 @@ import breaking_frames  # noqa: E402
 import torch  # noqa: E402
 
 import depyf  # noqa: E402
-from depyf.dynamo.hints import hints_for  # noqa: E402
+from depyf.dynamo.entries.hints import hints_for  # noqa: E402
 from depyf.result import Hints  # noqa: E402
 
 

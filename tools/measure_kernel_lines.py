@@ -23,8 +23,8 @@ import torch  # noqa: E402
 from kernel_models import MODELS  # noqa: E402
 
 import depyf  # noqa: E402
-from depyf.dynamo.manifest import run_of  # noqa: E402
-from depyf.report.model import Kernel, Run  # noqa: E402
+from depyf.dynamo.dump.manifest import run_of  # noqa: E402
+from depyf.report.model.run import Kernel, Run  # noqa: E402
 from depyf.torch_trace.breaks import frames_of  # noqa: E402
 from depyf.torch_trace.events import Event  # noqa: E402
 

@@ -21,7 +21,9 @@ import torch  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
 import depyf  # noqa: E402
-from depyf.dynamo import capture, manifest, provenance  # noqa: E402
+from depyf.dynamo.capture import provenance  # noqa: E402
+from depyf.dynamo.dump import active_sessions as capture  # noqa: E402
+from depyf.dynamo.dump import manifest  # noqa: E402
 
 
 class Layer(nn.Module):

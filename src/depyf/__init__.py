@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, List
 
 if TYPE_CHECKING:
     from depyf.decompiler import DecompilationError, Decompiler, decompile, decompile_code, decompile_pyc
-    from depyf.dynamo.bytecode_log import install, uninstall
-    from depyf.dynamo.numerics.compare import compare
-    from depyf.dynamo.numerics.extract import extract
-    from depyf.dynamo.numerics.nonfinite import find_nonfinite
-    from depyf.dynamo.numerics.probe import probe
-    from depyf.dynamo.pausing import debug
-    from depyf.dynamo.prepare import prepare_debug
-    from depyf.dynamo.run_trace import trace
-    from depyf.dynamo.watch import watch
-    from depyf.dynamo.why import why
+    from depyf.dynamo.dump.bytecode_log import install, uninstall
+    from depyf.dynamo.dump.pausing import debug
+    from depyf.dynamo.dump.prepare import prepare_debug
+    from depyf.dynamo.questions.compare.question import compare
+    from depyf.dynamo.questions.extract.question import extract
+    from depyf.dynamo.questions.nonfinite.question import find_nonfinite
+    from depyf.dynamo.questions.probe.question import probe
+    from depyf.dynamo.questions.trace.question import trace
+    from depyf.dynamo.questions.watch import watch
+    from depyf.dynamo.questions.why import why
     from depyf.result import Decompilation, Hints, Verdict
 
 __version__ = "1.0.0.dev0"
@@ -52,20 +52,20 @@ _HOMES = {
     "Decompiler": "depyf.decompiler",
     "Hints": "depyf.result",
     "Verdict": "depyf.result",
-    "compare": "depyf.dynamo.numerics.compare",
-    "debug": "depyf.dynamo.pausing",
+    "compare": "depyf.dynamo.questions.compare.question",
+    "debug": "depyf.dynamo.dump.pausing",
     "decompile": "depyf.decompiler",
     "decompile_code": "depyf.decompiler",
     "decompile_pyc": "depyf.decompiler",
-    "extract": "depyf.dynamo.numerics.extract",
-    "find_nonfinite": "depyf.dynamo.numerics.nonfinite",
-    "install": "depyf.dynamo.bytecode_log",
-    "prepare_debug": "depyf.dynamo.prepare",
-    "probe": "depyf.dynamo.numerics.probe",
-    "trace": "depyf.dynamo.run_trace",
-    "uninstall": "depyf.dynamo.bytecode_log",
-    "watch": "depyf.dynamo.watch",
-    "why": "depyf.dynamo.why",
+    "extract": "depyf.dynamo.questions.extract.question",
+    "find_nonfinite": "depyf.dynamo.questions.nonfinite.question",
+    "install": "depyf.dynamo.dump.bytecode_log",
+    "prepare_debug": "depyf.dynamo.dump.prepare",
+    "probe": "depyf.dynamo.questions.probe.question",
+    "trace": "depyf.dynamo.questions.trace.question",
+    "uninstall": "depyf.dynamo.dump.bytecode_log",
+    "watch": "depyf.dynamo.questions.watch",
+    "why": "depyf.dynamo.questions.why",
 }
 
 

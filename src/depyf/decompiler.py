@@ -21,8 +21,8 @@ from depyf.bytecode.opcode_table import table_for
 from depyf.bytecode.pyc import read_pyc
 from depyf.pipeline import decompile_code
 from depyf.result import Decompilation, DecompilationError, Hints, LineMap, Verdict
-from depyf.source.function_objects import facts_of
-from depyf.source.layout import reindented, with_temporaries_called
+from depyf.source.definitions.function_objects import facts_of
+from depyf.source.printing.layout import reindented, with_temporaries_called
 
 __all__ = [
     "Decompilation", "DecompilationError", "Decompiler", "Hints", "LineMap", "Verdict", "code_of", "decompile",

@@ -2,7 +2,7 @@
 
 Nothing but the code object is needed, so that ``decompile`` gives the same answer wherever it is called. What is
 known beyond that of a frame that has just been compiled (its globals, its original) is added in
-``dynamo/hints.py``.
+``dynamo/entries/hints.py``.
 
 The hints rest on what Dynamo does, and are given for no other code:
 

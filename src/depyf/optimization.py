@@ -8,7 +8,7 @@ import weakref
 from types import CodeType, FunctionType, MethodType
 from typing import Any, Callable, Iterator, List, Optional
 
-from depyf.dynamo import compat
+from depyf.dynamo.hooks import compat
 
 __all__ = ["TorchCompileWrapperWithCustomDispatcher"]
 

@@ -35,24 +35,24 @@ from depyf.normal.nesting import nesting
 from depyf.normal.ops import NormalCode, Op, byte_offset
 from depyf.normal.spine import Segment
 from depyf.result import Decompilation, DecompilationError, Hints, Verdict
-from depyf.source.compiling import Compiled, compile_like, compile_source
+from depyf.source.compiling.placeholders import Placeholder, head_comment, placeholders_of
+from depyf.source.compiling.scaffold import MAY_BE_AWAITED
+from depyf.source.compiling.to_code import Compiled, compile_like, compile_source
 from depyf.source.deep_stack import reserve_stack, with_deep_stack, without_collector
-from depyf.source.definitions import Definer
-from depyf.source.function_objects import FunctionFacts
+from depyf.source.definitions.function_objects import FunctionFacts
+from depyf.source.definitions.holes import Hole, candidates, failing, holes_for, shown, without
+from depyf.source.definitions.missing import Missing
+from depyf.source.definitions.nested import Definer
 from depyf.source.futures import ANNOTATIONS, imported_flags, needed_imports
-from depyf.source.holes import Hole, candidates, failing, holes_for, shown, without
 from depyf.source.line_map import line_map
-from depyf.source.missing import Missing
 from depyf.source.passes import simplify
 from depyf.source.passes.counting import is_temporary
 from depyf.source.passes.naming import name_temporaries
 from depyf.source.passes.placed_release import Places, delete_before, places_of
 from depyf.source.passes.plumbing import drop_plumbing
 from depyf.source.passes.release import release
-from depyf.source.placeholders import Placeholder, head_comment, placeholders_of
-from depyf.source.scaffold import MAY_BE_AWAITED
+from depyf.source.printing.text import to_source
 from depyf.source.source_text import SourceText
-from depyf.source.text import to_source
 from depyf.source.written import as_written
 from depyf.structure.body_returns import without_returns
 from depyf.structure.dispatch import dispatch

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, FrozenSet, Iterable, List, Mapping, Optional, 
 
 if TYPE_CHECKING:
     from depyf.bytecode.code import Code
-    from depyf.source.placeholders import Placeholder
+    from depyf.source.compiling.placeholders import Placeholder
     from depyf.source.source_text import SourceText
 
 
@@ -126,7 +126,7 @@ class Decompilation:
         objects, and its lines are those of ``source`` in file ``filename``. Raises ``DecompilationError`` when that
         can't be had.
         """
-        from depyf.source.compiling import compile_like
+        from depyf.source.compiling.to_code import compile_like
 
         name = filename or f"<decompiled {self.name}>"
         return compile_like(self.text, reference or self.code, name, all_locals=True)

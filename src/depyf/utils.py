@@ -9,7 +9,7 @@ from typing import Any, List, Optional, Union
 
 from depyf.asynchronous import synchronous
 from depyf.decompiler import decompile_code
-from depyf.dynamo.full_code_text import Signature, is_name
+from depyf.dynamo.dump.full_code.text import Signature, is_name
 from depyf.result import DecompilationError
 
 __all__ = [

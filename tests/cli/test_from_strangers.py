@@ -15,7 +15,7 @@ import pytest
 from sample_runs import sample_run
 
 from depyf.cli import main
-from depyf.report.manifest import to_json
+from depyf.report.model.manifest import to_json
 
 LOG = Path(__file__).resolve().parent.parent / "report" / "logs" / "torch_2_13.log.gz"
 HEAD = "V1123 12:00:00.123000 123 torch/_dynamo/convert_frame.py:12] "

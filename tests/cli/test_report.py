@@ -13,9 +13,9 @@ from typing import Iterator, Optional, Tuple
 import pytest
 
 from depyf.cli import main
-from depyf.report.manifest import from_json
-from depyf.report.model import Run
-from depyf.report.reading import Loaded, load, of_the_same_launch
+from depyf.report.model.manifest import from_json
+from depyf.report.model.run import Run
+from depyf.report.read.reading import Loaded, load, of_the_same_launch
 
 LOGS = Path(__file__).resolve().parent.parent / "report" / "logs"
 

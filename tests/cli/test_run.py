@@ -207,7 +207,7 @@ def test_a_page_that_was_there_is_not_that_of_a_program_that_compiles_nothing(fo
 COMPILES = """
 import os, sys
 os.environ["TORCH_COMPILE_THREADS"] = "1"
-print("depyf.dynamo.capture" in sys.modules)
+print("depyf.dynamo.dump.active_sessions" in sys.modules)
 import torch
 print("torch._dynamo" in sys.modules)
 

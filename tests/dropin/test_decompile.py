@@ -15,7 +15,7 @@ import pytest
 
 import depyf
 from depyf.decompiler import Decompiler, decompile
-from depyf.source.unparsing import unparse
+from depyf.source.printing.unparsing import unparse
 
 
 def add(a: Any, b: Any = 2) -> Any:

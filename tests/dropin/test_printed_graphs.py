@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 from torch._dynamo.utils import lazy_format_graph_code  # noqa: E402  - as passes do, before any session
 
 import depyf  # noqa: E402
-from depyf.report.reading import load  # noqa: E402
+from depyf.report.read.reading import load  # noqa: E402
 
 LONG = "export of {'L__self__': ('', 'M')} " + "x" * 300
 

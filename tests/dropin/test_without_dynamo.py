@@ -18,8 +18,8 @@ torch = pytest.importorskip("torch")
 from torch.fx.passes.split_module import split_module  # noqa: E402
 
 import depyf  # noqa: E402
-from depyf.dynamo import attribution  # noqa: E402
-from depyf.dynamo.attribution import Attribution, GraphOwners, current_compile_id, origin_of  # noqa: E402
+from depyf.dynamo.hooks import attribution  # noqa: E402
+from depyf.dynamo.hooks.attribution import Attribution, GraphOwners, current_compile_id, origin_of  # noqa: E402
 from depyf.explain.utils import get_current_compiled_fn_name  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))

@@ -16,7 +16,7 @@ pytest.importorskip("jupyter_client")
 from notebook import Notebook, notebook  # noqa: E402
 
 import depyf  # noqa: E402
-from depyf.dynamo import compat  # noqa: E402
+from depyf.dynamo.hooks import compat  # noqa: E402
 
 MODEL = """
 import io, torch, depyf

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
 import breaking_frames
 
 import depyf
-from depyf.dynamo.hints import hints_for
+from depyf.dynamo.entries.hints import hints_for
 from depyf.dynamo_code import hints_of
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]

@@ -45,7 +45,7 @@ def test_the_source_is_logged_when_the_bytecode_log_is_on(caplog: pytest.LogCapt
 
 def test_nothing_is_decompiled_when_the_log_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
     called = []
-    monkeypatch.setattr("depyf.dynamo.bytecode_log.decompile_code", called.append)
+    monkeypatch.setattr("depyf.dynamo.dump.bytecode_log.decompile_code", called.append)
     depyf.install()
     try:
         logging.getLogger("torch._dynamo").setLevel(logging.WARNING)

@@ -11,8 +11,8 @@ from torch_versions import needs_stances
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo import compat  # noqa: E402
-from depyf.dynamo.numerics.checked import GraphCall, observe_graphs  # noqa: E402
+from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.observe.checked import GraphCall, observe_graphs  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo"), needs_stances]
 

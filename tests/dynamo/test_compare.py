@@ -18,10 +18,10 @@ pytestmark = [pytest.mark.torch, needs_stances]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo import compat  # noqa: E402
-from depyf.dynamo.numerics.judging import Judge  # noqa: E402
-from depyf.dynamo.numerics.script_backend import BackendInScript, backend_in_script  # noqa: E402
-from depyf.report.compared import Compared  # noqa: E402
+from depyf.answers.compared import Compared  # noqa: E402
+from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.questions.compare.judging import Judge  # noqa: E402
+from depyf.dynamo.scripts.backend import BackendInScript, backend_in_script  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
 import planted_numerics  # noqa: E402

@@ -11,8 +11,8 @@ pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo.compilations import compilations, graph_break  # noqa: E402
-from depyf.dynamo.session import Session  # noqa: E402
+from depyf.dynamo.capture.compilations import compilations, graph_break  # noqa: E402
+from depyf.dynamo.capture.session import Session  # noqa: E402
 from depyf.torch_trace.events import Event  # noqa: E402
 from depyf.torch_trace.stages import Stage  # noqa: E402
 

@@ -12,11 +12,11 @@ from cost import grows_like
 pytestmark = pytest.mark.torch
 pytest.importorskip("torch")
 
-from depyf.dynamo import manifest  # noqa: E402
-from depyf.dynamo.compilations import fallbacks  # noqa: E402
-from depyf.dynamo.dump import DumpDirectory  # noqa: E402
-from depyf.dynamo.manifest import Budget  # noqa: E402
-from depyf.dynamo.session import Cause, FrameSkipped, GraphFile, KernelFile, Session  # noqa: E402
+from depyf.dynamo.capture.compilations import fallbacks  # noqa: E402
+from depyf.dynamo.capture.session import Cause, FrameSkipped, GraphFile, KernelFile, Session  # noqa: E402
+from depyf.dynamo.dump import manifest  # noqa: E402
+from depyf.dynamo.dump.manifest import Budget  # noqa: E402
+from depyf.dynamo.store.directory import DumpDirectory  # noqa: E402
 from depyf.torch_trace.stages import Stage  # noqa: E402
 
 

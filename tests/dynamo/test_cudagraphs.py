@@ -10,8 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo import compat  # noqa: E402
-from depyf.dynamo.manifest import run_of  # noqa: E402
+from depyf.dynamo.dump.manifest import run_of  # noqa: E402
+from depyf.dynamo.hooks import compat  # noqa: E402
 
 
 def test_a_message_of_torchs_is_a_finding(tmp_path: Path) -> None:

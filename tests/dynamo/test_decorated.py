@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.report.manifest import from_json  # noqa: E402
+from depyf.report.model.manifest import from_json  # noqa: E402
 
 
 def logged(function: Any) -> Any:

@@ -18,9 +18,10 @@ from typing import Any, Callable, List, Optional, Tuple
 
 import pytest
 
-from depyf.dynamo import dump, shared_directory, writers
-from depyf.dynamo.dump import DumpDirectory
-from depyf.dynamo.writers import FOLDER
+from depyf.dynamo.store import directory as dump
+from depyf.dynamo.store import shared_directory, writers
+from depyf.dynamo.store.directory import DumpDirectory
+from depyf.dynamo.store.writers import FOLDER
 
 
 def visible(path: Path) -> set[str]:
@@ -69,7 +70,7 @@ def test_writing_works_again_when_the_directory_was_deleted_and_made_again(tmp_p
 
 OTHER = """
 import sys
-from depyf.dynamo.dump import DumpDirectory
+from depyf.dynamo.store.directory import DumpDirectory
 directory = DumpDirectory.at(sys.argv[1])
 for line in sys.stdin:
     print(directory.write(*line.split()), flush=True)

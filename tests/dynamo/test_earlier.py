@@ -12,8 +12,8 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo import compat  # noqa: E402
-from depyf.dynamo.session import TransformedCode  # noqa: E402
+from depyf.dynamo.capture.session import TransformedCode  # noqa: E402
+from depyf.dynamo.hooks import compat  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

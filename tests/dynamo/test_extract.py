@@ -17,11 +17,11 @@ from scripts import namespace, ran  # noqa: E402
 
 import depyf  # noqa: E402
 from depyf.cli import main  # noqa: E402
-from depyf.dynamo import compat  # noqa: E402
-from depyf.dynamo.called import called  # noqa: E402
-from depyf.dynamo.numerics.extract import checked, extract_file, write  # noqa: E402
-from depyf.dynamo.numerics.extract_sources import Source, held, run_of  # noqa: E402
-from depyf.dynamo.numerics.graph_text import script_from_text  # noqa: E402
+from depyf.dynamo.entries.call_target import called  # noqa: E402
+from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.questions.extract.question import checked, extract_file, write  # noqa: E402
+from depyf.dynamo.questions.extract.sources import Source, held, run_of  # noqa: E402
+from depyf.dynamo.scripts.from_text import script_from_text  # noqa: E402
 from depyf.torch_trace.stages import Stage  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))

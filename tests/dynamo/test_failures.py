@@ -20,10 +20,10 @@ pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo import compat, safely  # noqa: E402
-from depyf.dynamo.capture import capture  # noqa: E402
-from depyf.dynamo.dump import DumpDirectory  # noqa: E402
-from depyf.dynamo.trace import TraceHandler  # noqa: E402
+from depyf.dynamo.dump.active_sessions import capture  # noqa: E402
+from depyf.dynamo.hooks import compat, safely  # noqa: E402
+from depyf.dynamo.hooks.structured_trace_listener import TraceHandler  # noqa: E402
+from depyf.dynamo.store.directory import DumpDirectory  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

@@ -13,9 +13,9 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo import compat, safely  # noqa: E402
-from depyf.dynamo.compilations import fallbacks  # noqa: E402
-from depyf.dynamo.session import Cause, FrameSkipped  # noqa: E402
+from depyf.dynamo.capture.compilations import fallbacks  # noqa: E402
+from depyf.dynamo.capture.session import Cause, FrameSkipped  # noqa: E402
+from depyf.dynamo.hooks import compat, safely  # noqa: E402
 
 
 def run(function: Any, calls: List[Any], directory: Path, **options: Any) -> List[FrameSkipped]:
@@ -147,7 +147,7 @@ def test_a_bug_in_the_hooks_costs_one_message_and_nothing_else(
             torch._dynamo.graph_break()
         return x + 1
 
-    monkeypatch.setattr("depyf.dynamo.fallbacks._record", broken)
+    monkeypatch.setattr("depyf.dynamo.capture.fallbacks._record", broken)
     monkeypatch.setattr(safely, "_told", {})
     with caplog.at_level(logging.WARNING, "depyf"):
         run(loops, [(torch.ones(2),)], tmp_path)

@@ -15,9 +15,10 @@ import pytest
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
-from depyf.dynamo import compat, writers  # noqa: E402
-from depyf.dynamo.dump import DumpDirectory  # noqa: E402
-from depyf.dynamo.full_code_globals import definition_of  # noqa: E402
+from depyf.dynamo.dump.full_code.user_globals import definition_of  # noqa: E402
+from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.store import writers  # noqa: E402
+from depyf.dynamo.store.directory import DumpDirectory  # noqa: E402
 
 HEAD = """
 import contextlib, os, sys

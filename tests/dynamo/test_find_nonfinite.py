@@ -17,8 +17,8 @@ from torch_versions import IS_OLD, needs_stances
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo.numerics import nonfinite  # noqa: E402
-from depyf.report.nonfinite import COMPILED, INPUT, OPERATION, RESULT  # noqa: E402
+from depyf.answers.nonfinite import COMPILED, INPUT, OPERATION, RESULT  # noqa: E402
+from depyf.dynamo.questions.nonfinite import question as nonfinite  # noqa: E402
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 sys.path.insert(0, str(PROGRAMS))

@@ -12,9 +12,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo import compat  # noqa: E402
-from depyf.dynamo.numerics import eager_operations  # noqa: E402
-from depyf.report.nonfinite import EAGER, OPERATION  # noqa: E402
+from depyf.answers.nonfinite import EAGER, OPERATION  # noqa: E402
+from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.questions.nonfinite import eager_operations  # noqa: E402
 
 _BASE = compat.find("torch.utils._python_dispatch", "TorchDispatchMode")
 pytestmark = [

@@ -19,8 +19,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo.guards_live import NotLiveError  # noqa: E402
-from depyf.source.unparsing import unparse  # noqa: E402
+from depyf.dynamo.guards.live_values import NotLiveError  # noqa: E402
+from depyf.source.printing.unparsing import unparse  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -323,7 +323,7 @@ def test_a_globals_change_after_the_import_is_seen_by_the_guards(tmp_path: Path,
 
 
 def refuse_to_decompile(monkeypatch: Any) -> None:
-    from depyf.dynamo import rendering
+    from depyf.dynamo.capture import rendering
     from depyf.result import DecompilationError
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
@@ -351,7 +351,7 @@ def test_a_second_session_tells_of_entries_of_before(tmp_path: Path) -> None:
 
 
 def test_one_file_that_fails_does_not_keep_the_others_from_theirs(tmp_path: Path, monkeypatch: Any) -> None:
-    from depyf.dynamo import full_code
+    from depyf.dynamo.dump.full_code import writing as full_code
 
     own = full_code.story_text
 

@@ -9,10 +9,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from depyf.dynamo.full_code_constants import Constants, constant_definition, constants_in  # noqa: E402
-from depyf.dynamo.full_code_original import Original  # noqa: E402
-from depyf.dynamo.full_code_story import Entry  # noqa: E402
-from depyf.dynamo.guards_live import LiveTable  # noqa: E402
+from depyf.dynamo.dump.full_code.constants import Constants, constant_definition, constants_in  # noqa: E402
+from depyf.dynamo.dump.full_code.original import Original  # noqa: E402
+from depyf.dynamo.dump.full_code.story import Entry  # noqa: E402
+from depyf.dynamo.guards.live_values import LiveTable  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

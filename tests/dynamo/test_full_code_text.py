@@ -11,11 +11,11 @@ from typing import Any, Dict, Tuple
 
 import pytest
 
-from depyf.dynamo.full_code_globals import definition_of, description, missing_names
-from depyf.dynamo.full_code_original import original_of
-from depyf.dynamo.full_code_runtime import ___contents, ___placeholder
-from depyf.dynamo.full_code_text import Signature, commented, dedented, indented, why_it_does_not_compile
-from depyf.dynamo.guards_live import NotLiveError
+from depyf.dynamo.dump.full_code.original import original_of
+from depyf.dynamo.dump.full_code.runtime import ___contents, ___placeholder
+from depyf.dynamo.dump.full_code.text import Signature, commented, dedented, indented, why_it_does_not_compile
+from depyf.dynamo.dump.full_code.user_globals import definition_of, description, missing_names
+from depyf.dynamo.guards.live_values import NotLiveError
 
 MULTILINE = 'def f():\n    """one\n  two\n    """\n    x = f"""\n{1}\n"""\n    return x\n'
 

@@ -16,14 +16,15 @@ torch = pytest.importorskip("torch")
 
 from torch_versions import IS_OLD  # noqa: E402
 
-from depyf.dynamo import compat, guards_function  # noqa: E402
-from depyf.dynamo.called import called  # noqa: E402
-from depyf.dynamo.guards import EntryGuards, header  # noqa: E402
-from depyf.dynamo.guards_live import register  # noqa: E402
-from depyf.dynamo.guards_text import Naming  # noqa: E402
-from depyf.dynamo.guards_tree import DICT_MANAGER  # noqa: E402
-from depyf.dynamo.names import StableNames  # noqa: E402
-from depyf.dynamo.pausing import without_compilation  # noqa: E402
+from depyf.dynamo.dump.pausing import without_compilation  # noqa: E402
+from depyf.dynamo.entries.call_target import called  # noqa: E402
+from depyf.dynamo.guards import python_guards as guards_function  # noqa: E402
+from depyf.dynamo.guards.check_function import EntryGuards, header  # noqa: E402
+from depyf.dynamo.guards.live_values import register  # noqa: E402
+from depyf.dynamo.guards.to_python import Naming  # noqa: E402
+from depyf.dynamo.guards.tree import DICT_MANAGER  # noqa: E402
+from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.store.names import StableNames  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))
 from guarded_inputs import CASES, GuardCase  # noqa: E402

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from depyf.dynamo.guards_function import label, source_of
+from depyf.dynamo.guards.python_guards import label, source_of
 
 
 @pytest.mark.parametrize(

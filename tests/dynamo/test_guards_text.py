@@ -10,13 +10,13 @@ import pytest
 np = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch")
 
-from depyf.dynamo import guard_runtime  # noqa: E402
-from depyf.dynamo.guards import EntryGuards, header, live_table_of, namespace  # noqa: E402
-from depyf.dynamo.guards_literals import literal_value  # noqa: E402
-from depyf.dynamo.guards_live import LiveId, LiveTable, NotLiveError, live_table, register  # noqa: E402
-from depyf.dynamo.guards_text import Naming, convert, convert_structure, split_comment  # noqa: E402
-from depyf.dynamo.guards_tree import ACCESS, DICT_MANAGER, TEXT, Check  # noqa: E402
-from depyf.dynamo.names import StableNames  # noqa: E402
+from depyf.dynamo.guards import runtime as guard_runtime  # noqa: E402
+from depyf.dynamo.guards.check_function import EntryGuards, header, live_table_of, namespace  # noqa: E402
+from depyf.dynamo.guards.literals import literal_value  # noqa: E402
+from depyf.dynamo.guards.live_values import LiveId, LiveTable, NotLiveError, live_table, register  # noqa: E402
+from depyf.dynamo.guards.to_python import Naming, convert, convert_structure, split_comment  # noqa: E402
+from depyf.dynamo.guards.tree import ACCESS, DICT_MANAGER, TEXT, Check  # noqa: E402
+from depyf.dynamo.store.names import StableNames  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -256,7 +256,7 @@ def function(x: Any, n: int) -> Any:
 
 
 def rendered(name: str = "guard", naming: Optional[Naming] = None) -> EntryGuards:
-    from depyf.dynamo import compat
+    from depyf.dynamo.hooks import compat
 
     torch._dynamo.reset()
     torch.compile(function, backend="eager")(torch.ones(3), 2)
@@ -264,7 +264,7 @@ def rendered(name: str = "guard", naming: Optional[Naming] = None) -> EntryGuard
 
 
 def test_a_guard_without_python_form_asks_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
-    from depyf.dynamo import guards_text
+    from depyf.dynamo.guards import to_python as guards_text
 
     monkeypatch.setitem(guards_text._CONVERTERS, "TENSOR_MATCH", lambda *_: None)
     guards = rendered()
@@ -286,7 +286,7 @@ def test_a_guard_without_python_form_asks_pytorch(monkeypatch: pytest.MonkeyPatc
 
 
 def test_everything_can_be_asked_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
-    from depyf.dynamo import guards
+    from depyf.dynamo.guards import check_function as guards
 
     monkeypatch.setattr(guards, "convert", lambda *_: None)
     monkeypatch.setattr(guards, "convert_structure", lambda *_: None)

@@ -18,10 +18,11 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo import compat, run_callback, run_trace  # noqa: E402
-from depyf.dynamo.capture import capture  # noqa: E402
-from depyf.dynamo.session import TransformedCode  # noqa: E402
-from depyf.dynamo.trace import TraceHandler  # noqa: E402
+from depyf.dynamo.capture.session import TransformedCode  # noqa: E402
+from depyf.dynamo.dump.active_sessions import capture  # noqa: E402
+from depyf.dynamo.hooks import compat, run_callback  # noqa: E402
+from depyf.dynamo.hooks.structured_trace_listener import TraceHandler  # noqa: E402
+from depyf.dynamo.questions.trace import question as run_trace  # noqa: E402
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "interrupt_every_line.py"
 

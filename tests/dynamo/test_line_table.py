@@ -9,9 +9,9 @@ from typing import Any, Dict, List
 
 import pytest
 
-from depyf.dynamo.line_table import with_lines
-from depyf.dynamo.listing import listing_of, running_from
-from depyf.dynamo.names import StableNames
+from depyf.dynamo.capture.line_table import with_lines
+from depyf.dynamo.capture.listing import listing_of, running_from
+from depyf.dynamo.store.names import StableNames
 
 
 def example(values: Any) -> int:

@@ -16,9 +16,9 @@ torch = pytest.importorskip("torch")
 from torch_versions import needs_stances  # noqa: E402
 
 import depyf  # noqa: E402
-from depyf.dynamo import compat, safely  # noqa: E402
-from depyf.dynamo.loaded_modules import file_of, loaded_namespaces, namespace_of, source_text  # noqa: E402
-from depyf.dynamo.patching import replace_everywhere  # noqa: E402
+from depyf.dynamo.hooks import compat, safely  # noqa: E402
+from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespaces, namespace_of, source_text  # noqa: E402
+from depyf.dynamo.hooks.patching import replace_everywhere  # noqa: E402
 
 asked: List[str] = []
 

@@ -15,10 +15,10 @@ torch = pytest.importorskip("torch")
 from torch_versions import IS_OLD, LOG_NAMES_LINES, TELLS_COMPILE_IDS  # noqa: E402
 
 import depyf  # noqa: E402
-from depyf.dynamo import compat  # noqa: E402
-from depyf.dynamo.manifest import run_of  # noqa: E402
-from depyf.report.manifest import from_json  # noqa: E402
-from depyf.report.model import Run  # noqa: E402
+from depyf.dynamo.dump.manifest import run_of  # noqa: E402
+from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.report.model.manifest import from_json  # noqa: E402
+from depyf.report.model.run import Run  # noqa: E402
 
 
 @pytest.fixture

@@ -18,7 +18,8 @@ torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 from depyf import messages  # noqa: E402
-from depyf.dynamo import compat, full_code, safely  # noqa: E402
+from depyf.dynamo.dump.full_code import writing as full_code  # noqa: E402
+from depyf.dynamo.hooks import compat, safely  # noqa: E402
 
 
 class Refused(Exception):

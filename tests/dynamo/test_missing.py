@@ -12,12 +12,12 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo import compat  # noqa: E402
-from depyf.dynamo.dump import DumpDirectory  # noqa: E402
-from depyf.dynamo.graphs import write_graph  # noqa: E402
-from depyf.dynamo.missing import missing, write_missing  # noqa: E402
-from depyf.dynamo.session import KernelFile, Session  # noqa: E402
-from depyf.dynamo.warm_caches import WarmCaches  # noqa: E402
+from depyf.dynamo.capture.graphs import write_graph  # noqa: E402
+from depyf.dynamo.capture.session import KernelFile, Session  # noqa: E402
+from depyf.dynamo.capture.warm_caches import WarmCaches  # noqa: E402
+from depyf.dynamo.dump.missing import missing, write_missing  # noqa: E402
+from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.store.directory import DumpDirectory  # noqa: E402
 from depyf.torch_trace.events import Event  # noqa: E402
 from depyf.torch_trace.stages import Stage  # noqa: E402
 

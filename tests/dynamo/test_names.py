@@ -7,8 +7,8 @@ from types import CodeType
 
 import pytest
 
-from depyf.dynamo.hints import hints_for
-from depyf.dynamo.names import LONGEST_FUNCTION_NAME, StableNames, compiled_fn_number, file_stem, rename
+from depyf.dynamo.entries.hints import hints_for
+from depyf.dynamo.store.names import LONGEST_FUNCTION_NAME, StableNames, compiled_fn_number, file_stem, rename
 
 UUID = "0f1e2d3c_4b5a_6978_8796_a5b4c3d2e1f0"
 

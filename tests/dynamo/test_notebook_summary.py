@@ -11,7 +11,7 @@ pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo import manifest  # noqa: E402
+from depyf.dynamo.dump import manifest  # noqa: E402
 
 CELL = """
 import torch, depyf

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo import compat  # noqa: E402
+from depyf.dynamo.hooks import compat  # noqa: E402
 
 
 def doubled(x: Any) -> Any:

@@ -20,10 +20,10 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo import compat, safely  # noqa: E402
-from depyf.dynamo.capture import capture  # noqa: E402
-from depyf.dynamo.pausing import _run_only, without_compilation  # noqa: E402
-from depyf.dynamo.session import GraphFile, Session, TransformedCode  # noqa: E402
+from depyf.dynamo.capture.session import GraphFile, Session, TransformedCode  # noqa: E402
+from depyf.dynamo.dump.active_sessions import capture  # noqa: E402
+from depyf.dynamo.dump.pausing import _run_only, without_compilation  # noqa: E402
+from depyf.dynamo.hooks import compat, safely  # noqa: E402
 
 
 def branching(x: Any, y: Any) -> Any:
@@ -183,12 +183,12 @@ def test_a_bug_of_ours_does_not_reach_the_user(
         raise ZeroDivisionError("a bug")
 
     for name in (
-        "depyf.dynamo.transformed.render",
-        "depyf.dynamo.capture.dump_graph",
-        "depyf.dynamo.graphs.SourceFile",
+        "depyf.dynamo.capture.transformed.render",
+        "depyf.dynamo.dump.active_sessions.dump_graph",
+        "depyf.dynamo.capture.graphs.SourceFile",
     ):
         monkeypatch.setattr(name, broken)
-    monkeypatch.setattr("depyf.dynamo.wrappers.SourceFile", broken)
+    monkeypatch.setattr("depyf.dynamo.capture.wrappers.SourceFile", broken)
     monkeypatch.setattr(safely, "_told", {})
     with caplog.at_level(logging.WARNING, "depyf"), depyf.prepare_debug(tmp_path):
         result = compile_and_run()

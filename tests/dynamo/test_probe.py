@@ -12,9 +12,9 @@ from torch_versions import needs_stances
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo import compat  # noqa: E402
-from depyf.dynamo.numerics.probe_queries import query_of  # noqa: E402
-from depyf.dynamo.pausing import Debug  # noqa: E402
+from depyf.dynamo.dump.pausing import Debug  # noqa: E402
+from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.questions.probe.queries import query_of  # noqa: E402
 
 pytestmark = [
     pytest.mark.torch,

@@ -17,9 +17,9 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo import compat  # noqa: E402
-from depyf.dynamo.capture import capture  # noqa: E402
-from depyf.report.manifest import from_json  # noqa: E402
+from depyf.dynamo.dump.active_sessions import capture  # noqa: E402
+from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.report.model.manifest import from_json  # noqa: E402
 
 FORK = multiprocessing.get_context("fork")
 

@@ -45,7 +45,7 @@ def test_every_public_name_exists_and_unknown_ones_do_not() -> None:
 @pytest.mark.parametrize("name", ["prepare_debug", "debug", "watch", "find_nonfinite", "trace", "probe"])
 def test_what_is_printed_of_a_context_manager_says_something(name: str, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    from depyf.dynamo import compat
+    from depyf.dynamo.hooks import compat
 
     if name in ("find_nonfinite", "probe") and not compat.has_stances():
         pytest.skip("PyTorch before 2.6")

@@ -6,7 +6,7 @@ from types import CodeType, FunctionType
 
 import pytest
 
-from depyf.dynamo.relocate import SourceFile, in_file
+from depyf.dynamo.capture.relocate import SourceFile, in_file
 
 SOURCE = "def f(x):\n    y = x + 1\n    return [y * k for k in (1, 2)]\n"
 

@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-from depyf.dynamo.run_lanes import Lane
-from depyf.dynamo.run_record import RunRecord
-from depyf.report.ran import CODE, Event, Repeated, Thing
+from depyf.answers.ran import CODE, Event, Repeated, Thing
+from depyf.dynamo.questions.trace.lanes import Lane
+from depyf.dynamo.questions.trace.record import RunRecord
 
 THINGS = [Thing(CODE, chr(65 + number)) for number in range(10)]
 Tree = List[Tuple[int, Any, bool]]

@@ -18,8 +18,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo import compat  # noqa: E402
-from depyf.report.ran import Event, Ran, Repeated, runs_of  # noqa: E402
+from depyf.answers.ran import Event, Ran, Repeated, runs_of  # noqa: E402
+from depyf.dynamo.hooks import compat  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 
@@ -369,7 +369,7 @@ def test_no_failure_of_ours_is_reported() -> None:
 
 
 def test_what_runs_backwards_is_put_back_in_any_order() -> None:
-    from depyf.dynamo.backward_methods import replace_backward
+    from depyf.dynamo.hooks.backward_methods import replace_backward
 
     class Compiled:
         @staticmethod

@@ -20,7 +20,7 @@ from torch import Tensor, nn  # noqa: E402
 from torch_versions import needs_stances  # noqa: E402
 
 import depyf  # noqa: E402
-from depyf.dynamo.numerics.script import write_script  # noqa: E402
+from depyf.dynamo.scripts.whole import write_script  # noqa: E402
 
 
 def captured(function: Callable[..., Any], *arguments: Any, **options: Any) -> Tuple[Any, List[Any]]:

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo.what_runs import RUNS, RUNS_ELSEWHERE  # noqa: E402
+from depyf.dynamo.capture.what_runs import RUNS, RUNS_ELSEWHERE  # noqa: E402
 
 HERE = os.path.basename(__file__)
 RECORDS: List[logging.LogRecord] = []

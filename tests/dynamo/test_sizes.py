@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from depyf.dynamo.numerics.sizes import size_of
+from depyf.dynamo.scripts.sizes import size_of
 
 
 @pytest.mark.parametrize(

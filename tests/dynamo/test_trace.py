@@ -7,8 +7,8 @@ from typing import Tuple
 
 import pytest
 
-from depyf.dynamo import patching, safely
-from depyf.dynamo.trace import TraceHandler
+from depyf.dynamo.hooks import patching, safely
+from depyf.dynamo.hooks.structured_trace_listener import TraceHandler
 from depyf.torch_trace.events import Event, event_of
 
 
@@ -53,7 +53,7 @@ def test_a_receiver_that_fails_is_reported_and_not_felt(caplog: pytest.LogCaptur
         TraceHandler(receive).handle(record)
     (message,) = [record.message for record in caplog.records]
     assert message.startswith("reading torch's structured trace failed at ")
-    assert " at depyf/dynamo/trace.py:" in message
+    assert " at depyf/dynamo/hooks/structured_trace_listener.py:" in message
     assert "(ValueError: broken receiver)" in message
     assert "Your program goes on" in message
     assert "please report" in message

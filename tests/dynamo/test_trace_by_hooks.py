@@ -10,9 +10,9 @@ import pytest
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
-from depyf.dynamo import compat  # noqa: E402
-from depyf.dynamo.compilations import graph_break  # noqa: E402
-from depyf.dynamo.trace_by_hooks import _Hooks  # noqa: E402
+from depyf.dynamo.capture.compilations import graph_break  # noqa: E402
+from depyf.dynamo.capture.trace_by_hooks import _Hooks  # noqa: E402
+from depyf.dynamo.hooks import compat  # noqa: E402
 from depyf.torch_trace.events import Event  # noqa: E402
 
 

@@ -12,8 +12,8 @@ pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo import compat  # noqa: E402
-from depyf.dynamo.trace import TRACE_LOGGER, listen  # noqa: E402
+from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.hooks.structured_trace_listener import TRACE_LOGGER, listen  # noqa: E402
 
 needs_trace = pytest.mark.skipif(
     compat.find("torch._logging._internal", "trace_structured") is None, reason="this PyTorch has no structured trace"

@@ -17,8 +17,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo.session import FrameSkipped  # noqa: E402
-from depyf.report.happening import Happening  # noqa: E402
+from depyf.answers.happening import Happening  # noqa: E402
+from depyf.dynamo.capture.session import FrameSkipped  # noqa: E402
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 sys.path.insert(0, str(PROGRAMS))
@@ -232,7 +232,7 @@ def test_what_python_reads_at_its_start_is_silent_where_depyf_is_gone(tmp_path: 
 
 @pytest.mark.skipif(not FILE.exists(), reason="needs a checkout")
 def test_a_program_that_compiles_nothing_hears_nothing(tmp_path: Path) -> None:
-    program = "import sys, torch._dynamo\nprint('depyf.dynamo.watch' in sys.modules)"
+    program = "import sys, torch._dynamo\nprint('depyf.dynamo.questions.watch' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(Path(depyf.__file__).parents[1]), "DEPYF_WATCH": "1"}
     assert read_at_the_start("", program, tmp_path, **environment) == ("True\n", "")
 

@@ -15,13 +15,14 @@ torch = pytest.importorskip("torch")
 from torch_versions import HAS_GUARD_TREES  # noqa: E402
 
 import depyf  # noqa: E402
-from depyf.dynamo import compat, failing_guards, run_callback  # noqa: E402
-from depyf.dynamo.guard_values import as_known_here  # noqa: E402
-from depyf.dynamo.guards import GuardLine  # noqa: E402
-from depyf.dynamo.trace import listen  # noqa: E402
-from depyf.dynamo.trace_by_hooks import supplement  # noqa: E402
-from depyf.report.guard_words import explain  # noqa: E402
-from depyf.report.lookup import FailedGuard  # noqa: E402
+from depyf.answers.lookup import FailedGuard  # noqa: E402
+from depyf.diagnosis.guard_words import explain  # noqa: E402
+from depyf.dynamo.capture.trace_by_hooks import supplement  # noqa: E402
+from depyf.dynamo.guards import failing as failing_guards  # noqa: E402
+from depyf.dynamo.guards.check_function import GuardLine  # noqa: E402
+from depyf.dynamo.guards.current_values import as_known_here  # noqa: E402
+from depyf.dynamo.hooks import compat, run_callback  # noqa: E402
+from depyf.dynamo.hooks.structured_trace_listener import listen  # noqa: E402
 from depyf.torch_trace.recompiles import reasons_of  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -11,7 +11,7 @@ from typing import Any, Callable
 import torch
 
 import depyf
-from depyf.dynamo import rendering
+from depyf.dynamo.capture import rendering
 from depyf.result import DecompilationError
 
 

@@ -16,7 +16,7 @@ import torch
 from case import detached
 
 import depyf
-from depyf.dynamo.session import TransformedCode
+from depyf.dynamo.capture.session import TransformedCode
 
 Step = Callable[[], Any]
 

@@ -10,7 +10,7 @@ from browser import browser
 from sample_runs import hostile_run, sample_run
 from transformer_run import transformer_run
 
-from depyf.report.page import render_page, render_pages
+from depyf.report.render.page import render_page, render_pages
 
 
 @pytest.fixture(scope="session")

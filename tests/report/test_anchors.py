@@ -6,8 +6,8 @@ from typing import List, Sequence, Tuple
 
 import pytest
 
-from depyf.report.from_events import build_run
-from depyf.report.model import Run
+from depyf.report.analysis.from_events import build_run
+from depyf.report.model.run import Run
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.provenance import kernel_launches_event, node_stacks_event
 

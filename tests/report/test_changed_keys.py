@@ -6,9 +6,9 @@ from typing import Optional, Set
 
 import pytest
 
+from depyf.diagnosis.changed_keys import keys_of, with_changed_keys, with_keys_read
 from depyf.diagnosis.guard_advice import ANY_FRAME, GuardedFrame
-from depyf.report.changed_keys import keys_of, with_changed_keys, with_keys_read
-from depyf.report.guard_words import explain
+from depyf.diagnosis.guard_words import explain
 
 STARRED = GuardedFrame(keywords="kw")
 

@@ -7,13 +7,13 @@ from typing import List, Optional
 
 import pytest
 
-from depyf.report.comparison import Comparison, as_differences, compare
-from depyf.report.comparison_text import comparison_lines
-from depyf.report.facts import TransformedFact
-from depyf.report.from_events import build_run
-from depyf.report.graph_text import plain_graph
-from depyf.report.matching import Side
-from depyf.report.model import (
+from depyf.report.analysis.facts import TransformedFact
+from depyf.report.analysis.from_events import build_run
+from depyf.report.diff.comparison import Comparison, as_differences, compare
+from depyf.report.diff.comparison_text import comparison_lines
+from depyf.report.diff.graph_text import plain_graph
+from depyf.report.diff.matching import Side
+from depyf.report.model.run import (
     Artifact,
     Compilation,
     FailedGuard,

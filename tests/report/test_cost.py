@@ -8,16 +8,16 @@ from typing import Callable, Dict, List, Optional, Set
 import pytest
 from cost import grows_like
 
-from depyf.report.anchors import Anchored, anchored
-from depyf.report.artifacts import after_the_whole
-from depyf.report.counts import counts_by_function
-from depyf.report.from_events import build_run
-from depyf.report.functions import Functions
-from depyf.report.linking import linked
-from depyf.report.markdown import index_markdown
-from depyf.report.model import Artifact, Run
-from depyf.report.page import render_page
-from depyf.report.sources import Sources
+from depyf.report.analysis.anchors import Anchored, anchored
+from depyf.report.analysis.artifacts import after_the_whole
+from depyf.report.analysis.from_events import build_run
+from depyf.report.analysis.functions import Functions
+from depyf.report.analysis.linking import linked
+from depyf.report.analysis.sources import Sources
+from depyf.report.model.counts import counts_by_function
+from depyf.report.model.run import Artifact, Run
+from depyf.report.render.markdown import index_markdown
+from depyf.report.render.page import render_page
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.generations import told_apart
 

@@ -13,17 +13,27 @@ from typing import Any, Dict, List
 import pytest
 from sample_runs import sample_run
 
-from depyf.report.comparison import compare
-from depyf.report.counts import counts_by_function, counts_of
-from depyf.report.headline import headline
-from depyf.report.inline import summary_html
-from depyf.report.manifest import from_json, to_json
-from depyf.report.markdown import index_markdown
-from depyf.report.matching import Side
-from depyf.report.model import Compilation, FailedGuard, Fallback, Function, GraphBreak, Kernel, Recompile, Run, Source
-from depyf.report.page import render_page
-from depyf.report.reading import load
-from depyf.report.summary import summary_lines
+from depyf.report.diff.comparison import compare
+from depyf.report.diff.matching import Side
+from depyf.report.model.counts import counts_by_function, counts_of
+from depyf.report.model.headline import headline
+from depyf.report.model.manifest import from_json, to_json
+from depyf.report.model.run import (
+    Compilation,
+    FailedGuard,
+    Fallback,
+    Function,
+    GraphBreak,
+    Kernel,
+    Recompile,
+    Run,
+    Source,
+)
+from depyf.report.read.reading import load
+from depyf.report.render.inline import summary_html
+from depyf.report.render.markdown import index_markdown
+from depyf.report.render.page import render_page
+from depyf.report.render.summary import summary_lines
 
 LOGS = Path(__file__).parent / "logs"
 

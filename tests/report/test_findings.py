@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from depyf.report import headline
-from depyf.report.findings import findings_of
-from depyf.report.model import Compilation, FailedGuard, Fallback, Function, GraphBreak, Phase, Recompile, Run, Source
-from depyf.report.sources import is_library
+from depyf.report.analysis.findings import findings_of
+from depyf.report.analysis.sources import is_library
+from depyf.report.model import headline
+from depyf.report.model.run import (
+    Compilation,
+    FailedGuard,
+    Fallback,
+    Function,
+    GraphBreak,
+    Phase,
+    Recompile,
+    Run,
+    Source,
+)
 
 FUNCTIONS = (Function("f", "f", 0, 1, 9), Function("torch_dynamo_resume_in_f_at_4", "f", 0, 1, 9, 0, 4))
 

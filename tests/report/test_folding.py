@@ -8,7 +8,7 @@ from typing import Sequence as SequenceOf
 
 import pytest
 
-from depyf.report.folding import Item, Keys, Loop, Node, Sequence, nodes_in, runs_in
+from depyf.dynamo.questions.trace.folding import Item, Keys, Loop, Node, Sequence, nodes_in, runs_in
 
 
 def folded(text: str, late: str = "") -> Sequence:

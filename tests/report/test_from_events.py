@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, Optional
 
-from depyf.report.facts import TransformedFact
-from depyf.report.from_events import build_run
-from depyf.report.manifest import from_json, to_json
-from depyf.report.model import Artifact
+from depyf.report.analysis.facts import TransformedFact
+from depyf.report.analysis.from_events import build_run
+from depyf.report.model.manifest import from_json, to_json
+from depyf.report.model.run import Artifact
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.generations import told_apart
 from depyf.torch_trace.provenance import kernel_launches_event, node_stacks_event

@@ -9,9 +9,9 @@ from typing import Any, List
 from browser import as_text
 from sample_runs import hostile_run, sample_run
 
-from depyf.report.inline import summary_html
-from depyf.report.marks import marks_of
-from depyf.report.model import Run
+from depyf.report.model.run import Run
+from depyf.report.render.inline import summary_html
+from depyf.report.render.marks import marks_of
 
 
 class Tags(HTMLParser):

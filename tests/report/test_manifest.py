@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from depyf.report.manifest import ForeignManifestError, ManifestError, from_json, to_json
-from depyf.report.model import (
+from depyf.report.model.manifest import ForeignManifestError, ManifestError, from_json, to_json
+from depyf.report.model.run import (
     SCHEMA,
     Artifact,
     Call,

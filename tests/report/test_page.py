@@ -15,11 +15,11 @@ import pytest
 from sample_runs import HOSTILE, hostile_run, sample_run
 from transformer_run import transformer_run
 
-from depyf.report import page
-from depyf.report.flow import drawings
-from depyf.report.model import Compilation, Run
-from depyf.report.page import render_page, render_pages
-from depyf.report.page_data import data_element
+from depyf.report.model.run import Compilation, Run
+from depyf.report.render import page
+from depyf.report.render.flow import drawings
+from depyf.report.render.page import render_page, render_pages
+from depyf.report.render.page_data import data_element
 
 
 class Tags(HTMLParser):

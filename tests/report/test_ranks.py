@@ -6,8 +6,9 @@ import json
 from dataclasses import replace
 from typing import Dict, List, Tuple
 
-from depyf.report.matching import Side
-from depyf.report.model import (
+from depyf.report.diff.matching import Side
+from depyf.report.diff.ranks import differences
+from depyf.report.model.run import (
     Artifact,
     Compilation,
     FailedGuard,
@@ -18,7 +19,6 @@ from depyf.report.model import (
     Run,
     Source,
 )
-from depyf.report.ranks import differences
 
 GRAPH = 'class GraphModule(torch.nn.Module):\n    def forward(self, x: "f32[{}]"):\n        return {}\n'
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import List, Optional
 
-from depyf.report.model import Artifact, Link, Run
-from depyf.report.sides import with_sides
+from depyf.report.model.run import Artifact, Link, Run
+from depyf.report.model.sides import with_sides
 
 
 def graph(stage: str, order: int, names: str, backward: Optional[bool] = None, compile_id: str = "0/0") -> Artifact:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from depyf.diagnosis.break_advice import advice_for_cudagraphs
-from depyf.report.from_log import run_of_log
-from depyf.report.model import Run
+from depyf.report.model.run import Run
+from depyf.report.read.from_log import run_of_log
 from depyf.torch_trace.cudagraphs import SKIPPED, skips
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.log_file import read_log

@@ -11,8 +11,8 @@ from types import CodeType
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from depyf.source.names import mangle
+from depyf.source.printing.unparsing import unparse
 from depyf.source.rewriting import Rewriter, replaced
-from depyf.source.unparsing import unparse
 
 STANDARD_LIBRARY = Path(inspect.__file__).parent
 

@@ -13,9 +13,9 @@ import pytest
 from functions import codes_of, difference
 
 from depyf.result import DecompilationError
-from depyf.source.compiling import compile_like
+from depyf.source.compiling.to_code import compile_like
+from depyf.source.printing.text import to_source
 from depyf.source.source_text import SourceText
-from depyf.source.text import to_source
 from depyf.verify import compare
 
 

@@ -7,8 +7,8 @@ from typing import Any, List
 
 import pytest
 
-from depyf.source.comprehension import as_expression
-from depyf.source.text import unparse
+from depyf.source.definitions.comprehension import as_expression
+from depyf.source.printing.text import unparse
 from depyf.structure.structurer import Unstructured
 
 

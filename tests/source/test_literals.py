@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depyf.source.compiling import compile_like
-from depyf.source.text import to_source
+from depyf.source.compiling.to_code import compile_like
+from depyf.source.printing.text import to_source
 
 
 class Colour:

@@ -8,7 +8,7 @@ from typing import Any, Dict
 import pytest
 
 from depyf.source.names import is_writable, make_writable, mangle
-from depyf.source.unparsing import unparse
+from depyf.source.printing.unparsing import unparse
 
 
 def written(source: str, **names: str) -> Any:

@@ -17,8 +17,8 @@ from depyf.source.passes.managers import merge_withs
 from depyf.source.passes.percent import restore_percent
 from depyf.source.passes.release import release
 from depyf.source.passes.temporaries import fold_temporaries
+from depyf.source.printing.unparsing import unparse
 from depyf.source.rewriting import replaced
-from depyf.source.unparsing import unparse
 
 
 class _WithoutIndex(ast.NodeTransformer):

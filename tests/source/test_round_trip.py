@@ -8,12 +8,12 @@ import pytest
 from functions import STANDARD_LIBRARY, difference, functions_of
 from unfolding import unfold
 
-from depyf.source import wrapping
-from depyf.source.compiling import compile_like
+from depyf.source.compiling.to_code import compile_like
 from depyf.source.passes import simplify
 from depyf.source.passes.temporaries import fold_temporaries
-from depyf.source.text import to_source
-from depyf.source.unparsing import unparse
+from depyf.source.printing import wrapping
+from depyf.source.printing.text import to_source
+from depyf.source.printing.unparsing import unparse
 from depyf.verify import compare
 
 SOME = """

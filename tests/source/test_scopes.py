@@ -11,9 +11,9 @@ from functions import codes_of
 
 from depyf.bytecode.code import docstring
 from depyf.normal.lowering import lower
-from depyf.source.scopes import declarations, local_names
+from depyf.source.definitions.scopes import declarations, local_names
+from depyf.source.printing.unparsing import unparse
 from depyf.source.signature import arguments, parameter_names
-from depyf.source.unparsing import unparse
 
 
 def code_of(source: str, name: str = "f") -> CodeType:

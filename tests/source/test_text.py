@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from depyf.result import DecompilationError
-from depyf.source.docstrings import triple_quoted
-from depyf.source.text import to_source, to_text
-from depyf.source.unparsing import unparse
+from depyf.source.printing.docstrings import triple_quoted
+from depyf.source.printing.text import to_source, to_text
+from depyf.source.printing.unparsing import unparse
 
 
 def again(source: str) -> str:

@@ -9,9 +9,9 @@ from typing import List
 import pytest
 from functions import STANDARD_LIBRARY
 
-from depyf.source.spacing import laid_out
-from depyf.source.unparsing import unparse
-from depyf.source.wrapping import WIDTH, wrap, wrapped_lines
+from depyf.source.printing.spacing import laid_out
+from depyf.source.printing.unparsing import unparse
+from depyf.source.printing.wrapping import WIDTH, wrap, wrapped_lines
 
 
 def long(name: str) -> str:

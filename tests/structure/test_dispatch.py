@@ -15,7 +15,7 @@ from depyf.flow.graph import build
 from depyf.lift.lifter import lift
 from depyf.lift.nodes import Condition, Goto, LiftedGraph, Node, Return
 from depyf.normal.lowering import lower
-from depyf.source.unparsing import unparse
+from depyf.source.printing.unparsing import unparse
 from depyf.structure.dispatch import dispatch
 from depyf.structure.unstructured import Unstructured
 from depyf.verify import compare

@@ -10,7 +10,7 @@ from depyf.flow.graph import build
 from depyf.lift.lifter import lift
 from depyf.normal.ops import Op
 from depyf.source.passes.plumbing import drop_plumbing
-from depyf.source.unparsing import unparse
+from depyf.source.printing.unparsing import unparse
 from depyf.structure.structurer import structure
 
 

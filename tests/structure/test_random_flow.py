@@ -34,7 +34,7 @@ from depyf.flow.graph import FlowGraph, build
 from depyf.lift.lifter import lift
 from depyf.lift.nodes import LiftedGraph
 from depyf.normal.lowering import lower
-from depyf.source.unparsing import unparse
+from depyf.source.printing.unparsing import unparse
 from depyf.structure.dispatch import dispatch
 from depyf.structure.structurer import structure
 from depyf.structure.unstructured import Unstructured

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Callable, Optional, Tuple
 
-from depyf.report.manifest import from_json
-from depyf.report.model import Artifact, Run
+from depyf.report.model.manifest import from_json
+from depyf.report.model.run import Artifact, Run
 
 
 def dumped(folder: Path) -> Tuple[Run, Callable[[Artifact], Optional[str]]]:

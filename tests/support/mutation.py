@@ -30,9 +30,9 @@ from same_bytecode import same_bytecode
 
 from depyf.bytecode.instructions import line_of_offset
 from depyf.decompiler import Decompilation, DecompilationError, decompile_code
-from depyf.source.compiling import compile_like
+from depyf.source.compiling.to_code import compile_like
+from depyf.source.printing.text import to_source
 from depyf.source.source_text import SourceText
-from depyf.source.text import to_source
 from depyf.verify import Finding, compare
 
 Compiled = TypeVar("Compiled")

@@ -30,7 +30,7 @@ from depyf.lift.nodes import LiftedGraph
 from depyf.normal.lowering import lower
 from depyf.normal.ops import Handler, Instr, NormalCode, Op
 from depyf.result import DecompilationError
-from depyf.source.text import to_text
+from depyf.source.printing.text import to_text
 from depyf.structure.dispatch import dispatch
 from depyf.structure.structurer import structure
 from depyf.structure.unstructured import Unstructured

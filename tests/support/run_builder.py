@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Dict, List, Optional, Sequence, Tuple
 
-from depyf.report.model import (
+from depyf.report.model.run import (
     Artifact,
     Call,
     Compilation,

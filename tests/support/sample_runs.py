@@ -7,7 +7,7 @@ from typing import Callable, Dict, List, Optional, Tuple
 
 from run_builder import Op, RunBuilder
 
-from depyf.report.model import (
+from depyf.report.model.run import (
     Artifact,
     Call,
     FailedGuard,

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Dict, List, NamedTuple, Tuple
 
-from depyf.dynamo import compat
+from depyf.dynamo.hooks import compat
 
 BREAKPOINT_KNOWS_EARLIER_ONES = hasattr(bdb.Breakpoint, "clearBreakpoints")
 """Before 3.10 the Pdb that breakpoint() makes knows no breakpoints of the one that runs the program."""

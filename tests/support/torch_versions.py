@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from depyf.dynamo import compat
+from depyf.dynamo.hooks import compat
 
 needs_stances = pytest.mark.skipif(not compat.has_stances(), reason="PyTorch before 2.6")
 

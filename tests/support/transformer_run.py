@@ -6,7 +6,7 @@ from typing import Callable, List, Optional, Tuple
 
 from run_builder import Op, RunBuilder
 
-from depyf.report.model import Artifact, Function, Guard, Run, Source
+from depyf.report.model.run import Artifact, Function, Guard, Run, Source
 
 _MODEL = """\
 import torch

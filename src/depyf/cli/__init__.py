@@ -12,8 +12,8 @@ from typing import Optional, Sequence
 
 from depyf.cli import decompiling, extracting, reporting, running
 from depyf.messages import error_line
-from depyf.report.manifest import ManifestError
-from depyf.report.reading import NothingToRead
+from depyf.report.model.manifest import ManifestError
+from depyf.report.read.reading import NothingToRead
 from depyf.sweep.targets import UnreadableError
 from depyf.visible import visible
 

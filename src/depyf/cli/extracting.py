@@ -32,7 +32,7 @@ def add_command(commands: Any) -> None:
 
 
 def _extract(options: argparse.Namespace) -> int:
-    from depyf.dynamo.numerics.extract import extract  # needs PyTorch, and the other commands do not
+    from depyf.dynamo.questions.extract.question import extract  # needs PyTorch, and the other commands do not
 
     try:
         answer = extract(options.directory, options.graph, path=options.output, check=options.check)

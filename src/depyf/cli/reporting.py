@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Iterable
 
 from depyf.messages import error_line
-from depyf.report.comparison import compare
-from depyf.report.comparison_text import comparison_lines
-from depyf.report.reading import load
-from depyf.report.summary import summary_lines
-from depyf.report.writing import where_ranks_differ, write_comparison, write_report
+from depyf.report.diff.comparison import compare
+from depyf.report.diff.comparison_text import comparison_lines
+from depyf.report.read.reading import load
+from depyf.report.render.summary import summary_lines
+from depyf.report.render.writing import where_ranks_differ, write_comparison, write_report
 from depyf.visible import visible
 
 

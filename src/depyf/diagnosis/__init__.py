@@ -1,1 +1,5 @@
-"""What to do about what was found: one piece of advice for one cause, for the questions and for the page alike."""
+"""What happened, in words, and what to do about it: one piece of advice for one cause.
+
+``guard_words`` and ``state_words`` explain guards that failed, ``guard_advice`` and ``break_advice`` say what avoids
+them. The questions and the page use the same ones. Start reading at ``guard_words.py``.
+"""

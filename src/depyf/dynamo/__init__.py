@@ -1,4 +1,6 @@
-"""Everything that touches torch: capture, session, dump directory, graphs, kernels, guards, stepping.
+"""Everything that touches torch, in rooms by concept; importing it does not import torch.
 
-Importing this package does not import torch; its hooks do, when they are installed.
+From the bottom up: ``hooks``; ``guards``; ``entries``; ``store``; ``capture``; ``dump``; ``observe``; ``scripts``;
+``questions``. A room imports from those below it only (``tests/test_layers.py``). Start reading at ``dump/prepare.py``
+(``prepare_debug``) or at the file in ``questions`` that has the name of a public function.
 """

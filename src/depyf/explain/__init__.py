@@ -18,8 +18,9 @@ def dump_src(original_code: Union[CodeType, Callable[..., Any]], module: Any = N
     ``module`` is accepted and not needed. Raises ``ImportError`` when PyTorch is not installed and ``TypeError`` for
     what has no code.
     """
-    from depyf.dynamo import compat, full_code
-    from depyf.dynamo.called import called
+    from depyf.dynamo.dump.full_code import writing as full_code
+    from depyf.dynamo.entries.call_target import called
+    from depyf.dynamo.hooks import compat
 
     compat.require_torch("explain.dump_src")
     code = original_code if isinstance(original_code, CodeType) else called(original_code, "explain.dump_src").code

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Callable, List, Optional, Tuple
 
-from depyf.dynamo.capture import capture
-from depyf.dynamo.kernels import loading_copies
-from depyf.dynamo.pausing import debug
-from depyf.dynamo.prepare import prepare_debug
+from depyf.dynamo.capture.kernels import loading_copies
+from depyf.dynamo.dump.active_sessions import capture
+from depyf.dynamo.dump.pausing import debug
+from depyf.dynamo.dump.prepare import prepare_debug
 from depyf.explain.global_variables import data
 
 __all__ = ["debug", "patched_load_by_key_path", "prepare_debug"]

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from depyf.dynamo.bytecode_log import install, uninstall
+from depyf.dynamo.dump.bytecode_log import install, uninstall
 
 __all__ = ["install", "uninstall"]

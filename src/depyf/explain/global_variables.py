@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterator, Mapping, Optional
 
-from depyf.dynamo import compat
-from depyf.dynamo.capture import capture
+from depyf.dynamo.dump.active_sessions import capture
+from depyf.dynamo.hooks import compat
 
 
 def _dump_src_dir() -> Optional[str]:

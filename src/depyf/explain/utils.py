@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Dict, Iterator, Optional
 
-from depyf.dynamo.attribution import current_compile_id
-from depyf.dynamo.capture import capture
-from depyf.dynamo.file_locks import locked_file
-from depyf.dynamo.session import NO_NAME
+from depyf.dynamo.capture.session import NO_NAME
+from depyf.dynamo.dump.active_sessions import capture
+from depyf.dynamo.hooks.attribution import current_compile_id
+from depyf.dynamo.store.file_locks import locked_file
 
 __all__ = [
     "DynamoOptimizationResult",

@@ -26,7 +26,7 @@ def begin() -> None:
 
 
 def _watch() -> None:
-    from depyf.dynamo.watch import watch
+    from depyf.dynamo.questions.watch import watch
 
     watched = watch()
     watched.__enter__()

@@ -11,7 +11,7 @@ import shutil
 import time
 from typing import Any, Callable, Dict, Mapping, Optional, TextIO
 
-from depyf.dynamo.safely import with_rank
+from depyf.dynamo.hooks.safely import with_rank
 from depyf.messages import write
 from depyf.torch_trace.events import Event
 

@@ -44,7 +44,7 @@ def run_dumped(
     """
     if importlib.util.find_spec("torch") is None:
         raise CannotRunError("depyf run needs PyTorch: install it with `pip install 'depyf[torch]'`")
-    importlib.import_module("depyf.dynamo.writers")  # it clears up at exit; what comes later does so before
+    importlib.import_module("depyf.dynamo.store.writers")  # it clears up at exit; what comes later does so before
     made = _prepare(directory)
     progress = None if quiet or sys.stderr is None else Progress(sys.stderr)
     recording = _Recording(directory, progress, find_nonfinite, trace, stepping)
@@ -76,7 +76,7 @@ def run_dumped(
 
 def _alone(directory: str) -> ContextManager[None]:
     """No other process of depyf does this for the same directory at the same time."""
-    from depyf.dynamo.file_locks import exclusive
+    from depyf.dynamo.store.file_locks import exclusive
 
     return exclusive(directory)
 
@@ -130,9 +130,9 @@ class _Recording:
             _say([f"nothing is dumped: {type(error).__name__}: {error}"])
 
     def _begin(self) -> None:
-        from depyf.dynamo import compat
-        from depyf.dynamo.prepare import prepare_debug
-        from depyf.dynamo.safely import safely
+        from depyf.dynamo.dump.prepare import prepare_debug
+        from depyf.dynamo.hooks import compat
+        from depyf.dynamo.hooks.safely import safely
 
         with self._lock:
             if self._open is not None:
@@ -140,7 +140,7 @@ class _Recording:
             self._open = prepare_debug(self._directory, stepping=self._stepping)
         self._open.__enter__()
         if self._traced:
-            from depyf.dynamo.run_trace import trace
+            from depyf.dynamo.questions.trace.question import trace
 
             self._trace = trace().__enter__()
         if self._progress is not None and self._open.session is not None:
@@ -148,7 +148,7 @@ class _Recording:
             show: Callable[..., Any] = safely("showing how far it is")(self._progress)
             self._open.session.watch(show)
         if self._find_nonfinite:
-            from depyf.dynamo.numerics.nonfinite import find_nonfinite
+            from depyf.dynamo.questions.nonfinite.question import find_nonfinite
 
             finding = find_nonfinite(self._directory)
             finding.__enter__()
@@ -176,11 +176,11 @@ class _Recording:
             return [f"no summary: {type(error).__name__}: {error}", f"{'the dump':<24}{self._directory}"]
 
     def _summary(self) -> List[str]:
-        from depyf.dynamo.manifest import page_of, run_of
-        from depyf.report.own_files import page_stem
-        from depyf.report.reading import of_the_same_launch, runs_in_directory
-        from depyf.report.summary import summary_lines, whose_page
-        from depyf.report.writing import where_ranks_differ, write_report
+        from depyf.dynamo.dump.manifest import page_of, run_of
+        from depyf.report.read.own_files import page_stem
+        from depyf.report.read.reading import of_the_same_launch, runs_in_directory
+        from depyf.report.render.summary import summary_lines, whose_page
+        from depyf.report.render.writing import where_ranks_differ, write_report
 
         if self._open is None or self._open.session is None:
             return []
@@ -202,7 +202,7 @@ class _Recording:
 
 
 def _say(lines: List[str]) -> None:
-    from depyf.dynamo.safely import with_rank
+    from depyf.dynamo.hooks.safely import with_rank
 
     with suppressed(OSError, ValueError, AttributeError):  # the program may have closed it, or there is none
         sys.stdout.flush()

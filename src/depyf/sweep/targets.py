@@ -19,7 +19,7 @@ from depyf.bytecode.opcode_table import running_version
 from depyf.bytecode.pyc import PycError, is_pyc, parse_pyc
 from depyf.lift.items import COMPREHENSIONS, GENERIC_PREFIX
 from depyf.regular_files import open_regular
-from depyf.source.annotations import makes_annotations
+from depyf.source.definitions.annotations import makes_annotations
 
 
 @dataclass(frozen=True)

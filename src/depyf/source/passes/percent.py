@@ -6,7 +6,7 @@ import ast
 from typing import Any, List, Optional
 
 from depyf.lift.places import place_of
-from depyf.source.fstrings import percent_field
+from depyf.source.printing.fstrings import percent_field
 from depyf.source.rewriting import Rewriter
 
 # Asked of the compiler that the source will be given to: elsewhere the two are not the same.

@@ -1,0 +1,240 @@
+"""The answer of ``why``: what a call finds in Dynamo's cache, as data, as text and as a table."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+from dataclasses import dataclass, field
+from typing import Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+
+from depyf.answers.graph_ids import id_in_dump
+from depyf.answers.happening import counted
+from depyf.diagnosis.guard_advice import GuardCause
+from depyf.diagnosis.guard_words import GuardWords
+
+_SHOWN = 2
+"""Of an entry, so many guards that fail are shown after the first."""
+
+
+@dataclass(frozen=True)
+class FailedGuard:
+    """A guard that does not hold for the call.
+
+    ``kind`` is PyTorch's class of guard, ``code`` its text, ``source`` what it looks at, in PyTorch's terms. ``told``
+    has the same in words, with the value it was compiled for, the value now, and what would avoid it. ``user_code`` is
+    the user's line that made Dynamo guard this, and ``place`` its file and number, where PyTorch tells.
+    """
+
+    kind: str
+    code: str
+    source: str
+    told: GuardWords
+    user_code: str = ""
+    place: Optional[Tuple[str, int]] = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A cache entry, and whether the call could run it; prints with every guard that fails.
+
+    ``failed`` is empty when it could; else the guard that PyTorch names comes first. ``follow`` are guards that fail
+    because of those, and would hold without them. ``note`` says what else keeps it from being used. ``graphs`` are the
+    names of the compiled graphs that it runs, as in a dump.
+    """
+
+    compile_id: Optional[str]
+    hit: bool
+    failed: Tuple[FailedGuard, ...]
+    note: str = ""
+    follow: Tuple[FailedGuard, ...] = ()
+    graphs: Tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The compile id; where PyTorch does not report it, the names of its graphs."""
+        return self.compile_id or ", ".join(self.graphs) or "an entry"
+
+    def __str__(self) -> str:
+        return "\n".join(_all_of(self))
+
+    def _repr_html_(self) -> str:
+        return f"<table>{_HEAD}<tbody>{''.join(_rows(self))}</tbody></table>"
+
+
+def nearest_first(entries: Iterable[Entry]) -> List[Entry]:
+    """The entry that would run, then those that the call misses by the least; for another object or class, last."""
+
+    def distance(each: Entry) -> Tuple[bool, bool, bool, int, int]:
+        is_for_another = any(guard.told.cause in _FOR_ANOTHER for guard in each.failed)
+        return not each.hit, bool(each.note), is_for_another, len(each.failed), len(each.follow)
+
+    return sorted(entries, key=distance)
+
+
+_FOR_ANOTHER = (GuardCause.IDENTITY, GuardCause.FUNCTION, GuardCause.CLASS, GuardCause.GONE)
+
+
+@dataclass(frozen=True)
+class Why:
+    """What a call would do; prints as text, and as a table in Jupyter.
+
+    ``entries`` are the cache entries in the order in which they are tried. ``hit`` is the one that would run, None
+    where there is none: then ``outcome`` says what happens. ``limit`` is the name and the value of the limit that keeps
+    Dynamo from compiling once more, None where none is reached. ``left_alone`` says that Dynamo compiles nothing of
+    such a call, whatever its arguments. ``advice`` is what would have avoided the compilation, ``notes`` say what the
+    answer takes for granted.
+    """
+
+    function: str
+    filename: str
+    first_line: int
+    entries: Tuple[Entry, ...]
+    outcome: str
+    limit: Optional[Tuple[str, int]] = None
+    resumes: Tuple[str, ...] = ()
+    advice: Tuple[str, ...] = field(default=())
+    notes: Tuple[str, ...] = ()
+    left_alone: bool = False
+
+    @property
+    def hit(self) -> Optional[Entry]:
+        return next((entry for entry in self.entries if entry.hit), None)
+
+    def entry(self, entry_id: Union[str, int]) -> Entry:
+        """Return the cache entry that ``entry_id`` names; ``print`` it to see every guard that fails.
+
+        ``entry_id`` is a compile id as shown here, by ``watch`` and on the page (``"0/1"``, ``"f [0/1]"``), or a graph
+        that the entry runs (``"__compiled_fn_3"``, ``3``), or a file of a dump.
+
+        Raises ``LookupError``, which lists the entries that there are, when it names none of them.
+        """
+        wanted = entry_id if isinstance(entry_id, int) else id_in_dump(os.path.dirname(entry_id), entry_id)
+        found = [each for each in self.entries if _is_called(each, wanted)]
+        if len(found) == 1:
+            return found[0]
+        there = f"there are: {_listed(self.entries)}" if self.entries else f"there are none: this call {self.outcome}"
+        more = f"; for those of {', '.join(self.resumes)} ask why(frame) in a debugger" if self.resumes else ""
+        raise LookupError(f"no cache entry of {self.function} is called {entry_id!r}; {there}{more}")
+
+    @property
+    def would_compile(self) -> bool:
+        """Whether Dynamo would compile for this call."""
+        return self.hit is None and self.limit is None and not self.left_alone
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+    def _repr_html_(self) -> str:
+        return _table(self)
+
+
+def _is_called(entry: Entry, wanted: Union[str, int]) -> bool:
+    """Whether an id, as ``graph_ids`` normalizes it, names this entry. A stage of a graph makes no difference."""
+    if isinstance(wanted, int):
+        return f"__compiled_fn_{wanted}" in entry.graphs
+    generation = re.sub(r"#\d+", "", wanted)  # of the page, which numbers what a reset repeats
+    name = wanted.partition(".")[0]
+    return generation == entry.compile_id or name in entry.graphs or f"__compiled_fn_{name}" in entry.graphs
+
+
+def _listed(entries: Sequence[Entry]) -> str:
+    """The ids that would work."""
+    graphs = [f" ({', '.join(each.graphs)})" if each.compile_id and each.graphs else "" for each in entries]
+    return ", ".join(f"{each.name}{names}" for each, names in zip(entries, graphs))
+
+
+def _all_of(entry: Entry) -> Iterator[str]:
+    """The lines for one entry, with all guards that fail."""
+    graphs = f" ({', '.join(entry.graphs)})" if entry.compile_id and entry.graphs else ""
+    if entry.hit or entry.note:
+        yield f"{entry.name}{graphs}: {_without_guards(entry)}"
+        return
+    yield f"{entry.name}{graphs}: {counted(len(entry.failed), 'guard')} {_FAIL[len(entry.failed) == 1]}"
+    for guard in entry.failed:
+        yield f"  {guard.told.words}"
+        yield from (f"      {text}" for text in (_where(guard), guard.told.advice) if text)
+    if entry.follow:
+        yield f"  {_followers(entry)}:"
+        yield from (f"      {guard.told.words}" for guard in entry.follow)
+
+
+_FAIL = ("do not hold", "does not hold")
+
+
+def _without_guards(entry: Entry) -> str:
+    return "runs; all its guards hold" if entry.hit else entry.note
+
+
+def _lines(answer: Why) -> Iterator[str]:
+    yield f"{answer.function} ({answer.filename}:{answer.first_line}): this call {answer.outcome}"
+    for entry in nearest_first(answer.entries):
+        name = f"  {entry.name}: "
+        if entry.hit or entry.note:
+            yield f"{name}{_without_guards(entry)}"
+        else:
+            yield f"{name}{entry.failed[0].told.words}"
+            where = _where(entry.failed[0])
+            if where:
+                yield f"      {where}"
+            yield from (f"      {text}" for text in _others(entry))
+    if answer.hit is None and answer.advice:
+        yield "  What avoids it:"
+        for text in answer.advice:
+            yield f"    - {text}"
+    if answer.resumes and answer.hit is not None:
+        names = ", ".join(answer.resumes)
+        yield f"  After its graph breaks it goes on in {names}, which this does not look at: watch() tells of those"
+    for note in answer.notes:
+        yield f"  note: {note}"
+
+
+def _others(entry: Entry) -> Iterator[str]:
+    """What else does not hold, after the first: two guards by their words, the rest as a number."""
+    others = entry.failed[1:]
+    if others:
+        more = f"; and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+        yield "also: " + "; ".join(each.told.words for each in others[:_SHOWN]) + more
+    if entry.follow:
+        yield f"({_followers(entry)})"
+
+
+def _followers(entry: Entry) -> str:
+    number = len(entry.follow)
+    return f"{counted(number, 'more guard')} fail{'s' if number == 1 else ''} because of that"
+
+
+def _where(guard: FailedGuard) -> str:
+    place = "" if guard.place is None else f"{guard.place[0]}:{guard.place[1]}"
+    return ": ".join(text for text in (place, guard.user_code) if text)
+
+
+def _table(answer: Why) -> str:
+    rows = [row for entry in nearest_first(answer.entries) for row in _rows(entry)]
+    advice = "".join(f"<li>{html.escape(text)}</li>" for text in answer.advice)
+    return (
+        f"<p><code>{html.escape(answer.function)}</code>: this call {html.escape(answer.outcome)}</p>"
+        f"<table>{_HEAD}<tbody>{''.join(rows)}</tbody></table>"
+        + (f"<p>What avoids it:</p><ul>{advice}</ul>" if advice else "")
+        + "".join(f"<p>note: {html.escape(note)}</p>" for note in answer.notes)
+    )
+
+
+_COLUMNS = ("entry", "guard that does not hold", "compiled for", "now", "line")
+_HEAD = f"<thead><tr>{''.join(f'<th>{text}</th>' for text in _COLUMNS)}</tr></thead>"
+
+
+def _rows(entry: Entry) -> Iterator[str]:
+    name = html.escape(entry.name)
+    if entry.hit or entry.note or not entry.failed:
+        yield _row(name, _without_guards(entry), "", "", "")
+    for guard in entry.failed if not entry.note else ():
+        told = guard.told
+        yield _row(name, told.words, told.before or "", told.now or "", _where(guard))
+        name = ""
+    if entry.follow and not entry.note:
+        yield _row("", _followers(entry), "", "", "")
+
+
+def _row(name: str, *cells: str) -> str:
+    return f"<tr><td>{name}</td>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"

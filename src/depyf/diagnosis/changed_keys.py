@@ -1,0 +1,90 @@
+"""Which keys of a dict are new or gone, where a guard only says that their number is another one."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import replace
+from typing import Iterable, List, Optional, Set
+
+from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
+from depyf.diagnosis.guard_advice import GuardCause, GuardedFrame
+from depyf.diagnosis.guard_words import GuardWords, as_written
+
+CHANGED_KEYS = (GuardCause.KEYS, GuardCause.LENGTH)
+"""What a guard on the number of keys may be about: torch says the same of the length of a list."""
+
+_KEY = re.compile(r"\[('[^']*'|\"[^\"]*\"|-?\d+)\]")
+
+
+def keys_of(subject: str, sources: Iterable[str]) -> Set[str]:
+    """Return the keys of the dict ``subject`` that guards with these sources read, as they are written."""
+    found = set()
+    for source in sources:
+        text = as_written(source)
+        match = _KEY.match(text, len(subject)) if text.startswith(subject) else None
+        if match is not None:
+            found.add(match.group(1))
+    return found
+
+
+def keys_written(text: Optional[str]) -> Optional[Set[str]]:
+    """Return all keys that a set or a list of them as text has, as they are written; None for another text."""
+    try:
+        keys = set() if text == "set()" else ast.literal_eval(parse(text or "", "eval"))
+    except synchronous(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
+    return {repr(key) for key in keys} if isinstance(keys, (set, list)) else None
+
+
+def with_changed_keys(words: GuardWords, before: Set[str], now: Optional[Set[str]], frame: GuardedFrame) -> GuardWords:
+    """Return the words with the keys that are new and gone. Of keyword arguments that is said as that.
+
+    ``before`` are the keys that guards of the entry read, ``now`` those of the call, None where they are not known. A
+    key that no guard reads may have been there: what is new is said only where guards read all of them.
+    """
+    return _with_keys(words, before, now or set(), frame, knows_now=now is not None)
+
+
+def with_keys_read(words: GuardWords, before: Set[str], now: Set[str], frame: GuardedFrame) -> GuardWords:
+    """Return the same where ``now`` are the keys that guards of the next entry read: nothing is known to be gone."""
+    return _with_keys(words, before, now, frame, knows_now=False)
+
+
+def _with_keys(
+    words: GuardWords, before: Set[str], now: Set[str], frame: GuardedFrame, *, knows_now: bool
+) -> GuardWords:
+    is_keywords = bool(frame.keywords) and words.subject == frame.keywords
+    if words.cause not in CHANGED_KEYS or not (is_keywords or words.cause is GuardCause.KEYS):
+        return words
+    new = sorted(now - before) if _number(words.before) == len(before) else []
+    gone = sorted(before - now) if knows_now else []
+    if is_keywords:
+        text = _of_keywords([_plain(each) for each in new], [_plain(each) for each in gone], words.subject)
+        return replace(words, words=text)
+    parts = [f"has {', '.join(new)}, which it lacked"] if new else []
+    parts += [f"lacks {', '.join(gone)}, which it had"] if gone else []
+    return replace(words, words=f"{words.subject} {' and '.join(parts)} when this was compiled") if parts else words
+
+
+def _of_keywords(new: List[str], gone: List[str], name: str) -> str:
+    if not new and not gone:
+        return f"the keyword arguments (**{name}) are others than those that it was compiled for"
+    parts = [f"is called with {', '.join(new)}"] if new else []
+    parts += [f"{'' if new else 'is called '}without {', '.join(gone)}"] if gone else []
+    return f"it {' and '.join(parts)} (**{name}), and was compiled for a call {'without' if new else 'with'}" + (
+        "" if not (new and gone) else f" {', '.join(new)} and with {', '.join(gone)}"
+    )
+
+
+def _number(before: Optional[str]) -> Optional[int]:
+    """The number of keys that the entry was compiled for."""
+    written = keys_written(before)
+    if written is not None:
+        return len(written)
+    return 0 if before == "empty" else int(before) if before is not None and before.isdigit() else None
+
+
+def _plain(key: str) -> str:
+    return key.strip("'\"")

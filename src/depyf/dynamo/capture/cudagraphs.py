@@ -1,0 +1,47 @@
+"""What torch says when it does not use CUDA graphs: its metrics while it compiles, only its log while code runs."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+from typing import List
+
+from depyf.dynamo.capture.session import Receivers
+from depyf.dynamo.hooks.attribution import current_compile_id
+from depyf.dynamo.hooks.patching import Undo, registered
+from depyf.dynamo.hooks.safely import safely
+from depyf.torch_trace.cudagraphs import SKIPPED
+from depyf.torch_trace.events import Event
+
+_LOGGERS = ("__cudagraphs", "__perf_hints")
+"""Of Inductor's, the later one is what torch up to 2.4 uses."""
+_MODULES = (
+    "torch._inductor.cudagraph_utils",
+    "torch._inductor.cudagraph_trees",
+    "torch._inductor.compile_fx",
+    "torch._dynamo.backends.cudagraphs",
+)
+
+
+def watch_cudagraphs(receivers: Receivers) -> List[Undo]:
+    """Note each message about skipped CUDA graphs from now on, in every session that ``receivers`` answers."""
+
+    @safely("noting skipped CUDA graphs")
+    def note(record: logging.LogRecord) -> None:
+        message = record.getMessage()
+        if "skipping cudagraphs" not in message.lower():
+            return
+        event = Event(SKIPPED, current_compile_id(), 0, None, message, time.time())
+        for session in receivers():
+            session.add(event)
+
+    def filter_(record: logging.LogRecord) -> bool:
+        note(record)
+        return True
+
+    undo: List[Undo] = []
+    for logger in [logging.getLogger(f"{module}.{name}") for module in _MODULES for name in _LOGGERS]:
+        undo.append(registered(functools.partial(logger.removeFilter, filter_)))
+        logger.addFilter(filter_)
+    return undo

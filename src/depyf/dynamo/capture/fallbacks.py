@@ -1,0 +1,158 @@
+"""Frames that were to be compiled and run as plain Python instead: seen when Dynamo gives them up, with its reason.
+
+Dynamo says so in two of its functions, both called after the fact. Replacing these changes nothing of what Dynamo does;
+a wrapper around its entry points would, because they look at the frames that called them.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import sysconfig
+import threading
+import weakref
+from types import CodeType
+from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
+
+from depyf.dynamo.capture.session import Cause, FrameSkipped
+from depyf.dynamo.capture.trace_by_hooks import supplement
+from depyf.dynamo.entries.decorated import shown_name
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.patching import Undo, call_before
+from depyf.dynamo.hooks.safely import describe, safely
+from depyf.dynamo.hooks.structured_trace_listener import listen
+from depyf.dynamo.store.names import StableNames
+from depyf.own_package import FOLDER
+from depyf.torch_trace.breaks import BreakReport, break_report
+from depyf.torch_trace.events import Event
+
+_NEVER_TO_BE_COMPILED = ("already Dynamo-generated code", "in the Dynamo skipfiles list")
+_ADDED_BY_TORCH = re.compile(r"\n+(?:from user code:|Set TORCHDYNAMO_VERBOSE|Set TORCH_LOGS).*", re.DOTALL)
+_LIMIT = re.compile(r"\b(?:accumulated_)?(?:recompile|cache_size)_limit\b")
+
+
+class Receiver(Protocol):
+    """Who wants to know: a session, or ``watch``."""
+
+    @property
+    def stable(self) -> StableNames: ...
+
+    def add(self, record: FrameSkipped) -> None: ...
+
+
+class Fallbacks:
+    """Records each frame that Dynamo gives up in the sessions that ``receivers`` answers."""
+
+    def __init__(self, receivers: Callable[[], Sequence[Receiver]]) -> None:
+        self._receivers = receivers
+        self._told = threading.local()
+        self._broken: Dict[Optional[str], BreakReport] = {}
+
+    def watch(self) -> List[Undo]:
+        """See every such frame from now on; answers the functions that end it."""
+        notes: List[Tuple[str, Callable[..., object]]] = [
+            ("format_error_msg", self._error),
+            ("add_skip_reason", self._skip),  # PyTorch 2.13 and later
+        ]
+        undo: List[Undo] = []
+        if compat.find("torch._dynamo.convert_frame", "add_skip_reason") is None:
+            # What an older one gives up for a graph break, in a loop for example, it only tells between the lines.
+            undo += [listen(self._event), *supplement(self._event)]
+            ends = compat.watch_bytecode(self._has_code)
+            undo += [] if ends is None else [ends]
+        for name, note in notes:
+            if compat.find("torch._dynamo.convert_frame", name) is not None:
+                undo.append(call_before(compat.module("torch._dynamo.convert_frame"), name, note))
+        return undo
+
+    @safely("noting an error that makes a frame fall back to eager")
+    def _error(self, error: BaseException, code: CodeType, *args: Any, **kwargs: Any) -> None:
+        self._told.code = id(code)
+        reason = _ADDED_BY_TORCH.sub("", describe(error)).strip()
+        cause, limit = _cause_of(error, reason)
+        if cause is not Cause.ERROR:
+            reason = reason[len(f"{type(error).__name__}: ") :]  # the type of these says nothing
+        for session in self._receivers():
+            place = compat.place_of(error)
+            compile_id, frame_locals = compat.compile_id_of(error), compat.frame_locals(code)
+            session.add(_record(session, code, cause, reason, compile_id, place, limit, frame_locals))
+
+    @safely("noting that Dynamo goes on behind a graph break")
+    def _has_code(self, original: CodeType, transformed: CodeType) -> None:
+        self._broken.pop(compat.current_compile_id(), None)
+
+    @safely("noting a frame that Dynamo skips for a graph break")
+    def _event(self, event: Event) -> None:
+        if event.name == "dynamo_graph_break_reason":
+            self._broken[event.compile_id] = break_report(event)
+        elif event.name == "compilation_metrics":
+            broken, code = self._broken.pop(event.compile_id, None), compat.code_being_compiled()
+            if broken is not None and code is not None and not event.meta.get("fail_type"):
+                place = None if broken.filename is None or broken.line is None else (broken.filename, broken.line)
+                for session in self._receivers():
+                    session.add(_record(session, code, Cause.GRAPH_BREAK, broken.reason, event.compile_id, place))
+
+    @safely("noting a frame that Dynamo skips")
+    def _skip(self, reason: str, frame: Any, *args: Any, **kwargs: Any) -> None:
+        code = frame.f_code
+        told, self._told.code = getattr(self._told, "code", None), None
+        if told == id(code):  # the error behind it has been noted, and says more
+            return
+        if is_users(code) and not any(each in reason for each in _NEVER_TO_BE_COMPILED):
+            for session in self._receivers():
+                session.add(_record(session, code, Cause.SKIPPED, reason, frame_locals=frame.f_locals))
+
+
+def _cause_of(error: BaseException, reason: str) -> Tuple[Cause, Optional[str]]:
+    """What kind of error it is; the name of the limit where one was reached."""
+    soft = tuple(filter(None, (compat.find("torch._dynamo.exc", name) for name in ("Unsupported", "UserError"))))
+    limit = _LIMIT.search(reason)
+    first_line = reason.split("\n", 1)[0]
+    if limit is not None and ("limit exceeded" in first_line or "reached" in first_line):
+        return Cause.LIMIT, limit.group()
+    return (Cause.GRAPH_BREAK if isinstance(error, soft) else Cause.ERROR), None
+
+
+def _record(
+    session: Receiver,
+    code: CodeType,
+    cause: Cause,
+    reason: str,
+    compile_id: Optional[str] = None,
+    place: Optional[Tuple[str, int]] = None,
+    limit: Optional[str] = None,
+    frame_locals: Optional[Mapping[str, Any]] = None,
+) -> FrameSkipped:
+    return FrameSkipped(
+        compile_id=compile_id,
+        cause=cause,
+        reason=session.stable.text(reason),
+        function=code.co_name,
+        qualified_name=shown_name(code, frame_locals or {}),
+        filename=code.co_filename,
+        first_line=code.co_firstlineno,
+        place=place,
+        limit=None if limit is None else (limit, compat.dynamo_setting(limit)),
+        original_code=weakref.ref(code),
+    )
+
+
+def is_users(code: CodeType) -> bool:
+    """Whether it is code of the program: not of the standard library, of torch or of depyf, and in a file."""
+    path = code.co_filename
+    return not path.startswith("<frozen") and not any(path.startswith(each) for each in _others_folders())
+
+
+@functools.lru_cache(maxsize=None)
+def _others_folders() -> Tuple[str, ...]:
+    """The folders of torch and depyf, and the files and folders of the standard library."""
+    library = sysconfig.get_paths()["stdlib"]
+    packages = {"site-packages", "dist-packages"}
+    names = sorted(set(os.listdir(library)) - packages) if os.path.isdir(library) else []
+    folders = [
+        os.path.dirname(str(compat.module("torch").__file__)),
+        FOLDER,
+        *(os.path.join(library, n) for n in names),
+    ]
+    return tuple(folder if folder.endswith((".py", os.sep)) else folder + os.sep for folder in folders)

@@ -1,0 +1,219 @@
+"""Graph files: every stage of every graph is written, and a graph that runs is made to run from its file.
+
+The trace sends each stage as text. A ``GraphModule`` whose bytecode is what that text compiles to is relocated onto the
+file; so is one that differs only in how it takes its arguments (aot_eager boxes them), after its file was rewritten.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import weakref
+from dataclasses import replace
+from types import FrameType, FunctionType
+from typing import Any, Dict, List, Optional, Tuple
+
+from depyf.dynamo.capture.relocate import SourceFile
+from depyf.dynamo.capture.session import GraphFile, KernelFile, Session
+from depyf.dynamo.capture.what_runs import note_what_runs
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.attribution import GraphOwners, current_compile_id, current_piece, origin_of
+from depyf.dynamo.hooks.interpreted import run_by_forward
+from depyf.dynamo.hooks.locks import Lock
+from depyf.dynamo.hooks.patching import Undo, replace_attribute
+from depyf.dynamo.hooks.safely import safely
+from depyf.dynamo.store.names import stage_stem
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.stages import (
+    AnyStage,
+    NamedStage,
+    Outline,
+    Stage,
+    graph_file,
+    outlines,
+    stage_of,
+    with_input_types,
+    without_imports,
+)
+
+_PRINT_OPTIONS: Tuple[Dict[str, bool], ...] = (
+    {"print_output": False, "include_stride": True, "include_device": True},
+    {"print_output": False},
+)
+
+
+class GraphModules:
+    """The graph modules that are made during each compilation, held weakly until it ends."""
+
+    def __init__(self, owners: GraphOwners) -> None:
+        self._lock = Lock()
+        self._owners = owners
+        self._made: Dict[str, List[weakref.ref[Any]]] = {}
+
+    def watch(self) -> Optional[Undo]:
+        """Note every graph module from now on; answers the function that ends it."""
+        cls = compat.find_or_report("torch.fx.graph_module", "GraphModule", "graphs can't be stepped through")
+        if cls is None:
+            return None
+        original = cls.__init__
+
+        def __init__(module: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it replaces one
+            original(module, *args, **kwargs)
+            self._note(module, sys._getframe(1), args[0] if args else kwargs.get("root"))
+
+        __init__.__doc__ = original.__doc__
+        __init__.__wrapped__ = original  # type: ignore[attr-defined]
+        return replace_attribute(cls, "__init__", __init__)
+
+    @safely("noting a graph module")
+    def _note(self, module: Any, maker: FrameType, root: Any) -> None:
+        compile_id = current_compile_id()
+        self._owners.note(module, compile_id, origin_of(maker, root))
+        if compile_id is not None:
+            with self._lock:
+                self._made.setdefault(compile_id, []).append(weakref.ref(module))
+
+    def alive(self, compile_id: str) -> List[Any]:
+        """The modules made so far during this compilation that are alive."""
+        with self._lock:
+            made = list(self._made.get(compile_id, ()))
+        return [module for module in (ref() for ref in made) if module is not None]
+
+    def take(self, compile_id: str) -> List[Any]:
+        """The modules made during this compilation that are alive; they are forgotten here."""
+        with self._lock:
+            made = self._made.pop(compile_id, [])
+        return [module for module in (ref() for ref in made) if module is not None]
+
+
+def dump_graph(session: Session, event: Event) -> None:
+    """Write the file of the stage that this event is about, if it is about one."""
+    stage = stage_of(event.name, event.payload)
+    if stage is None or event.payload is None:
+        return
+    if isinstance(stage, NamedStage):
+        stage = NamedStage(stage_stem(session.stable.text(stage.value)))
+    function = session.function_name(event.compile_id)
+    index = session.directory.take_number(f"{function}.{stage.value}")
+    write_graph(session, event.compile_id, function, stage, index, event.payload, current_piece())
+
+
+def write_graph(
+    session: Session,
+    compile_id: Optional[str],
+    function: str,
+    stage: AnyStage,
+    index: int,
+    readable: str,
+    piece: str = "",
+) -> GraphFile:
+    """Write (or overwrite) one graph's file from its readable text and record it."""
+    of_piece = f", piece {piece}" if piece else ""
+    title = f"{stage.value} of {function}{of_piece}" + (f", compile id {compile_id}" if compile_id else "")
+    text = graph_file(session.stable.text(readable), title)
+    path = session.directory.write(f"{function}.{stage.value}.{index}.py", text)
+    record = GraphFile(compile_id, function, stage, index, path, text, piece=piece)
+    session.add(record)
+    return record
+
+
+def run_from_files(session: Session, compile_id: str, modules: List[Any]) -> None:
+    """Relocate those of ``modules`` that are graphs of this compilation onto the files of their stages.
+
+    Where Inductor made a kernel module none of them runs. A captured graph that a backend of the user's own has
+    changed gets a file of its own, and so do all others when the session shall keep them.
+    """
+    _run_from_files(session, compile_id, modules)
+    note_what_runs(session, compile_id)
+
+
+def _run_from_files(session: Session, compile_id: str, modules: List[Any]) -> None:
+    if not modules:
+        return
+    if not session.records(KernelFile, compile_id):
+        for file in session.graph_files(compile_id):
+            if file.stage.may_run and file.path is not None:
+                _relocate_onto(session, file, modules)
+        for module in modules:
+            if _is_captured(module) and not _has_file(session, module):
+                _dump_module(session, compile_id, module, Stage.BACKEND)
+    if not session.clean_wild_fx_code:
+        for module in modules:
+            if not _has_file(session, module):
+                _dump_module(session, compile_id, module, Stage.WILD)
+
+
+def _relocate_onto(session: Session, file: GraphFile, modules: List[Any]) -> None:
+    printed = outlines(file.text)
+    candidates = [module for module in modules if any(_is_outline_of(module, each) for each in printed)]
+    left = _not_relocated(session, candidates, file)
+    whole = [module for module in left if _is_outline_of(module, printed[0])]
+    if not whole or file.stage is Stage.CAPTURED:
+        return
+    # Same graph, other bytecode: AOTAutograd's backends box the arguments. What runs becomes the file.
+    readable = with_input_types(readable_text(whole[0]), file.text)
+    file = write_graph(session, file.compile_id, file.function, file.stage, file.index, readable, file.piece)
+    # Those moved before, too: their lines are others now, and printing a graph recompiles the graphs in it.
+    _not_relocated(session, candidates, file)
+
+
+def _is_outline_of(module: Any, printed: Outline) -> bool:
+    nodes = list(module.graph.nodes)
+    inputs = tuple(str(node.target) for node in nodes if node.op == "placeholder")
+    results = tuple(node.name for node in nodes if node.op not in ("placeholder", "output"))
+    # An input whose name differs from the argument's is assigned first.
+    return inputs == printed.inputs and printed.results[len(printed.results) - len(results) :] == results
+
+
+def _not_relocated(session: Session, modules: List[Any], file: GraphFile) -> List[Any]:
+    """Let each module whose bytecode ``file`` holds run from there, if the user wants to step; return the others."""
+    if file.path is None or not modules:
+        return modules
+    source = SourceFile(without_imports(file.text), file.path)
+    left = [module for module in modules if not _relocate(session, module, source)]
+    if len(left) < len(modules):
+        session.add(replace(file, runs=True))
+    return left
+
+
+def _relocate(session: Session, module: Any, source: SourceFile) -> bool:
+    getattr(module, "real_recompile", lambda: None)()  # torch generates some modules' code at the first call only
+    forward = vars(type(module)).get("forward")
+    moved = source.relocated(forward.__code__) if isinstance(forward, FunctionType) else None
+    if moved is None:
+        return False
+    if not session.stepping:
+        session.unmoved.add(module)
+        return True
+    compat.skip_code(moved)
+    forward.__code__ = moved
+    run_by_forward(module)
+    return True
+
+
+def _is_captured(module: Any) -> bool:
+    """Whether Dynamo made this module to hand it to the backend; up to 2.6 it does not say in which compilation."""
+    return "dynamo_compile_id" in module.meta or hasattr(module, "compile_subgraph_reason")
+
+
+def _has_file(session: Session, module: Any) -> bool:
+    if module in session.unmoved:
+        return True
+    code = getattr(vars(type(module)).get("forward"), "__code__", None)
+    return code is not None and os.path.dirname(code.co_filename) == session.directory.path
+
+
+def _dump_module(session: Session, compile_id: str, module: Any, stage: Stage) -> None:
+    function = session.function_name(compile_id)
+    index = session.directory.take_number(f"{function}.{stage.value}")
+    _not_relocated(session, [module], write_graph(session, compile_id, function, stage, index, readable_text(module)))
+
+
+def readable_text(module: Any) -> str:
+    """The graph of a graph module, as torch shows it."""
+    for options in _PRINT_OPTIONS:
+        try:
+            return str(module.print_readable(**options))
+        except TypeError:  # an older torch without these options
+            continue
+    return str(module.code)

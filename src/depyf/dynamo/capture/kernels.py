@@ -1,0 +1,123 @@
+"""Inductor's generated modules, loaded from the dump directory instead of from its cache."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import sys
+from types import FunctionType
+from typing import Any, Callable, Optional
+
+from depyf.asynchronous import synchronous
+from depyf.dynamo.capture.relocate import told_apart
+from depyf.dynamo.capture.session import GeneratedLines, KernelFile, Receivers
+from depyf.dynamo.capture.what_runs import RUNS, RUNS_ELSEWHERE, note_what_runs
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.attribution import current_compile_id, current_piece
+from depyf.dynamo.hooks.patching import Undo, replace_attribute
+from depyf.dynamo.hooks.safely import report_failure, safely
+
+Loader = Callable[..., Any]
+
+_CALL = re.compile(r"^(?:def call\(|call = |class Runner\b)", re.MULTILINE)
+"""What only the wrapper of a whole graph has. Single kernels stay where Inductor keeps its notes about them."""
+
+_CACHE_PATH_COMMENT = re.compile(r"^(\s*# kernel path:) .*$", re.MULTILINE)
+
+
+def watch_kernels(receivers: Receivers) -> Optional[Undo]:
+    """From now on load wrapper modules from copies in the dump directory; answers the function that ends it."""
+    cache = compat.pycode_cache()
+    if cache is None or not hasattr(cache, "load_by_key_path"):
+        return None
+    original = cache.load_by_key_path
+    # Nobody can have chosen another loader who has not imported the module to choose it in.
+    chooser = sys.modules.get("depyf.explain.enable_debugging")
+    chosen = getattr(chooser, "patched_load_by_key_path", None) or loading_copies(original, receivers)
+
+    @functools.wraps(original)
+    def load_by_key_path(*args: Any, **kwargs: Any) -> Any:
+        return chosen(*args, **kwargs)
+
+    return replace_attribute(cache, "load_by_key_path", staticmethod(load_by_key_path))
+
+
+def loading_copies(original: Loader, receivers: Receivers) -> Loader:
+    """``original(key, path, ...)`` with ``path`` replaced by that of a copy in the dump directory."""
+
+    @functools.wraps(original)
+    def load_by_key_path(key: str, path: str, *args: Any, **kwargs: Any) -> Any:
+        copy = _copied(receivers, path)
+        if copy is None:
+            module = original(key, path, *args, **kwargs)
+            _note_lines(receivers, path)  # where no session wants to step, it runs from there
+            return module
+        try:
+            module = original(key, copy, *args, **kwargs)
+            _tell_apart(module, copy)
+            _note_lines(receivers, copy)
+            return module
+        except synchronous() as error:
+            failed = error
+        module = original(key, path, *args, **kwargs)  # what is wrong with the module itself comes up here as well
+        report_failure("loading an Inductor kernel from the dump", failed)
+        return module
+
+    return load_by_key_path
+
+
+@safely("noting where the lines of an Inductor kernel come from")
+def _note_lines(receivers: Receivers, path: str) -> None:
+    lines = compat.lines_of_generated(path)
+    for session in receivers():
+        for kernel in session.records(KernelFile, current_compile_id()):
+            if lines and (kernel.generated == path or os.path.basename(kernel.path) == os.path.basename(path)):
+                session.add(GeneratedLines(kernel.compile_id, kernel.path, lines))
+
+
+def _tell_apart(module: Any, path: str) -> None:
+    """Let debuggers tell the functions of equal modules apart: graphs that are alike have the same kernels."""
+    namespaces = [vars(module), *(vars(value) for value in vars(module).values() if isinstance(value, type))]
+    for namespace in namespaces:
+        for function in namespace.values():
+            if isinstance(function, FunctionType) and function.__code__.co_filename == path:
+                function.__code__ = told_apart(function.__code__)
+
+
+@safely("dumping an Inductor kernel")
+def _copied(receivers: Receivers, path: str) -> Optional[str]:
+    """The path of the copy of a wrapper module that is to run; None for other modules and when it can't be written."""
+    with open(path, encoding="utf-8") as file:
+        generated = file.read()
+    if not _CALL.search(generated):
+        return None
+    compile_id, piece = current_compile_id(), current_piece()
+    running: Optional[str] = None
+    for session in receivers():
+        function = session.function_name(compile_id)
+        index = session.directory.take_number(f"{function}.kernel")
+        text = text_of_copy(generated, RUNS if session.stepping else RUNS_ELSEWHERE)
+        copy = session.directory.write(f"{function}.kernel_{index}.py", text)
+        if copy is not None:
+            backward = compat.loads_backward()
+            session.add(KernelFile(compile_id, function, index, copy, path, text, backward, session.stepping, piece))
+            if compile_id is not None and session.events("compilation_metrics", compile_id):
+                # A backward, or a piece, that is compiled when it is first called.
+                note_what_runs(session, compile_id)
+            running = copy if session.stepping else running
+    return running
+
+
+def text_of_copy(generated: str, status: str) -> str:
+    """The text of the copy of a wrapper module, with ``status`` as a comment.
+
+    All lines stay where they were: torch keeps notes about them.
+    """
+    text = _CACHE_PATH_COMMENT.sub(r"\1 in Inductor's cache", generated)
+    first, newline, rest = text.partition("\n")
+    if first.startswith("#"):
+        return f"{first}; {status}{newline}{rest}"
+    if not first:  # as PyTorch 2.2 begins them
+        return f"# {status}{newline}{rest}"
+    return f"{text.rstrip()}\n\n# {status}\n"

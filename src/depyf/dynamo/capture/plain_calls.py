@@ -1,0 +1,125 @@
+"""Calls of compiled functions that run as plain Python because the program says so, while a session is open.
+
+These are calls under ``torch.compiler.set_stance("force_eager")`` and the like, and of functions that
+``torch.compiler.disable`` keeps Dynamo out of. Dynamo asks for its callback in each call of either. A dump in which
+nothing was compiled says what kept it empty.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from types import CodeType, FrameType
+from typing import Any, Collection, List, Optional, Sequence
+
+from depyf.dynamo.capture.fallbacks import is_users
+from depyf.dynamo.capture.session import (
+    EarlierFunction,
+    FrameSkipped,
+    GraphFile,
+    Incomplete,
+    KernelFile,
+    Receivers,
+    Session,
+    TransformedCode,
+)
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.patching import Undo, registered, replace_attribute
+from depyf.dynamo.hooks.safely import has_failed, safely
+
+_NAMED = 3
+"""So many functions are named, with what keeps them from being compiled."""
+
+_DISABLED = "torch._dynamo.config.disable was set"
+_VARIABLES = ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE")
+_COMPILES_NOTHING = ("force_eager", "eager_on_recompile")
+
+
+def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
+    """Note from now on in each session which calls run as plain Python, and why; None where that can't be seen."""
+    original = compat.find("torch._dynamo.eval_frame", "_callback_from_stance")
+    if original is None:
+        return None
+    config: Any = compat.find("torch._dynamo", "config")
+    open_ = True
+
+    @safely("noting that a call runs as plain Python")
+    def note(callback: Any, frame: FrameType) -> None:
+        function = frame.f_locals.get("fn")
+        code = getattr(getattr(function, "__func__", function), "__code__", None)
+        name = str(getattr(function, "__qualname__", type(function).__qualname__))
+        if callable(callback):
+            why = f"torch.compiler.set_stance({compat.stance()!r}) was in force"
+        elif code is not None and _is_the_programs(code, receivers()):
+            why = "torch.compiler.disable keeps Dynamo out"
+        else:
+            return
+        for session in receivers():
+            session.plain_calls.setdefault(why, {}).setdefault(name)
+
+    @functools.wraps(original)
+    def callback_from_stance(callback: Any) -> Any:
+        answer = original(callback)
+        if open_ and (callback is None or callable(callback)):
+            if not callable(answer):
+                note(callback, sys._getframe(1))
+            elif getattr(config, "disable", False):
+                for session in receivers():
+                    session.plain_calls.setdefault(_DISABLED, {})
+        return answer
+
+    def end() -> None:
+        nonlocal open_
+        open_ = False
+        undo()
+
+    undo = replace_attribute(compat.module("torch._dynamo.eval_frame"), "_callback_from_stance", callback_from_stance)
+    return registered(end)
+
+
+def _is_the_programs(code: CodeType, sessions: Sequence[Session]) -> bool:
+    """Whether it is code of the program, and none that was made: backends keep Dynamo out of their graphs."""
+    made = any(os.path.dirname(code.co_filename) == session.directory.path for session in sessions)
+    return is_users(code) and not made and not code.co_filename.startswith("<")
+
+
+def note_settings(session: Session) -> None:
+    """Note what keeps Dynamo from compiling anything now."""
+    for name in _VARIABLES:
+        if os.environ.get(name, "") == "1":
+            session.plain_calls.setdefault(f"{name}=1 is set in the environment", {})
+    if compat.dynamo_setting("disable"):
+        session.plain_calls.setdefault(_DISABLED, {})
+    if compat.stance() in _COMPILES_NOTHING:
+        session.plain_calls.setdefault(f"torch.compiler.set_stance({compat.stance()!r}) was in force", {})
+
+
+def plain_calls_text(session: Session) -> List[str]:
+    """What ran as plain Python because the program says so, a line each."""
+    return [f"{why}: {_listed(names)} ran as plain Python" for why, names in session.plain_calls.items() if names]
+
+
+def why_empty(session: Session) -> str:
+    """Why nothing was compiled in this session; empty where something was, or where that can't be known."""
+    made = (TransformedCode, GraphFile, KernelFile, EarlierFunction, Incomplete)
+    if any(session.records(kind) for kind in made) or session.ran or has_failed(session.directory.path):
+        return ""
+    reasons = [f"{why}{f' ({_listed(names)})' if names else ''}" for why, names in session.plain_calls.items()]
+    skipped = dict.fromkeys(frame.qualified_name for frame in session.records(FrameSkipped))
+    if skipped:
+        reasons.append(f"Dynamo looked at {_listed(skipped)} and compiled nothing of it (eager_fallbacks_*.txt)")
+    return f"{NOTHING}: " + ("; ".join(reasons) or _NOT_CALLED)
+
+
+NOTHING = "nothing was compiled"
+
+_NOT_CALLED = (
+    "no function that torch.compile has made was called, or none that Dynamo was let into (torch.compile(disable=True) "
+    "compiles nothing, and what Dynamo has once found nothing in is not looked at again)"
+)
+
+
+def _listed(names: Collection[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(list(names)[:_NAMED]) + more

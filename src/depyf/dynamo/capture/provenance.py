@@ -1,0 +1,114 @@
+"""Where graph nodes and kernels come from, noted while torch compiles and still has the nodes.
+
+torch attaches the user's whole stack to every node; the texts that it reports have only the innermost frame, and
+which nodes a kernel computes is told only where provenance tracking was switched on (which would change what the
+caches are asked for). Both are read here, and nothing is changed.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.patching import Undo, replace_everywhere
+from depyf.dynamo.hooks.safely import safely
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.provenance import kernel_launches_event, node_in, node_stacks_event
+from depyf.torch_trace.stages import stage_of
+
+_Launch = Tuple[str, List[str], List[str]]
+
+_TRACER = "set_kernel_post_grad_provenance_tracing"
+
+
+class LaunchNotes:
+    """What Inductor says of each launch that it writes, until it reports the module that it wrote."""
+
+    def __init__(self) -> None:
+        self._thread = threading.local()
+
+    def watch(self) -> List[Undo]:
+        """Note every launch from now on; answers the functions that end it."""
+        if compat.find("torch._inductor.debug", _TRACER) is None:
+            return []
+        original = getattr(compat.module("torch._inductor.debug"), _TRACER)  # that of a session around this one
+
+        @functools.wraps(original)
+        def and_note(*args: Any, **kwargs: Any) -> Any:
+            self._note(*args, **kwargs)
+            return original(*args, **kwargs)
+
+        return [replace_everywhere(_TRACER, original, and_note, package="torch._inductor")]
+
+    def take(self) -> List[_Launch]:
+        """What was noted on this thread since the last call."""
+        launches: List[_Launch] = getattr(self._thread, "launches", [])
+        self._thread.launches = []
+        return launches
+
+    @safely("noting what a kernel computes")
+    def _note(self, nodes: Any, kernel_name: Any, *args: Any, **kwargs: Any) -> None:
+        if not hasattr(self._thread, "launches"):
+            self._thread.launches = []
+        names: Dict[str, None] = {}
+        stacks: Dict[str, None] = {}
+        for origin in _origins(nodes):
+            names.setdefault(str(origin.name))
+            trace = origin.meta.get("stack_trace")
+            if trace:
+                stacks.setdefault(str(trace))
+        self._thread.launches.append((str(kernel_name), list(names), list(stacks)))
+
+
+def _origins(nodes: Any) -> Iterator[Any]:
+    """The graph nodes that these nodes of Inductor's stand for, in the order of the graph."""
+    one = getattr(nodes, "origin_node", None)  # of an extern kernel: exactly what it computes
+    found: Dict[Any, None] = {} if one is None else {one: None}
+    for each in nodes if isinstance(nodes, (list, tuple)) else [nodes] if one is None else []:
+        below = getattr(each, "node", None) or each
+        for origin in getattr(below, "origins", None) or ():
+            if getattr(origin, "op", None) not in (None, "placeholder", "output"):
+                found.setdefault(origin)
+    graphs = {id(origin.graph) for origin in found}
+    if len(graphs) == 1:
+        order = {node: number for number, node in enumerate(next(iter(found)).graph.nodes)}
+        yield from sorted(found, key=lambda origin: order.get(origin, 0))
+    else:
+        yield from found
+
+
+class Provenance:
+    """Makes events of what is known of a graph or of a generated module when torch reports it."""
+
+    def __init__(self, modules: Callable[[str], Sequence[Any]]) -> None:
+        self._modules = modules
+        self.launches = LaunchNotes()
+
+    @safely("noting where graph nodes come from")
+    def of(self, event: Event) -> Optional[Event]:
+        """The event to follow this one, if more is known about what it reports."""
+        if event.name == "inductor_output_code":
+            launches = self.launches.take()
+            return kernel_launches_event(event, launches) if launches else None
+        stage = stage_of(event.name, event.payload)
+        if stage is None or event.payload is None or event.compile_id is None:
+            return None
+        module = _module_of(event.payload, self._modules(event.compile_id))
+        if module is None:
+            return None
+        traces = {node.name: node.meta.get("stack_trace") for node in module.graph.nodes}
+        return node_stacks_event(event, stage.value, {name: trace for name, trace in traces.items() if trace})
+
+
+def _module_of(text: str, modules: Sequence[Any]) -> Optional[Any]:
+    """The graph module that was printed as ``text``: it has the same nodes."""
+    printed: Set[str] = {name for name in map(node_in, text.splitlines()) if name is not None}
+    best, most = None, 0
+    for module in reversed(modules):
+        names = {node.name for node in module.graph.nodes if node.op not in ("placeholder", "output")}
+        common = len(names & printed)
+        if common == len(names) and common > most:
+            best, most = module, common
+    return best

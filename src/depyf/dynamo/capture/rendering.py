@@ -1,0 +1,198 @@
+"""The file that stands for one code object of Dynamo's, and the code object that runs from it."""
+
+from __future__ import annotations
+
+import dis
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+from depyf.asynchronous import synchronous
+from depyf.decompiler import decompile_code
+from depyf.dynamo.capture.listing import listing_of, running_from
+from depyf.dynamo.entries.hints import hints_for
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.safely import describe, report_failure
+from depyf.dynamo.store.names import StableNames, rename
+from depyf.result import Decompilation, DecompilationError, Hints, Verdict
+
+FAILED = "failed"
+"""Stands where a verdict would when there is no source at all."""
+
+_WITH = {False: "", True: ", with what the first lines list,"}
+
+_NO_STOP = "stepping=False: it runs with the lines of your own file, a breakpoint here never stops."
+
+_VARARGS, _VARKEYWORDS = 0x04, 0x08  # inspect.CO_VARARGS, inspect.CO_VARKEYWORDS
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """``code`` runs from a file that holds ``text``.
+
+    ``source`` is the decompiled source (None if there is none), ``proved`` whether ``code`` was compiled from it; if
+    not, ``code`` is the original bytecode and ``text`` its listing. ``reason`` says why it is not proved.
+    """
+
+    text: str
+    code: CodeType
+    source: Optional[str]
+    verdict: str
+    reason: str
+    lines: Mapping[int, int] = field(default_factory=dict)
+    """Lines of ``text`` that are still lines of the user's function, and those lines."""
+
+    @property
+    def proved(self) -> bool:
+        return self.verdict != FAILED and Verdict(self.verdict).code_proved
+
+
+def render(
+    transformed: CodeType,
+    original: CodeType,
+    name: str,
+    path: str,
+    stable: StableNames,
+    graph_outputs: Optional[Mapping[str, int]] = None,
+    *,
+    earlier: Optional[str] = None,
+    runs: bool = True,
+) -> Rendering:
+    """Render Dynamo's ``transformed`` code of ``original`` for the file ``path``, as a function called ``name``.
+
+    ``graph_outputs`` says how many outputs the compiled graphs have, by their stable names. ``earlier`` is the compile
+    id of code that was compiled before anybody captured: what runs stays as it is. With ``runs=False`` it does so, too,
+    and the text says it.
+    """
+    compile_id = earlier or str(compat.current_compile_id())
+    readable, real_names = stable.code(transformed)
+    readable = readable.replace(co_name=name)  # transformed code of a lambda is no lambda: it holds statements
+    hints = hints_for(readable, original, real_names, compat.frame_globals(original), graph_outputs or {})
+    decompilation, reason = _decompile(readable, name, hints)
+    if decompilation is not None and decompilation.verdict.code_proved:
+        code, reason = _compile(decompilation, readable, path)
+        code = code and rename(code, real_names).replace(**_names_of(transformed))
+        code = code and with_own_functions(code, transformed)
+        if code is not None and not same_interface(code, original):
+            code, reason = None, "the compiled source has other arguments or closure variables"
+        if code is not None:
+            verdict = decompilation.verdict.value
+            proof = f"# {verdict}: proved{_WITH[bool(decompilation.placeholders)]} to be the same as Dynamo's bytecode"
+            notes = [_origin(original, stable, compile_id), f"{proof}{_which_runs(earlier, runs)}"]
+            shown = _with_stable_head(decompilation.source, stable)
+            text = "\n".join([shown.rstrip(), "", "", *notes, ""])
+            lines = _users_lines(decompilation.line_map.lines, transformed)
+            return Rendering(text, code, shown, verdict, stable.text(decompilation.reason), lines)
+    source = None if decompilation is None else decompilation.source
+    header = [f"{name}: Dynamo's own bytecode runs, instruction by instruction below.", f"Why: {reason}"]
+    header.append(_origin(original, stable, compile_id).lstrip("# "))
+    if not runs:
+        header.append(_NO_STOP)
+    if source is not None:
+        header += ["", "Source that is probably right, but not proved:", *source.splitlines()]
+    listing = listing_of(transformed, "\n".join(header).splitlines(), stable)
+    verdict = FAILED if decompilation is None else "unverified"
+    lines = _users_lines(listing.lines, transformed)
+    return Rendering(listing.text, running_from(transformed, listing, path), source, verdict, reason, lines)
+
+
+def _which_runs(earlier: Optional[str], runs: bool) -> str:
+    if earlier:
+        return ""
+    return ", in whose place it runs" if runs else f", which runs\n# {_NO_STOP}"
+
+
+def _users_lines(line_at: Mapping[int, int], transformed: CodeType) -> Dict[int, int]:
+    """Of lines of a text, by the offset of what they stand for, those that have a line of the user's.
+
+    Dynamo leaves the line numbers on the instructions that it takes over; what it adds has that of the ``def``.
+    """
+    starts = dis.findlinestarts(transformed)
+    found: Dict[int, int] = {}
+    for offset, line in starts:
+        if line is not None and line != transformed.co_firstlineno and offset in line_at:
+            found.setdefault(line_at[offset], line)
+    return found
+
+
+def _origin(original: CodeType, stable: StableNames, compile_id: str) -> str:
+    """Whose code it is, as a comment."""
+    qualified_name = getattr(original, "co_qualname", original.co_name)
+    place = stable.text(f"{qualified_name} ({original.co_filename}:{original.co_firstlineno})")
+    return f"# from {' '.join(place.split())}, compile id {compile_id}"
+
+
+def _with_stable_head(source: str, stable: StableNames) -> str:
+    """``source`` with stable names in the comment at its head, which describes any objects."""
+    lines = source.split("\n")
+    for number, line in enumerate(lines):
+        if not line.startswith("#"):
+            break
+        lines[number] = stable.text(line)
+    return "\n".join(lines)
+
+
+def with_own_functions(code: CodeType, transformed: CodeType) -> CodeType:
+    """``code``, which was proved to be the same as ``transformed``, making its functions of the latter's code objects.
+
+    They keep their files and lines, which Dynamo shows when it compiles them in turn: those of the user, and not ours.
+    """
+    own = [constant for constant in transformed.co_consts if isinstance(constant, CodeType)]
+    made = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+
+    def original_of(constant: object) -> object:
+        if not isinstance(constant, CodeType):
+            return constant
+        key = _function_key(constant)
+        alike = [each for each in own if _function_key(each) == key]
+        several = sum(_function_key(each) == key for each in made) > 1
+        return alike[0] if len(alike) == 1 and not several else constant
+
+    return code.replace(co_consts=tuple(map(original_of, code.co_consts))) if made else code
+
+
+def _function_key(code: CodeType) -> Tuple[object, ...]:
+    """Code objects with the same key can stand in for each other where a function is made of one."""
+    return (code.co_name, code.co_freevars, _arguments(code))
+
+
+def same_interface(code: CodeType, original: CodeType) -> bool:
+    """Whether Dynamo accepts ``code`` for ``original``: the same arguments, free variables and cell variables."""
+    return (
+        _arguments(code) == _arguments(original)
+        and code.co_freevars == original.co_freevars
+        and code.co_cellvars == original.co_cellvars
+    )
+
+
+def _names_of(code: CodeType) -> Dict[str, Any]:
+    return {field: getattr(code, field) for field in ("co_name", "co_qualname") if hasattr(code, field)}
+
+
+def _arguments(code: CodeType) -> Tuple[object, ...]:
+    star = (bool(code.co_flags & _VARARGS), bool(code.co_flags & _VARKEYWORDS))
+    counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, *star)
+    total = code.co_argcount + code.co_kwonlyargcount + sum(star)
+    return (counts, code.co_varnames[:total])
+
+
+def _decompile(code: CodeType, name: str, hints: Hints) -> Tuple[Optional[Decompilation], str]:
+    """The decompilation and why it is not proved; None and why there is none."""
+    try:
+        decompilation = decompile_code(code, name=name, hints=hints)
+    except DecompilationError as error:
+        return None, str(error)
+    except synchronous() as error:  # a bug of the decompiler must not end the user's compilation
+        report_failure("decompiling a transformed code object", error)
+        return None, f"internal error, {describe(error)}"
+    return decompilation, decompilation.reason
+
+
+def _compile(decompilation: Decompilation, reference: CodeType, path: str) -> Tuple[Optional[CodeType], str]:
+    try:
+        return decompilation.compile_like(reference, path), ""
+    except DecompilationError as error:
+        return None, str(error)
+    except synchronous() as error:
+        report_failure("compiling decompiled source", error)
+        return None, f"internal error, {describe(error)}"

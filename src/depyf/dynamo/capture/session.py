@@ -1,0 +1,385 @@
+"""What was captured, as records that are only ever added. Whoever reads it patches nothing; whoever patches adds here.
+
+Everything is keyed by compile id (``"frame/compile"``, as torch prints it). A record holds text and numbers; code
+objects are held weakly, because Dynamo frees compiled graphs (and their memory) when a code object dies.
+"""
+
+from __future__ import annotations
+
+import enum
+import weakref
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
+
+from depyf.dynamo.hooks.locks import Lock
+from depyf.dynamo.store.directory import DumpDirectory
+from depyf.dynamo.store.names import StableNames
+from depyf.torch_trace.events import Event, without_bulk
+from depyf.torch_trace.stages import AnyStage
+
+NO_NAME = "__compiled_fn_-1"
+"""How files begin of what belongs to no compilation, and the answer of ``get_current_compiled_fn_name`` then."""
+
+CodeRef = weakref.ref  # of a code object
+
+
+@dataclass(frozen=True)
+class CompiledFunction:
+    """Dynamo gave the graph of this compilation a name; ``number`` is the ``<id>`` in ``__compiled_fn_<id>``."""
+
+    compile_id: Optional[str]
+    name: str
+    number: int
+
+    @property
+    def stable_name(self) -> str:
+        return f"__compiled_fn_{self.number}"
+
+
+@dataclass(frozen=True)
+class GraphFile:
+    """The graph of one stage, dumped (``path`` is None when it could not be written).
+
+    ``runs`` says whether it is the file that the graph runs from. ``piece`` is the name of the part of a split graph
+    that it is a stage of; empty for a whole graph.
+    """
+
+    compile_id: Optional[str]
+    function: str
+    stage: AnyStage
+    index: int
+    path: Optional[str]
+    text: str = field(repr=False)
+    runs: bool = False
+    piece: str = ""
+
+
+@dataclass(frozen=True)
+class WrapperFile:
+    """Python that AOTAutograd generated around the compiled graphs; ``artifact`` is torch's name for it."""
+
+    compile_id: Optional[str]
+    function: str
+    artifact: str
+    path: str
+    piece: str = ""
+
+
+@dataclass(frozen=True)
+class KernelFile:
+    """A module that Inductor generated: ``call`` with its kernels. ``generated`` is its path in Inductor's cache.
+
+    ``backward`` says whether it computes gradients; None where torch does not tell. ``runs`` is False for a mere copy.
+    """
+
+    compile_id: Optional[str]
+    function: str
+    index: int
+    path: str
+    generated: str
+    text: str = field(repr=False)
+    backward: Optional[bool] = None
+    runs: bool = True
+    piece: str = ""
+
+
+@dataclass(frozen=True)
+class TransformedCode:
+    """One code object that Dynamo produced.
+
+    ``function`` is the name of the user's function (or of the resume function) that it stands for, ``index`` counts
+    the transformed codes of functions of that name. ``text`` is what the file at ``path`` holds. ``source`` is the
+    decompiled source (None when there is none) and ``replaced`` says whether code compiled from it runs in place of
+    Dynamo's. ``verdict`` is that of the decompilation, or ``failed``, with the ``reason`` where that
+    needs one. ``graphs`` are the stable names of the compiled functions that it calls. ``earlier`` says that it was
+    compiled before the session began, and called in it. ``resumes`` are the resume functions that it calls: name, file,
+    first line and identity of their code, by the stable name in the code; ``identity`` is that of the original code.
+    ``lines`` are lines of ``text`` that are still lines of the user's function. ``runs`` says whether it runs from the
+    file at ``path``.
+    """
+
+    compile_id: Optional[str]
+    function: str
+    qualified_name: str
+    filename: str
+    first_line: int
+    index: int
+    path: Optional[str]
+    text: str = field(repr=False)
+    source: Optional[str] = field(repr=False)
+    verdict: str
+    reason: str
+    replaced: bool
+    graphs: Tuple[str, ...]
+    original_code: CodeRef[CodeType] = field(repr=False)
+    running_code: CodeRef[CodeType] = field(repr=False)
+    earlier: bool = False
+    resumes: Mapping[str, Tuple[str, str, int, int]] = field(default_factory=dict)
+    identity: int = 0
+    lines: Mapping[int, int] = field(default_factory=dict, repr=False)
+    runs: bool = True
+
+
+@dataclass(frozen=True)
+class EarlierFunction:
+    """A compiled function that was made before the session began: its graphs and kernels are those that it still held.
+
+    ``pending`` says that its backward has not been compiled.
+    """
+
+    compile_id: Optional[str]
+    function: str
+    pending: bool
+
+
+class Cause(enum.Enum):
+    """Why a frame runs as plain Python; the value is the words for it."""
+
+    LIMIT = "recompile limit reached"
+    GRAPH_BREAK = "graph break that Dynamo can't go on from"
+    ERROR = "error while compiling, suppressed"
+    RAISED = "error while compiling, raised into the program"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True)
+class FrameSkipped:
+    """Dynamo gave up a frame: calls run as plain Python (after a limit: those that no cache entry is valid for).
+
+    ``reason`` is torch's. ``place`` is the file and the line of the user at which it happened, where torch says so,
+    ``limit`` the name of the setting that was reached, with its value. ``compile_id`` is None where Dynamo gave up
+    before it made one.
+    """
+
+    compile_id: Optional[str]
+    cause: Cause
+    reason: str = field(repr=False)
+    function: str
+    qualified_name: str
+    filename: str
+    first_line: int
+    place: Optional[Tuple[str, int]]
+    limit: Optional[Tuple[str, Any]]
+    original_code: Optional[CodeRef[CodeType]] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class GeneratedLines:
+    """Where Inductor says that the lines of the module at ``path`` come from: line, and stack from there on."""
+
+    compile_id: Optional[str]
+    path: str
+    lines: Sequence[Tuple[int, str]] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class FullCodeFile:
+    """The story of a user function (its name, file and first line), written at ``path``."""
+
+    compile_id: Optional[str]
+    path: str
+    function: Tuple[str, str, int]
+
+
+@dataclass(frozen=True)
+class NoteFile:
+    """A text about the dump as a whole: what is missing, what runs as plain Python."""
+
+    compile_id: Optional[str]
+    path: str
+
+
+@dataclass(frozen=True)
+class Incomplete:
+    """Something of the dump could not be made: what failed, and why, in one line."""
+
+    compile_id: Optional[str]
+    failure: str
+
+
+Record = Union[
+    Event,
+    CompiledFunction,
+    GraphFile,
+    WrapperFile,
+    KernelFile,
+    TransformedCode,
+    EarlierFunction,
+    FrameSkipped,
+    GeneratedLines,
+    FullCodeFile,
+    NoteFile,
+    Incomplete,
+]
+R = TypeVar("R", bound=Record)
+
+
+class Session:
+    """All records of one ``prepare_debug``. Threads may add and read at the same time."""
+
+    def __init__(
+        self,
+        directory: DumpDirectory,
+        *,
+        clean_wild_fx_code: bool,
+        log_bytecode: bool,
+        force_recompile: bool = False,
+        stepping: bool = True,
+    ) -> None:
+        self.directory = directory
+        self.clean_wild_fx_code = clean_wild_fx_code
+        self.log_bytecode = log_bytecode
+        self.force_recompile = force_recompile
+        self.stepping = stepping
+        """Whether code runs from the files of the dump; False leaves it where PyTorch has put it."""
+        self.unmoved: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Graph modules that have a file and do not run from it."""
+        self.stable = StableNames()
+        self._lock = Lock()
+        self._records: List[Record] = []
+        self._by_compile_id: Dict[Optional[str], List[Record]] = {}
+        self._by_kind: Dict[type, List[Any]] = {}
+        self._graphs: Dict[str, Dict[Tuple[AnyStage, int], GraphFile]] = {}
+        self._kernels: Dict[str, List[KernelFile]] = {}
+        self._names: Dict[Optional[str], CompiledFunction] = {}
+        self._told = 0
+        self._watchers: List[Callable[[Event], object]] = []
+        self.runs_are_known = True
+        self.ran: Dict[int, List[Any]] = {}
+        """The transformed code that has run, by its id: a weak reference to it and how often (a list, because whoever
+        counts does it while Dynamo is on, which would trace the methods of a class)."""
+        self.plain_calls: Dict[str, Dict[str, None]] = {}
+        """The functions that ran as plain Python because the program says so, by the reason."""
+        self.graph_times: Dict[Tuple[str, bool], Tuple[int, float]] = {}
+        """How often graphs have run in traces and how long, by name, and whether it is the backward."""
+
+    def add(self, record: Record) -> None:
+        with self._lock:
+            self._append(without_bulk(record) if isinstance(record, Event) else record)
+            if isinstance(record, CompiledFunction):
+                self._names[record.compile_id] = record
+        if isinstance(record, Event):
+            for watch in self._watchers:
+                watch(record)
+
+    def watch(self, watch: Callable[[Event], object]) -> None:
+        """Call ``watch`` with every event of torch's from now on, on the thread that compiles; it must not raise."""
+        self._watchers.append(watch)
+
+    def _append(self, record: Record) -> None:
+        self._records.append(record)
+        self._by_compile_id.setdefault(record.compile_id, []).append(record)
+        self._by_kind.setdefault(type(record), []).append(record)
+        if isinstance(record, GraphFile):
+            self._graphs.setdefault(record.function, {})[record.stage, record.index] = record
+        elif isinstance(record, KernelFile):
+            self._kernels.setdefault(record.function, []).append(record)
+
+    def records(self, kind: Type[R], compile_id: Optional[str] = None) -> List[R]:
+        """The records of one kind in the order of their arrival, optionally those of one compile id."""
+        with self._lock:
+            if compile_id is None:
+                return list(self._by_kind.get(kind, ()))
+            return [record for record in self._by_compile_id.get(compile_id, ()) if isinstance(record, kind)]
+
+    def all_records(self) -> List[Record]:
+        """All of them, in the order of their arrival."""
+        with self._lock:
+            return list(self._records)
+
+    def count(self) -> int:
+        """Return the number of all records."""
+        return len(self._records)
+
+    def times_run(self, record: TransformedCode) -> Optional[int]:
+        """How often this transformed code has run in the session; None when it is gone, and nobody can tell."""
+        code = record.running_code()
+        ran = None if code is None else self.ran.get(id(code))
+        if not self.runs_are_known:  # too many between two compilations for all of them to be counted
+            return None
+        if ran is None:
+            return None if code is None else 0
+        return int(ran[1])
+
+    def compiled_function(self, compile_id: Optional[str]) -> Optional[CompiledFunction]:
+        """The compiled function whose graph this compilation is making or made last."""
+        with self._lock:
+            return self._names.get(compile_id)
+
+    def function_name(self, compile_id: Optional[str]) -> str:
+        """How files of this compilation begin: ``__compiled_fn_<id>``, or words where nobody gave a name."""
+        named = self.compiled_function(compile_id)
+        if named is not None:
+            return named.stable_name
+        return NO_NAME if compile_id is None else "compile_" + compile_id.replace("/", "_").replace("!", "a")
+
+    def codes_that_ran(self) -> List[CodeType]:
+        """The transformed code that has run and is alive, in the order of the first runs."""
+        return [code for code in (ran[0]() for ran in list(self.ran.values())) if code is not None]
+
+    def compile_ids(self) -> List[str]:
+        """The ids of all compilations seen, in the order in which they appeared."""
+        with self._lock:
+            return [compile_id for compile_id in self._by_compile_id if compile_id is not None]
+
+    def untold(self) -> Session:
+        """A session of the records that came since the last call: those whose whole story has not been told yet."""
+        rest = self.of_records(())
+        with self._lock:
+            rest._names = dict(self._names)
+            for record in self._records[self._told :]:
+                rest._append(record)
+            self._told = len(self._records)
+        return rest
+
+    def of_records(self, records: Sequence[Record]) -> Session:
+        """A session of other records, with the settings of this one."""
+        other = Session(
+            self.directory,
+            clean_wild_fx_code=self.clean_wild_fx_code,
+            log_bytecode=self.log_bytecode,
+            force_recompile=self.force_recompile,
+            stepping=self.stepping,
+        )
+        other.stable = self.stable
+        for record in records:
+            other.add(record)
+        return other
+
+    def transformed_of(self, code: CodeType) -> Optional[TransformedCode]:
+        """The record of the transformed code that runs as ``code`` (a cache entry's ``code``)."""
+        for record in self.records(TransformedCode):
+            if record.running_code() is code:
+                return record
+        return None
+
+    def original_codes(self) -> List[CodeType]:
+        """The user's code objects (resume functions too) that have transformed code and are still alive."""
+        alive = (record.original_code() for record in self.records(TransformedCode))
+        unique = {id(code): code for code in alive if code is not None}
+        return list(unique.values())
+
+    def graph_files(self, compile_id: Optional[str] = None) -> List[GraphFile]:
+        """The graph files as they are now: a file that was rewritten is listed once, with its last text."""
+        latest = {(r.function, r.stage, r.index): r for r in self.records(GraphFile, compile_id)}
+        return list(latest.values())
+
+    def files_of(self, function: str) -> Tuple[List[GraphFile], List[KernelFile]]:
+        """Return the graph files, as ``graph_files`` does, and the kernels of the compiled function of that name."""
+        with self._lock:
+            return list(self._graphs.get(function, {}).values()), list(self._kernels.get(function, ()))
+
+    def events(self, name: str, compile_id: Optional[str] = None) -> List[Event]:
+        """The trace's events of that name."""
+        return [event for event in self.records(Event, compile_id) if event.name == name]
+
+    def metrics(self, compile_id: str) -> Dict[str, Any]:
+        """torch's own numbers about one compilation (times in seconds or microseconds, as their names say)."""
+        events = self.events("compilation_metrics", compile_id)
+        return dict(events[-1].meta) if events else {}
+
+
+Receivers = Callable[[], Sequence[Session]]
+"""How a hook asks which sessions to add to: of nested ones, which dump into directories of their own, all, the
+innermost last. Code runs from the files of the innermost; the others get the same files to read."""

@@ -1,0 +1,237 @@
+"""Events that the structured trace of an older PyTorch does not have, taken from calls of its functions.
+
+Before 2.3 there is no trace at all, but every graph is formatted for the logs, whether these are on or not, so the
+formatter is told of all of them. Graph breaks, recompilations, the passes of Inductor and the end of each compilation
+pass through one function each. What arrives here leaves as the events of later versions, under the same names.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import re
+import sys
+import threading
+import time
+import traceback
+from types import CodeType
+from typing import Any, Callable, Iterable, List, Optional, Tuple
+
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.patching import Undo, call_before, registered, replace_attribute, replace_everywhere
+from depyf.dynamo.hooks.safely import safely
+from depyf.dynamo.store.names import compiled_fn_number
+from depyf.torch_trace.events import Event
+
+Receive = Callable[[Event], object]
+
+_GRAPHS = {
+    "Joint graph": "aot_joint_graph",
+    "Forward graph": "aot_forward_graph",
+    "Backward graph": "aot_backward_graph",
+    "AFTER POST GRAD": "inductor_post_grad_graph",
+}
+"""What the formatter is told a graph is, and the name of its event."""
+
+_FORMATTER = "lazy_format_graph_code"
+
+
+def supplement(receive: Receive) -> List[Undo]:
+    """Send the events that this torch does not have in its trace to ``receive`` from now on; answers how to end it."""
+    hooks = _Hooks(receive)
+    registered(hooks.end)
+    substitutes = [
+        ("before_pre_grad_graph", "torch._inductor.compile_fx", hooks.first_passes),
+        ("before_post_grad_graph", "torch._inductor.compile_fx", hooks.last_passes),
+        ("dynamo_graph_break_reason", "torch._dynamo.symbolic_convert", hooks.graph_breaks),
+        ("compilation_metrics", "torch._dynamo.utils", hooks.ends),
+        ("recompile_reasons", "torch._dynamo.guards", hooks.recompilations),  # its reasons come before the end
+    ]
+    installed = [install() for event, sender, install in substitutes if not compat.reports(event, sender)]
+    traced = compat.reports("dynamo_output_graph", "torch._dynamo.output_graph")
+    installed.append(hooks.printed_graphs() if traced else hooks.graphs())
+    return [undo for undo in [*installed, hooks.end] if undo is not None]
+
+
+class _Hooks:
+    """Each method installs one hook, and answers how to undo it or None where this torch has no place for it."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._thread = threading.local()
+
+    def end(self) -> None:
+        """Send nothing any more, also where somebody has wrapped a hook and still calls it."""
+        self._receive = lambda event: None
+
+    def _send(self, name: str, meta: Any, payload: Optional[str]) -> None:
+        self._receive(Event(name, compat.current_compile_id(), compat.current_attempt(), meta, payload, time.time()))
+
+    @safely("reading a graph that torch formats for its logs")
+    def _send_graph(self, name: Optional[str], module: Any) -> None:
+        if name is not None:
+            self._send(name, {}, module.print_readable(print_output=False))
+
+    def graphs(self) -> Optional[Undo]:
+        """The graphs: captured, joint, forward, backward, after Inductor's last passes; and what others print."""
+        return self._formatted(lambda title: _event_of_graph(title) or title)
+
+    def printed_graphs(self) -> Optional[Undo]:
+        """The graphs that passes and backends print, and the trace has not: no logs need to be on for that."""
+        return self._formatted(lambda title: None if _in_trace(title) else title)
+
+    def _formatted(self, event_of: Callable[[str], Optional[str]]) -> Optional[Undo]:
+        original = compat.find_or_report("torch._dynamo.utils", _FORMATTER, "graphs that are printed can't be dumped")
+        if original is None:
+            return None
+
+        @functools.wraps(original)
+        def lazy_format_graph_code(name: str, gm: Any, *args: Any, **kwargs: Any) -> Any:
+            if hasattr(gm, "print_readable"):  # a graph that no module owns comes as None
+                self._send_graph(event_of(str(name)), gm)
+            return original(name, gm, *args, **kwargs)
+
+        # Modules that are imported from now on take it from its own module, so all are looked at in the end, too.
+        return replace_everywhere(_FORMATTER, original, lazy_format_graph_code)
+
+    def first_passes(self) -> Optional[Undo]:
+        """The graphs before and after Inductor's first passes."""
+        return self._around_passes("pre_grad_passes", "before_pre_grad_graph", "after_pre_grad_graph")
+
+    def last_passes(self) -> Optional[Undo]:
+        """The graphs before Inductor's last passes."""
+        return self._around_passes("post_grad_passes", "before_post_grad_graph", None)
+
+    def _around_passes(self, function: str, before: str, after: Optional[str]) -> Optional[Undo]:
+        name = f"_recursive_{function}"  # calls itself for the graphs in a graph; older versions have only the other
+        name = name if compat.find("torch._inductor.compile_fx", name) is not None else function
+        original = compat.find("torch._inductor.compile_fx", name)
+        if original is None:
+            return None
+
+        @functools.wraps(original)
+        def run_passes(gm: Any, *args: Any, **kwargs: Any) -> Any:
+            if getattr(self._thread, "inside", False):
+                return original(gm, *args, **kwargs)
+            try:
+                self._thread.inside = True
+                self._send_graph(before, gm)
+                result = original(gm, *args, **kwargs)
+                self._thread.inside = False
+                self._send_graph(after, result)
+                return result
+            except BaseException:
+                self._thread.inside = False
+                raise
+
+        return replace_attribute(compat.module("torch._inductor.compile_fx"), name, run_passes)
+
+    def graph_breaks(self) -> Optional[Undo]:
+        """Why graphs end where they do: Dynamo makes an object of it each time."""
+        cls = compat.find("torch._dynamo.output_graph", "GraphCompileReason")
+        original = getattr(cls, "__post_init__", None)
+        if cls is None or original is None:
+            return None
+
+        def __post_init__(reason: Any) -> None:  # noqa: N807 - it replaces one
+            original(reason)
+            if reason.graph_break:
+                self._send_graph_break(reason.reason, reason.user_stack)
+
+        return _both(replace_attribute(cls, "__post_init__", __post_init__), self._breaks_that_skip())
+
+    def _breaks_that_skip(self) -> Optional[Undo]:
+        """Graph breaks in loops: Dynamo gives up the frame, by an exception that it makes while it handles another."""
+        skip, broken = (compat.find("torch._dynamo.exc", name) for name in ("SkipFrame", "Unsupported"))
+        if skip is None or broken is None:
+            return None
+        original = skip.__init__
+
+        def __init__(error: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it replaces one
+            original(error, *args, **kwargs)
+            handled = sys.exc_info()[1]
+            if isinstance(handled, broken):
+                self._send_graph_break(str(handled), getattr(handled, "real_stack", ()))
+
+        return replace_attribute(skip, "__init__", __init__)
+
+    @safely("noting a graph break")
+    def _send_graph_break(self, reason: str, frames: Iterable[Any]) -> None:
+        stack = list(frames)
+        place = f"{stack[-1].filename}:{stack[-1].lineno}" if stack else "an unknown place:0"
+        text = (
+            f"Graph break in user code at {place}\nGraph Break Reason: {reason}\n"
+            f"User code traceback:\n{''.join(traceback.format_list(stack))}"
+        )
+        self._send("dynamo_graph_break_reason", {}, text)
+
+    def recompilations(self) -> Optional[Undo]:
+        """Which guards failed. Before 2.3 torch asks before the compilation has an id: the answer waits for its end."""
+        function = "get_and_maybe_log_recompilation_reason"
+        original = compat.find("torch._dynamo.convert_frame", function)
+        if original is None:
+            return None
+
+        @functools.wraps(original)
+        def get_reasons(cache_entry: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
+            reasons = original(cache_entry, frame, *args, **kwargs)
+            self._thread.reasons = (_place_of(frame.f_code), reasons)
+            if compat.compilation_has_id():
+                self._send_reasons(frame.f_code)
+            return reasons
+
+        undo = replace_attribute(compat.module("torch._dynamo.convert_frame"), function, get_reasons)
+        return _both(undo, _before_metrics(self._send_reasons))
+
+    @safely("noting why a function is compiled again")
+    def _send_reasons(self, metrics: Any, *_: Any, **__: Any) -> None:
+        """``metrics`` (or the code object) name the function that is compiled."""
+        place, reasons = getattr(self._thread, "reasons", (None, []))
+        self._thread.reasons = (None, [])
+        if reasons and place == (metrics.co_name, metrics.co_filename, metrics.co_firstlineno):
+            self._send("recompile_reasons", {}, json.dumps([str(reason) for reason in reasons]))
+
+    def ends(self) -> Optional[Undo]:
+        """The end of each compilation, with torch's numbers about it."""
+        return _before_metrics(self._send_metrics)
+
+    @safely("noting the end of a compilation")
+    def _send_metrics(self, metrics: Any, *_: Any, **__: Any) -> None:
+        numbers = {field.name: getattr(metrics, field.name) for field in dataclasses.fields(metrics)}
+        numbers.setdefault("has_guarded_code", numbers.get("guard_count") is not None)
+        numbers.setdefault("fail_type", "an error" if numbers.get("fail_reason") else None)
+        self._send("compilation_metrics", numbers, None)
+
+
+def _before_metrics(note: Callable[..., object]) -> Optional[Undo]:
+    """Call ``note`` with torch's numbers about each compilation when that ends, however it ends."""
+    module = compat.module("torch._dynamo.convert_frame")
+    for name in ("record_compilation_metrics", "log_compilation_event"):
+        if hasattr(module, name):
+            return call_before(module, name, note)
+    return None
+
+
+def _both(first: Undo, second: Optional[Undo]) -> Undo:
+    def undo() -> None:
+        if second is not None:
+            second()
+        first()
+
+    return undo
+
+
+def _event_of_graph(title: str) -> Optional[str]:
+    if re.fullmatch(r"\w+", title) and compiled_fn_number(title) is not None:
+        return "dynamo_output_graph"
+    return _GRAPHS.get(title)
+
+
+def _in_trace(title: str) -> bool:
+    """Whether what is printed under this title is a graph that torch itself prints and has in its trace."""
+    return _event_of_graph(title) is not None or title in ("BEFORE PRE GRAD", "AFTER PRE GRAD")
+
+
+def _place_of(code: CodeType) -> Tuple[str, str, int]:
+    return code.co_name, code.co_filename, code.co_firstlineno

@@ -1,0 +1,136 @@
+"""Dynamo's transformed code: decompiled, proved, written to a file, and run from that file."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from types import CodeType
+from typing import Callable, Dict, Optional, Sequence, Tuple
+
+from depyf.dynamo.capture.relocate import in_file
+from depyf.dynamo.capture.rendering import Rendering, render
+from depyf.dynamo.capture.session import Receivers, Session, TransformedCode
+from depyf.dynamo.entries.decorated import shown_name_now
+from depyf.dynamo.entries.hints import count_outputs, resume_code
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.safely import safely
+from depyf.dynamo.store.names import compiled_fn_number, file_stem
+from depyf.dynamo_code import RESUME_PREFIX
+from depyf.torch_trace.stages import Stage
+from depyf.without_warnings import without_warnings
+
+BytecodeHook = Callable[[CodeType, CodeType], Optional[CodeType]]
+
+
+def bytecode_hook(receivers: Receivers, before: Callable[[], object]) -> BytecodeHook:
+    """The hook for Dynamo: it answers the code object that runs from a file, or None to let Dynamo's run.
+
+    ``before()`` is called first, when the graphs of the compilation are complete.
+    """
+
+    @safely("dumping a transformed code object")
+    def hook(original: CodeType, transformed: CodeType) -> Optional[CodeType]:
+        sessions = receivers()
+        if not sessions:
+            return None
+        with without_warnings():
+            before()
+            return capture_transformed(sessions, original, transformed)
+
+    return hook
+
+
+@dataclass(frozen=True)
+class _Dumped:
+    """What one session has made of a transformed code object; ``path`` is None when it could not be written."""
+
+    session: Session
+    index: int
+    path: Optional[str]
+    rendering: Rendering
+
+
+def capture_transformed(sessions: Sequence[Session], original: CodeType, transformed: CodeType) -> Optional[CodeType]:
+    """Dump the ``transformed`` code of ``original``; answers the code object to run, or None for Dynamo's as it is."""
+    running = None
+    dumped = [_dump(session, original, transformed) for session in sessions]
+    for each in dumped:
+        if each.path is not None and each.session.stepping:
+            running = in_file(each.rendering.code, each.path)  # the innermost session's
+    for each in dumped:
+        each.session.add(_record(each, original, transformed, running or transformed))
+    return running
+
+
+def _dump(session: Session, original: CodeType, transformed: CodeType) -> _Dumped:
+    function = file_stem(original.co_name)
+    index = session.directory.take_number(f"transformed code of {function}")
+    stem = f"__transformed_code_{index}_for_{function}"
+    path = session.directory.file(f"{stem}.py")
+    outputs = _graph_outputs(session)
+    rendering = render(transformed, original, stem, path, session.stable, outputs, runs=session.stepping)
+    written = session.directory.write(f"{stem}.py", rendering.text)
+    if session.log_bytecode:
+        _log_bytecode(session, stem, original, transformed, rendering)
+    return _Dumped(session, index, written, rendering)
+
+
+def _record(dumped: _Dumped, original: CodeType, transformed: CodeType, running: CodeType) -> TransformedCode:
+    rendering = dumped.rendering
+    return TransformedCode(
+        compile_id=compat.current_compile_id(),
+        function=original.co_name,
+        qualified_name=shown_name_now(original),
+        filename=original.co_filename,
+        first_line=original.co_firstlineno,
+        index=dumped.index,
+        path=dumped.path,
+        text=rendering.text,
+        source=rendering.source,
+        verdict=rendering.verdict,
+        reason=rendering.reason,
+        replaced=dumped.path is not None and rendering.proved and dumped.session.stepping,
+        graphs=_graphs_called(transformed),
+        original_code=weakref.ref(original),
+        running_code=weakref.ref(running),
+        resumes=_resumes_called(dumped.session, original, transformed),
+        identity=id(original),
+        lines=rendering.lines,
+        runs=dumped.session.stepping,
+    )
+
+
+def _resumes_called(
+    session: Session, original: CodeType, transformed: CodeType
+) -> Dict[str, Tuple[str, str, int, int]]:
+    """The resume functions that the code calls, by the names that are shown."""
+    scope = compat.frame_globals(original) or {}
+    found: Dict[str, Tuple[str, str, int, int]] = {}
+    for name in transformed.co_names:
+        code = resume_code(scope.get(name))[0] if name.startswith(RESUME_PREFIX) else None
+        if code is not None:
+            found[session.stable.text(name)] = (code.co_name, code.co_filename, code.co_firstlineno, id(code))
+    return found
+
+
+def _graph_outputs(session: Session) -> Dict[str, int]:
+    """The number of outputs of the graphs that this compilation captured, by the stable name they are called with."""
+    captured = [file for file in session.graph_files(compat.current_compile_id()) if file.stage is Stage.CAPTURED]
+    counts = {file.function: count_outputs(file.text) for file in captured}
+    return {function: count for function, count in counts.items() if count is not None}
+
+
+def _graphs_called(transformed: CodeType) -> Tuple[str, ...]:
+    numbers = (compiled_fn_number(name) for name in transformed.co_names)
+    return tuple(f"__compiled_fn_{number}" for number in numbers if number is not None)
+
+
+@safely("logging bytecode (log_bytecode=True)")
+def _log_bytecode(session: Session, stem: str, original: CodeType, transformed: CodeType, rendering: Rendering) -> None:
+    import dill
+
+    logged = {"original_bytecode": original, "transformed_bytecode": transformed}
+    if rendering.proved:
+        logged["decompiled_and_compiled_back_bytecode"] = rendering.code
+    for suffix, code in logged.items():
+        session.directory.write(f"{stem}.py.{suffix}", dill.dumps(code))

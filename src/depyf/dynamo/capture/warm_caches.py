@@ -1,0 +1,144 @@
+"""Stages that torch does not report when its caches are warm, kept beside those caches and reported again.
+
+A compiled graph that comes out of a cache has skipped the passes before it, so the trace lacks their graphs. What a
+miss reported is noted under the key that missed, and a later hit on that key reports it again. A hit without notes (the
+cache was filled when nobody looked) is turned into a miss: that compiles once more, and the dump is complete. With
+``force_recompile`` every look-up is a miss. What torch caches besides (autotuning, shared libraries) loses no stage.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from depyf.asynchronous import synchronous
+from depyf.dynamo.capture.session import Receivers, Session
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.attribution import current_compile_id
+from depyf.dynamo.hooks.locks import Lock
+from depyf.dynamo.hooks.patching import Undo, collecting, replace_attribute, undo_all
+from depyf.dynamo.hooks.safely import safely
+from depyf.dynamo.store.directory import write_atomically
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.provenance import KERNEL_LAUNCHES, NODE_STACKS
+from depyf.torch_trace.stages import NamedStage, stage_of
+
+LOST_WHEN_WARM = frozenset(
+    {"before_pre_grad_graph", "after_pre_grad_graph", "before_post_grad_graph", NODE_STACKS, KERNEL_LAUNCHES}
+)
+
+_FORM = 3
+"""Counts what notes hold: those of another form are none."""
+
+Note = Tuple[str, str]
+"""The name and the payload of an event."""
+
+
+class WarmCaches:
+    """Notes by cache key. ``receivers`` answers who captures, ``repeat`` receives what a hit has skipped."""
+
+    def __init__(self, receivers: Receivers, repeat: Callable[[Event], object]) -> None:
+        self._receivers = receivers
+        self._repeat = repeat
+        self._lock = Lock()
+        self._missed: Dict[str, str] = {}
+        self._notes: Dict[str, List[Note]] = {}
+        self._sees_look_ups = False
+        self._switch_on: List[Undo] = []
+
+    def follow(self, sessions: Sequence[Session]) -> None:
+        """Where look-ups can't be seen, switch the caches off as long as one of the open ``sessions`` wants that."""
+        wanted = not self._sees_look_ups and any(session.force_recompile for session in sessions)
+        if wanted and not self._switch_on:
+            collecting(self._switch_on, compat.switch_caches_off)
+        elif not wanted:
+            undo_all(self._switch_on)
+
+    def watch(self) -> Optional[Undo]:
+        """See every cache look-up from now on; answers the function that ends it."""
+        cache = compat.find("torch._inductor.codecache", "GuardedCache")
+        lookup = vars(cache).get("iterate_over_candidates") if cache is not None else None
+        if not isinstance(lookup, classmethod):
+            return None  # before 2.8: what a warm cache loses is told (missing.py), and force_recompile turns it off
+        original = lookup.__func__
+        self._sees_look_ups = True
+
+        def iterate_over_candidates(cls: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
+            candidates = original(cls, *args, **kwargs)
+            key = kwargs.get("key", args[-1] if args else None)
+            sessions = self._receivers()
+            if not sessions or not isinstance(key, str):
+                yield from candidates
+            elif any(session.force_recompile for session in sessions):
+                self._miss(key)
+            else:
+                yield from self._candidates_with_notes(key, candidates)
+
+        return replace_attribute(cache, "iterate_over_candidates", classmethod(iterate_over_candidates))
+
+    def _candidates_with_notes(self, key: str, candidates: Iterator[Any]) -> Iterator[Any]:
+        notes = self._read(key)
+        if notes is None:
+            self._miss(key)
+            return
+        for candidate in candidates:
+            try:
+                yield candidate
+            except GeneratorExit:  # torch asks for no other candidate: it has taken this one
+                self._repeat_all(notes)
+                raise
+        self._miss(key)
+
+    def event(self, event: Event) -> None:
+        """Note ``event`` if a warm cache would skip it: so it does with what passes print, too."""
+        if event.compile_id is None or event.payload is None:
+            return
+        if event.name not in LOST_WHEN_WARM and not isinstance(stage_of(event.name, event.payload), NamedStage):
+            return
+        with self._lock:
+            key = self._missed.get(event.compile_id)
+            if key is None:
+                return
+            notes = [*self._notes.get(key, []), (event.name, event.payload)]
+            self._notes[key] = notes
+        self._write(key, notes)
+
+    def forget(self, compile_id: str) -> None:
+        """The compilation has ended: what comes later under its id belongs to another look-up."""
+        with self._lock:
+            key = self._missed.pop(compile_id, None)
+            if key is not None:
+                self._notes.pop(key, None)
+
+    @safely("noting which cached graph is missing")
+    def _miss(self, key: str) -> None:
+        compile_id = current_compile_id()
+        if compile_id is not None:
+            with self._lock:
+                self._missed[compile_id] = key
+                self._notes.pop(key, None)
+
+    @safely("repeating the stages of a cached graph")
+    def _repeat_all(self, notes: List[Note]) -> None:
+        compile_id = current_compile_id()
+        for name, payload in notes:
+            self._repeat(Event(name, compile_id, 0, {}, payload, 0.0))
+
+    @safely("noting the stages of a cached graph")
+    def _write(self, key: str, notes: List[Note]) -> None:
+        path = _path(key)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        write_atomically(path, json.dumps(notes).encode())
+
+    def _read(self, key: str) -> Optional[List[Note]]:
+        try:
+            with open(_path(key), encoding="utf-8") as file:
+                return [(str(name), str(payload)) for name, payload in json.load(file)]
+        except synchronous(OSError, ValueError, TypeError):
+            return None
+
+
+def _path(key: str) -> str:
+    """Where the notes for a key lie: in torch's own cache directory, so that they go when that is cleared."""
+    return os.path.join(compat.cache_directory(), "depyf", key[1:3], f"{key}.{_FORM}.json")

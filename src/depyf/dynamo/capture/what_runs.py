@@ -1,0 +1,105 @@
+"""Which of the dumped files runs, said in the second line of every graph file: a breakpoint in any other never stops.
+
+It is known only when a graph has been compiled, so the line is written anew then. All lines keep their numbers.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import List, Optional, Sequence
+
+from depyf.dynamo.capture.session import GraphFile, KernelFile, Session
+from depyf.dynamo.hooks import compat
+from depyf.torch_trace.stages import NamedStage, Stage, is_boxed, with_status
+
+RUNS = "This file is what runs: a breakpoint in it stops."
+DOES_NOT_RUN = "This file does not run, a breakpoint in it never stops."
+
+RUNS_ELSEWHERE = f"{DOES_NOT_RUN} The same code runs from where PyTorch has put it (stepping=False)."
+
+_NOT_SURE = "Whether this file runs depends on the backend, and is not known."
+
+_BEFORE_LOWERING = frozenset({Stage.BEFORE_POST_GRAD, Stage.AFTER_POST_GRAD})
+
+_ORDER = {
+    stage: number
+    for number, stages in enumerate(
+        [
+            (Stage.CAPTURED, Stage.WILD),
+            (Stage.BEFORE_PRE_GRAD, Stage.AFTER_PRE_GRAD, Stage.BACKEND),
+            (Stage.JOINT,),
+            (Stage.FORWARD, Stage.BACKWARD),
+            (Stage.BEFORE_POST_GRAD, Stage.AFTER_POST_GRAD),
+        ]
+    )
+    for stage in stages
+}
+
+
+def note_what_runs(session: Session, compile_id: str) -> None:
+    """Bring the status lines of the graph files of this compilation up to date, and what their records say."""
+    files, kernels = session.graph_files(compile_id), session.records(KernelFile, compile_id)
+    for file in files:
+        if file.path is None:
+            continue
+        status = _status(file, files, kernels, backward_is_pending(session, file))
+        if status is RUNS and not session.stepping:
+            status = RUNS_ELSEWHERE
+        text = with_status(file.text, status)
+        if text != file.text and session.directory.write(os.path.basename(file.path), text) is not None:
+            session.add(replace(file, text=text, runs=status in (RUNS, RUNS_ELSEWHERE)))
+
+
+def backward_is_pending(session: Session, file: GraphFile) -> bool:
+    """Whether this is a backward graph that has not been compiled yet: that happens when it is first called."""
+    if file.stage is not Stage.BACKWARD:
+        return False
+    kernels = [each for each in session.records(KernelFile, file.compile_id) if each.function == file.function]
+    if kernels:
+        return all(kernel.backward is False for kernel in kernels)
+    if session.events("bwd_compilation_metrics", file.compile_id):
+        return False
+    # A backend that runs graphs boxes their arguments when it compiles them; older ones interpret them.
+    return not file.runs or not (compat.interprets_graphs() or is_boxed(file.text))
+
+
+def _status(file: GraphFile, files: Sequence[GraphFile], kernels: Sequence[KernelFile], pending: bool) -> str:
+    if pending:
+        return f"{DOES_NOT_RUN} The backward had not been compiled when this was written."
+    replaced = [f for f in files if _stands_for(f, file)]
+    if file.runs and not replaced:
+        lowered = [f for f in files if f.stage is Stage.FORWARD and f.function == file.function and f is not file]
+        return _NOT_SURE if lowered and file.stage in (Stage.CAPTURED, Stage.BACKEND) else RUNS
+    running = _names([k.path for k in _kernels_of(file, kernels)] or [f.path for f in replaced])
+    return f"{DOES_NOT_RUN} What runs: {', '.join(running) or 'nothing that has a file here'}"
+
+
+def _kernels_of(file: GraphFile, kernels: Sequence[KernelFile]) -> List[KernelFile]:
+    """The modules that Inductor made of this graph; more than those where it is not known which."""
+    kernels = [kernel for kernel in kernels if kernel.function == file.function]  # a reset gives ids out anew
+    if file.piece:
+        kernels = [kernel for kernel in kernels if kernel.piece == file.piece]
+    if file.stage in _BEFORE_LOWERING:
+        # One of each is made for a graph, in this order; where one is lost, which kernel is whose is not known.
+        return [kernel for kernel in kernels if kernel.index == file.index] or kernels
+    if file.stage is Stage.BACKWARD:
+        return [kernel for kernel in kernels if kernel.backward is not False]
+    if file.stage is Stage.JOINT:
+        return kernels
+    return [kernel for kernel in kernels if kernel.backward is not True]
+
+
+def _stands_for(running: GraphFile, file: GraphFile) -> bool:
+    """Whether ``running`` is what became of ``file``, where the backend runs graphs."""
+    if not running.runs or running.function != file.function:
+        return False
+    if isinstance(file.stage, NamedStage):  # printed on the way, wherever that was
+        return running.stage is not Stage.CAPTURED
+    if isinstance(running.stage, NamedStage) or _ORDER[running.stage] <= _ORDER[file.stage]:
+        return False
+    return file.stage is Stage.JOINT or (running.stage is Stage.BACKWARD) == (file.stage is Stage.BACKWARD)
+
+
+def _names(paths: Sequence[Optional[str]]) -> List[str]:
+    return list(dict.fromkeys(os.path.basename(path) for path in paths if path is not None))

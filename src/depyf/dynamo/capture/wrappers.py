@@ -1,0 +1,70 @@
+"""The functions that AOTAutograd generates around compiled graphs, made to run from files in the dump directory."""
+
+from __future__ import annotations
+
+import functools
+import os
+from types import CodeType, FunctionType
+from typing import Any, Callable, List
+
+from depyf.dynamo.capture.relocate import SourceFile, nested_codes
+from depyf.dynamo.capture.session import Receivers, WrapperFile
+from depyf.dynamo.capture.what_runs import DOES_NOT_RUN, RUNS, RUNS_ELSEWHERE
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.attribution import current_compile_id, current_piece
+from depyf.dynamo.hooks.patching import Undo, replace_everywhere
+from depyf.dynamo.hooks.safely import safely
+from depyf.dynamo.store.names import file_stem
+
+_GENERATOR = "_compile_and_exec_source"
+
+
+def watch_wrappers(receivers: Receivers) -> List[Undo]:
+    """From now on write each generated wrapper to a file and run it from there; answers the functions that end it."""
+    # One of the modules may have it from the other: each is replaced once, wherever it is known.
+    originals = {id(each): each for each in (getattr(module, _GENERATOR) for module in compat.aot_codegen_modules())}
+    return [
+        replace_everywhere(_GENERATOR, original, _generating_files(original, receivers))
+        for original in originals.values()
+    ]
+
+
+def _generating_files(original: Callable[..., Any], receivers: Receivers) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def compile_and_exec_source(
+        source: str, globals_dict: Any, fn_name: str, artifact_name: str, *args: Any, **kwargs: Any
+    ) -> Any:
+        function = original(source, globals_dict, fn_name, artifact_name, *args, **kwargs)
+        _move_to_file(receivers, function, source, artifact_name)
+        return function
+
+    return compile_and_exec_source
+
+
+@safely("writing an AOTAutograd wrapper")
+def _move_to_file(receivers: Receivers, function: Any, source: str, artifact: str) -> None:
+    if not isinstance(function, FunctionType):
+        return
+    compile_id = current_compile_id()
+    for session in receivers():
+        name = session.function_name(compile_id)
+        stem = f"{name}.AOT_{file_stem(artifact)}"
+        text = f"# {RUNS if session.stepping else RUNS_ELSEWHERE}\n{session.stable.text(source)}\n"
+        path = session.directory.write(f"{stem}.{session.directory.take_number(stem)}.py", text)
+        if path is None:
+            continue
+        session.add(WrapperFile(compile_id, name, artifact, path, current_piece()))
+        if not session.stepping:
+            continue
+        moved = SourceFile(text, path).relocated(function.__code__)
+        if moved is None:
+            session.directory.write(os.path.basename(path), text.replace(RUNS, DOES_NOT_RUN, 1))
+            continue
+        _skip_all(moved)
+        function.__code__ = moved
+
+
+def _skip_all(code: CodeType) -> None:
+    # torch names these files as if they lay in torch/, which is what keeps Dynamo from tracing them; ours don't.
+    for each in nested_codes(code):
+        compat.skip_code(each)

@@ -1,0 +1,299 @@
+"""The one place that installs hooks: while at least one session captures, torch tells it everything.
+
+All open sessions receive. Hooks are installed when the first one starts and removed when the last one ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import os
+import sys
+import weakref
+from collections import deque
+from multiprocessing import util
+from types import CodeType
+from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Tuple
+
+from depyf.asynchronous import is_asynchronous, synchronous
+from depyf.dynamo.capture.cudagraphs import watch_cudagraphs
+from depyf.dynamo.capture.fallbacks import Fallbacks
+from depyf.dynamo.capture.graphs import GraphModules, dump_graph, run_from_files
+from depyf.dynamo.capture.kernels import watch_kernels
+from depyf.dynamo.capture.plain_calls import note_settings, watch_plain_calls, why_empty
+from depyf.dynamo.capture.provenance import Provenance
+from depyf.dynamo.capture.session import CompiledFunction, NoteFile, Session
+from depyf.dynamo.capture.trace_by_hooks import supplement
+from depyf.dynamo.capture.transformed import bytecode_hook
+from depyf.dynamo.capture.warm_caches import WarmCaches
+from depyf.dynamo.capture.wrappers import watch_wrappers
+from depyf.dynamo.dump.fallbacks_text import write_fallbacks
+from depyf.dynamo.dump.full_code.writing import write_full_code
+from depyf.dynamo.dump.manifest import begin, end, forget_the_parents, note_runs, write_manifest, write_postponed
+from depyf.dynamo.dump.missing import write_missing
+from depyf.dynamo.dump.precompiled import dump_earlier
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.attribution import Attribution, GraphOwners, standalone_name
+from depyf.dynamo.hooks.autograd_threads import watch_autograd_threads
+from depyf.dynamo.hooks.compiled_names import watch_compiled_names
+from depyf.dynamo.hooks.debugger_exit import end_tracing_at_exit
+from depyf.dynamo.hooks.locks import Lock
+from depyf.dynamo.hooks.patching import Undo, collecting, replace_attribute
+from depyf.dynamo.hooks.run_callback import watch_runs
+from depyf.dynamo.hooks.safely import report_failure, safely
+from depyf.dynamo.hooks.structured_trace_listener import listen
+from depyf.dynamo.store.names import compiled_fn_number
+from depyf.messages import warn
+from depyf.torch_trace.events import STANDALONE, Event
+
+_DEBUGGERS = ("debugpy", "pydevd", "_pydevd_bundle")
+"""At a breakpoint before PyTorch 2.6 Dynamo would compile the functions that tell an editor what variables hold."""
+
+_RUNS = 1 << 21
+"""So many runs are kept until they are counted, which is done with each compilation and at the end."""
+
+_END_OF_COMPILATION = frozenset({"compilation_metrics", "bwd_compilation_metrics"})
+
+
+class Capture:
+    """The sessions that are open, and the hooks that feed them."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._sessions: Tuple[Session, ...] = ()
+        self._undo: List[Undo] = []
+        self._owners = GraphOwners()
+        self._modules = GraphModules(self._owners)
+        self._attribution = Attribution(self._owners, self._name_compiled, self._inductor_ended, self._receive)
+        self._names: Dict[str, Tuple[str, int]] = {}
+        self._provenance = Provenance(self._modules.alive)
+        self._caches = WarmCaches(self.receivers, self._receive)
+        self._fallbacks = Fallbacks(self.receivers)
+        self._sees_to_the_end = False
+        self._runs: Deque[CodeType] = deque(maxlen=_RUNS)
+        """The transformed code that has run and is not counted yet."""
+        self.last_directory: Optional[str] = None
+
+    def current(self) -> Optional[Session]:
+        """The innermost session, or None."""
+        sessions = self._sessions
+        return sessions[-1] if sessions else None
+
+    def receivers(self) -> Sequence[Session]:
+        """The sessions that receive now, the innermost last. One directory gets everything once."""
+        by_directory = {id(session.directory): session for session in self._sessions}
+        return [session for session in self._sessions if by_directory[id(session.directory)] is session]
+
+    @safely("starting to capture")
+    def start(self, session: Session) -> None:
+        """Let ``session`` receive from now on. An exception from outside leaves it not begun."""
+        try:
+            with self._lock:
+                self.count_runs()
+                self._sessions = (*self._sessions, session)
+                self.last_directory = session.directory.path
+                begin(session)
+                safely("noting what keeps Dynamo from compiling")(note_settings)(session)
+                self._see_to_the_end()
+                if len(self._sessions) == 1:
+                    self._install()
+                self._caches.follow(self._sessions)
+        except BaseException as error:
+            if not isinstance(error, Exception) or is_asynchronous(error):
+                self.drop(session)
+            raise
+
+    @safely("ending the capture")
+    def stop(self, session: Session) -> None:
+        """End this session, wherever it stands among the open ones, and write what can be written only now."""
+        has_received = any(each is session for each in self._sessions)
+        self._detach(session)
+        self._write_the_rest(session, has_received)
+
+    def drop(self, session: Session) -> None:
+        """End this session without another word, whatever has been done of that: an exception from outside came."""
+        safely("ending the capture")(self._detach)(session)
+        safely("keeping what a session has seen")(end)(session)
+
+    def _detach(self, session: Session) -> None:
+        """Let ``session`` receive nothing more. May be called again when it was interrupted."""
+        with self._lock:
+            self.count_runs()
+            self._sessions = tuple(each for each in self._sessions if each is not session)
+            self._caches.follow(self._sessions)
+            if not self._sessions:
+                self._uninstall()
+
+    def _write_the_rest(self, session: Session, has_received: bool) -> None:
+        safely("noting what keeps Dynamo from compiling")(note_settings)(session)
+        tell(session)
+        _note(session, safely("writing missing_stages files")(write_missing)(session))
+        write_manifest(session)
+        nothing = safely("looking why nothing was compiled")(why_empty)(session)
+        if nothing and has_received:
+            warn("%s. The dump in %s is empty", nothing, session.directory.path)
+        safely("keeping what a session has seen")(end)(session)
+
+    def tell_so_far(self) -> None:
+        """Write the story of what has been compiled so far: cache entries that it is read from are about to go."""
+        for session in self._sessions:
+            tell(session)
+
+    def _see_to_the_end(self) -> None:
+        """Tell what is untold when the process ends with sessions open. Forked children tell what they compiled."""
+        if self._sees_to_the_end:
+            return
+        end_tracing_at_exit()
+        atexit.register(self._tell_all)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forget_the_parents)
+        # A child of multiprocessing ends by os._exit, behind the finalizers, which it first forgets.
+        util.register_after_fork(self, lambda capture: util.Finalize(None, capture._tell_all, exitpriority=0))
+        self._sees_to_the_end = True
+
+    def _tell_all(self) -> None:
+        for session in self._sessions:
+            tell(session)
+            write_manifest(session, at_once=True)
+        write_postponed()
+
+    def _forget_the_parents(self) -> None:
+        self._runs.clear()
+        for session in self._sessions:
+            session.untold()
+        forget_the_parents()
+
+    def _install(self) -> None:
+        for package in ("depyf", *(each for each in _DEBUGGERS if each in sys.modules)):
+            self._add(functools.partial(compat.keep_dynamo_out, package))
+        self._add(lambda: listen(self._receive))
+        self._add(lambda: supplement(self._receive))
+        self._add(self._modules.watch)
+        self._add(self._attribution.watch)
+        self._add(lambda: watch_compiled_names(self._note_name))
+        self._add(self._caches.watch)
+        self._add(self._watch_reset)
+        self._add(self._watch_bytecode)
+        self._add(lambda: watch_kernels(self.receivers))
+        self._add(lambda: watch_wrappers(self.receivers))
+        self._add(watch_autograd_threads)
+        self._add(lambda: watch_plain_calls(self.receivers))
+        self._add(self._fallbacks.watch)
+        self._add(self._provenance.launches.watch)
+        self._add(lambda: watch_runs(self._runs.append))
+        self._add(lambda: watch_cudagraphs(self.receivers))
+
+    def _add(self, install: Callable[[], object]) -> None:
+        try:
+            collecting(self._undo, install)
+        except synchronous() as error:
+            report_failure("hooking into torch", error)
+
+    def _uninstall(self) -> None:
+        while self._undo:
+            safely("taking a hook out of torch")(self._undo[-1])()
+            self._undo.pop()
+
+    def _watch_reset(self) -> Optional[Undo]:
+        """Tell the story of what is compiled before ``torch._dynamo.reset`` throws it away."""
+        original = compat.find("torch._dynamo", "reset")
+        if original is None:
+            return None
+
+        @functools.wraps(original)
+        def reset(*args: Any, **kwargs: Any) -> Any:
+            self.tell_so_far()
+            return original(*args, **kwargs)
+
+        return replace_attribute(compat.module("torch._dynamo"), "reset", reset)
+
+    def _watch_bytecode(self) -> Optional[Undo]:
+        return compat.watch_bytecode(bytecode_hook(self.receivers, self._graphs_are_complete))
+
+    def count_runs(self) -> None:
+        """Count in the open sessions what transformed code has run since the last time."""
+        overflown = len(self._runs) == self._runs.maxlen
+        while self._runs:
+            with contextlib.suppress(IndexError):  # another thread counts as well
+                code = self._runs.popleft()
+                for session in self._sessions:
+                    session.runs_are_known = session.runs_are_known and not overflown
+                    known = session.ran.get(id(code))
+                    if known is None or known[0]() is not code:
+                        session.ran[id(code)] = [weakref.ref(code), 1]
+                    else:
+                        known[1] += 1
+
+    @safely("noting the name of a compiled function")
+    def _note_name(self, name: str) -> None:
+        number = compiled_fn_number(name)
+        if number is None:
+            return
+        compile_id = compat.current_compile_id()
+        self._attribution.captured(compile_id)
+        if compile_id is not None:
+            self._names[compile_id] = name, number
+        for session in self.receivers():
+            session.add(CompiledFunction(compile_id, name, number))
+
+    def _name_compiled(self, compile_id: str) -> None:
+        """Inductor begins to work for this compilation, which may be another session's, or nobody's but ours."""
+        named = standalone_name(compile_id) if compile_id.startswith(STANDALONE) else self._names.get(compile_id)
+        for session in self.receivers():
+            if named is not None and session.compiled_function(compile_id) is None:
+                session.add(CompiledFunction(compile_id, *named))
+
+    def _inductor_ended(self, compile_id: str, outermost: bool) -> None:
+        self._caches.forget(compile_id)
+        if outermost:
+            self._run_from_files(compile_id)
+
+    @safely("reading a graph from torch's trace")
+    def _receive(self, event: Event) -> None:
+        write_graph_file = safely("writing a graph file")(dump_graph)
+        self.count_runs()
+        event = self._attribution.attributed(event)
+        for session in self.receivers():
+            session.add(event)
+            write_graph_file(session, event)
+        self._caches.event(event)
+        more = self._provenance.of(event)
+        if more is not None:
+            self._receive(more)
+        if event.name in _END_OF_COMPILATION and event.compile_id is not None:
+            self._run_from_files(event.compile_id)
+            self._caches.forget(event.compile_id)
+
+    def _graphs_are_complete(self) -> None:
+        compile_id = compat.current_compile_id()
+        if compile_id is not None:
+            self._run_from_files(compile_id)
+
+    @safely("making graphs run from their files")
+    def _run_from_files(self, compile_id: str) -> None:
+        modules = self._modules.take(compile_id)
+        for session in self.receivers():
+            safely(f"making the graphs of compile id {compile_id} run from their files")(run_from_files)(
+                session, compile_id, modules
+            )
+
+
+def tell(session: Session) -> None:
+    """Write what can be told only at the end, of all that was compiled since the last time."""
+    safely("counting what ran")(capture.count_runs)()
+    safely("dumping what was compiled earlier")(dump_earlier)(session)
+    untold = session.untold()
+    for written in safely("writing full_code files")(write_full_code)(untold) or []:
+        session.add(written)
+    _note(session, safely("writing eager_fallbacks files")(write_fallbacks)(untold))
+    safely("counting what ran")(note_runs)(session)
+
+
+def _note(session: Session, path: Optional[str]) -> None:
+    if path is not None:
+        session.add(NoteFile(None, path))
+
+
+capture = Capture()
+"""The process's capture: hooks are global to the process, and so is this."""

@@ -1,0 +1,59 @@
+"""``install``: decompiled source in torch's bytecode log (``TORCH_LOGS="+bytecode"``)."""
+
+from __future__ import annotations
+
+import logging
+from types import CodeType
+from typing import Any, Optional
+
+from depyf.decompiler import decompile_code
+from depyf.dynamo.entries.hints import hints_for
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.locks import Lock
+from depyf.dynamo.hooks.safely import safely
+from depyf.dynamo.store.names import file_stem
+from depyf.result import DecompilationError
+
+_lock = Lock()
+_handle: Optional[Any] = None
+
+
+def install() -> None:
+    """Add the decompiled source of transformed code to torch's bytecode log; once is enough, twice does no harm.
+
+    Takes effect for what is compiled from now on, when that log is on. What runs does not change. Raises
+    ``ImportError`` when PyTorch is not installed.
+    """
+    global _handle
+    compat.require_torch("install")
+    with _lock:
+        if _handle is None:
+            _handle = compat.register_bytecode_hook(_log_source)
+
+
+def uninstall() -> None:
+    """Undo ``install``; does nothing when it was not called."""
+    global _handle
+    with _lock:
+        if _handle is not None:
+            _handle.remove()
+            _handle = None
+
+
+@safely("adding source to the bytecode log")
+def _log_source(original: CodeType, transformed: CodeType) -> Optional[CodeType]:
+    log = compat.find_or_report("torch._dynamo.convert_frame", "bytecode_log", "the bytecode log can't be found")
+    if log is not None and log.isEnabledFor(logging.DEBUG):
+        place = f"{original.co_name} ({original.co_filename}:{original.co_firstlineno})"
+        log.debug("%s", f"DECOMPILED {place}\n{_source(transformed, original)}")
+    return None
+
+
+def _source(code: CodeType, original: CodeType) -> str:
+    name = file_stem(original.co_name)
+    hints = hints_for(code, original, {}, compat.frame_globals(original), {})
+    try:
+        decompilation = decompile_code(code.replace(co_name=name), name=name, hints=hints)
+    except DecompilationError as error:
+        return f"# no source: {error}"
+    return f"{decompilation.source.rstrip()}\n# {decompilation.verdict.value} {decompilation.reason}".rstrip()

@@ -1,0 +1,223 @@
+"""What the records of a session say to the model of the run: its files as artifacts, and what events do not say."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+
+from depyf.asynchronous import synchronous
+from depyf.dynamo.capture.compilations import fallbacks
+from depyf.dynamo.capture.session import (
+    Cause,
+    CompiledFunction,
+    FrameSkipped,
+    FullCodeFile,
+    GeneratedLines,
+    GraphFile,
+    KernelFile,
+    NoteFile,
+    Record,
+    Session,
+    TransformedCode,
+    WrapperFile,
+)
+from depyf.dynamo.capture.what_runs import RUNS_ELSEWHERE
+from depyf.report.analysis.artifacts import (
+    FULL_CODE_ORDER,
+    KERNELS_ORDER,
+    NOTE_ORDER,
+    TRANSFORMED_ORDER,
+    WRAPPER_ORDER,
+    after_the_whole,
+    order_of,
+)
+from depyf.report.analysis.facts import FallbackFact, LineStack, Provenance, TransformedFact
+from depyf.report.analysis.functions import Key
+from depyf.report.model.run import Artifact
+from depyf.torch_trace.breaks import frames_of
+from depyf.torch_trace.stages import Stage
+
+_SIDES = {Stage.FORWARD: False, Stage.BACKWARD: True}
+
+
+def artifacts_of(records: Sequence[Record]) -> List[Artifact]:
+    """The files, each once, with what is in them now."""
+    found: Dict[str, Artifact] = {}
+    before: Dict[Tuple[Optional[str], str], int] = {}
+    for record in records:
+        key = getattr(record, "compile_id", None), getattr(record, "piece", "")
+        artifact = _artifact(record, before.get(key, 0))
+        if artifact is not None:
+            known = found.get(artifact.id)  # a file that was written anew stays where it was
+            found[artifact.id] = artifact if known is None else replace(artifact, order=known.order)
+            if artifact.kind == "graph" and known is None:
+                before[key] = artifact.order
+    return after_the_whole(list(found.values()))
+
+
+def _artifact(record: Record, before: int) -> Optional[Artifact]:
+    """The file of a record, if it has one; ``before`` is the order of the graph before it."""
+    path: Optional[str] = getattr(record, "path", None)
+    if path is None or isinstance(record, GeneratedLines):
+        return None
+    name = os.path.basename(path)
+    if isinstance(record, GraphFile):
+        return Artifact(
+            id=name,
+            kind="graph",
+            title=f"{record.stage.value} of {record.function}{_which(record)}",
+            compile_id=record.compile_id,
+            stage=record.stage.value,
+            order=order_of(record.stage, before),
+            path=name,
+            text=record.text or _content(path),
+            backward=_SIDES.get(record.stage) if isinstance(record.stage, Stage) else None,
+            runs=record.runs and RUNS_ELSEWHERE not in record.text,
+            piece=record.piece,
+        )
+    if isinstance(record, KernelFile):
+        return Artifact(
+            id=name,
+            kind="kernels",
+            title=f"kernels of {record.function}{_which(record)}",
+            compile_id=record.compile_id,
+            order=KERNELS_ORDER,
+            path=name,
+            text=record.text or _content(path),
+            backward=record.backward,
+            runs=record.runs,
+            piece=record.piece,
+        )
+    if isinstance(record, WrapperFile):
+        return Artifact(
+            id=name,
+            kind="wrapper",
+            title=f"{record.artifact} of {record.function}",
+            compile_id=record.compile_id,
+            stage=record.artifact,
+            order=WRAPPER_ORDER,
+            path=name,
+            text=_content(path),
+            backward="backward" in record.artifact or None,
+            piece=record.piece,
+        )
+    if isinstance(record, TransformedCode):
+        return Artifact(
+            id=name,
+            kind="transformed",
+            title=f"transformed code of {record.function}",
+            compile_id=record.compile_id,
+            order=TRANSFORMED_ORDER,
+            path=name,
+            text=record.text or _content(path),
+            runs=record.runs,
+        )
+    if isinstance(record, FullCodeFile):
+        title = f"the whole story of {record.function[0]}"
+        return Artifact(name, "full_code", title, order=FULL_CODE_ORDER, path=name, text=_content(path))
+    if isinstance(record, NoteFile):
+        title = name.partition(".")[0].replace("_", " ")
+        return Artifact(name, "note", title, order=NOTE_ORDER, path=name, text=_content(path), language="text")
+    return None
+
+
+def _which(record: Union[GraphFile, KernelFile]) -> str:
+    if record.piece:
+        return f", piece {record.piece}"
+    return f" ({record.index + 1})" if record.index else ""
+
+
+def _content(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except synchronous(OSError):  # somebody has cleared the directory away meanwhile
+        return ""
+
+
+def graph_names(records: Iterable[Record]) -> Dict[str, str]:
+    """The name of the compiled graph of each compilation, as it is in the files."""
+    found = [record for record in records if isinstance(record, CompiledFunction) and record.compile_id is not None]
+    return {str(record.compile_id): record.stable_name for record in found}
+
+
+def transformed_facts(
+    records: Iterable[Record],
+    runs: Mapping[Tuple[Optional[str], str, int], int],
+    times: Mapping[Tuple[str, bool], Tuple[int, float]],
+) -> List[TransformedFact]:
+    """What is known of transformed code.
+
+    ``runs`` are by compile id (as torch has it), function and number. ``times`` are how often graphs have run and how
+    long, by name, and whether it is the backward.
+    """
+    codes = [record for record in records if isinstance(record, TransformedCode)]
+    ids = {(r.identity, r.function, r.filename, r.first_line): r.compile_id or "" for r in reversed(codes)}
+    return [_transformed(record, ids, runs, times) for record in codes]
+
+
+def _transformed(
+    record: TransformedCode,
+    ids: Mapping[Tuple[int, str, str, int], str],
+    runs: Mapping[Tuple[Optional[str], str, int], int],
+    times: Mapping[Tuple[str, bool], Tuple[int, float]],
+) -> TransformedFact:
+    graph = record.graphs[0] if record.graphs else ""
+    torch_id = None if record.compile_id is None else record.compile_id.partition("#")[0]
+    return TransformedFact(
+        compile_id=record.compile_id,
+        function=(record.function, record.filename, record.first_line),
+        qualified_name=record.qualified_name,
+        artifact=None if record.path is None else os.path.basename(record.path),
+        verdict=record.verdict,
+        reason=record.reason,
+        graphs=record.graphs,
+        resumes={
+            called: ((name, path, line), ids.get((identity, name, path, line), ""))
+            for called, (name, path, line, identity) in record.resumes.items()
+        },
+        runs=runs.get((torch_id, record.function, record.index)),
+        graph_times=times.get((graph, False)),
+        backward_times=times.get((graph, True)),
+        earlier=record.earlier,
+        lines=record.lines,
+    )
+
+
+def fallback_facts(session: Session, records: Sequence[Record]) -> List[FallbackFact]:
+    """The frames that run as plain Python; what Dynamo looked at and left alone because there is nothing to compile."""
+    view = session.of_records(records)
+    return [
+        FallbackFact(
+            compile_id=frame.compile_id,
+            function=(frame.function, frame.filename, frame.first_line),
+            qualified_name=frame.qualified_name,
+            cause=frame.cause.value,
+            reason=_reason(frame),
+            place=frame.place,
+        )
+        for frame in fallbacks(view)
+    ]
+
+
+def _reason(frame: FrameSkipped) -> str:
+    if frame.cause is Cause.LIMIT and frame.limit is not None:
+        return f"torch._dynamo.config.{frame.limit[0]} is {frame.limit[1]}. {frame.reason}"
+    return frame.reason
+
+
+def full_code_of(records: Iterable[Record]) -> Dict[Key, str]:
+    """The artifact with the story of each function, by name, file and first line."""
+    return {r.function: os.path.basename(r.path) for r in records if isinstance(r, FullCodeFile)}
+
+
+def generated_lines(records: Iterable[Record]) -> Dict[str, Provenance]:
+    """Where Inductor says that the lines of its modules come from, by artifact."""
+    found: Dict[str, Provenance] = {}
+    for record in records:
+        if isinstance(record, GeneratedLines):
+            lines = [LineStack(line, tuple(frames_of(stack))) for line, stack in record.lines]
+            known = found.get(os.path.basename(record.path), Provenance())
+            found[os.path.basename(record.path)] = replace(known, lines=lines)
+    return found

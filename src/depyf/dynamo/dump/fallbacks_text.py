@@ -1,0 +1,67 @@
+"""``eager_fallbacks_<n>.txt``: what runs as plain Python although it was to be compiled, why, and since when."""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Optional, Sequence
+
+from depyf.dynamo.capture.compilations import fallbacks, recompile_reasons
+from depyf.dynamo.capture.session import Cause, FrameSkipped, Session
+
+_SHOWN = 8
+"""How many cache entries are listed where all of them failed."""
+
+_HEAD = "What ran as plain Python although torch.compile was to compile it."
+
+
+def write_fallbacks(session: Session) -> Optional[str]:
+    """Write the file if there is anything to tell; answers its path."""
+    found = fallbacks(session)
+    if not found:
+        return None
+    number = session.directory.take_number("eager fallbacks")
+    return session.directory.write(f"eager_fallbacks_{number}.txt", fallbacks_text(session, found))
+
+
+def fallbacks_text(session: Session, found: Sequence[FrameSkipped]) -> str:
+    """The text of the file: what costs speed first, then the frames in which there was nothing to compile."""
+    lost = [frame for frame in found if frame.cause is not Cause.SKIPPED]
+    skipped = [frame for frame in found if frame.cause is Cause.SKIPPED]
+    lines = [_HEAD]
+    for number, frame in enumerate(lost, 1):
+        lines += ["", f"{number}. {_title(frame)}", *(f"   {line}".rstrip() for line in explanation(session, frame))]
+    if skipped:
+        lines += ["", "Frames that Dynamo looked at and left alone:", ""]
+        lines += [f"   {_title(frame)}: {_first_line(frame.reason)}" for frame in skipped]
+    return "\n".join([*lines, ""])
+
+
+def explanation(session: Session, frame: FrameSkipped) -> List[str]:
+    """Why this frame runs as plain Python, and what that means for its calls, in lines."""
+    return list(_explanation(session, frame))
+
+
+def _explanation(session: Session, frame: FrameSkipped) -> Iterator[str]:
+    compile_id = f" (compile id {frame.compile_id})" if frame.compile_id else ""
+    place = f", at {frame.place[0]}:{frame.place[1]}" if frame.place else ""
+    yield f"{frame.cause.value[0].upper()}{frame.cause.value[1:]}{compile_id}{place}."
+    if frame.cause is Cause.LIMIT:
+        name, value = frame.limit or ("recompile_limit", None)
+        yield f"torch._dynamo.config.{name} is {value}. Calls that none of the cache entries is valid for run as plain"
+        yield "Python from now on, without a message. What failed last, by cache entry:"
+        reasons = recompile_reasons(session, frame.compile_id)
+        yield from (f"    {' '.join(_first_line(session.stable.text(reason)).split())}" for reason in reasons[:_SHOWN])
+        if len(reasons) > _SHOWN:
+            yield f"    ... and {len(reasons) - _SHOWN} more"
+    elif frame.cause is Cause.RAISED:
+        yield "The call that was to be compiled raised it."
+    else:
+        yield "All calls run as plain Python; functions that it calls may still be compiled."
+    yield from frame.reason.splitlines()
+
+
+def _title(frame: FrameSkipped) -> str:
+    return f"{frame.qualified_name} ({frame.filename}:{frame.first_line})"
+
+
+def _first_line(text: str) -> str:
+    return text.split("\n", 1)[0]

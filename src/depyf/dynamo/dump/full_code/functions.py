@@ -1,0 +1,167 @@
+"""The text of one story: transformed functions, the user's own function, and the function that chooses among them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Mapping, Sequence, Tuple
+
+from depyf.dynamo.dump.full_code.original import Original
+from depyf.dynamo.dump.full_code.story import Entry, Story
+from depyf.dynamo.dump.full_code.text import (
+    Signature,
+    as_definition,
+    commented,
+    indented,
+    is_name,
+    why_it_does_not_compile,
+)
+from depyf.dynamo.guards.check_function import EntryGuards
+
+
+@dataclass(frozen=True)
+class StoryText:
+    """Python that defines everything of one story; ``dispatcher`` is the function that chooses."""
+
+    text: str
+    dispatcher: str
+
+
+def story_text(story: Story, original: Original, guards: Mapping[str, EntryGuards]) -> StoryText:
+    """The text of ``story``; ``guards`` holds the guards of its entries by the entries' names."""
+    stem, signature = story.stem, Signature.of(story.code)
+    free = tuple(name for name in story.code.co_freevars if is_name(name))
+    factory = f"closure_of_{story.called_as or stem}"
+    pieces = [_transformed(entry, signature, factory, free) for entry in story.entries]
+    original, original_text = _original(original, signature, factory, free, story)
+    dispatcher = story.called_as if story.called_as and not story.takes_cells else f"transformed_{stem}"
+    pieces += [commented(f"A call may run as plain Python. {text}") for text in story.fallbacks]
+    pieces += [original_text, _dispatcher(dispatcher, story, original, signature, guards, free)]
+    text = "\n\n\n".join(pieces)
+    if free or story.takes_cells:
+        text = _in_factory(text, factory, dispatcher, free, story)
+    guard_texts = [guards[entry.name].source().rstrip() for entry in story.entries if entry.name in guards]
+    return StoryText("\n\n\n".join([*guard_texts, text]), dispatcher)
+
+
+def original_name(story: Story) -> str:
+    """What the original function is called in the file: its own name if that can be, and nothing else has it."""
+    if story.called_as is not None:
+        return f"original_{story.called_as}"
+    return story.code.co_name if is_name(story.code.co_name) else f"original_{story.stem}"
+
+
+def _transformed(entry: Entry, signature: Signature, factory: str, free: Sequence[str]) -> str:
+    """The function of one cache entry, or its listing where there is no source."""
+    where = f"compile id {entry.compile_id}" if entry.compile_id else "compile id unknown"
+    verdict = f"; {entry.verdict}" if entry.verdict else ""
+    notes = [f"Transformed code, {where}{verdict}" + (f": {entry.reason}" if entry.reason else "")]
+    notes += entry.notes
+    if entry.manager is None:
+        notes.append("Its cache entry is gone (torch._dynamo.reset, or an object that it depended on died).")
+    if entry.source is not None:
+        source = as_definition(entry.source.strip("\n"), entry.name)
+        problem = _problem_in_place(source, factory, free)
+        if problem is None:
+            return "\n".join([commented("\n".join(notes)), source])
+        notes.append(f"The source does not compile here ({problem}):\n{entry.source}")
+    listing = commented(entry.listing)
+    closed = "{" + ", ".join(f"{name!r}: {name}" for name in free) + "}"
+    stub = (
+        f"def {entry.name}({signature.parameters({})}):\n"
+        f'    """Dynamo\'s bytecode, for which there is no source; see above."""\n'
+        f"    return ___run_bytecode(___live, {entry.name!r}, {_call_record(signature)}, {closed})"
+    )
+    return "\n".join([commented("\n".join(notes)), listing, stub])
+
+
+def _call_record(signature: Signature) -> str:
+    """The arguments of a call as a tuple and a dict, as source."""
+    star = signature.positional + signature.keyword_only
+    positional = [f"{name}," for name in signature.shown[: signature.positional]]
+    if signature.has_varargs:
+        positional.append(f"*{signature.shown[star]},")
+    keywords = [f"{name!r}: {name}" for name in signature.shown[signature.positional : star]]
+    if signature.has_varkeywords:
+        keywords.append(f"**{signature.shown[-1]}")
+    return f"({' '.join(positional)}), {{{', '.join(keywords)}}}"
+
+
+def _original(
+    original: Original, signature: Signature, factory: str, free: Sequence[str], story: Story
+) -> Tuple[Original, str]:
+    """The user's own function as text, or a stub that says why there is none."""
+    problem = None if original.source is None else _problem_in_place(original.source, factory, free)
+    if original.source is not None and problem is None:
+        what = "Resume function of Dynamo's" if story.called_as else "The function itself"
+        text = f"{commented(f'{what}, {original.origin}')}\n{original.source}"
+        if original.name not in (*signature.shown, *free):
+            return original, text
+        # A parameter of that name hides the function where it has to be called.
+        alias = f"original_{story.stem}"
+        return replace(original, name=alias), f"{text}\n\n\n{alias} = {original.name}"
+    why = original.origin if original.source is None else f"its source does not compile here ({problem})"
+    shown = "" if original.source is None else commented(original.source) + "\n"
+    stub = (
+        f"def {original.name}({signature.parameters(original.defaults)}):\n"
+        f'    """The function itself."""\n'
+        f"    raise NotImplementedError({why!r})"
+    )
+    return original, f"{shown}{stub}"
+
+
+def _dispatcher(
+    name: str,
+    story: Story,
+    original: Original,
+    signature: Signature,
+    guards: Mapping[str, EntryGuards],
+    free: Sequence[str],
+) -> str:
+    """The function that does what Dynamo does on a call."""
+    arguments = signature.arguments()
+    otherwise = "as plain Python, see above" if story.fallbacks else "which Dynamo would compile"
+    lines = [
+        f"def {name}({signature.parameters(original.defaults)}):",
+        f'    """The first transformed code whose guards hold; else {original.name}, {otherwise}."""',
+        f"    ___locals = {signature.frame_locals(free)}",
+        "    ___globals = ___live.global_scope() or globals()",
+    ]
+    for entry in story.entries:
+        guard = guards.get(entry.name)
+        if guard is not None:
+            lines.append(f"    if {guard.name}(___locals, ___globals):")
+            lines.append(f"        return {entry.name}({arguments})")
+    lines.append(f"    return {original.name}({arguments})")
+    return "\n".join(lines)
+
+
+def _problem_in_place(source: str, factory: str, free: Sequence[str]) -> object:
+    """Why ``source`` does not compile where it will stand, in a function that has the free variables; or None."""
+    if not free:
+        return why_it_does_not_compile(source)
+    return why_it_does_not_compile(f"def {factory}({', '.join(free)}):\n{indented(source)}")
+
+
+def _in_factory(text: str, factory: str, dispatcher: str, free: Sequence[str], story: Story) -> str:
+    """``text`` as the body of a function whose parameters are the free variables."""
+    closed = ", ".join(free) or "nothing"
+    parameters = ", ".join(f"{name}=___placeholder({'closure variable ' + name!r})" for name in free)
+    lines = [
+        f"def {factory}({parameters}):",
+        f'    """{dispatcher} with the variables that it closes over ({closed}) as arguments."""',
+        "",
+        indented(text),
+        "",
+        f"    return {dispatcher}",
+    ]
+    blocks = ["\n".join(lines)]
+    if story.takes_cells:
+        blocks.append(
+            f"def {story.called_as}(___cells):\n"
+            f'    """The resume function for these closure cells (Dynamo shares the cells; here their contents are'
+            f' copied)."""\n'
+            f"    return {factory}(*___contents(___cells))"
+        )
+    else:
+        blocks.append(f"{dispatcher} = {factory}()")
+    return "\n\n\n".join(blocks)

@@ -1,0 +1,77 @@
+"""What the functions in ``full_code_*.py`` call beside their guards: stand-ins for what no file can hold."""
+
+from __future__ import annotations
+
+from types import CellType, FunctionType
+from typing import Any, Dict, Iterable, Mapping, Tuple
+
+from depyf.asynchronous import synchronous
+from depyf.dynamo.guards.live_values import LiveTable, NotLiveError
+
+
+class ___placeholder:  # noqa: N801 - a name that no user's variable has
+    """Stands for an object of the user's program; using it says what it would have been."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotLiveError(f"{self._what}: it exists only in the process that compiled")
+
+    __call__ = __getitem__ = __iter__ = __len__ = __bool__ = __enter__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __matmul__ = __rmatmul__ = __pow__ = __rpow__ = __mod__ = __floordiv__ = __neg__ = _refuse
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._refuse()
+
+    def __repr__(self) -> str:
+        return f"<{self._what}>"
+
+
+def ___contents(cells: Iterable[CellType]) -> Tuple[Any, ...]:
+    """What closure cells hold; a placeholder for an empty one."""
+    values = []
+    for cell in cells:
+        try:
+            values.append(cell.cell_contents)
+        except synchronous(ValueError):
+            values.append(___placeholder("an empty closure cell"))
+    return tuple(values)
+
+
+def ___call_global(live: LiveTable, name: str, *args: Any) -> Any:
+    """Call a global of the user's module that Dynamo put there, ``name`` being its stable name."""
+    scope = live.global_scope()
+    real = live.names[name]
+    if real not in scope:
+        raise NotLiveError(f"{name} can be called only in the process that compiled, while its cache entry exists")
+    return scope[real](*args)
+
+
+def ___run_bytecode(
+    live: LiveTable, name: str, args: Tuple[Any, ...], kwargs: Dict[str, Any], closed: Mapping[str, Any]
+) -> Any:
+    """Run Dynamo's own code object of that name, for which there is no source; ``closed`` are its free variables.
+
+    What it assigns to a free variable is lost.
+    """
+    code = live.code(name)
+    if code is None:
+        raise NotLiveError(f"{name} has no source; its bytecode can be run only in the process that compiled")
+    cells = tuple(CellType(closed[variable]) for variable in code.co_freevars)
+    return FunctionType(code, live.global_scope(), name, None, cells)(*args, **kwargs)
+
+
+def ___bind_globals(live: LiveTable, namespace: Dict[str, Any], names: Iterable[str]) -> None:
+    """In the process that compiled, put the user's own objects where the file has placeholders."""
+    scope = live.global_scope()
+    for name in names:
+        real = live.names[name]
+        is_constant, constant = live.constant(name)
+        if is_constant:
+            namespace[name] = constant
+        elif real in scope:
+            namespace[name] = scope[real]

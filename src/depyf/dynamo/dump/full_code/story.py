@@ -1,0 +1,268 @@
+"""What is known about one user function at the end of a session: its cache entries, and its resume functions."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+
+from depyf.dynamo.capture.compilations import fallbacks
+from depyf.dynamo.capture.rendering import render
+from depyf.dynamo.capture.session import FrameSkipped, Session, TransformedCode
+from depyf.dynamo.dump.fallbacks_text import explanation
+from depyf.dynamo.entries.hints import resume_code
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.safely import safely
+from depyf.dynamo.store.names import StableNames, file_stem
+from depyf.dynamo_code import RESUME_PREFIX
+from depyf.torch_trace.breaks import break_report
+
+EARLIER = "Compiled before prepare_debug was entered, or after it was left."
+
+THROWN_AWAY = "Dynamo has thrown its code away, because an object is gone that its guards depended on."
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One cache entry: its transformed code and what guards it.
+
+    ``name`` is that of the transformed function, the same as in its own file. ``manager`` is None when the entry has
+    left the cache. ``source`` is None when there is none; ``listing`` then shows the bytecode. ``code`` is the code
+    object that runs, None when it is gone.
+    """
+
+    name: str
+    number: int
+    compile_id: Optional[str]
+    manager: Optional[Any] = field(repr=False)
+    code: Optional[CodeType] = field(repr=False)
+    source: Optional[str] = field(repr=False)
+    listing: str = field(repr=False)
+    verdict: str = ""
+    reason: str = ""
+    file: Optional[str] = None
+    notes: Tuple[str, ...] = ()
+    """What else is to be said about this compilation, a line each."""
+
+
+@dataclass(frozen=True)
+class Story:
+    """One original code object with its entries in the order in which Dynamo tries them.
+
+    ``called_as`` is the global name by which transformed code calls it, for a resume function; ``takes_cells`` says
+    that it is then called with closure cells and answers the function. ``fallbacks`` says, a text each, why calls
+    of it run as plain Python.
+    """
+
+    code: CodeType
+    entries: Tuple[Entry, ...]
+    called_as: Optional[str] = None
+    takes_cells: bool = False
+    fallbacks: Tuple[str, ...] = ()
+
+    @property
+    def stem(self) -> str:
+        return file_stem(self.code.co_name)
+
+
+@dataclass(frozen=True)
+class _Resume:
+    code: CodeType
+    called_as: str
+    takes_cells: bool
+
+
+def stories_of(session: Session) -> List[List[Story]]:
+    """For every user function that was transformed, its story followed by those of its resume functions."""
+    return _families(session.original_codes(), _Known.of(session))
+
+
+def stories_of_code(code: CodeType, stable: StableNames) -> List[Story]:
+    """The same for one function that was compiled at any time, from its cache entries alone.
+
+    Raises ``RuntimeError`` when they can't be read; the reason has been reported.
+    """
+    codes, known = [code], _Known(stable)
+    for each in codes:
+        # Resume functions are found on the way, and have resume functions themselves.
+        codes += [r.code for r in _resumes(_story(each, known), stable) if not any(r.code is c for c in codes)]
+    found = next((family for family in _families(codes, known) if family[0].code is code), None)
+    if found is None:
+        raise RuntimeError(f"the cache entries of {code.co_name} can't be read")
+    return found
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What a session knows of its functions: nothing, where they were compiled without one."""
+
+    stable: StableNames
+    records: Mapping[int, Sequence[TransformedCode]] = field(default_factory=dict)
+    fallbacks: Mapping[int, Sequence[Tuple[FrameSkipped, str]]] = field(default_factory=dict)
+    """Both by the id of the original code, as long as that is alive."""
+    notes: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(session: Session) -> _Known:
+        explain = safely("telling in a full_code file why a function runs as plain Python")(explanation)
+        break_notes = safely("telling of graph breaks in a full_code file")(_break_notes)
+        records: Dict[int, List[TransformedCode]] = {}
+        for record in session.records(TransformedCode):
+            records.setdefault(id(record.original_code()), []).append(record)
+        skipped: Dict[int, List[Tuple[FrameSkipped, str]]] = {}
+        for frame in fallbacks(session):
+            code = None if frame.original_code is None else frame.original_code()
+            skipped.setdefault(id(code), []).append((frame, "\n".join(explain(session, frame) or ())))
+        notes = {compile_id: break_notes(session, compile_id) or () for compile_id in session.compile_ids()}
+        return _Known(session.stable, records, skipped, notes)
+
+    def records_of(self, code: CodeType) -> List[TransformedCode]:
+        return [record for record in self.records.get(id(code), ()) if record.original_code() is code]
+
+    def fallbacks_of(self, code: CodeType) -> Tuple[str, ...]:
+        found = self.fallbacks.get(id(code), ())
+        return tuple(text for frame, text in found if frame.original_code and frame.original_code() is code)
+
+
+def _break_notes(session: Session, compile_id: str) -> Tuple[str, ...]:
+    reports = [break_report(event) for event in session.events("dynamo_graph_break_reason", compile_id)]
+    return tuple(session.stable.text(f"Graph break at {each.filename}:{each.line}: {each.title}") for each in reports)
+
+
+def _families(codes: Sequence[CodeType], known: _Known) -> List[List[Story]]:
+    """The stories by user function; a function of which nothing can be told does not keep the others from theirs."""
+    stories: Dict[int, Story] = {}
+    resumes: Dict[int, List[_Resume]] = {}
+    for code in codes:
+        told = safely(f"reading the cache entries of {code.co_name} for its full_code file")(_told)(code, known)
+        if told is not None:
+            stories[id(code)], resumes[id(code)] = told
+    resumed = {id(resume.code) for found in resumes.values() for resume in found}
+    roots = [code for code in codes if id(code) in stories and id(code) not in resumed]
+    return [list(_family(code, stories, resumes, known)) for code in roots]
+
+
+def _told(code: CodeType, known: _Known) -> Tuple[Story, List[_Resume]]:
+    story = _story(code, known)
+    return story, _resumes(story, known.stable)
+
+
+def _family(
+    root: CodeType, stories: Mapping[int, Story], resumes: Mapping[int, Sequence[_Resume]], known: _Known
+) -> Iterator[Story]:
+    yield stories[id(root)]
+    seen: Set[Tuple[int, str]] = set()
+    todo = list(resumes[id(root)])
+    while todo:
+        resume = todo.pop(0)
+        key = (id(resume.code), resume.called_as)
+        if key in seen:
+            continue
+        seen.add(key)
+        entries = stories[id(resume.code)].entries if id(resume.code) in stories else ()
+        fallbacks = known.fallbacks_of(resume.code)
+        yield Story(resume.code, entries, resume.called_as, resume.takes_cells, fallbacks)
+        todo = [*resumes.get(id(resume.code), ()), *todo]
+
+
+def _story(code: CodeType, known: _Known) -> Story:
+    records = known.records_of(code)
+    numbers = {record.index for record in records}
+    entries: List[Entry] = []
+    by_running_code = {id(record.running_code()): record for record in reversed(records)}
+    cached_entries = compat.cache_entries(code)
+    of_others = {id(cached.code) for cached in cached_entries if cached.code is not None}
+    for cached in cached_entries:
+        if cached.code is not None:
+            record = by_running_code.get(id(cached.code))
+        else:
+            record = _record_of_dead(cached, records, of_others)
+        if record is not None:
+            entries.append(_entry(record, cached.code, cached.guard_manager, known))
+        else:
+            number = next(number for number in itertools.count() if number not in numbers)
+            numbers.add(number)
+            entries.append(_entry_without_record(code, cached, number, known.stable))
+    present = {entry.name for entry in entries}
+    entries += [_entry(record, None, None, known) for record in records if _name(record) not in present]
+    return Story(code, tuple(entries), fallbacks=known.fallbacks_of(code))
+
+
+def _record_of_dead(
+    cached: compat.CacheEntry, records: Sequence[TransformedCode], of_others: Set[int]
+) -> Optional[TransformedCode]:
+    """What was captured of a cache entry whose code is gone (see ``CacheEntry``), known by its compile id alone.
+
+    ``of_others`` are the ids of the code of the function's other cache entries: the same compile ids come again after
+    ``torch._dynamo.reset``.
+    """
+    latest_first = (record for record in reversed(records) if id(record.running_code()) not in of_others)
+    return next((r for r in latest_first if cached.compile_id is not None and r.compile_id == cached.compile_id), None)
+
+
+def _entry_without_record(original: CodeType, cached: compat.CacheEntry, number: int, stable: StableNames) -> Entry:
+    """An entry that was compiled while nobody captured: its code is decompiled now."""
+    name = f"__transformed_code_{number}_for_{file_stem(original.co_name)}"
+    if cached.code is None:
+        return Entry(name, number, cached.compile_id, cached.guard_manager, None, None, THROWN_AWAY, notes=(EARLIER,))
+    rendering = render(cached.code, original, name, f"<{name}>", stable)
+    return Entry(
+        name=name,
+        number=number,
+        compile_id=cached.compile_id,
+        manager=cached.guard_manager,
+        code=cached.code,
+        source=rendering.source,
+        listing=rendering.text,
+        verdict=rendering.verdict,
+        reason=rendering.reason,
+        notes=(EARLIER,),
+    )
+
+
+def _name(record: TransformedCode) -> str:
+    return f"__transformed_code_{record.index}_for_{file_stem(record.function)}"
+
+
+def _entry(record: TransformedCode, code: Optional[CodeType], manager: Optional[Any], known: _Known) -> Entry:
+    return Entry(
+        name=_name(record),
+        number=record.index,
+        compile_id=record.compile_id,
+        manager=manager,
+        code=code if code is not None else record.running_code(),
+        source=record.source,
+        listing=record.text,
+        verdict=record.verdict,
+        reason=record.reason,
+        file=record.path,
+        notes=(EARLIER,) if record.earlier else known.notes.get(record.compile_id or "", ()),
+    )
+
+
+def _resumes(story: Story, stable: StableNames) -> List[_Resume]:
+    """The resume functions that the transformed code of ``story`` goes on in, in the order in which it names them."""
+    found: Dict[str, _Resume] = {}
+    for entry in story.entries:
+        scope = global_scope(entry.manager)
+        for name in names_in(entry.code) if entry.code is not None else ():
+            code, takes_cells = resume_code(scope.get(name)) if name.startswith(RESUME_PREFIX) else (None, False)
+            if code is not None:
+                found.setdefault(name, _Resume(code, stable.text(name), takes_cells))
+    return list(found.values())
+
+
+def global_scope(manager: Optional[Any]) -> Mapping[str, Any]:
+    """The user's globals as the guards of an entry see them; empty when the entry is gone."""
+    scope = getattr(manager, "global_scope", None) or {}
+    found: Mapping[str, Any] = scope.get("G") or {}
+    return found
+
+
+def names_in(code: CodeType) -> Iterator[str]:
+    """The global and attribute names in a code object and in those nested in it."""
+    yield from code.co_names
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            yield from names_in(const)

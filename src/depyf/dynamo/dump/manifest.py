@@ -1,0 +1,348 @@
+"""``manifest.json``, ``index.md`` and ``index.html``: what a directory holds and what happened, in one model.
+
+A directory has one of each for each process that dumps into it, about all sessions of that process: a later session
+writes them anew, with what the earlier ones had seen. Texts that lie in files are kept there only.
+
+To write them takes longer the more they tell of. Where many sessions follow each other quickly, not each of them
+writes them: that would cost the square of their number. A note in the directory says so until they are up to date,
+which they are at the latest when the process ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import sys
+import time
+from dataclasses import dataclass, field, replace
+from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from depyf.asynchronous import synchronous
+from depyf.dynamo.capture.plain_calls import NOTHING, plain_calls_text, why_empty
+from depyf.dynamo.capture.session import GraphFile, Incomplete, KernelFile, Record, Session, TransformedCode
+from depyf.dynamo.dump.facts import (
+    artifacts_of,
+    fallback_facts,
+    full_code_of,
+    generated_lines,
+    graph_names,
+    transformed_facts,
+)
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.locks import Lock
+from depyf.dynamo.hooks.safely import Failure, failure_listeners, safely
+from depyf.dynamo.store.directory import DumpDirectory
+from depyf.report.analysis.from_events import build_run
+from depyf.report.model.manifest import to_json, without_texts
+from depyf.report.model.run import Run
+from depyf.report.read.own_files import MARKDOWN_MARK, manifest_name, page_stem
+from depyf.report.render.markdown import index_markdown
+from depyf.report.render.page import render_page
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.generations import told_apart
+
+_AT_ONCE, _SHARE = 2.0, 0.1
+"""So many CPU seconds, and this share of the time that has passed, writing them for one directory may take."""
+
+_BEHIND = "index_is_not_up_to_date.txt"
+
+_BEHIND_TEXT = """\
+index.html, index.md and manifest.json do not tell of the last sessions of depyf.prepare_debug that dumped into this
+directory: many followed each other quickly, and these files are not written anew for each of them. They are when the
+process ends, or when a session ends a little later; this file is removed then. Where it is still here and the process
+is not, that was killed: all other files are complete, and `depyf report` reads them when manifest.json is deleted.
+"""
+
+
+class Budget:
+    """How much of a process's time may be spent on writing something anew: a fixed amount, and a share of the rest."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+        self._spent = 0.0
+        self._last = 0.0
+
+    def allows(self) -> bool:
+        """Return whether it may be written once more, which is taken to cost what the last time did."""
+        return self._spent + self._last <= _AT_ONCE + _SHARE * (time.monotonic() - self._begun)
+
+    @contextlib.contextmanager
+    def spending(self) -> Iterator[None]:
+        """Note what is spent inside, in CPU seconds of this thread."""
+        begun = time.thread_time()
+        try:
+            yield
+        finally:
+            self._last = time.thread_time() - begun
+            self._spent += self._last
+
+
+@dataclass
+class _Chronicle:
+    """What this process knows about one directory: the records of sessions that have ended, and the open sessions."""
+
+    started: float
+    ended: List[Record] = field(default_factory=list)
+    open: List[Session] = field(default_factory=list)
+    skipped: Dict[int, int] = field(default_factory=dict)
+    """How many records of each open session are another process's: those that a parent had before it forked."""
+    written: Optional[int] = None
+    """How many records there were when they were written."""
+    stale: bool = False
+    postponed: bool = False
+    behind: Optional[str] = None
+    """The file that says that they are not up to date."""
+    budget: Budget = field(default_factory=Budget)
+    forked: bool = False
+    page: Optional[str] = None
+    runs: Dict[Tuple[Optional[str], str, int], int] = field(default_factory=dict)
+    """How often each transformed code has run."""
+    times: Dict[Tuple[str, bool], Tuple[int, float]] = field(default_factory=dict)
+    """How often each graph has run and how long, by name, and whether it is the backward; from traces."""
+    notes: Dict[str, None] = field(default_factory=dict)
+    """Of sessions that have ended: what ran as plain Python as the program demands, and why nothing was compiled."""
+
+    last: Optional[Session] = None
+    """An empty session into the directory, when one has ended."""
+
+    def at_least(self) -> int:
+        """Return how many records are nothing new: none at all are worth a page, but not in a forked child."""
+        return self.written if self.written is not None else 0 if self.forked else -1
+
+    def count(self) -> int:
+        """Return the number of ``records()``."""
+        return len(self.ended) + sum(each.count() - self.skipped.get(id(each), 0) for each in self.open)
+
+    def records(self) -> List[Record]:
+        found = list(self.ended)
+        for session in self.open:
+            found += session.all_records()[self.skipped.get(id(session), 0) :]
+        return found
+
+
+_chronicles: Dict[int, _Chronicle] = {}
+_lock = Lock()
+
+
+def _note_failure(failure: Failure) -> None:
+    """Whatever fails while a session is open, or is told, may be missing in its dump."""
+    text = str(failure)
+    for known in list(_chronicles.values()):
+        for session in list(known.open):
+            if not any(record.failure == text for record in session.records(Incomplete)):
+                session.add(Incomplete(None, text))
+
+
+failure_listeners.append(_note_failure)
+
+
+def begin(session: Session) -> None:
+    """The session begins to receive."""
+    with _lock:
+        known = _chronicles.setdefault(id(session.directory), _Chronicle(time.time()))
+        known.open.append(session)
+
+
+def note_runs(session: Session) -> None:
+    """Note how often the transformed code of this session has run, as long as that can be known."""
+    known = _chronicles.get(id(session.directory))
+    if known is not None:
+        for graph, (count, seconds) in session.graph_times.items():
+            earlier = known.times.get(graph, (0, 0.0))
+            known.times[graph] = (earlier[0] + count, earlier[1] + seconds)
+            known.stale = True  # what is written does not say it
+        session.graph_times.clear()
+    for record in session.records(TransformedCode):
+        times = session.times_run(record)
+        if known is not None and times is not None and (compat.tells_runs() or session.ran):
+            key = (record.compile_id, record.function, record.index)
+            known.runs[key] = max(times, known.runs.get(key, 0))
+
+
+def forget_the_parents() -> None:
+    """In a forked child: what happened so far is told by the parent."""
+    with _lock:
+        for known in _chronicles.values():
+            known.ended, known.written, known.forked, known.page = [], None, True, None
+            known.postponed, known.behind = False, None
+            known.skipped = {id(session): session.count() for session in known.open}
+
+
+@safely("writing the manifest")
+def write_manifest(session: Session, *, at_once: bool = False) -> None:
+    """Write the files about the directory of this session, which ends or whose process does.
+
+    Without ``at_once`` that may be put off until a later session ends or the process does.
+    """
+    with _lock:
+        known = _chronicles.get(id(session.directory))
+        if known is None or not (known.stale or known.count() > known.at_least()):
+            return
+        if at_once or known.written is None or known.budget.allows():
+            with known.budget.spending():
+                records = known.records()
+                known.written = len(records)
+                _write(session, known, records)
+            known.postponed = known.stale = False
+            if known.behind is not None:
+                session.directory.remove(known.behind)
+                known.behind = None
+        elif not known.postponed:
+            known.postponed = True
+            known.behind = session.directory.write(_BEHIND, _BEHIND_TEXT)
+
+
+def write_postponed() -> None:
+    """Write what was put off, in directories that are still there: the process ends."""
+    for known in list(_chronicles.values()):
+        if known.postponed and known.last is not None and os.path.isdir(known.last.directory.path):
+            write_manifest(known.last, at_once=True)
+
+
+def end(session: Session) -> None:
+    """The session has ended: keep what it has seen, for the files of a later one."""
+    with _lock:
+        known = _chronicles.get(id(session.directory))
+        if known is not None and session in known.open:
+            records = session.all_records()[known.skipped.pop(id(session), 0) :]
+            known.last = session.of_records(())
+            known.notes.update(dict.fromkeys(_notes(session)))
+            known.ended += [_without_text(record) for record in records]
+            known.open = [each for each in known.open if each is not session]
+
+
+def _without_text(record: Record) -> Record:
+    """The record without what stands in its file: processes may dump into many directories, and live long."""
+    if isinstance(record, (GraphFile, KernelFile, TransformedCode)) and record.path is not None:
+        return replace(record, text="")
+    return record
+
+
+def _write(session: Session, known: _Chronicle, records: Sequence[Record]) -> None:
+    suffix = _suffix(session.directory, known)
+    stem = page_stem(session.directory.path, suffix)
+    run, texts = safely("reading what happened, for the page and the index")(_run_of)(session, known, records) or (
+        _bare_run(known),
+        {},
+    )
+
+    def page(run: Run) -> str:
+        return render_page(without_texts(run), lambda artifact: texts.get(artifact.id))
+
+    made = {
+        f"{stem}{suffix}.html": page,
+        f"{stem}{suffix}.md": lambda run: f"{MARKDOWN_MARK}\n\n{index_markdown(run)}",
+        manifest_name(session.directory.path, suffix): lambda run: to_json(without_texts(run)),
+    }
+    contents: Dict[str, Optional[str]] = {}
+    failures = None
+    for _ in range(len(made)):  # what fails in one of them stands in the others
+        if failures == _failures(known.records()):
+            break
+        failures = _failures(known.records())
+        contents = {name: _text(name, make, run, _bare_run(known), failures) for name, make in made.items()}
+    written = [session.directory.write(name, text) if text else None for name, text in contents.items()]
+    known.page = written[0]
+
+
+def _text(name: str, make: Callable[[Run], str], run: Run, bare: Run, failures: Tuple[str, ...]) -> Optional[str]:
+    """The text of one of the files; where that can't be made, one that says so; None where nothing can."""
+    make_safely = safely(f"writing {name}")(make)
+    text = make_safely(replace(run, failures=failures))
+    return make_safely(replace(bare, failures=failures)) if text is None else text
+
+
+def _bare_run(known: _Chronicle) -> Run:
+    """What is sure of a run that can't be described."""
+    return Run(
+        depyf=_version(),
+        torch=compat.torch_version(),
+        python=platform.python_version(),
+        rank=compat.distributed_rank(),
+        command=tuple(_command()),
+        started=known.started,
+    )
+
+
+def _notes(session: Session) -> List[str]:
+    nothing = why_empty(session)
+    return [nothing] if nothing else plain_calls_text(session)
+
+
+def _failures(records: Sequence[Record]) -> Tuple[str, ...]:
+    return tuple(dict.fromkeys(record.failure for record in records if isinstance(record, Incomplete)))
+
+
+def page_of(session: Session) -> Optional[str]:
+    """The page that this process has written about the directory of ``session``; None if it could not."""
+    known = _chronicles.get(id(session.directory))
+    if known is None:
+        return None
+    if known.postponed:
+        write_manifest(session, at_once=True)
+    return known.page
+
+
+def run_of(session: Session) -> Run:
+    """The model of all that this process has seen of the directory of ``session``."""
+    with _lock:
+        known = _chronicles.get(id(session.directory)) or _Chronicle(time.time(), open=[session])
+        return _run_of(session, known, known.records())[0]
+
+
+def _run_of(session: Session, known: _Chronicle, records: Sequence[Record]) -> Tuple[Run, Dict[str, str]]:
+    records = told_apart(records)
+    artifacts = artifacts_of(records)
+    events = [record for record in records if isinstance(record, Event)]
+    run = build_run(
+        events,
+        artifacts,
+        rank=compat.distributed_rank(),
+        command=_command(),
+        started=known.started,
+        depyf=_version(),
+        torch=compat.torch_version(),
+        python=platform.python_version(),
+        names={number: path for path, number in dict(compat.interned_strings()).items()},
+        directory=_working_directory(),
+        graphs=graph_names(records),
+        transformed=transformed_facts(records, known.runs, known.times),
+        fallbacks=fallback_facts(session, records),
+        full_code=full_code_of(records),
+        provenance=generated_lines(records),
+    )
+    notes = dict.fromkeys((*known.notes, *(note for each in known.open for note in _notes(each))))
+    if any(each.status == "compiled" for each in run.compilations):  # in another session
+        notes = {note: None for note in notes if not note.startswith(NOTHING)}
+    run = replace(run, notes=(*notes, *run.notes))
+    run = replace(run, failures=_failures(records))
+    return run, {artifact.id: artifact.text or "" for artifact in artifacts}
+
+
+def _suffix(directory: DumpDirectory, known: _Chronicle) -> str:
+    """What tells the files of a forked child apart: it may write them before the parent does, and be gone by then.
+
+    Ranks need none: the directory tells them apart, as it does with all files.
+    """
+    return f".process_{directory.process_number()}" if known.forked else ""
+
+
+def _command() -> List[str]:
+    return [os.path.basename(sys.executable), *sys.argv] if sys.argv else []
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()
+    except synchronous(OSError):
+        return ""
+
+
+def _version() -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version("depyf")
+    except metadata.PackageNotFoundError:
+        return ""

@@ -1,0 +1,159 @@
+"""``debug``: pause the program, and compile nothing new while it is looked at."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import sys
+from types import CodeType, FrameType, TracebackType
+from typing import Any, ContextManager, Iterator, List, Optional, Type
+
+from depyf.bytecode.parsing import parse
+from depyf.dynamo.dump.active_sessions import capture
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.autograd_threads import watch_autograd_threads
+from depyf.dynamo.hooks.debugger_exit import end_tracing_at_exit
+from depyf.dynamo.hooks.patching import Undo, replace_attribute
+from depyf.messages import show
+
+
+class Debug:
+    """The context manager that ``debug`` returns. Entering it stops in the debugger, once."""
+
+    def __init__(self) -> None:
+        compat.require_torch("debug")
+        self._no_compilation: Optional[ContextManager[Any]] = None
+        self._out_of_threads: Optional[Undo] = None
+
+    def __enter__(self) -> Debug:
+        if capture.current() is not None:
+            raise RuntimeError("depyf.debug() can't be used inside depyf.prepare_debug(): leave that first")
+        self._no_compilation = without_compilation()
+        self._no_compilation.__enter__()
+        _open.append(self)
+        self._out_of_threads = watch_autograd_threads()
+        end_tracing_at_exit()
+        dumped = capture.last_directory
+        where = f"the dump is in {dumped}" if dumped else "nothing was dumped: use depyf.prepare_debug first"
+        show(f"depyf pauses the program here; {where}. Set breakpoints in its files, then continue.")
+        try:
+            _pause_in(_user_frame(sys._getframe(1)))
+        except BaseException as error:  # the debugger was quit: the ``with`` statement will not call __exit__
+            self.__exit__(None, None, None)
+            if type(error).__name__ == "StdinNotImplementedError":
+                raise RuntimeError(_NO_INPUT) from error
+            raise
+        return self
+
+    def __repr__(self) -> str:
+        return f"depyf.debug(): {'open: nothing new is compiled' if self in _open else 'not open'}"
+
+    def __exit__(
+        self,
+        exc_type: Optional[Type[BaseException]],
+        exc_value: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        if self._no_compilation is not None:
+            self._no_compilation.__exit__(exc_type, exc_value, traceback)
+            self._no_compilation = None
+            _open.remove(self)
+        if self._out_of_threads is not None:
+            self._out_of_threads()
+            self._out_of_threads = None
+
+
+_open: List[Debug] = []
+"""Those that have been entered and not left."""
+
+
+def compiles_nothing() -> bool:
+    """Whether the program is inside ``debug()``."""
+    return bool(_open)
+
+
+_NO_INPUT = (
+    "depyf.debug() pauses in a debugger that reads commands, and this notebook has nobody to type them: it is run "
+    "without input (as nbconvert and papermill do). Run the cell in a notebook that somebody sits at, switch its "
+    "visual debugger on, or set PYTHONBREAKPOINT=0 to run through"
+)
+
+_PAUSE = "__import__('builtins').breakpoint()\n__builtins__\n"
+"""The debugger stops at what comes after the call: the second line does nothing, and is there to be stopped at."""
+
+
+def _user_frame(frame: FrameType) -> FrameType:
+    """The frame whose ``with`` statement this is: the first that is not ``contextlib``'s (an ``ExitStack`` enters)."""
+    caller: Optional[FrameType] = frame
+    while caller is not None and caller.f_code.co_filename == contextlib.__file__:
+        caller = caller.f_back
+    return caller or frame
+
+
+def _pause_in(frame: FrameType) -> None:
+    """Call ``breakpoint()`` so that the debugger stops at the line where ``frame`` stands, with its variables in sight.
+
+    Called from here it would stop in a file of depyf's, where nobody has anything to look at, and where editors do not
+    stop at all: debugpy skips the files of installed packages.
+    """
+    undo = replace_attribute(sys, "breakpointhook", sys.__breakpointhook__) if _nobody_would_stop() else None
+    try:
+        exec(_pause_at(frame.f_code.co_filename, frame.f_lineno), frame.f_globals, frame.f_locals)
+    finally:
+        if undo is not None:
+            undo()
+
+
+def _nobody_would_stop() -> bool:
+    """Whether this is a Jupyter kernel whose visual debugger is off: it holds ``breakpoint()``, and does nothing then.
+
+    Python's own hook opens pdb, which IPython has taught to ask for its commands in the notebook.
+    """
+    debugpy = sys.modules.get("debugpy")
+    if debugpy is None or "ipykernel" not in sys.modules:
+        return False
+    of_debugpy = str(getattr(sys.breakpointhook, "__module__", "")).startswith(("debugpy", "pydevd"))
+    return of_debugpy and not debugpy.is_client_connected()
+
+
+def _pause_at(filename: str, line: int) -> CodeType:
+    tree = parse(_PAUSE)
+    for statement, number in zip(tree.body, (2 if line == 1 else 1, line)):
+        ast.increment_lineno(statement, number - statement.lineno)
+    code = compile(tree, filename, "exec", dont_inherit=True)
+    return code.replace(co_name="depyf.debug()")
+
+
+def debug() -> Debug:
+    """A context manager for looking at what ``prepare_debug`` dumped.
+
+    On entry it prints where the dump is and calls ``breakpoint()``. Inside, compiled code runs where there is some and
+    nothing new is compiled by Dynamo. Entering it inside ``prepare_debug`` raises ``RuntimeError``.
+
+    Raises ``ImportError`` when PyTorch is not installed.
+    """
+    return Debug()
+
+
+def without_compilation() -> ContextManager[Any]:
+    """A context in which Dynamo runs what it has compiled, and the rest as plain Python."""
+    set_stance = compat.find("torch.compiler", "set_stance")
+    return _run_only() if set_stance is None else set_stance("eager_on_recompile")
+
+
+@contextlib.contextmanager
+def _run_only() -> Iterator[None]:
+    """The same for a torch without stances: every callback that Dynamo would set means "run only"."""
+    eval_frame = compat.module("torch._dynamo.eval_frame")
+    original = eval_frame.set_eval_frame
+
+    def set_eval_frame(callback: Any) -> Any:
+        return original(False if callable(callback) else callback)
+
+    names = [name for name, value in vars(eval_frame).items() if value is original]  # some versions have an alias
+    undos = [replace_attribute(eval_frame, name, set_eval_frame) for name in names]
+    try:
+        yield
+    finally:
+        for undo in undos:
+            undo()

@@ -1,0 +1,150 @@
+"""``prepare_debug``: everything compiled inside is dumped into a directory."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import TracebackType
+from typing import List, Optional, Type, Union
+
+from depyf.dynamo.capture.session import Session
+from depyf.dynamo.dump.active_sessions import capture
+from depyf.dynamo.dump.manifest import run_of
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.safely import safely
+from depyf.dynamo.store.directory import DumpDirectory, absolute
+from depyf.report.render.inline import summary_html
+from depyf.report.render.summary import summary_lines
+from depyf.without_warnings import without_warnings
+
+
+class PrepareDebug:
+    """The context manager that ``prepare_debug`` returns.
+
+    It may be entered and left in different functions and entered again; each time is a session of its own.
+    ``session`` is the current or last one, and what Jupyter shows where this is the value of a cell.
+    """
+
+    def __init__(
+        self,
+        dump_src_dir: Union[str, os.PathLike[str]],
+        clean_wild_fx_code: bool = True,
+        log_bytecode: bool = False,
+        *,
+        force_recompile: bool = False,
+        stepping: bool = True,
+        allow_shared: bool = False,
+    ) -> None:
+        compat.require_torch("prepare_debug")
+        dump_src_dir = os.fsdecode(dump_src_dir)
+        if not dump_src_dir:
+            raise ValueError("depyf.prepare_debug needs the name of a directory to dump into ('.' is the current one)")
+        if "\0" in dump_src_dir:
+            raise ValueError("the name of the directory that depyf.prepare_debug is to dump into has a NUL in it")
+        self.dump_src_dir = absolute(dump_src_dir)
+        self.clean_wild_fx_code = clean_wild_fx_code
+        self.log_bytecode = log_bytecode
+        self.force_recompile = force_recompile
+        self.stepping = stepping
+        self.allow_shared = allow_shared
+        self.session: Optional[Session] = None
+        self._open: List[Session] = []
+
+    def __enter__(self) -> PrepareDebug:
+        session = Session(
+            DumpDirectory.at(self.dump_src_dir, allow_shared=self.allow_shared),
+            clean_wild_fx_code=self.clean_wild_fx_code,
+            log_bytecode=self.log_bytecode,
+            force_recompile=self.force_recompile,
+            stepping=self.stepping,
+        )
+        try:
+            self._open.append(session)
+            self.session = session
+            with without_warnings():  # PyTorch's modules that are imported now
+                capture.start(session)
+            return self
+        except BaseException:  # from outside: the ``with`` statement will not call __exit__
+            self._drop(session)
+            raise
+
+    def __exit__(
+        self,
+        exc_type: Optional[Type[BaseException]],
+        exc_value: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        if sys.is_finalizing():  # of a generator that nobody has closed: the end has been seen to, modules are gone
+            return
+        try:
+            if self._open:
+                with without_warnings():
+                    capture.stop(self._open[-1])
+                self._open.pop()
+        except BaseException:  # from outside
+            if self._open:
+                self._drop(self._open[-1])
+            raise
+
+    def _drop(self, session: Session) -> None:
+        """End ``session`` without another word, whatever has been done of that."""
+        self._open = [each for each in self._open if each is not session]
+        capture.drop(session)
+
+    def __str__(self) -> str:
+        """What was compiled so far in the current or last session, in a few lines."""
+        head = f"depyf.prepare_debug({self.dump_src_dir!r})"
+        if self.session is None:
+            return f"{head}: it has not begun: enter it (with depyf.prepare_debug(...): ...)"
+        run = safely("showing a session")(run_of)(self.session)
+        lines = [] if run is None else summary_lines(run)
+        return "\n".join([f"{head}: {'open' if self._open else 'ended'}", *(f"  {line}" for line in lines)])
+
+    __repr__ = __str__
+
+    @safely("showing a session in a notebook")
+    def _repr_html_(self) -> Optional[str]:
+        """What Jupyter shows of the session: what was compiled so far, and the source with what became of each line."""
+        return None if self.session is None else summary_html(run_of(self.session))
+
+
+def prepare_debug(
+    dump_src_dir: Union[str, os.PathLike[str]],
+    clean_wild_fx_code: bool = True,
+    log_bytecode: bool = False,
+    *,
+    force_recompile: bool = False,
+    stepping: bool = True,
+    allow_shared: bool = False,
+) -> PrepareDebug:
+    """A context manager that dumps everything ``torch.compile`` compiles inside it into ``dump_src_dir``.
+
+    The directory is made if need be; files of others in it are left alone. With ``clean_wild_fx_code=False`` graph
+    modules that belong to no stage of a compilation are dumped too. ``log_bytecode=True`` adds, beside every
+    transformed file, the code objects themselves, stored with dill. What the program computes does not change.
+
+    ``force_recompile=True`` keeps PyTorch from taking compiled graphs out of its caches (on disk, remote) inside: each
+    is compiled anew. What this process has compiled before stays compiled; ``torch._dynamo.reset()`` forgets it.
+
+    ``stepping=False`` leaves compiled code where PyTorch has put it: line numbers in tracebacks, coverage and logs are
+    those without depyf, and a breakpoint in a file of the dump never stops.
+
+    A directory that another user owns, or that all may write, gets no dump: code is run from it. ``allow_shared=True``
+    (or DEPYF_ALLOW_SHARED=1 in the environment) trusts those users.
+
+    It captures in all threads of the process. Nested ones are all complete; code runs from the files of the innermost.
+    A forked child goes on dumping into the directory and tells its own story when it ends; a spawned one starts anew
+    and needs its own ``prepare_debug``. Several processes may dump into one directory: rank 0 then has the plain names
+    and rank 1 has ``<name>.rank_1.py``, other processes ``<name>.process_<n>.py`` where a name is taken.
+
+    Raises ``ImportError`` when PyTorch is not installed and ``ValueError`` for an empty path or one with NUL. A
+    directory that can't be written is a warning.
+    """
+    return PrepareDebug(
+        dump_src_dir,
+        clean_wild_fx_code,
+        log_bytecode,
+        force_recompile=force_recompile,
+        stepping=stepping,
+        allow_shared=allow_shared,
+    )

@@ -1,0 +1,336 @@
+"""What a call of something comes down to: the code that Dynamo compiles, inside of what people put around it.
+
+``why``, ``extract`` and ``compare`` are given what ``torch.compile`` returned, or what holds it: a method that is
+decorated in its class, a module after ``Module.compile()``, a partial, a plain wrapper (``@torch.no_grad()``) above the
+compiled function. This is the one place that knows the way in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import inspect
+from dataclasses import dataclass, field, replace
+from types import CodeType, FunctionType, MethodType
+from typing import Any, Callable, ContextManager, Dict, Iterator, Mapping, Optional, Sequence, Tuple
+
+from depyf.asynchronous import synchronous
+from depyf.dynamo.entries.hints import RESUMED
+from depyf.dynamo.hooks import compat
+
+
+@dataclass(frozen=True)
+class Called:
+    """The way from what a person has to the code that is compiled.
+
+    ``inner`` is what ``torch.compile`` was given: a function, a bound method, a module, a callable object; where
+    nothing is compiled, what the person gave. ``outer`` is that with all that is around it. ``entered`` is Dynamo's
+    object around it, None where there is none. ``frame`` is the function or bound method whose code Dynamo compiles.
+
+    ``wrappers`` are the plain functions around the compiled one, outermost first, ``contexts`` what torch's among all
+    plain ones enter, and ``opaque`` the others. ``args`` and ``kwargs`` are those of partials.
+    """
+
+    inner: Any
+    outer: Any
+    entered: Optional[Any]
+    frame: Any
+    wrappers: Tuple[Any, ...] = ()
+    contexts: Tuple[Callable[[], ContextManager[Any]], ...] = field(default=(), repr=False)
+    opaque: Tuple[Any, ...] = ()
+    args: Tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def code(self) -> CodeType:
+        """The code that Dynamo compiles."""
+        code: CodeType = _plain(self.frame).__code__
+        return code
+
+    @property
+    def shown(self) -> Tuple[str, CodeType]:
+        """The name of what is called, for a person, and its code."""
+        function = _plain(self.frame)
+        if calls_torchs_own(function.__code__):
+            function = _plain(_python_function(_behind(function)) or function)
+        inner = inspect.unwrap(function)
+        code = inner.__code__ if isinstance(getattr(inner, "__code__", None), CodeType) else function.__code__
+        return str(getattr(inner, "__qualname__", code.co_name)), code
+
+    @property
+    def name(self) -> str:
+        """What a person calls it: a function's name, a module's class."""
+        function = _plain(self.inner)
+        if isinstance(function, FunctionType) or hasattr(function, "__qualname__"):
+            return str(function.__qualname__)
+        return type(self.inner).__qualname__
+
+    @property
+    def parts(self) -> Mapping[str, Any]:
+        """What is compiled by itself in something that is not, with Dynamo's objects around it.
+
+        These are the modules in a module, and functions and methods that its code names.
+        """
+        if self.entered is not None:
+            return {}
+        named: Dict[str, Any] = {}
+        if isinstance(self.inner, _modules()):
+            modules = self.inner.named_modules()
+            named.update((name, each) for name, each in modules if name and not name.endswith("_orig_mod"))
+        named.update(_named_by(self.frame))
+        found = {name: _way_in(each)[0] for name, each in named.items()}
+        return {name: entered for name, entered in found.items() if getattr(entered, "callback", None) is not None}
+
+    @property
+    def switched_off(self) -> str:
+        """Why no compiled code runs now, although there may be some; empty where it does."""
+        if self.entered is not None and getattr(self.entered, "callback", None) is None:
+            return "torch.compiler.disable keeps Dynamo out"
+        if compat.dynamo_setting("disable"):
+            return "torch._dynamo.config.disable is set"
+        return "torch.compiler.set_stance('force_eager') is in force" if compat.stance() == "force_eager" else ""
+
+    @property
+    def left_alone(self) -> str:
+        """Why Dynamo does not compile this code, whatever it is called with; empty where it does."""
+        if self.switched_off:
+            return self.switched_off
+        if compat.skips(self.code) and not _has_hooks(self.inner):
+            return (
+                f"Dynamo compiles no frame of {self.shown[0]}, which is a library's. What torch.compile() returns has "
+                "a frame of its own around it; Module.compile() of this PyTorch makes none"
+            )
+        if compat.looked_at_in_vain(self.code):
+            return (
+                "Dynamo has looked at it before and compiled nothing of it: there was nothing to compile, or it could "
+                "not go on after a graph break, or the compiler raised an exception (then it tries again)"
+            )
+        return ""
+
+    @contextlib.contextmanager
+    def surroundings(self) -> Iterator[None]:
+        """What torch's own plain wrappers (``no_grad``, ``autocast``) enter before the compiled code runs."""
+        with contextlib.ExitStack() as stack:
+            for make in self.contexts:
+                stack.enter_context(make())
+            yield
+
+    def frame_locals(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Dict[str, Any]:
+        """What guards see as ``L`` for these arguments. Raises ``TypeError`` when they do not fit."""
+        plain = _plain(self.frame)
+        owner = (self.frame.__self__,) if inspect.ismethod(self.frame) else ()
+        try:
+            signature = inspect.signature(plain, follow_wrapped=False)
+            bound = signature.bind(*owner, *self.args, *args, **{**self.kwargs, **kwargs})
+        except TypeError as error:
+            if not plain.__code__.co_name.startswith(RESUMED):
+                raise
+            raise TypeError(
+                f"{error}: what a resume function goes on with, only its frame knows: why(frame)"
+            ) from error
+        bound.apply_defaults()
+        return {**bound.arguments, **dict(closure_of(plain))}
+
+
+def called(given: Any, question: str) -> Called:
+    """The way into ``given``, for ``depyf.<question>``.
+
+    Raises ``TypeError``, in words for the person who asked, where there is no Python function behind it.
+    """
+    outer, args = given, ()
+    kwargs: Dict[str, Any] = {}
+    while isinstance(outer, functools.partial):
+        args, kwargs = (*outer.args, *args), {**outer.keywords, **kwargs}
+        outer = outer.func
+    target, wrappers = outer, []
+    while not _entered(target) and _leads_to_compiled(target):
+        wrappers.append(_plain(target))
+        target = _one_in(target)
+    entered, inner, frame = _way_in(target)
+    found = Called(inner, outer, entered, frame, tuple(wrappers), args=args, kwargs=kwargs)
+    found = found if frame is None else _down_to_code(found)
+    if found.frame is None or not isinstance(getattr(_plain(found.frame), "__code__", None), CodeType):
+        raise TypeError(f"depyf.{question} can't tell what this call would run: {_not_callable(given)}")
+    return replace(found, inner=_behind(inner)) if _is_of_torchs(inner) else found
+
+
+def _way_in(target: Any) -> Tuple[Optional[Any], Any, Any]:
+    """Dynamo's object around ``target``, what is in there, and where the frames of a call begin."""
+    if compat.is_compiled_module(target):
+        own = vars(target)
+        begin = compat.unwrapped(own.get("_forward") or own.get("forward"))
+        return target.dynamo_ctx, _innermost(target._orig_mod), _python_function(begin or target._orig_mod)
+    entered = compat.entry_of(target)
+    if entered is not None:
+        inner = compat.unwrapped(target)
+        if _entered(inner):  # compiled twice: the outer one counts, the inner function is compiled
+            _, inner, frame = _way_in(inner)
+            return entered, inner, frame
+        return entered, inner, _python_function(inner)
+    if isinstance(target, _modules()):
+        own_call = getattr(target, "_compiled_call_impl", None)
+        if own_call is not None:
+            return compat.entry_of(own_call), target, _python_function(compat.unwrapped(own_call))
+        frame = _python_function(target)
+        method = frame
+        while not _entered(method) and _leads_to_compiled(method):
+            method = _one_in(method)
+        return compat.entry_of(method), target, frame
+    frame = _python_function(target)
+    within = None if isinstance(target, (FunctionType, MethodType)) else compat.entry_of(frame)
+    return within, target, frame
+
+
+def _named_by(frame: Any) -> Iterator[Tuple[str, Any]]:
+    """What the code of a function or bound method may call by a name: functions, modules, its owner's methods."""
+    plain, owner = _plain(frame), getattr(frame, "__self__", None)
+    for name in plain.__code__.co_names:
+        for where in (plain.__globals__, getattr(owner, "__dict__", {}), {name: _static(type(owner), name)}):
+            if isinstance(where.get(name), (FunctionType, MethodType, _modules())):
+                yield name, where[name]
+    for name, value in closure_of(plain):
+        if isinstance(value, (FunctionType, MethodType, _modules())):
+            yield name, value
+
+
+def _static(cls: type, name: str) -> Any:
+    return inspect.getattr_static(cls, name, None)
+
+
+def _innermost(target: Any) -> Any:
+    return _way_in(target)[1]
+
+
+def _python_function(target: Any) -> Optional[Any]:
+    """The Python function or bound method that a call of ``target`` begins with, behind what torch does for modules."""
+    if isinstance(target, functools.partial):
+        return _python_function(target.func)
+    if _is_torchs_call(target):
+        return _python_function(target.__self__.forward)
+    if isinstance(target, FunctionType) or (isinstance(target, MethodType) and hasattr(target.__func__, "__code__")):
+        return target
+    if isinstance(target, type) or not callable(target):
+        return None
+    own = _call_of(type(target))
+    return _python_function(MethodType(own, target)) if isinstance(own, FunctionType) else None
+
+
+def _is_torchs_call(target: Any) -> bool:
+    """Whether this is ``__call__`` of a module as torch has it, which calls ``forward``."""
+    modules = _modules()
+    if not isinstance(target, MethodType) or not isinstance(target.__self__, modules):
+        return False
+    known = (getattr(modules, "_call_impl", None), getattr(modules, "_wrapped_call_impl", None))
+    own = _call_of(type(target.__self__))
+    function = target.__func__
+    return function in known or (function is own and compat.is_torchs(function.__code__) and not _entered(function))
+
+
+def _entered(function: Any) -> bool:
+    return compat.entry_of(function) is not None
+
+
+def _call_of(cls: type) -> Any:
+    """What a class has as its ``__call__``."""
+    return _static(cls, "__call__")
+
+
+def _down_to_code(found: Called) -> Called:
+    """Go through compiled and plain wrappers that Dynamo does not compile themselves, down to what it does."""
+    plain = list(found.wrappers)
+    frame = found.frame
+    while frame is not None and not calls_torchs_own(_plain(frame).__code__):
+        inner = compat.unwrapped(frame)
+        if inner is None:
+            inner = _one_in(frame)
+            if inner is None or not (_leads_to_compiled(frame) or compat.skips(_plain(frame).__code__)):
+                break
+            plain.append(_plain(frame))
+        frame = _python_function(inner)
+    contexts = [(each, _context_of(each)) for each in plain]
+    return replace(
+        found,
+        frame=frame,
+        contexts=tuple(context for _, context in contexts if context is not None),
+        opaque=tuple(each for each, context in contexts if context is None),
+    )
+
+
+def _one_in(target: Any) -> Optional[Any]:
+    """What a plain wrapper (made with ``functools.wraps``) is around, bound as it is; None for others."""
+    if not isinstance(target, (FunctionType, MethodType)):
+        return None
+    wrapped = getattr(_plain(target), "__wrapped__", None)
+    if isinstance(target, MethodType) and isinstance(wrapped, FunctionType):
+        return MethodType(wrapped, target.__self__)
+    return wrapped
+
+
+def _leads_to_compiled(target: Any) -> bool:
+    """Whether a plain wrapper has something compiled inside, or is it."""
+    for _ in range(100):  # wrappers may go round in a circle
+        if target is None or _entered(target):
+            return target is not None
+        target = _one_in(target)
+    return False
+
+
+def _context_of(wrapper: Any) -> Optional[Callable[[], ContextManager[Any]]]:
+    """What makes the context that a wrapper of torch's enters (``no_grad``, ``autocast``); None for other wrappers."""
+    if not compat.is_torchs(wrapper.__code__):
+        return None
+    variables = dict(closure_of(wrapper))
+    if "ctx_factory" in variables:
+        make: Callable[[], ContextManager[Any]] = variables["ctx_factory"]
+        return make
+    instance = variables.get("autocast_instance")
+    return None if instance is None else lambda: copy.copy(instance)  # it keeps what was before in itself
+
+
+def calls_torchs_own(code: CodeType) -> bool:
+    """Whether this is the function by which Dynamo compiles a call of code of torch's; all of these share one code."""
+    return code.co_name == "inner" and code.co_filename.endswith("external_utils.py")
+
+
+def _is_of_torchs(function: Any) -> bool:
+    code = getattr(_plain(function), "__code__", None)
+    return isinstance(code, CodeType) and calls_torchs_own(code)
+
+
+def _behind(function: Any) -> Any:
+    """What torch's function ``inner`` calls."""
+    return dict(closure_of(function))["fn"]
+
+
+def closure_of(function: Any) -> Iterator[Tuple[str, Any]]:
+    """The variables of the enclosing functions, with their values; cells that are empty are left out."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        try:
+            yield name, cell.cell_contents
+        except synchronous(ValueError):
+            # PyTorch's frame locals lack it too.
+            continue
+
+
+def _plain(function: Any) -> Any:
+    return getattr(function, "__func__", function)
+
+
+def _modules() -> Any:
+    return compat.module("torch").nn.Module
+
+
+def _has_hooks(target: Any) -> bool:
+    owner = getattr(target, "__self__", target)
+    return any(getattr(owner, name, None) for name in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks"))
+
+
+def _not_callable(given: Any) -> str:
+    kind = type(given).__name__
+    wanted = "give what torch.compile returned: a function, a method or a module"
+    if isinstance(given, type):
+        return f"{given.__qualname__} is a class, and no call of one is compiled: {wanted}"
+    if not callable(given):
+        return f"this is {given!r}, of type {kind}, which can't be called: {wanted}"[:300]
+    return f"there is no Python function behind a {kind}: {wanted}"

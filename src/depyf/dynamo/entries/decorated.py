@@ -1,0 +1,87 @@
+"""What a decorated function or method is called: its own name, and not that of the wrapper around it.
+
+Dynamo compiles the wrapper (``can_return_tuple.<locals>.wrapper``), whose code all functions with that decorator share.
+The class of the frame's ``self``, or of the one that guards were made for, says which one it is.
+"""
+
+from __future__ import annotations
+
+import inspect
+from types import CodeType, FunctionType, MethodType
+from typing import Any, Mapping, Optional
+
+from depyf.dynamo.guards import python_guards as guards_function
+from depyf.dynamo.guards.tree import checks_of
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.loaded_modules import namespace_of
+
+_DEEPEST = 20
+
+
+def shown_name(code: CodeType, frame_locals: Mapping[str, Any]) -> str:
+    """The qualified name of the function whose frame has these local variables."""
+    found = _name_in(type(_first_argument(code, frame_locals)), code)
+    return found or str(getattr(code, "co_qualname", code.co_name))
+
+
+def shown_name_now(code: CodeType) -> str:
+    """The same of the code that Dynamo compiles now, seen from within a hook."""
+    return shown_name(code, compat.frame_locals(code) or {})
+
+
+def short_name_now(code: CodeType) -> str:
+    """The same in one line: a plain name, unless it is a wrapper, which is called by what it is around."""
+    found = shown_name_now(code)
+    return code.co_name if found == getattr(code, "co_qualname", code.co_name) else found
+
+
+def short_name_of_entry(code: CodeType, manager: Any) -> str:
+    """The short name of the function that a cache entry is for, as far as its guards tell."""
+    if not _may_wrap(code):
+        return code.co_name
+    return _name_in(_class_guarded(code, manager), code) or code.co_name
+
+
+def _may_wrap(code: CodeType) -> bool:
+    """Whether the code is that of a function inside of another, which closes over something."""
+    return bool(code.co_freevars) and "<locals>" in getattr(code, "co_qualname", "<locals>")
+
+
+def _first_argument(code: CodeType, frame_locals: Mapping[str, Any]) -> Any:
+    if code.co_argcount:
+        return frame_locals.get(code.co_varnames[0])
+    rest = frame_locals.get(code.co_varnames[code.co_kwonlyargcount]) if code.co_flags & inspect.CO_VARARGS else None
+    return rest[0] if isinstance(rest, tuple) and rest else None
+
+
+def _class_guarded(code: CodeType, manager: Any) -> Optional[type]:
+    """The class of the first argument that an entry was compiled for; None where PyTorch does not tell."""
+    takes_any = bool(code.co_argcount or code.co_flags & inspect.CO_VARARGS)
+    if manager is None or guards_function.is_function(manager) or not takes_any:
+        return None
+    source = (
+        f"L['{code.co_varnames[0]}']" if code.co_argcount else f"L['{code.co_varnames[code.co_kwonlyargcount]}'][0]"
+    )
+    return next((each.value_type for each in checks_of(manager) if each.source == source and each.value_type), None)
+
+
+def _name_in(cls: Optional[type], code: CodeType) -> Optional[str]:
+    """``Class.method`` for the method of a class that is wrapped in a function with this code; None without one."""
+    if cls is None or cls is type(None) or not _may_wrap(code):
+        return None
+    for base in cls.__mro__:
+        for name, value in list(vars(base).items()):
+            if name != code.co_name and _is_wrapped_by(value, code):
+                return f"{cls.__qualname__}.{name}"
+    return None
+
+
+def _is_wrapped_by(value: Any, code: CodeType) -> bool:
+    """Whether a function (in ``classmethod`` and the like) has a wrapper with this code somewhere around it."""
+    for _ in range(_DEEPEST):
+        if isinstance(value, (classmethod, staticmethod, MethodType)):
+            value = value.__func__
+        if isinstance(value, FunctionType) and value.__code__ is code:
+            return True
+        value = namespace_of(value).get("__wrapped__")  # never asked for as an attribute: it may be any object's
+    return False

@@ -1,0 +1,35 @@
+"""Whether a cache entry would serve a call: asked of PyTorch in the way that counts and moves nothing."""
+
+from __future__ import annotations
+
+from types import CodeType
+from typing import Any, Mapping, Sequence, Tuple
+
+from depyf.dynamo.guards import python_guards as guards_function
+from depyf.dynamo.hooks import compat
+
+
+def first_failure(manager: Any, values: Mapping[str, Any]) -> Tuple[Sequence[str], bool]:
+    """What PyTorch says of the first guard that fails for these local variables, and whether none does."""
+    if getattr(manager, "invalidation_reason", None) is not None:
+        return [f"Cache line invalidated: {manager.invalidation_reason}"], False
+    if guards_function.is_function(manager):
+        return guards_function.first_failure(manager, values), guards_function.holds(manager, values)
+    answer = manager.root.check_verbose(dict(values))
+    return list(answer.verbose_code_parts), bool(answer.result)
+
+
+def is_backend_of(entry: compat.CacheEntry, backend: Any) -> bool:
+    """Whether the entry was compiled with this backend of the user's, as Dynamo compares them."""
+    used = entry.backend
+    if backend is None or used is None:
+        return True
+    return used is backend or compat.innermost_backend(used) is backend or bool(used == backend)
+
+
+def would_hit(code: CodeType, values: Mapping[str, Any], backend: Any, region: int = -1) -> bool:
+    """Whether some cache entry of ``code`` would run for these local variables."""
+    return any(
+        is_backend_of(entry, backend) and first_failure(entry.guard_manager, values)[1]
+        for entry in compat.cache_entries(code, region)
+    )

@@ -1,0 +1,42 @@
+"""What a guard that failed means in the function that it is of: what its caller can do, and which keyword is new."""
+
+from __future__ import annotations
+
+import inspect
+from types import CodeType
+from typing import Any, Mapping, Optional, Set
+
+from depyf.diagnosis.changed_keys import CHANGED_KEYS, keys_of, keys_written, with_changed_keys
+from depyf.diagnosis.guard_advice import GuardedFrame
+from depyf.diagnosis.guard_words import GuardWords, in_frame
+from depyf.dynamo.entries.hints import RESUMED
+from depyf.dynamo.guards.check_function import EntryGuards
+from depyf.dynamo.guards.to_python import Naming
+
+
+def guarded_frame_of(code: Optional[CodeType]) -> GuardedFrame:
+    """Return what the code of a function says: whether it is a resume function, and its starred parameters."""
+    if code is None:
+        return GuardedFrame()
+    names = iter(code.co_varnames[code.co_argcount + code.co_kwonlyargcount :])
+    positional = next(names, "") if code.co_flags & inspect.CO_VARARGS else ""
+    keywords = next(names, "") if code.co_flags & inspect.CO_VARKEYWORDS else ""
+    return GuardedFrame(code.co_name.startswith(RESUMED), positional, keywords)
+
+
+def in_call(words: GuardWords, frame: GuardedFrame, manager: Any, values: Mapping[str, Any]) -> GuardWords:
+    """Return the words for a guard that fails in a call with these ``values``; ``manager`` has the entry's guards."""
+    words = in_frame(words, frame)
+    if words.cause not in CHANGED_KEYS:
+        return words
+    value = values.get(words.subject) if words.subject else None
+    now = {repr(key) for key in value} if isinstance(value, dict) else keys_written(words.now)
+    if now is None:
+        return words
+    before = keys_written(words.before)  # PyTorch before 2.4 guards the keys themselves
+    return with_changed_keys(words, _keys_guarded(words.subject, manager) if before is None else before, now, frame)
+
+
+def _keys_guarded(subject: str, manager: Any) -> Set[str]:
+    guards = EntryGuards.of(manager, "guard", Naming(lambda text: text))
+    return keys_of(subject, (line.source for line in guards.lines))

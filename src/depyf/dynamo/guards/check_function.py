@@ -1,0 +1,220 @@
+"""The guards of a cache entry as a Python function that can be read and called.
+
+``EntryGuards.of`` renders them; the answer can be evaluated at once, or written into a file whose functions agree with
+PyTorch when the file is imported in the process that compiled (see ``guards_live`` for how, and for elsewhere).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
+
+from depyf.dynamo.guards import runtime as guard_runtime
+from depyf.dynamo.guards.live_values import LiveGuard, LiveTable, NotLiveError
+from depyf.dynamo.guards.to_python import Naming, convert, convert_structure, split_comment
+from depyf.dynamo.guards.tree import EPILOGUE, Check, checks_of
+
+RUNTIME = "depyf.dynamo.guards.runtime"
+_IMPORTED_MODULES = {"torch": "import torch", "np": "import numpy as np", "math": "import math"}
+_DEFINED_IN_FILE = frozenset({"L", "G", "___ids", "___names", "___live"})
+
+
+@dataclass(frozen=True)
+class GuardLine:
+    """One guard.
+
+    ``kind`` is PyTorch's class of guard, ``source`` what it reads, ``code`` PyTorch's own text, ``expression`` the
+    Python that checks the same, ``user_line`` the line of the user that caused it. ``live`` is true when there is no
+    Python for it: the expression then asks PyTorch's own guard. ``path`` is what that needs.
+    """
+
+    kind: str
+    source: str
+    code: str
+    expression: str
+    user_line: str
+    live: bool = False
+    path: FrozenSet[str] = field(default=frozenset(), repr=False)
+
+
+@dataclass(frozen=True)
+class EntryGuards:
+    """The guards of one cache entry, as lines of the function ``name`` and as PyTorch's own (held weakly)."""
+
+    name: str
+    lines: Tuple[GuardLine, ...]
+    naming: Naming = field(repr=False)
+    live: LiveGuard = field(repr=False)
+
+    @staticmethod
+    def of(manager: Any, name: str, naming: Optional[Naming] = None) -> EntryGuards:
+        """Render the guards of ``cache_entry.guard_manager``; functions of one file share a ``naming``."""
+        naming = naming or Naming(lambda text: text)
+        lines: List[GuardLine] = []
+        known: Set[str] = set()
+        invalidated = getattr(manager, "invalidation_reason", None)
+        if invalidated is not None:
+            # What stands in the place of its guards checks nothing, and PyTorch never asks it.
+            lines.append(
+                GuardLine("INVALIDATED", "", naming.stable(str(invalidated)), "False", naming.stable(str(invalidated)))
+            )
+        for check in checks_of(manager) if invalidated is None else ():
+            for line in _lines_of(check, name, naming, manager):
+                if line.expression not in known:
+                    known.add(line.expression)
+                    lines.append(line)
+        return EntryGuards(name, tuple(lines), naming, LiveGuard(manager))
+
+    def source(self) -> str:
+        """The text of the guard function, which needs ``header`` before it."""
+        out = ["@___guard", f"def {self.name}(L, G, **___kwargs_ignored):", "    return ("]
+        if not self.lines:
+            out.append("        True  # no guards at all")
+        for index, line in enumerate(self.lines):
+            notes = [f"not expressible, asks PyTorch: {line.code}"] if line.live else []
+            notes += [line.user_line] if line.user_line else []
+            comment = "  # " + " | ".join(notes) if notes else ""
+            out.append(f"        {'and ' if index else ''}{line.expression}{one_line(comment)}")
+        return "\n".join([*out, "    )", ""])
+
+    def table(self) -> LiveTable:
+        """What a file that holds only this function needs at run time."""
+        return live_table_of([self], self.naming)
+
+    def evaluate(self, frame_locals: Mapping[str, Any], frame_globals: Optional[Mapping[str, Any]] = None) -> bool:
+        """Whether all guards hold for these arguments and free variables (by name), under the current global state."""
+        return self.function()(frame_locals, self._globals(frame_globals))
+
+    def failing(
+        self, frame_locals: Mapping[str, Any], frame_globals: Optional[Mapping[str, Any]] = None
+    ) -> List[GuardLine]:
+        """Every guard that does not hold, also those that PyTorch would not have come to."""
+        scope = self._globals(frame_globals)
+        names = namespace([self], self.table())
+        return [line for line in self.lines if not _holds(line.expression, names, frame_locals, scope)]
+
+    def function(self) -> Callable[[Mapping[str, Any], Mapping[str, Any]], bool]:
+        """The guard function itself, with the live objects bound."""
+        names = namespace([self], self.table())
+        exec(compile(self.source(), f"<{self.name}>", "exec"), names)
+        function: Callable[[Mapping[str, Any], Mapping[str, Any]], bool] = names[self.name]
+        return function
+
+    def _globals(self, frame_globals: Optional[Mapping[str, Any]]) -> Mapping[str, Any]:
+        if frame_globals is not None:
+            return frame_globals
+        scope = self.live.global_scope()
+        if scope is None:
+            raise NotLiveError(f"the cache entry of {self.name} is gone, and with it the globals that its guards read")
+        return scope
+
+
+def _holds(expression: str, names: Dict[str, Any], frame_locals: Any, frame_globals: Any) -> bool:
+    check = guard_runtime.___guard(lambda: eval(expression, {**names, "L": frame_locals, "G": frame_globals}))
+    return check()
+
+
+def one_line(comment: str) -> str:
+    """A comment that stays on its line."""
+    return " ".join(comment.splitlines())
+
+
+def _lines_of(check: Check, name: str, naming: Naming, manager: Any) -> List[GuardLine]:
+    if check.kind == "TORCH_FUNCTION_MODE_STACK":
+        structural = _mode_stack(manager, naming)
+    else:
+        structural = convert_structure(check, naming)
+    if structural is not None:
+        _, code, user_line = split_comment(check.parts[0], lambda _: None) if check.parts else (None, "", "")
+        return [GuardLine(check.kind, check.source, code, structural, naming.stable(user_line))]
+    lines = []
+    for part in check.parts:
+        expression, code, user_line = split_comment(part, lambda text: convert(check, text, naming))
+        code, user_line = naming.stable(code), naming.stable(user_line)
+        if expression is None:
+            return [_live_line(check, name, code, user_line, naming)]
+        lines.append(GuardLine(check.kind, check.source, code, expression, user_line))
+    return lines or [_live_line(check, name, f"class and length of {check.source}", "", naming)]
+
+
+def _live_line(check: Check, name: str, code: str, user_line: str, naming: Naming) -> GuardLine:
+    """A guard that has no Python form: the expression asks PyTorch about this value, or about all."""
+    whole = check.source == EPILOGUE
+    label = "" if whole else f", {naming.stable(check.source or 'global state')!r}"
+    expression = f"___live.guard({name!r}{label})(L)"
+    return GuardLine(check.kind, check.source, code, expression, user_line, True, check.path)
+
+
+def _mode_stack(manager: Any, naming: Naming) -> Optional[str]:
+    """The expression for the stack of torch function modes; the classes stand in the closure of PyTorch's checker."""
+    checker: Any = (getattr(manager, "closure_vars", None) or {}).get("___check_torch_function_mode_stack")
+    code = getattr(checker, "__code__", None)
+    if checker is None or code is None or "types" not in code.co_freevars:
+        return None
+    types = checker.__closure__[code.co_freevars.index("types")].cell_contents
+    ids = [naming.id_of(guard_runtime._class_name(each), id(each)) for each in types]
+    naming.used.add("___check_torch_function_modes")
+    return f"___check_torch_function_modes({', '.join(ids)})"
+
+
+def live_table_of(
+    entries: Sequence[EntryGuards],
+    naming: Naming,
+    codes: Optional[Mapping[str, CodeType]] = None,
+    constants: Optional[Mapping[str, Tuple[CodeType, Tuple[int, ...]]]] = None,
+) -> LiveTable:
+    """What a file with all these guard functions, rendered with ``naming``, needs at run time.
+
+    ``codes`` are code objects that the file runs as they are, by the name of the function that does so, ``constants``
+    where in a code object the objects stand that the file has names for.
+    """
+    paths: Dict[Tuple[str, str], Tuple[str, FrozenSet[str]]] = {}
+    for entry in entries:
+        for line in entry.lines:
+            if line.live and line.source != EPILOGUE:
+                label = naming.stable(line.source or "global state")
+                known = paths.get((entry.name, label), ("", frozenset()))[1]
+                paths[entry.name, label] = line.source, line.path | known
+    return LiveTable(naming.ids, naming.names, {entry.name: entry.live for entry in entries}, paths, codes, constants)
+
+
+def header(entries: Sequence[EntryGuards]) -> str:
+    """The imports and tables that the guard functions of a file need, to stand before them."""
+    used = names_used(entries)
+    modules = [text for name, text in _IMPORTED_MODULES.items() if name in used]
+    builtin_names = set(dir(__import__("builtins")))
+    helpers = sorted(used - set(_IMPORTED_MODULES) - _DEFINED_IN_FILE - builtin_names)
+    imported = ", ".join([*helpers, "___guard", "live_table"])
+    return "\n".join(
+        [
+            *sorted(modules),
+            f"from {RUNTIME} import {imported}",
+            "",
+            "# Object ids and guards that only PyTorch can evaluate, filled in when this file is imported in the",
+            "# process that compiled. Elsewhere classes are compared by name, and the rest raises NotLiveError.",
+            "___live = live_table(__file__)",
+            "___ids = ___live.ids",
+            "___names = ___live.names",
+            "",
+        ]
+    )
+
+
+def names_used(entries: Sequence[EntryGuards]) -> Set[str]:
+    """The names that the guard expressions refer to."""
+    found: Set[str] = set()
+    for entry in entries:
+        found |= entry.naming.used
+    return found
+
+
+def namespace(entries: Sequence[EntryGuards], table: LiveTable) -> Dict[str, Any]:
+    """The globals that the guard functions see when they are run without a file."""
+    names: Dict[str, Any] = {"___live": table, "___ids": table.ids, "___names": table.names}
+    names["___guard"] = guard_runtime.___guard
+    text = "\n".join(_IMPORTED_MODULES[name] for name in names_used(entries) if name in _IMPORTED_MODULES)
+    exec(text, names)
+    for name in names_used(entries) - set(names) - _DEFINED_IN_FILE - set(dir(__import__("builtins"))):
+        names[name] = getattr(guard_runtime, name)
+    return names

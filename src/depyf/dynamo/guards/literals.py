@@ -1,0 +1,67 @@
+"""Values as the text of a guard shows them: which texts are safe to evaluate, and what they are."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from typing import Any, Dict, Tuple
+
+from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
+from depyf.dynamo.guards import runtime as guard_runtime
+
+_LITERAL_NAMES = frozenset({"frozenset", "set", "device", "torch", "np", "inf"})
+_CONSTRUCTOR = re.compile(
+    r"Name\('(frozenset|set|range|slice|device|float|complex)'"
+    r"|Attribute\(Name\('(torch', Load\(\)\), '(Size|device)'|np', Load\(\)\), '(bool|u?int|float|complex)\d*')"
+)
+"""What a shown value may call (as ``ast.dump`` shows it): nothing that could do more than make a small object."""
+
+
+def is_literal(node: ast.AST) -> bool:
+    """Whether an expression is built of constants and of the few calls that show values of common types."""
+    if isinstance(node, ast.Expression):
+        return is_literal(node.body)
+    if isinstance(node, ast.Constant):
+        return True
+    if isinstance(node, ast.Name):
+        return node.id in _LITERAL_NAMES
+    if isinstance(node, ast.Attribute):
+        return isinstance(node.value, (ast.Name, ast.Attribute)) and is_literal(node.value)
+    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+        return all(map(is_literal, node.elts))
+    if isinstance(node, ast.Dict):
+        return all(key is not None and is_literal(key) for key in node.keys) and all(map(is_literal, node.values))
+    if isinstance(node, ast.UnaryOp):
+        return is_literal(node.operand)
+    if isinstance(node, ast.BinOp):
+        # A complex number, ``(1+2j)``.
+        return isinstance(node.op, (ast.Add, ast.Sub)) and is_literal(node.left) and is_literal(node.right)
+    if isinstance(node, ast.Call):
+        keywords = all(is_literal(keyword.value) for keyword in node.keywords)
+        called = _CONSTRUCTOR.match(ast.dump(node.func, annotate_fields=False))
+        return called is not None and all(map(is_literal, node.args)) and keywords
+    return False
+
+
+def _literal_namespace() -> Dict[str, Any]:
+    names = guard_runtime.torch_guard_names()
+    try:
+        names["np"] = importlib.import_module("numpy")
+    except ImportError:
+        # Without numpy there are no numpy values to show.
+        return names
+    return names
+
+
+def literal_value(text: str) -> Tuple[bool, Any]:
+    """(True, value) of a text that is a literal in the sense of ``is_literal``; (False, None) otherwise."""
+    try:
+        tree = parse(text, mode="eval")
+        if is_literal(tree):
+            return True, eval(compile(tree, "<guard>", "eval"), _literal_namespace())
+    except synchronous():
+        # Not Python, or a value that the type refuses: there is no literal.
+        return False, None
+    return False, None

@@ -1,0 +1,248 @@
+"""What guards compare with and no file can hold: object ids, and guards that only PyTorch itself can evaluate.
+
+The process that compiled registers a ``LiveTable`` for every file of guards that it writes, under the path of the
+file. Imported in that process, the file finds its table and its guards are those of PyTorch. Imported elsewhere it
+gets an empty table: types are then compared by name, and what can't be known raises ``NotLiveError``.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from types import CodeType
+from typing import Any, Callable, Dict, FrozenSet, Mapping, Optional, Sequence, Tuple
+
+from depyf.dynamo.guards import python_guards as guards_function
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.locks import Lock
+
+
+class NotLiveError(RuntimeError):
+    """A guard was asked that means something only in the process that compiled, while its cache entry exists."""
+
+
+class LiveId:
+    """An object id under a name that is the same in every run. ``value`` is None outside of the compiling process."""
+
+    __slots__ = ("name", "value")
+
+    def __init__(self, name: str, value: Optional[int]) -> None:
+        self.name = name
+        self.value = value
+
+    def number(self) -> int:
+        """The id; raises ``NotLiveError`` where it is not known."""
+        if self.value is None:
+            raise NotLiveError(f"the id of {self.name} is known only in the process that compiled")
+        return self.value
+
+    def __eq__(self, other: object) -> bool:
+        return other.number() == self.number() if isinstance(other, LiveId) else other == self.number()
+
+    def __hash__(self) -> int:
+        return hash(self.number())
+
+    def __repr__(self) -> str:
+        return f"LiveId({self.name!r})"
+
+
+class LiveIds(Mapping[str, LiveId]):
+    """The ids of one file by name. Any name is answered: one that is not known has no value."""
+
+    def __init__(self, values: Mapping[str, int]) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, name: str) -> LiveId:
+        return LiveId(name, self._values.get(name))
+
+    def __iter__(self) -> Any:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+_OTHER_GRAD_MODE = "GLOBAL_STATE changed: grad_mode"
+
+
+class LiveGuard:
+    """The guards of one cache entry in PyTorch's own form, held weakly: it answers as long as the entry exists."""
+
+    def __init__(self, manager: Any) -> None:
+        self._manager = weakref.ref(manager)
+        self._partial: Dict[FrozenSet[str], Any] = {}
+
+    def _living(self) -> Any:
+        manager = self._manager()
+        if manager is None:
+            self._partial.clear()
+            raise NotLiveError("the cache entry of this guard is gone (torch._dynamo.reset, or an object of it died)")
+        return manager
+
+    def check(self, frame_locals: Mapping[str, Any]) -> bool:
+        """All guards of the entry, as PyTorch checks them; ``frame_locals`` holds the arguments and free variables."""
+        manager = self._living()
+        if guards_function.is_function(manager):
+            return guards_function.holds(manager, frame_locals)
+        # Not ``check``: it counts failures, by which PyTorch orders its checks.
+        return bool(manager.root.check_verbose(dict(frame_locals)).result)
+
+    def check_path(self, frame_locals: Mapping[str, Any], sources: FrozenSet[str], own: str = "") -> bool:
+        """Only the guards on the values with these sources and on the global state, as PyTorch checks them.
+
+        With ``own``, which is the last of them, only its guards: where those fail that lead to it, this is True.
+        """
+        manager = self._living()
+        if guards_function.is_function(manager):
+            return guards_function.holds(manager, frame_locals, sources)
+        if not self.tells_apart():
+            return self.check(frame_locals)
+        if own and self._failure(frame_locals, sources - {own}) is not None:
+            return True
+        return self._failure(frame_locals, sources) is None
+
+    def words_of_path(self, frame_locals: Mapping[str, Any], sources: FrozenSet[str]) -> Sequence[str]:
+        """What PyTorch says of the first of these guards that fails; empty where it says nothing."""
+        manager = self._living()
+        if guards_function.is_function(manager) or not self.tells_apart():
+            return ()
+        return self._failure(frame_locals, sources) or ()
+
+    def _failure(self, frame_locals: Mapping[str, Any], sources: FrozenSet[str]) -> Optional[Sequence[str]]:
+        """The same, None where none fails."""
+        root: Any = self._living().root
+        if sources not in self._partial:
+            root_type = type(root)
+            self._partial[sources] = root.clone_manager(
+                lambda node: isinstance(node, root_type) or node.get_source() in sources
+            )
+        answer = check_in_its_grad_mode(self._partial[sources], frame_locals)
+        holds = bool(answer.result) or _only_relations_fail(root, answer.verbose_code_parts)
+        return None if holds else list(answer.verbose_code_parts)
+
+    def tells_apart(self) -> bool:
+        """Whether single guards can be asked with ``check_path``; an older PyTorch only answers for all of them."""
+        manager = self._living()
+        return guards_function.is_function(manager) or hasattr(getattr(manager, "root", None), "clone_manager")
+
+    def global_scope(self) -> Optional[Dict[str, Any]]:
+        """The globals that the guards read, ``None`` once the entry is gone."""
+        manager = self._manager()
+        scope = getattr(manager, "global_scope", None) or {}
+        return scope.get("G")
+
+
+def check_in_its_grad_mode(root: Any, frame_locals: Mapping[str, Any]) -> Any:
+    """Return PyTorch's answer for these guards, in the grad mode that they were made in if that is all that differs.
+
+    The guards on PyTorch's state come first, and where one fails the answer says nothing of the values.
+    """
+    answer = root.check_verbose(dict(frame_locals))
+    if answer.result or [part.strip() for part in answer.verbose_code_parts] != [_OTHER_GRAD_MODE]:
+        return answer
+    torch: Any = compat.module("torch")
+    with torch.set_grad_enabled(not torch.is_grad_enabled()):
+        return root.check_verbose(dict(frame_locals))
+
+
+def _only_relations_fail(root: Any, told: Sequence[str]) -> bool:
+    """Whether what fails are the relations between sizes, which a partial copy of the guards has, too: they come last,
+    so that all that was asked for holds."""
+    relations_of = getattr(root, "get_epilogue_lambda_guards", None)
+    relations = {text for guard in (relations_of() if relations_of else ()) for text in guard.verbose_code_parts()}
+    return bool(told) and relations.issuperset(told)
+
+
+class LiveTable:
+    """Everything live that one file of guards needs.
+
+    ``ids`` and ``names`` (names of globals that contain an id) are by stable name, ``guards`` by the name of the
+    guard function, ``paths`` (the source of a value, and all that lead to it) by that and the text that stands for one
+    guard without a Python form, ``codes`` (held weakly) by the name of the function in the file, ``constants`` (found
+    in their code objects, and not held) by the name that stands for them.
+    """
+
+    def __init__(
+        self,
+        ids: Optional[Mapping[str, int]] = None,
+        names: Optional[Mapping[str, str]] = None,
+        guards: Optional[Mapping[str, LiveGuard]] = None,
+        paths: Optional[Mapping[Tuple[str, str], Tuple[str, FrozenSet[str]]]] = None,
+        codes: Optional[Mapping[str, CodeType]] = None,
+        constants: Optional[Mapping[str, Tuple[CodeType, Tuple[int, ...]]]] = None,
+    ) -> None:
+        self.ids = LiveIds(ids or {})
+        self.names = LiveNames(names or {})
+        self._guards = dict(guards or {})
+        self._paths = dict(paths or {})
+        self._codes = {name: weakref.ref(code) for name, code in (codes or {}).items()}
+        self._constants = {name: (weakref.ref(code), at) for name, (code, at) in (constants or {}).items()}
+
+    def guard(self, function: str, path: Optional[str] = None) -> Callable[[Mapping[str, Any]], bool]:
+        """The live guard of that guard function; only its part called ``path`` when that is given."""
+
+        def check(frame_locals: Mapping[str, Any]) -> bool:
+            if function not in self._guards:
+                raise NotLiveError(f"{function} can be evaluated only in the process that compiled")
+            guard = self._guards[function]
+            if path is None or (function, path) not in self._paths:
+                return guard.check(frame_locals)
+            own, sources = self._paths[function, path]
+            return guard.check_path(frame_locals, sources, own)
+
+        return check
+
+    def code(self, name: str) -> Optional[CodeType]:
+        """The code object of that name, ``None`` when it is not known or gone."""
+        reference = self._codes.get(name)
+        return None if reference is None else reference()
+
+    def constant(self, name: str) -> Tuple[bool, Any]:
+        """(True, object) for a name that stands for a constant of a code object, while that exists."""
+        reference, position = self._constants.get(name, (None, ()))
+        value: Any = None if reference is None else reference()
+        if value is None:
+            return False, None
+        for index in position:
+            value = value.co_consts[index] if isinstance(value, CodeType) else value[index]
+        return True, value
+
+    def global_scope(self) -> Dict[str, Any]:
+        """The user's globals, empty where they are not known."""
+        for guard in self._guards.values():
+            scope = guard.global_scope()
+            if scope is not None:
+                return scope
+        return {}
+
+
+class LiveNames(Mapping[str, str]):
+    """Names of globals that differ from run to run, by stable name; a name that is not known stands for itself."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, name: str) -> str:
+        return self._values.get(name, name)
+
+    def __iter__(self) -> Any:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+_tables: Dict[str, LiveTable] = {}
+_tables_lock = Lock()
+
+
+def register(path: str, table: LiveTable) -> None:
+    """Make ``table`` what the file at ``path`` gets when it is imported in this process from now on."""
+    with _tables_lock:
+        _tables[os.path.realpath(path)] = table
+
+
+def live_table(path: str) -> LiveTable:
+    """The table of the file at ``path``; an empty one in a process that has not written this file."""
+    with _tables_lock:
+        return _tables.get(os.path.realpath(path)) or LiveTable()

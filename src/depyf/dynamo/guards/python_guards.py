@@ -1,0 +1,113 @@
+"""The guards of PyTorch before 2.4: one Python function, with the text of each of its conditions beside it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import AbstractSet, Any, Dict, Iterator, List, Mapping, Optional, Tuple
+
+from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
+from depyf.source.printing.unparsing import unparse
+
+_ABOUT_THE_CALL = re.compile(r"___(?:skip_backend_check|current_backend|compile_config_hash|needs_nopython)\(")
+"""Conditions on how ``torch.compile`` was called (backend, options), which hold for calls of the same compiled function
+and mean nothing elsewhere. Later versions compare that outside of the guards."""
+
+TENSORS = "___check_tensors("
+"""How the condition begins that is about all tensors."""
+
+_NUMBER_THAT_CHANGES = re.compile(r"\b(?!922337203685477580[78]\b)\d{9,}")  # an id or address; and not a limit of int64
+
+
+def is_function(manager: Any) -> bool:
+    """Whether these are guards of that kind."""
+    return not hasattr(manager, "root") and hasattr(manager, "code_parts")
+
+
+def conditions(manager: Any) -> Iterator[Tuple[str, str]]:
+    """Each condition as Python, and once more with the line of the user that caused it as a comment."""
+    verbose = getattr(manager, "verbose_code_parts", None) or manager.code_parts
+    seen = set()
+    for code, with_comment in zip(manager.code_parts, verbose):
+        if code not in seen and not _ABOUT_THE_CALL.search(code):
+            seen.add(code)
+            yield code, with_comment
+
+
+def source_of(code: str) -> str:
+    """Return what a condition is about, in PyTorch's terms; empty where it is about several values or none.
+
+    ``___check_obj_id(L['x'].y, 7)`` is about ``L['x'].y``, ``set(L['d'].keys()) == {'a'}`` about ``L['d']``.
+    """
+    try:
+        tree: ast.expr = parse(code, mode="eval").body
+    except synchronous(SyntaxError, ValueError, RecursionError):
+        return ""
+    while not isinstance(tree, (ast.Attribute, ast.Subscript)) or _is_method(tree):
+        if isinstance(tree, ast.UnaryOp):
+            tree = tree.operand
+        elif isinstance(tree, ast.Compare) and len(tree.ops) == 1:
+            tree = tree.comparators[0] if isinstance(tree.ops[0], (ast.In, ast.NotIn)) else tree.left
+        elif isinstance(tree, ast.Call):
+            tree = next(filter(_reads_values, [*reversed(tree.args), tree.func]), ast.Constant(None))
+        elif isinstance(tree, ast.Attribute):
+            tree = tree.value
+        else:
+            return ""
+    return unparse(tree) if _reads_values(tree) and not code.startswith(TENSORS) else ""
+
+
+def _is_method(tree: ast.expr) -> bool:
+    return isinstance(tree, ast.Attribute) and tree.attr == "keys"
+
+
+def _reads_values(tree: ast.AST) -> bool:
+    return any(isinstance(each, ast.Name) and each.id in ("L", "G") for each in ast.walk(tree))
+
+
+def label(code: str) -> str:
+    """A name for a condition that is the same in every run."""
+    return _NUMBER_THAT_CHANGES.sub("...", code)
+
+
+def is_same_in_every_run(code: str) -> bool:
+    return _NUMBER_THAT_CHANGES.search(code) is None
+
+
+def holds(manager: Any, frame_locals: Mapping[str, Any], wanted: Optional[AbstractSet[str]] = None) -> bool:
+    """Whether all conditions hold, or all of those ``wanted``; what can't be evaluated does not."""
+    chosen: List[str] = [code for code, _ in conditions(manager) if wanted is None or code in wanted]
+    scope = _scope(manager, frame_locals)
+    try:
+        return all(eval(code, scope) for code in chosen)
+    except synchronous():
+        # PyTorch's guards clear the exception and fail, whatever its type.
+        return False
+
+
+def first_failure(manager: Any, frame_locals: Mapping[str, Any]) -> List[str]:
+    """What PyTorch says of the first condition that does not hold; empty when all do."""
+    for code, with_comment in conditions(manager):
+        words = mismatch(manager, code, frame_locals)
+        if words is not None:
+            return [words]
+        if not holds(manager, frame_locals, {code}):
+            return [with_comment]
+    return []
+
+
+def mismatch(manager: Any, code: str, frame_locals: Mapping[str, Any]) -> Optional[str]:
+    """How tensors differ from what the condition ``code`` demands, in PyTorch's words; None for other conditions."""
+    if not is_function(manager) or not code.startswith(TENSORS):
+        return None
+    scope = _scope(manager, frame_locals)
+    try:
+        words = eval(code, {**scope, "___check_tensors": scope["___check_tensors_verbose"]})
+    except synchronous():
+        return None
+    return words if isinstance(words, str) else None
+
+
+def _scope(manager: Any, frame_locals: Mapping[str, Any]) -> Dict[str, Any]:
+    return {**manager.closure_vars, **manager.global_scope, "L": frame_locals}

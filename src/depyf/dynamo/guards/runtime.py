@@ -1,0 +1,234 @@
+"""What the guard functions in ``full_code_*.py`` call. Each helper checks what the guard of PyTorch checks.
+
+Names that PyTorch's own guard text uses (``___dict_contains``, ``___tuple_iterator_len``, ``__math_isnan`` ...) are
+answered by this module too: ``from depyf.dynamo.guards.runtime import ___dict_contains`` is PyTorch's function.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+from depyf.asynchronous import synchronous
+from depyf.dynamo.guards.live_values import LiveId, NotLiveError, live_table
+from depyf.dynamo.hooks import compat
+
+__all__ = ["NotLiveError", "live_table"]
+
+_MARKS = (
+    "_dynamo_dynamic_indices",
+    "_dynamo_weak_dynamic_indices",
+    "_dynamo_unbacked_indices",
+    "_dynamo_strict_unbacked_indices",
+    "_dynamo_static_indices",
+)
+"""The attributes by which a user marks dimensions of a tensor; a guard that names none of them forbids all."""
+
+_COMPRESSED_LAYOUTS = ("sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
+
+Expected = Union[LiveId, int]
+
+
+def ___guard(function: Callable[..., bool]) -> Callable[..., bool]:
+    """Decorator: a value that can't be read, or can't be compared, is a guard that does not hold."""
+
+    @functools.wraps(function)
+    def check(*args: Any, **kwargs: Any) -> bool:
+        try:
+            return bool(function(*args, **kwargs))
+        except NotLiveError:
+            raise
+        except synchronous():
+            # PyTorch's guards clear the exception and fail, whatever its type.
+            return False
+
+    return check
+
+
+def ___reads(*values: Any) -> bool:
+    """True: that its arguments could be computed is what the guard asks."""
+    return True
+
+
+def ___equals(value: Any, expected: Any) -> bool:
+    """Equal and of the very same type, or the same object: ``1``, ``True`` and ``1.0`` are three values."""
+    return value is expected or (type(value) is type(expected) and bool(value == expected))
+
+
+def ___check_obj_id(value: Any, expected: Expected) -> bool:
+    """The very object that was there when the code was compiled."""
+    return expected == id(value)
+
+
+def ___check_type_id(value: Any, expected: Expected) -> bool:
+    """An instance of exactly that class; compared by its name where ids mean nothing."""
+    if isinstance(expected, LiveId) and expected.value is None:
+        return _class_name(type(value)) == expected.name.partition("#")[0]
+    return expected == id(type(value))
+
+
+def ___check_fake_script_type(value: Any, expected: Expected) -> bool:
+    """Like ``___check_type_id``, looking through the stand-in that tracing uses for script objects."""
+    stand_in = compat.find("torch._library.fake_class_registry", "FakeScriptObject")
+    if stand_in is not None and isinstance(value, stand_in):
+        value = value.real_obj
+    return ___check_type_id(value, expected)
+
+
+def ___check_dict(value: Any, expected_type: Expected, size: int) -> bool:
+    """A dict of exactly that class with that many keys."""
+    return ___check_type_id(value, expected_type) and dict.__len__(value) == size
+
+
+def ___set_contains(values: Any, item: Any) -> bool:
+    """A set or frozenset that has the item."""
+    return isinstance(values, (set, frozenset)) and item in values
+
+
+def ___check_tensor(
+    value: Any,
+    class_name: str,
+    keys: str,
+    dtype: Any,
+    *,
+    device: Optional[int],
+    requires_grad: bool,
+    size: Optional[Sequence[Optional[int]]],
+    stride: Optional[Sequence[Optional[int]]],
+) -> bool:
+    """A tensor like the one that was compiled for.
+
+    ``class_name`` is the name of its exact class, ``keys`` are its dispatch keys (under the current thread's), a
+    ``None`` in ``size`` (elements) or ``stride`` (elements) is a dimension that may have any value.
+    """
+    return (
+        type(value).__qualname__ == class_name
+        and _dispatch_keys(value) == keys
+        and value.dtype == dtype
+        and value.device.index == device
+        and value.requires_grad == requires_grad
+        and _fits(size, value.size())
+        and _fits(stride, _strides(value))
+    )
+
+
+def ___check_dimension_marks(value: Any, **expected: Any) -> bool:
+    """No dimension is marked (``mark_dynamic`` ...) beyond what it was marked at compile time.
+
+    Every keyword is a kind of mark without its prefix ``_dynamo_``: the dimensions that may have it.
+    """
+    for attribute in _MARKS:
+        if not hasattr(value, attribute):
+            continue
+        allowed = expected.get(attribute[len("_dynamo_") :])
+        if allowed is None or not getattr(value, attribute).issubset(allowed):
+            return False
+    return True
+
+
+def ___check_no_aliasing(*values: Any) -> bool:
+    """All different objects."""
+    return len({id(value) for value in values}) == len(values)
+
+
+def ___check_overlapping(*, overlapping: List[Any], non_overlapping: List[Any]) -> bool:
+    """The first tensors, and only they, share memory with another one."""
+    compute = compat.find("torch._C._dynamo.guards", "compute_overlapping_tensors")
+    if compute is None:
+        raise NotLiveError("this PyTorch can't tell which tensors share memory")
+    shared = compute([*overlapping, *non_overlapping], symbolic=False)
+    return set(shared) == set(range(len(overlapping)))
+
+
+def ___check_global_state(**expected: Any) -> bool:
+    """Grad mode, autocast, determinism, default dtype and the other global switches are what they were."""
+    return {key: value for key, value in ___global_state().items() if key in expected} == expected
+
+
+def ___global_state() -> Dict[str, Any]:
+    """The global switches now, as ``___check_global_state`` takes them."""
+    guard = compat.find("torch._C._dynamo.guards", "GlobalStateGuard")
+    if guard is None or not hasattr(guard, "__getstate__"):
+        raise NotLiveError("this PyTorch does not show the global state that it guards")
+    return flat_global_state(json.loads(guard().__getstate__()))
+
+
+def flat_global_state(state: Mapping[str, Any]) -> Dict[str, Any]:
+    """PyTorch's description of its global state with the part on autocast made short.
+
+    ``autocast`` maps the number of each device type with autocast to the number of its dtype: what the other device
+    types would use is not compared.
+    """
+    flat = {key: value for key, value in state.items() if key != "autocast_state"}
+    autocast = state.get("autocast_state")
+    if isinstance(autocast, dict):
+        enabled, dtypes = autocast.get("enabled", ()), autocast.get("dtype", ())
+        flat["autocast"] = {index: dtypes[index] for index, on in enumerate(enabled) if on}
+        flat["autocast_cache"] = autocast.get("cached_enabled")
+    return flat
+
+
+def ___check_torch_function_modes(*expected: Expected) -> bool:
+    """The active ``TorchFunctionMode`` objects, outermost first, are of exactly these classes."""
+    stack_now = compat.find("torch._dynamo.utils", "get_torch_function_mode_stack")
+    if stack_now is None:
+        raise NotLiveError("this PyTorch does not tell its stack of torch function modes")
+    modes = stack_now()
+    return len(modes) == len(expected) and all(map(___check_type_id, modes, expected))
+
+
+def ___inlined_saved_tensors_hooks() -> Optional[Tuple[int, ...]]:
+    """The ids of the saved-tensors hooks that would be compiled in, ``None`` when there are none."""
+    top = compat.find("torch._functorch._aot_autograd.utils", "top_saved_tensors_hooks")
+    inlineable = compat.find("torch._functorch._aot_autograd.utils", "saved_tensors_hooks_are_inlineable")
+    if top is None or inlineable is None:
+        raise NotLiveError("this PyTorch has no saved-tensors hooks that can be compiled")
+    hooks = top()
+    return tuple(map(id, hooks)) if inlineable(hooks) else None
+
+
+def _class_name(cls: type) -> str:
+    """The name that ``type.__repr__`` shows."""
+    shown = type.__repr__(cls)
+    return shown[len("<class '") : -len("'>")]
+
+
+def _dispatch_keys(value: Any) -> str:
+    """The dispatch keys of a tensor together with those that this thread includes and without those it excludes."""
+    keys_of = compat.find("torch._C", "_dispatch_keys")
+    included = compat.find("torch._C", "_dispatch_tls_local_include_set")
+    excluded = compat.find("torch._C", "_dispatch_tls_local_exclude_set")
+    if keys_of is None or included is None or excluded is None:
+        raise NotLiveError("this PyTorch does not tell the dispatch keys of a tensor")
+    text = str((keys_of(value) | included()) - excluded())
+    return text[len("DispatchKeySet(") : -1]
+
+
+def _strides(value: Any) -> Sequence[int]:
+    if str(value.layout).rpartition(".")[2] in _COMPRESSED_LAYOUTS:
+        return [-1] * value.dim()
+    strides: Sequence[int] = value.stride()
+    return strides
+
+
+def _fits(expected: Optional[Sequence[Optional[int]]], actual: Sequence[int]) -> bool:
+    if expected is None:
+        return True
+    return len(expected) == len(actual) and all(e is None or e == a for e, a in zip(expected, actual))
+
+
+def torch_guard_names() -> Dict[str, Any]:
+    """The names that PyTorch's own guard text may use."""
+    names: Dict[str, Any] = dict(compat.find("torch.fx.experimental.symbolic_shapes", "SYMPY_INTERP") or {})
+    closure_vars = compat.find("torch._dynamo.guards", "_get_closure_vars")
+    constants = compat.find("torch._dynamo.guards", "CLOSURE_VARS")
+    names.update(closure_vars() if closure_vars is not None else constants or {})
+    return names
+
+
+def __getattr__(name: str) -> Any:
+    names = {} if name.startswith("__") and name.endswith("__") else torch_guard_names()
+    if name in names:
+        return names[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

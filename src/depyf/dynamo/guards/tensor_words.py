@@ -1,0 +1,23 @@
+"""Values in a few words, whatever they are: tensors by kind and shape, other things by a ``repr`` that may fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from depyf.asynchronous import synchronous
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.safely import describe
+
+_LONGEST = 80
+
+
+def shown(value: Any) -> str:
+    """``value`` on one line of at most 80 characters; never raises."""
+    try:
+        tensor = compat.find("torch", "Tensor")
+        if tensor is not None and isinstance(value, tensor):
+            return f"{value.dtype}".replace("torch.", "") + f"{list(value.shape)} on {value.device}"
+        text = " ".join(repr(value).split())
+    except synchronous() as error:
+        return f"a {type(value).__name__} ({describe(error)})"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

@@ -1,0 +1,153 @@
+"""The tree of guards of a cache entry, walked: every check that PyTorch's C++ does, in its order.
+
+Most checks are leaf guards, which carry their own text. Two are not: a dict manager compares class and length, and an
+accessor that leads to no further guard still demands that its value is there.
+"""
+
+from __future__ import annotations
+
+import collections
+import re
+from dataclasses import dataclass
+from typing import Any, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple
+
+from depyf.dynamo.guards import python_guards as guards_function
+from depyf.dynamo.guards.live_values import check_in_its_grad_mode
+
+DICT_MANAGER = "DICT_MANAGER"
+ACCESS = "ACCESS"
+"""The two kinds of check that have no leaf guard."""
+
+TEXT = "TEXT"
+"""A guard that is known by PyTorch's Python text alone."""
+
+EPILOGUE = "epilogue"
+"""The source of guards that run after all others; they read several values."""
+
+_RELATIONAL = ("NO_TENSOR_ALIASING", "OBJECT_ALIASING", "STORAGE_OVERLAPPING", "SYMBOLIC_SHAPE_GUARD")
+
+_LOCAL = re.compile(r"L\['([^'\\]*)'\]\Z")
+_LOCAL_INDEX = re.compile(r"framelocals_idx=(\d+)")
+_MISMATCHED_LENGTH = re.compile(r"len\(.*\) != (\d+)\Z", re.S)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check of the tree.
+
+    ``kind`` is the name of PyTorch's leaf guard class (or one of the two above), ``source`` the text of the value that
+    is checked (empty for global state), ``parts`` PyTorch's own text, ``value_type`` the class of the value when it
+    was compiled (None where PyTorch does not tell), ``path`` the sources of all managers from the root to this one.
+    For an ACCESS ``parts`` is the accessor's text; for a DICT_MANAGER ``length`` is the number of keys if it is known.
+    """
+
+    kind: str
+    source: str
+    parts: Tuple[str, ...]
+    value_type: Optional[type]
+    path: FrozenSet[str]
+    length: Optional[int] = None
+
+
+def checks_of(manager: Any) -> Iterator[Check]:
+    """Every check of a cache entry's guards: global state, arguments in their order, globals, then the epilogue.
+
+    PyTorch before 2.4 has no tree but a function: the path to a check is its text.
+    """
+    if guards_function.is_function(manager):
+        for code, with_comment in guards_function.conditions(manager):
+            yield Check(TEXT, guards_function.label(code), (with_comment,), None, frozenset({code}))
+        return
+    root = manager.root
+    seen: Set[Tuple[str, Tuple[str, ...]]] = set()
+    for check in [*_visit(root, root, frozenset(), None), *_epilogue(root)]:
+        if check.kind in _RELATIONAL:
+            # Such a guard hangs at each of the values that it relates.
+            if (check.kind, check.parts) in seen:
+                continue
+            seen.add((check.kind, check.parts))
+        yield check
+
+
+def _epilogue(root: Any) -> Iterator[Check]:
+    lookup = getattr(root, "get_epilogue_lambda_guards", None)
+    for leaf in lookup() if lookup is not None else ():
+        parts = tuple(leaf.verbose_code_parts())
+        if parts:  # up to 2.5 there is one for symbolic shapes in any case; without any it asks nothing
+            yield Check(type(leaf).__name__, EPILOGUE, parts, None, frozenset())
+
+
+def _visit(node: Any, root: Any, above: FrozenSet[str], accessor: Any) -> Iterator[Check]:
+    source = "" if node is root else node.get_source()
+    path = above if node is root else above | {source}
+    value_type = _value_type(node)
+    is_dict_manager = hasattr(node, "get_key_value_managers")
+    leaves = node.get_leaf_guards()
+    children = list(_dict_children(node) if is_dict_manager else _ordered_children(node))
+    if is_dict_manager:
+        yield Check(DICT_MANAGER, source, (), value_type, path, _dict_length(node, root, source, path))
+    elif node is not root and not leaves and not children and accessor is not None:
+        yield Check(ACCESS, source, (accessor.repr(),), value_type, path)
+    for leaf in leaves:
+        yield Check(type(leaf).__name__, source, tuple(leaf.verbose_code_parts()), value_type, path)
+    for child, child_accessor in children:
+        yield from _visit(child, root, path, child_accessor)
+
+
+def _value_type(node: Any) -> Optional[type]:
+    lookup = getattr(node, "get_type_of_guarded_value", None)
+    found = lookup() if lookup is not None else None
+    return found if isinstance(found, type) else None
+
+
+def _dict_children(node: Any) -> Iterator[Tuple[Any, Any]]:
+    for _, pair in sorted(node.get_key_value_managers().items()):
+        for child in pair:
+            if child is not None:
+                yield child, None
+
+
+def _ordered_children(node: Any) -> List[Tuple[Any, Any]]:
+    """The children with their accessors; arguments come in the order in which the function takes them.
+
+    PyTorch sorts accessors by how often they failed, which is not the same in every run.
+    """
+    managers = node.get_child_managers()
+    accessors = node.get_accessors() if hasattr(node, "get_accessors") else [None] * len(managers)
+    pairs = list(zip(managers, accessors))
+    return sorted(pairs, key=lambda pair: _place(pair[1], pair[0]))
+
+
+def _place(accessor: Any, manager: Any) -> Tuple[int, int, str, str]:
+    text = "" if accessor is None else accessor.repr()
+    local = _LOCAL_INDEX.search(text)
+    source = manager.get_source()
+    if local is not None:
+        return 0, int(local.group(1)), "", source
+    return (2 if source == "G" else 1), 0, source, text
+
+
+def _dict_length(node: Any, root: Any, source: str, path: FrozenSet[str]) -> Optional[int]:
+    """How many keys a dict manager demands. PyTorch has no question for that; it says so when the number is wrong."""
+    local = _LOCAL.match(source)
+    probe = _empty_dict(_value_type(node))
+    if local is None or probe is None or not hasattr(root, "clone_manager"):
+        return None
+    only_this = root.clone_manager(lambda other: isinstance(other, type(root)) or other.get_source() in path)
+    answer = check_in_its_grad_mode(only_this, {local.group(1): probe})
+    if answer.result:
+        return 0
+    reasons = [_MISMATCHED_LENGTH.match(part) for part in answer.verbose_code_parts]
+    return next((int(reason.group(1)) for reason in reasons if reason is not None), None)
+
+
+def _empty_dict(dict_type: Optional[type]) -> Optional[Dict[Any, Any]]:
+    """An empty dict of that class, made without running code of the class; ``None`` where that can't be."""
+    for base in (collections.OrderedDict, dict):
+        if dict_type is not None and issubclass(dict_type, base):
+            try:
+                return base.__new__(dict_type)
+            except TypeError:
+                # The class has an own layout in C, which only its own constructor may lay out.
+                return None
+    return None

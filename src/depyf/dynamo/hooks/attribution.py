@@ -1,0 +1,297 @@
+"""Which compilation work belongs to that PyTorch does outside of one, and which piece of a split graph.
+
+PyTorch gives an id to what Dynamo compiles, for as long as that takes. ``standalone_compile`` may be called without
+Dynamo, or later, with a piece of a graph that Dynamo captured earlier; ``aot_compile`` calls the backend after the
+capture has ended. Whoever asks for the current compile id asks here, and is told the id that such work belongs to.
+Where no compilation of Dynamo's is behind it, there is a compile id of our own: ``standalone/0``.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import sys
+import threading
+import time
+import weakref
+from dataclasses import dataclass, field
+from types import CodeType, FrameType
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.patching import Undo, replace_attribute, replace_everywhere
+from depyf.dynamo.hooks.safely import safely
+from depyf.own_package import is_own
+from depyf.torch_trace.events import LATER, STANDALONE, Event
+
+_here = threading.local()
+
+_numbers = itertools.count()
+
+
+def current_compile_id() -> Optional[str]:
+    """The id of the compilation that this thread works for; None where it works for none."""
+    return compat.current_compile_id() or getattr(_here, "compile_id", None)
+
+
+def current_piece() -> str:
+    """The name of the piece of a split graph that this thread compiles; empty where it compiles a whole one."""
+    return getattr(_here, "piece", "")
+
+
+def standalone_name(compile_id: str) -> Tuple[str, int]:
+    """``__compiled_fn_-1`` of ``standalone/0``, and its number: where Dynamo is not asked, it gives no number."""
+    number = -1 - int(compile_id[len(STANDALONE) :])
+    return f"__compiled_fn_{number}", number
+
+
+@dataclass
+class _Owner:
+    """A compilation that graph modules belong to. Its id is made up when a piece of a graph is compiled that nobody's
+    compilation has split."""
+
+    compile_id: Optional[str]
+
+
+class GraphOwners:
+    """To which compilation graph modules belong, as long as they live, and which of them are pieces of others."""
+
+    def __init__(self) -> None:
+        self._known: Dict[int, Tuple[weakref.ref[Any], _Owner, str]] = {}
+
+    def note(self, module: Any, compile_id: Optional[str], origin: Optional[Any]) -> None:
+        """A graph module was made, while this thread worked for ``compile_id``, as a copy of ``origin`` if that is one.
+
+        The graph modules that it calls are its pieces.
+        """
+        owner, piece = self._of(origin) or (_Owner(compile_id), "")
+        pieces = list(_pieces(module))
+        if owner.compile_id is not None or pieces or origin is not None:
+            self._add(module, owner, piece)
+        for name, child in pieces:
+            known = self._of(child)
+            if known is None or not known[1]:
+                self._add(child, owner, name)
+
+    def _add(self, module: Any, owner: _Owner, piece: str) -> None:
+        key = id(module)
+        # In C: what a signal handler raises in a function that the garbage collector calls is lost.
+        self._known[key] = (weakref.ref(module, functools.partial(self._known.pop, key)), owner, piece)
+
+    def _of(self, module: Optional[Any]) -> Optional[Tuple[_Owner, str]]:
+        known = self._known.get(id(module))
+        return None if module is None or known is None or known[0]() is not module else known[1:]
+
+    def of(self, module: Any, current: Optional[str]) -> Tuple[Optional[str], str]:
+        """The compile id that work on this module belongs to, and the name of the piece that it is.
+
+        ``current`` is the id that the thread works for. The pieces of a graph that nobody's compilation has made belong
+        together: they get an id of their own.
+        """
+        known = self._of(module)
+        if known is not None:
+            owner, piece = known
+            if owner.compile_id is None:
+                owner.compile_id = current or new_id()
+            return owner.compile_id, piece
+        captured = getattr(module, "meta", {}).get("dynamo_compile_id")
+        return (None if captured is None else str(captured)), ""
+
+
+def new_id() -> str:
+    return f"{STANDALONE}{next(_numbers)}"
+
+
+def origin_of(maker: Optional[FrameType], root: Any) -> Optional[Any]:
+    """What a graph module is a copy of, or was made from; ``maker`` is the frame that makes it, out of ``root``."""
+    if maker is not None and maker.f_code.co_name in ("__deepcopy__", "__copy__"):
+        return maker.f_locals.get("self")
+    return root if hasattr(root, "print_readable") else None
+
+
+def _pieces(module: Any) -> Iterator[Tuple[str, Any]]:
+    """The graph modules that are called by a graph module, with their names."""
+    called = {node.target for node in module.graph.nodes if node.op == "call_module"}
+    for name, child in module.named_children() if called else ():
+        if name in called and hasattr(child, "print_readable"):
+            yield name, child
+
+
+@dataclass
+class _Work:
+    """What a thread did before it began to work for another compilation, and since when it does that."""
+
+    compile_id: Optional[str]
+    piece: str
+    compiling: bool
+    ahead_of_time: bool
+    started: float
+    outermost: bool = True
+    described: Mapping[str, Any] = field(default_factory=dict)
+    begun: bool = False
+
+    @staticmethod
+    def now() -> _Work:
+        here = vars(_here)
+        return _Work(
+            here.get("compile_id"),
+            here.get("piece", ""),
+            here.get("compiling", False),
+            here.get("ahead_of_time", False),
+            time.time(),
+        )
+
+    def restore(self) -> None:
+        """Let the thread work for what it worked for before. May be called again."""
+        _here.compile_id, _here.piece = self.compile_id, self.piece
+        _here.compiling, _here.ahead_of_time = self.compiling, self.ahead_of_time
+
+
+class Attribution:
+    """Notes what Inductor works for. ``begins`` is called with the id when Inductor is; ``ends`` when it returns, with
+    the id and whether nothing else of that compilation is on its way; ``receive`` gets events."""
+
+    def __init__(
+        self,
+        owners: GraphOwners,
+        begins: Callable[[str], object],
+        ends: Callable[[str, bool], object],
+        receive: Callable[[Event], object],
+    ) -> None:
+        self._owners = owners
+        self._begins = begins
+        self._ends = ends
+        self._receive = receive
+
+    def watch(self) -> List[Undo]:
+        """Attribute what is compiled from now on; answers the functions that end it."""
+        undo: List[Undo] = []
+        compiler = compat.find("torch._inductor.compile_fx", "compile_fx")
+        if compiler is not None:
+            undo.append(replace_everywhere("compile_fx", compiler, self._compiling(compiler)))
+        ahead = compat.find("torch._dynamo.aot_compile", "aot_compile_fullgraph")
+        if ahead is not None:
+            owner = compat.module("torch._dynamo.aot_compile")
+            undo.append(replace_attribute(owner, "aot_compile_fullgraph", self._ahead_of_time(ahead)))
+        return undo
+
+    def captured(self, compile_id: Optional[str]) -> None:
+        """Dynamo has captured a graph on this thread: what ``aot_compile`` does with it belongs to that."""
+        if getattr(_here, "ahead_of_time", False) and getattr(_here, "compile_id", None) is None:
+            _here.compile_id = compile_id
+
+    def attributed(self, event: Event) -> Event:
+        """The event with the compile id that it belongs to, where torch gives none."""
+        compile_id = getattr(_here, "compile_id", None)
+        if event.compile_id is not None or compile_id is None:
+            return event
+        return Event(event.name, compile_id, event.attempt, event.meta, event.payload, event.created, event.stack)
+
+    def _compiling(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def compile_fx(*args: Any, **kwargs: Any) -> Any:
+            work = _Work.now()
+            failure: Optional[BaseException] = None
+            try:
+                try:
+                    self._begin(work, args[0] if args else kwargs.get("model_"))
+                    return original(*args, **kwargs)
+                except BaseException as error:
+                    failure = error
+                    raise
+                finally:
+                    self._end(work, failure)
+            except BaseException:
+                work.restore()  # also where what is above was interrupted
+                raise
+
+        return compile_fx
+
+    @safely("noting what Inductor compiles")
+    def _begin(self, work: _Work, module: Any) -> None:
+        if work.compiling:  # it calls itself, with settings
+            return
+        before = current_compile_id()
+        owner, piece = self._owners.of(module, before)
+        compile_id = before or owner or new_id()
+        work.outermost = before is None
+        if before is None and compile_id.startswith(STANDALONE):
+            work.described = _described(type(module).__name__, None)
+        self._begins(compile_id)
+        _here.compile_id, _here.piece, _here.compiling = compile_id, piece, True
+        work.begun = True
+
+    @safely("noting what Inductor has compiled")
+    def _end(self, work: _Work, failure: Optional[BaseException]) -> None:
+        if not work.begun:
+            return
+        compile_id = _here.compile_id
+        work.restore()
+        if work.described:
+            self._receive(_metrics(compile_id, work, failure))
+        elif work.outermost:
+            ended = time.time()
+            duration = {"duration_us": int((ended - work.started) * 1e6)}
+            self._receive(Event(LATER, compile_id, 0, duration, None, ended))
+        self._ends(compile_id, work.outermost)
+
+    def _ahead_of_time(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def aot_compile_fullgraph(model: Any, *args: Any, **kwargs: Any) -> Any:
+            work = _Work.now()
+            failure: Optional[BaseException] = None
+            try:
+                try:
+                    _here.ahead_of_time, _here.compile_id = True, None
+                    return original(model, *args, **kwargs)
+                except BaseException as error:
+                    failure = error
+                    raise
+                finally:
+                    self._end_ahead_of_time(model, work, failure)
+            except BaseException:
+                work.restore()
+                raise
+
+        return aot_compile_fullgraph
+
+    @safely("noting what was compiled ahead of time")
+    def _end_ahead_of_time(self, model: Any, work: _Work, failure: Optional[BaseException]) -> None:
+        compile_id = getattr(_here, "compile_id", None)
+        work.restore()
+        if compile_id is not None:
+            work.described = _described("", _code_of(model))
+            self._receive(_metrics(compile_id, work, failure))
+
+
+def _metrics(compile_id: str, work: _Work, failure: Optional[BaseException]) -> Event:
+    """What torch reports at the end of a compilation of Dynamo's, as far as it is known of this one."""
+    ended = time.time()
+    meta: Dict[str, Any] = {
+        **work.described,
+        "start_time_us": int(work.started * 1e6),
+        "duration_us": int((ended - work.started) * 1e6),
+        "fail_type": None if failure is None else type(failure).__name__,
+        "fail_reason": None if failure is None else str(failure),
+        "has_guarded_code": failure is None,
+    }
+    return Event("compilation_metrics", compile_id, 0, meta, None, ended)
+
+
+def _described(name: str, code: Optional[CodeType]) -> Dict[str, Any]:
+    """The function that is compiled, as torch's metrics have it: what is compiled without one is called where its
+    compiler was called."""
+    if code is not None:
+        return {"co_name": code.co_name, "co_filename": code.co_filename, "co_firstlineno": code.co_firstlineno}
+    frame: Optional[FrameType] = sys._getframe(1)
+    while frame is not None and (compat.is_torchs(frame.f_code) or is_own(frame.f_code.co_filename)):
+        frame = frame.f_back
+    if frame is None:
+        return {"co_name": name, "co_filename": "<unknown>", "co_firstlineno": 0}
+    return {"co_name": name, "co_filename": frame.f_code.co_filename, "co_firstlineno": frame.f_lineno}
+
+
+def _code_of(model: Any) -> Optional[CodeType]:
+    """The code of what ``aot_compile`` was given: a function, a method, a module."""
+    function = getattr(model, "forward", model) if hasattr(model, "named_children") else model
+    return getattr(getattr(function, "__func__", function), "__code__", None)

@@ -1,0 +1,86 @@
+"""Letting the debugger into autograd's threads.
+
+Autograd runs backward graphs of a GPU, and those nested deeply, in threads of its own. Python did not start them, so a
+debugger that traces thread by thread knows nothing of them and its breakpoints there would not stop. Here it is told,
+when the thread comes to a backward function written in Python; it is in charge until that function returns.
+"""
+
+from __future__ import annotations
+
+import bdb
+import functools
+import sys
+import threading
+from types import FrameType
+from typing import Any, Callable, List, Optional
+
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.patching import Undo, registered, replace_attribute, undo_all
+from depyf.dynamo.hooks.safely import safely
+
+_RUNS_BACKWARD = ("apply", "apply_boxed")
+"""The methods that autograd calls to run a backward function; older versions of PyTorch have the first only."""
+
+
+def watch_autograd_threads() -> Optional[Undo]:
+    """From now on backward functions are run with the debugger, if there is one; answers the function that ends it."""
+    node = compat.find_or_report(
+        "torch.autograd.function", "BackwardCFunction", "debuggers don't stop in autograd's threads"
+    )
+    if node is None:
+        return None
+    names = [name for name in _RUNS_BACKWARD if name in vars(node)]
+    undos: List[Undo] = []
+    undo = registered(functools.partial(undo_all, undos))
+    for name in names:
+        undos.append(replace_attribute(node, name, _debugged(vars(node)[name])))
+    return undo
+
+
+def _debugged(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def run(*args: Any) -> Any:
+        if sys.gettrace() is not None or not _is_foreign():
+            return original(*args)
+        leave = _enter_debugger()
+        try:
+            return original(*args)
+        finally:
+            if leave is not None:
+                leave()
+
+    return run
+
+
+def _is_foreign() -> bool:
+    """Whether this thread was not started by Python."""
+    return isinstance(threading.current_thread(), threading._DummyThread)
+
+
+@safely("letting the debugger into a thread of autograd's")
+def _enter_debugger() -> Optional[Undo]:
+    """Give this thread to the debugger that the program runs under; answers what takes it back, if anything has to."""
+    debugpy = sys.modules.get("debugpy")
+    if debugpy is not None and debugpy.is_client_connected():
+        debugpy.debug_this_thread()
+        return None  # it forgets threads by itself
+    trace = _trace_function_of_pdb()
+    if trace is None:
+        return None
+    sys.settrace(trace)
+    return lambda: sys.settrace(None)
+
+
+def _trace_function_of_pdb() -> Any:
+    """The trace function of the ``pdb`` (or another that is made from ``bdb``) that traces a thread; None without one.
+
+    It has marked the frames that it watches. Which thread it is in does not matter: that one waits for this one.
+    """
+    for innermost in sys._current_frames().values():
+        frame: Optional[FrameType] = innermost
+        while frame is not None:
+            trace = frame.f_trace
+            if isinstance(getattr(trace, "__self__", None), bdb.Bdb):
+                return trace
+            frame = frame.f_back
+    return None

@@ -1,0 +1,54 @@
+"""The methods that run compiled backwards: AOTAutograd keeps each backward in a class, which autograd's node calls."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from typing import Any, Callable, List, Optional
+
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.patching import Undo
+
+_METHODS = ("_backward_impl", "backward")
+"""What runs the backward graph; older versions of PyTorch have the second only, which does a little more."""
+
+Method = Callable[..., Any]
+
+
+def all_backward_classes() -> List[type]:
+    """Those of all graphs that are alive, also of those that Dynamo has forgotten."""
+    function: Any = compat.find("torch.autograd.function", "Function")
+    return [each for each in function.__subclasses__() if "compiled_bw" in vars(each)]
+
+
+def replace_backward(owner: type, around: Callable[[Method], Method]) -> Optional[Undo]:
+    """Let ``around(method)`` run where ``owner`` runs its backward; answers what puts the method back.
+
+    Whoever puts something else there in between is left alone, and the class is not kept alive. None where the class
+    has no such method.
+    """
+    method = next((each for each in _METHODS if isinstance(vars(owner).get(each), staticmethod)), None)
+    if method is None:
+        return None
+    original = vars(owner)[method]
+    replacement: Any = functools.wraps(original.__func__)(around(original.__func__))
+    compat.skip_code(replacement.__code__)
+    replacement._depyf_original = original
+    setattr(owner, method, staticmethod(replacement))
+    owner_alive: Any = weakref.ref(owner)
+    replacement_alive: Any = weakref.ref(replacement)
+
+    def undo() -> None:
+        alive, ours = owner_alive(), replacement_alive()
+        if alive is None or ours is None:
+            return
+        before, top = ours._depyf_original, getattr(vars(alive).get(method), "__func__", None)
+        if top is ours:
+            setattr(alive, method, before)
+        while top is not None and top is not ours:  # another of these is above it, and will put back what is below
+            below = getattr(top, "_depyf_original", None)
+            top_above, top = top, getattr(below, "__func__", None)
+            if top is ours:
+                top_above._depyf_original = before
+
+    return undo

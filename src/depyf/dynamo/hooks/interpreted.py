@@ -1,0 +1,51 @@
+"""Graphs that torch interprets node by node, made to run as the function that they print as.
+
+Up to 2.7 ``aot_eager`` hands its graphs to ``torch.fx.Interpreter``, so no line of their files would ever run. Those
+that depyf has moved to a file run by their ``forward`` instead; all others are interpreted as before.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from typing import Any, List
+
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.locks import Lock
+
+_runs_by_forward: weakref.WeakSet[Any] = weakref.WeakSet()
+_lock = Lock()
+_installed = False
+
+
+def run_by_forward(module: Any) -> None:
+    """From now on an interpreter of ``module`` calls its ``forward``, where this torch would interpret it.
+
+    That outlasts the session: people step through the graphs once they are compiled.
+    """
+    if not compat.interprets_graphs():
+        return
+    with _lock:
+        _runs_by_forward.add(module)
+        _install()
+
+
+def _install() -> None:
+    global _installed
+    if _installed:
+        return
+    interpreter = compat.find("torch.fx", "Interpreter")
+    original = getattr(interpreter, "boxed_run", None)
+    if interpreter is None or original is None:
+        return
+
+    @functools.wraps(original)
+    def boxed_run(self: Any, args_list: List[Any]) -> Any:
+        if type(self) is interpreter and self.module in _runs_by_forward:
+            arguments = list(args_list)
+            args_list.clear()
+            return self.module.forward(*arguments)
+        return original(self, args_list)
+
+    interpreter.boxed_run = boxed_run
+    _installed = True

@@ -1,0 +1,186 @@
+"""Replacing an attribute of someone else's module or class and putting it back.
+
+An exception from outside (a signal handler's, KeyboardInterrupt) may come between any two lines. So what undoes an
+installation is registered before it begins, with the list that ``collecting`` was given; it may be called at any time
+and repeatedly, and does nothing where nothing is installed.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any, Callable, List, Optional, Tuple
+
+from depyf.dynamo.hooks.loaded_modules import loaded_namespaces
+
+Undo = Callable[[], None]
+
+_here = threading.local()
+
+_covered: List[Tuple[Any, str, Any, Undo]] = []
+"""Replacements that were undone while another one was on top: owner, name, what was installed, how to put back."""
+
+
+_covered_everywhere: List[Tuple[str, Any, Any]] = []
+"""Of ``replace_everywhere``: name, what was installed, what was there before."""
+
+
+def collecting(undo: List[Undo], install: Callable[[], object]) -> None:
+    """Call ``install``; what it installs on this thread registers in ``undo`` how that is undone, before it begins.
+
+    What ``install`` returns is taken for that as well, if it can be called or is a list.
+    """
+    before: Optional[List[Undo]] = getattr(_here, "undo", None)
+    try:
+        try:
+            _here.undo = undo
+            returned = install()
+            undo.extend(returned if isinstance(returned, list) else [returned] if callable(returned) else [])
+        finally:
+            _here.undo = before
+    except BaseException:
+        _here.undo = before  # the line above may have been interrupted
+        raise
+
+
+def registered(undo: Undo) -> Undo:
+    """Register ``undo``, which undoes what is about to be installed, and return it."""
+    collector: Optional[List[Undo]] = getattr(_here, "undo", None)
+    if collector is not None:
+        collector.append(undo)
+    return undo
+
+
+def undo_all(undo: List[Undo]) -> None:
+    """Undo what the list holds, the last first, and empty it. May be called again when it was interrupted."""
+    while undo:
+        undo[-1]()
+        undo.pop()
+
+
+def replace_attribute(owner: Any, name: str, replacement: Any) -> Undo:
+    """Set ``owner.name`` and return the function that puts the old value back.
+
+    When somebody else has replaced the attribute in between, theirs is left alone: it may call ours, which therefore
+    has to keep working (as a mere pass-through) after the undo. Ours goes when theirs is put back.
+    """
+    before = own, previous = _own_value(owner, name)
+    installed = replacement
+    done = False
+
+    def put_back() -> None:
+        if own:
+            setattr(owner, name, previous)
+        elif _own_value(owner, name)[0]:
+            delattr(owner, name)
+        _put_back_covered(owner, name, previous)
+
+    def undo() -> None:
+        nonlocal done
+        if done:
+            return
+        now = _own_value(owner, name)
+        if now[1] is installed:
+            put_back()
+        elif now[0] is own and now[1] is previous:  # it was not installed, or the undo was interrupted
+            _put_back_covered(owner, name, previous)
+        elif not any(each[3] is put_back for each in _covered):
+            _covered.append((owner, name, installed, put_back))
+        done = True
+
+    registered(undo)
+    try:
+        setattr(owner, name, replacement)
+        now = _own_value(owner, name)
+        installed = now[1] if now != before else replacement
+    except BaseException:
+        undo()
+        raise
+    return undo
+
+
+def _put_back_covered(owner: Any, name: str, present: Any) -> None:
+    """Go on putting back where what is ``present`` now was undone while another replacement was on top."""
+    for each in list(_covered):
+        if each[0] is owner and each[1] == name and each[2] is present:
+            each[3]()
+            _covered.remove(each)
+
+
+def replace_everywhere(name: str, present: Any, replacement: Any, package: str = "") -> Undo:
+    """Bind ``name`` to ``replacement`` in all modules (of a package) where it is ``present``; returns how to undo it.
+
+    The undo finds modules that were loaded meanwhile, too: these took the replacement from where it is defined. What
+    somebody else has bound in between is left alone, as ``replace_attribute`` does.
+    """
+    begun = found = done = False
+
+    def undo() -> None:
+        nonlocal found, done
+        if done or not begun:
+            return
+        bound = _binding(name, replacement, package)
+        found = found or bool(bound)
+        _bind(name, bound, present)
+        if not found:
+            _covered_everywhere.append((name, replacement, present))
+        for each in [each for each in _covered_everywhere if each[0] == name]:
+            if _rebind(*each):
+                _covered_everywhere.remove(each)
+        done = True
+
+    registered(undo)
+    try:
+        begun = True
+        _rebind(name, present, replacement, package)
+    except BaseException:
+        _rebind(name, replacement, present, package)
+        done = True
+        raise
+    return undo
+
+
+def _rebind(name: str, present: Any, replacement: Any, package: str = "") -> bool:
+    bound = _binding(name, present, package)
+    _bind(name, bound, replacement)
+    return bool(bound)
+
+
+def _bind(name: str, namespaces: List[Any], value: Any) -> None:
+    for namespace in namespaces:
+        namespace[name] = value
+
+
+def _binding(name: str, value: Any, package: str) -> List[Any]:
+    """The namespaces of modules (of a package) in which ``name`` is ``value``."""
+    return [
+        namespace
+        for module, namespace in loaded_namespaces()
+        if namespace.get(name) is value and (not package or f"{module}.".startswith(f"{package}."))
+    ]
+
+
+def call_before(owner: Any, name: str, note: Callable[..., object]) -> Undo:
+    """Call ``note`` with the arguments of each call of the function ``owner.name``, before that runs, until undone."""
+    original = getattr(owner, name)
+    active = True
+
+    @functools.wraps(original)
+    def and_note(*args: Any, **kwargs: Any) -> Any:
+        if active:
+            note(*args, **kwargs)
+        return original(*args, **kwargs)
+
+    def end() -> None:
+        nonlocal active
+        active = False
+        undo()
+
+    undo = replace_attribute(owner, name, and_note)
+    return registered(end)
+
+
+def _own_value(owner: Any, name: str) -> Tuple[bool, Any]:
+    """Whether ``owner`` itself (not a base class) has the attribute, and its value before descriptors act."""
+    namespace = vars(owner)
+    return (True, namespace[name]) if name in namespace else (False, None)

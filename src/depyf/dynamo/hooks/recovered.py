@@ -1,0 +1,127 @@
+"""Graphs and kernels found in a function that was compiled when nobody looked: what it still holds of them.
+
+The compiled function is walked like any other object: closures, bound methods, and what AOTAutograd and Inductor wrap
+around the graphs. Nothing is called and nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from types import BuiltinMethodType, CodeType, FunctionType, MethodType
+from typing import Any, Deque, Dict, Iterator, List, Optional, Tuple
+
+from depyf.asynchronous import synchronous
+from depyf.dynamo.hooks import compat
+from depyf.torch_trace.stages import Stage
+
+_MOST_OBJECTS = 5000
+"""Where the walk ends: a compiled function of torch's holds some hundreds."""
+
+_WALKED_INTO = ("torch._functorch", "torch._inductor", "torch._dynamo")
+_BACKWARD = frozenset({"compiled_bw", "bw_module", "_lazy_backward_info", "backward_compiler"})
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A module that Inductor generated, ``path`` being where it runs from, and the graph after the last passes."""
+
+    source: str = field(repr=False)
+    path: Optional[str]
+    post_grad: str = field(repr=False)
+    backward: Optional[bool]
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What a compiled function still holds. ``pending`` says that its backward has not been compiled."""
+
+    graphs: Tuple[Tuple[Stage, Any], ...]
+    kernels: Tuple[Kernel, ...]
+    pending: bool
+
+
+def recover(compiled: Any) -> Recovered:
+    """The graphs (as graph modules, by stage) and kernels that ``compiled`` holds: a ``__compiled_fn`` of Dynamo's."""
+    graphs: Dict[Stage, Any] = {}
+    kernels: List[Kernel] = []
+    pending = False
+    graph_module = compat.find("torch.fx.graph_module", "GraphModule") or ()
+    for part, stage in _walk(compiled, graph_module):
+        if isinstance(part, graph_module):
+            graphs.setdefault(stage, part)
+        elif _is_compiled_graph(part):
+            kernels.append(_kernel(part))
+        elif isinstance(part, type) and "_lazy_backward_info" in vars(part):
+            pending = vars(part).get("compiled_bw") is None
+    return Recovered(tuple(graphs.items()), tuple(sorted(kernels, key=lambda kernel: bool(kernel.backward))), pending)
+
+
+def backward_classes(compiled: Any) -> List[type]:
+    """The classes of AOTAutograd's in ``compiled`` that run a compiled backward."""
+    graph_module = compat.find("torch.fx.graph_module", "GraphModule") or ()
+    return [part for part, _ in _walk(compiled, graph_module) if isinstance(part, type) and "compiled_bw" in vars(part)]
+
+
+def _walk(start: Any, graph_module: Any) -> Iterator[Tuple[Any, Stage]]:
+    """Every part of a compiled function, nearest first, with the stage that a graph found there is of."""
+    todo: Deque[Tuple[Any, Stage]] = deque([(start, Stage.CAPTURED)])
+    seen: Dict[int, Any] = {}
+    while todo and len(seen) < _MOST_OBJECTS:
+        part, stage = todo.popleft()
+        if id(part) in seen:
+            continue
+        seen[id(part)] = part
+        yield part, stage
+        if not isinstance(part, graph_module) and not _is_compiled_graph(part):
+            todo.extend((value, _stage_behind(part, name, stage)) for name, value in _parts(part))
+
+
+def _stage_behind(part: Any, name: str, stage: Stage) -> Stage:
+    if name in _BACKWARD:
+        return Stage.BACKWARD
+    below_aot = isinstance(part, FunctionType) and name == "compiled_fn"  # AOTAutograd's wrapper closes over it
+    return Stage.FORWARD if below_aot and stage is Stage.CAPTURED else stage
+
+
+def _parts(part: Any) -> List[Tuple[str, Any]]:
+    if isinstance(part, FunctionType):
+        return [*_closure(part), *vars(part).items()]
+    if isinstance(part, MethodType):
+        return [("", part.__self__), ("", part.__func__)]
+    if isinstance(part, BuiltinMethodType) and isinstance(part.__self__, type):
+        return [("", part.__self__)]  # ``apply`` of an autograd function
+    if isinstance(part, (staticmethod, classmethod)):
+        return [("", part.__func__)]
+    if isinstance(part, (list, tuple)):
+        return [("", each) for each in part]
+    function = compat.find("torch.autograd.function", "Function")
+    if isinstance(part, type):
+        return list(vars(part).items()) if function is not None and issubclass(part, function) else []
+    if type(part).__module__.startswith(_WALKED_INTO):
+        return list(getattr(part, "__dict__", {}).items())
+    return []
+
+
+def _closure(function: FunctionType) -> Iterator[Tuple[str, Any]]:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        try:
+            yield name, cell.cell_contents
+        except synchronous(ValueError):  # empty
+            continue
+
+
+def _is_compiled_graph(part: Any) -> bool:
+    return type(part).__name__ == "CompiledFxGraph" and hasattr(part, "current_callable")
+
+
+def _kernel(graph: Any) -> Kernel:
+    code = getattr(getattr(graph, "current_callable", None), "__code__", None)
+    path = code.co_filename if isinstance(code, CodeType) else None
+    backward = (getattr(graph, "fx_kwargs", None) or {}).get("is_backward")
+    return Kernel(
+        source=str(getattr(graph, "source_code", "") or ""),
+        path=path,
+        post_grad=str(getattr(graph, "inductor_post_grad_graph_str", "") or ""),
+        backward=backward if isinstance(backward, bool) else None,
+    )

@@ -1,0 +1,207 @@
+"""The promise that no exception of depyf reaches the user's program, and that each failure is said once.
+
+A message says what failed, where, what that costs and what to do. It is said once for each place in depyf that fails
+and each dump directory: a bug in something that every file needs is one message, and not one for every file.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Iterable, List, Optional, TextIO, Tuple, TypeVar
+
+from depyf import own_package
+from depyf.asynchronous import suppressed, synchronous
+from depyf.dynamo.hooks import compat
+from depyf.messages import log, write
+from depyf.own_package import is_own
+
+T = TypeVar("T")
+
+_UNKNOWN: Any = object()
+
+_told: Dict[Tuple[str, str, str], object] = {}
+_directory = ""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A failure of depyf's own: what it was ``doing``, the line of depyf's (``place``), and the exception in words."""
+
+    doing: str
+    place: str
+    error: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.doing} failed at {self.place} ({self.error})"
+            if self.place
+            else f"{self.doing} failed ({self.error})"
+        )
+
+
+failure_listeners: List[Callable[[Failure], object]] = []
+"""What is called with every failure, also with those that are logged once only."""
+
+
+def dumping_into(directory: str) -> None:
+    """Messages name this dump directory from now on, and what was said of another one is said again."""
+    global _directory
+    _directory = directory
+
+
+def report_failure(doing: str, error: BaseException, advice: str = "") -> None:
+    """Log a warning that ``doing`` something failed with ``error``, which is being handled; a second time is debug.
+
+    ``advice`` stands where it is no bug of depyf.
+    """
+    place = _place(error)
+    note_failure(Failure(doing, place, describe(error)))
+    mine = object()
+    first = _told.setdefault((_directory, place, type(error).__name__), mine) is mine  # atomic: threads fail together
+    log(
+        logging.WARNING if first else logging.DEBUG,
+        "%s failed at %s (%s). Your program goes on; %s. %s",
+        doing,
+        place,
+        describe(error),
+        f"the dump in {_directory} will be incomplete" if _directory else "only that is missing",
+        advice or _advice(error),
+    )
+    log(logging.DEBUG, "%s failed", doing, exc_info=error)
+
+
+def has_failed(directory: str) -> bool:
+    """Whether something has failed while depyf dumped into this directory."""
+    return any(key[0] == directory for key in list(_told))
+
+
+def note_failure(failure: Failure) -> None:
+    """Pass a failure on to those who keep them: what is missing in a dump is said in its index."""
+    for listener in list(failure_listeners):
+        with suppressed(Exception):  # the failure may be one of what it needs, and is logged in any case
+            listener(failure)
+
+
+def _place(error: BaseException) -> str:
+    """The innermost line of depyf that the exception came through."""
+    found, traceback = "depyf", error.__traceback__
+    while traceback is not None:
+        path = traceback.tb_frame.f_code.co_filename
+        if is_own(path):
+            found = f"depyf/{os.path.relpath(path, own_package.FOLDER)}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return found
+
+
+def _advice(error: BaseException) -> str:
+    if isinstance(error, OSError):
+        return "Is there room, and may it be written? Mend that and run again"
+    return (
+        "This is a bug of depyf: please report it with the traceback, "
+        "which logging.getLogger('depyf').setLevel(logging.DEBUG) shows"
+    )
+
+
+def describe(error: BaseException) -> str:
+    """``Type: message`` of an exception whose own ``__str__`` may raise."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except synchronous():
+        return f"{type(error).__name__} (its message can't be shown)"
+
+
+def safely(doing: str) -> Callable[[Callable[..., T]], Callable[..., Optional[T]]]:
+    """Decorator: an exception in the function is reported once under ``doing`` and answered with ``None``.
+
+    What comes from outside passes, after Dynamo is as it was: what a signal handler of the user's raises,
+    ``KeyboardInterrupt``, ``SystemExit``. Dynamo is off inside: a hook may be called while compiled code runs (backward
+    graphs are compiled late), and our frames would be traced like the user's.
+    """
+
+    def decorate(function: Callable[..., T]) -> Callable[..., Optional[T]]:
+        @functools.wraps(function)
+        def wrapper(*args: object, **kwargs: object) -> Optional[T]:
+            before = _UNKNOWN
+            try:
+                try:
+                    before = compat.set_eval_frame(None)
+                    return function(*args, **kwargs)
+                except synchronous() as error:
+                    report_failure(doing, error)
+                finally:
+                    if before is not _UNKNOWN:
+                        compat.set_eval_frame(before)
+            except synchronous() as error:  # of a torch that keeps Dynamo off in some other way
+                report_failure(doing, error)
+            except BaseException:
+                if before is not _UNKNOWN:
+                    compat.set_eval_frame(before)  # the same above may have been interrupted
+                raise
+            return None
+
+        return wrapper
+
+    return decorate
+
+
+def users(what: str, function: Callable[..., object]) -> Callable[..., object]:
+    """``function`` of the user's, called by us: what it raises is reported as theirs, once, and goes no further.
+
+    ``what`` it is, in words that a message can begin with: "the callback of depyf.watch".
+    """
+
+    @safely(f"calling {what}")
+    def call(*args: object, **kwargs: object) -> object:
+        try:
+            return function(*args, **kwargs)
+        except synchronous() as error:
+            _report_users(what, error)
+            return None
+
+    return call
+
+
+def _report_users(what: str, error: BaseException) -> None:
+    """``error`` was raised by something of the user's that we have called, and is being handled."""
+    traceback = None if error.__traceback__ is None else error.__traceback__.tb_next  # without our own frame
+    last = traceback
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    place = "" if last is None else f"{last.tb_frame.f_code.co_filename}:{last.tb_lineno}"
+    mine = object()
+    first = _told.setdefault((what, place, type(error).__name__), mine) is mine
+    log(
+        logging.WARNING if first else logging.DEBUG,
+        "%s raised %s%s. Your program goes on; the same failure is not told again",
+        what,
+        describe(error),
+        f" at {place}" if place else "",
+        exc_info=(type(error), error, traceback) if first else None,
+    )
+
+
+@safely("telling something")
+def say(stream: Optional[TextIO], lines: Iterable[str]) -> None:
+    """Write lines for the user, to the error stream where ``stream`` is None. One that is closed is no failure."""
+    text = "".join(f"{with_rank(line)}\n" for line in lines)
+    if stream is None:
+        write(sys.stderr, text)
+    else:
+        users("the stream given to depyf", functools.partial(_write, stream))(text)
+
+
+def with_rank(line: str) -> str:
+    """Return a line that begins with ``depyf``, with the rank of a process that is one of several: all of them write to
+    the same terminal."""
+    rank = compat.distributed_rank()
+    return line if rank is None else line.replace("depyf", f"depyf [rank {rank}]", 1)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    with suppressed(OSError, ValueError, AttributeError):  # closed, or none: callers keep a list
+        stream.write(text)
+        stream.flush()

@@ -1,0 +1,105 @@
+"""The structured trace of torch, received in process as a stream of events.
+
+torch reports every stage of a compilation on the logger ``torch.__trace``. A handler there sees all of it with no
+environment variable and also when the compiler caches are warm.
+
+That makes torch write out what it does not look at otherwise: guards, graphs, values of the program. What fails there
+would make a compilation fail that succeeds without depyf, so it is reported as missing instead; unless the program
+listens itself (``TORCH_TRACE``), and it would fail anyhow.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from typing import Any, Callable, List
+
+from depyf.asynchronous import synchronous
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.patching import Undo, registered, replace_everywhere
+from depyf.dynamo.hooks.safely import report_failure
+from depyf.torch_trace.events import Event, event_of
+
+TRACE_LOGGER = "torch.__trace"
+
+
+class TraceHandler(logging.Handler):
+    """Turns trace records into events and hands each to ``receive``, on the thread that compiles."""
+
+    def __init__(self, receive: Callable[[Event], object]) -> None:
+        super().__init__(logging.DEBUG)
+        self._receive = receive
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            event = event_of(record.metadata, record.payload, record.created)  # type: ignore[attr-defined]
+            if event is not None:
+                self._receive(event)
+        except synchronous() as error:
+            report_failure("reading torch's structured trace", error)
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Without the handler's lock: receiving may take long (files), is thread-safe itself, and compiling threads
+        shall not wait."""
+        self.emit(record)
+        return True
+
+
+def listen(receive: Callable[[Event], object]) -> Undo:
+    """Send every event to ``receive`` from now on; answers the function that ends it."""
+    compat.find("torch._logging", "_internal")
+    logger = logging.getLogger(TRACE_LOGGER)
+    handler = TraceHandler(receive)
+    # Not addHandler: torch's own handler removes itself from the list while the first record is being dispatched, and
+    # the handler after it is then skipped.
+    level = logger.level
+    listening = False
+
+    def stop() -> None:
+        nonlocal listening
+        logger.removeHandler(handler)
+        if listening and logger.level == logging.DEBUG:
+            logger.setLevel(level)
+        listening = False
+        if not any(isinstance(each, TraceHandler) for each in logger.handlers):
+            while _isolation:
+                _isolation.pop()()
+
+    registered(stop)
+    listening = True
+    logger.handlers.insert(0, handler)
+    _isolate(logger)
+    logger.setLevel(logging.DEBUG)
+    return stop
+
+
+_isolation: List[Undo] = []
+"""How to take the function around torch's own away, while it is there."""
+
+_ADVICE = "PyTorch can't describe something of this program; depyf only asked it to"
+
+
+def _isolate(logger: logging.Logger) -> None:
+    """Keep what fails in torch while it reports to nobody but us from the compilation, until nobody of us listens."""
+    original = compat.find("torch._logging._internal", "trace_structured")
+    if original is None or _isolation or any(map(_is_the_programs, logger.handlers)):
+        return
+
+    @functools.wraps(original)
+    def trace_structured(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(*args, **kwargs)
+        except synchronous() as error:
+            if any(map(_is_the_programs, logger.handlers)):
+                raise
+            what = args[0] if args else kwargs.get("name")
+            report_failure(f"having PyTorch report {what}", error, _ADVICE)
+
+    _isolation.append(replace_everywhere("trace_structured", original, trace_structured))
+
+
+def _is_the_programs(handler: logging.Handler) -> bool:
+    """Whether somebody but us reads the trace; torch's own handler removes itself if it has nowhere to write to."""
+    if isinstance(handler, TraceHandler):
+        return False
+    return not (type(handler).__name__ == "LazyTraceHandler" and getattr(handler, "root_dir", None) is None)

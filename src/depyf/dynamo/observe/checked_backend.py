@@ -1,0 +1,272 @@
+"""A backend that calls the user's own and observes the graphs that it compiles, wherever they are compiled.
+
+Three places are watched, from the outside in: the backend itself (Dynamo's graph), the compilers that AOTAutograd is
+given (forward, backward, inference), and what Inductor calls for one graph, because AOTAutograd hands Inductor graphs
+in which Inductor has yet to replace random numbers by its own. A graph is observed at the innermost place that
+it reaches.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import threading
+from dataclasses import replace
+from typing import Any, Callable, Iterator, List, Optional, Tuple
+
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.backward_methods import all_backward_classes, replace_backward
+from depyf.dynamo.hooks.compiled_names import watch_compiled_names
+from depyf.dynamo.hooks.patching import Undo, replace_attribute
+from depyf.dynamo.hooks.safely import safely
+from depyf.dynamo.observe import graph_facts
+from depyf.dynamo.observe.graph_facts import GraphCopy
+from depyf.dynamo.observe.observation import ATEN, DYNAMO, Observation, ObservedGraph
+from depyf.dynamo.observe.shadow_entries import OwnBackend, OwnEntries
+from depyf.dynamo.store.names import compiled_fn_number
+
+_OFF = ("enable_autograd_cache", "donated_buffer")
+"""Settings of AOTAutograd's: its cache would give us compiled code without a graph, and code that was given its inputs
+to keep would write into those that the observers still look at."""
+
+
+_EARLIER = "for the backward of a forward that had run before"
+
+
+class _Compilation:
+    """What is being compiled on a thread. ``inside`` says that an inner place has taken (or will take) it over."""
+
+    def __init__(self, function: str, names: Tuple[str, ...], backend: str, backward: bool = False) -> None:
+        self.function = function
+        self.names = names
+        self.backend = backend
+        self.backward = backward
+        self.inside = False
+
+    def part(self, backward: bool) -> _Compilation:
+        return _Compilation(self.function, self.names, self.backend, backward)
+
+
+class _Here(threading.local):
+    compilation: Optional[_Compilation] = None
+    name = "__compiled_fn"
+
+
+_here = _Here()
+
+
+def begin(observation: Observation) -> Callable[[], None]:
+    """Install everything; answers the function that ends it."""
+    undo: List[Undo] = []
+
+    def close() -> None:
+        while undo:
+            undo.pop()()
+
+    for install in (lambda _: watch_compiled_names(_note_name), _watch_aot, _watch_inductor, _count_earlier_backwards):
+        installed = safely("beginning to observe compiled graphs")(install)(observation)
+        if installed is not None:
+            undo.append(installed)
+    try:  # last: what another thread compiles with our backend has to be seen on its whole way
+        undo.append(OwnEntries(functools.partial(_Backend, observation), observation.tally).install())
+    except BaseException:
+        close()
+        raise
+    return close
+
+
+class _Backend(OwnBackend):
+    """The user's backend, observed."""
+
+    def __init__(self, observation: Observation, compiler: Any, user_backend: Any) -> None:
+        self._observation = observation
+        super().__init__(compiler, user_backend)
+
+    def __call__(self, module: Any, example_inputs: Any, **kwargs: Any) -> Any:
+        if not self._observation.is_open:
+            return self._compiler(module, example_inputs, **kwargs)
+        compilation = _Compilation(_here.name, _names(module) or (), self.__name__)
+        note = _describe(compilation, module, DYNAMO)
+        with _compiling(compilation), _settings():
+            compiled = self._compiler(module, example_inputs, **kwargs)
+        if compilation.inside or note is None or not callable(compiled):
+            return compiled
+        return _observed(self._observation, note, compiled, boxed=bool(getattr(compiled, "_boxed_call", False)))
+
+
+def _note_name(name: str) -> None:
+    _here.name = name
+
+
+def _watch_aot(observation: Observation) -> Optional[Undo]:
+    """Observe what AOTAutograd's compilers make; which function is given them depends on the version."""
+    module = compat.module("torch._functorch.aot_autograd")
+    name = next((n for n in ("aot_stage2_compile", "create_aot_dispatcher_function") if hasattr(module, n)), None)
+    if name is None:
+        compat.report_once("observe aot", "this PyTorch's AOTAutograd is not known: backward graphs are not observed")
+        return None
+    original = getattr(module, name)
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def with_observed_compilers(*args: Any, **kwargs: Any) -> Any:
+        compilation = _here.compilation
+        if compilation is None or not observation.is_open:
+            return original(*args, **kwargs)
+        bound = signature.bind(*args, **kwargs)
+        given = bound.arguments
+        if "fw_compiler" in signature.parameters:
+            given.update(_observed_compilers(observation, compilation, given.get))
+        else:
+            config = given.get("aot_config") or getattr(given.get("aot_state"), "aot_config", None)
+            for each, compiler in _observed_compilers(observation, compilation, vars(config).get).items():
+                setattr(config, each, compiler)
+        compilation.inside = True
+        return original(*bound.args, **bound.kwargs)
+
+    return replace_attribute(module, name, with_observed_compilers)
+
+
+def _count_earlier_backwards(observation: Observation) -> Undo:
+    """Count the backwards that are not observed, because their forwards have run before."""
+    undo = [replace_backward(owner, functools.partial(_counted, observation)) for owner in all_backward_classes()]
+
+    def undo_all() -> None:
+        for each in undo:
+            if each is not None:
+                each()
+
+    return undo_all
+
+
+def _counted(observation: Observation, method: Callable[..., Any]) -> Callable[..., Any]:
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        before = observation.told
+        try:
+            return method(*args, **kwargs)
+        finally:
+            if observation.told == before:  # else its forward ran in an earlier context of ours
+                observation.tally.miss(_EARLIER)
+
+    return counted
+
+
+def _observed_compilers(observation: Observation, compilation: _Compilation, given: Callable[[str], Any]) -> Any:
+    forward = given("fw_compiler")
+    return {
+        name: _observed_compiler(observation, compilation.part(backward), given(name) or forward)
+        for name, backward in (("fw_compiler", False), ("bw_compiler", True), ("inference_compiler", False))
+    }
+
+
+def _observed_compiler(observation: Observation, compilation: _Compilation, compiler: Any) -> Any:
+    @functools.wraps(compiler)
+    def compile_one(module: Any, example_inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        if not observation.is_open:
+            return compiler(module, example_inputs, *args, **kwargs)
+        mine = compilation.part(compilation.backward)
+        note = _describe(mine, module, ATEN)
+        with _compiling(mine):
+            compiled = compiler(module, example_inputs, *args, **kwargs)
+        if mine.inside or note is None:
+            return compiled
+        return _observed(observation, note, compiled, boxed=bool(getattr(compiled, "_boxed_call", False)))
+
+    return compile_one
+
+
+def _watch_inductor(observation: Observation) -> Optional[Undo]:
+    original = compat.find("torch._inductor.compile_fx", "_compile_fx_inner")
+    if original is None:
+        return None
+
+    @functools.wraps(original)
+    def compile_one(module: Any, example_inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        compilation = _here.compilation
+        if compilation is None or not observation.is_open:
+            return original(module, example_inputs, *args, **kwargs)
+        note = _describe(compilation, module, ATEN)
+        compiled = original(module, example_inputs, *args, **kwargs)
+        if note is None:
+            return compiled
+        compilation.inside = True
+        if hasattr(compiled, "current_callable"):
+            code = getattr(compiled.current_callable, "__code__", None)
+            note = replace(note, generated=getattr(code, "co_filename", None))
+            compiled.current_callable = _observed(observation, note, compiled.current_callable, boxed=True)
+            return compiled
+        return _observed(observation, note, compiled, boxed=bool(getattr(compiled, "_boxed_call", False)))
+
+    return replace_attribute(compat.module("torch._inductor.compile_fx"), "_compile_fx_inner", compile_one)
+
+
+def _observed(observation: Observation, graph: ObservedGraph, compiled: Any, *, boxed: bool) -> Callable[..., Any]:
+    """``compiled``, called in the same way, with its calls told to the observers."""
+    if boxed:
+
+        def run(arguments: List[Any]) -> Any:
+            return observation.run(graph, compiled, arguments, True)
+
+        run._boxed_call = True  # type: ignore[attr-defined]
+        return run
+
+    def run_unboxed(*arguments: Any) -> Any:
+        return observation.run(graph, compiled, list(arguments), False)
+
+    return run_unboxed
+
+
+@safely("noting a graph that is compiled")
+def _describe(compilation: _Compilation, module: Any, level: str) -> ObservedGraph:
+    copied = GraphCopy(module)
+    inputs = len(graph_facts.placeholders(copied.graph))
+    outputs = len(graph_facts.output_nodes(copied.graph))
+    # Dynamo's graph does not say what it writes to: all that is given is kept.
+    written = graph_facts.written_inputs(copied.graph) if level == ATEN else tuple(range(inputs))
+    names = compilation.names if len(compilation.names) == inputs and not compilation.backward else ("",) * inputs
+    return ObservedGraph(
+        compile_id=compat.current_compile_id(),
+        function=_without_suffix(compilation.function),
+        backward=compilation.backward,
+        level=level,
+        copied=copied,
+        input_names=names,
+        results=tuple(range(_count_of_results(outputs) if level == ATEN and not compilation.backward else outputs)),
+        written=written,
+        random=level == DYNAMO or graph_facts.is_random(module),
+        backend=compilation.backend,
+    )
+
+
+def _count_of_results(outputs: int) -> int:
+    """How many of the outputs of a forward graph are for the program; AOTAutograd knows."""
+    tracing = getattr(compat.find("torch._guards", "TracingContext"), "try_get", lambda: None)()
+    count = getattr(getattr(tracing, "fw_metadata", None), "num_forward_returns", None)
+    return outputs if not isinstance(count, int) or count > outputs else count
+
+
+def _without_suffix(name: str) -> str:
+    number = compiled_fn_number(name)
+    return name if number is None else f"__compiled_fn_{number}"
+
+
+@safely("reading the names of a graph's inputs")
+def _names(module: Any) -> Tuple[str, ...]:
+    return graph_facts.names_of_inputs(module)
+
+
+@contextlib.contextmanager
+def _compiling(compilation: _Compilation) -> Iterator[None]:
+    before, _here.compilation = _here.compilation, compilation
+    try:
+        yield
+    finally:
+        _here.compilation = before
+
+
+@contextlib.contextmanager
+def _settings() -> Iterator[None]:
+    config: Any = compat.find("torch._functorch", "config")
+    with config.patch({name: False for name in _OFF if hasattr(config, name)}):
+        yield

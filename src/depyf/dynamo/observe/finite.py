@@ -1,0 +1,114 @@
+"""Which values of a tensor are not finite, and a tensor in numbers."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
+
+from depyf.answers.nonfinite import TensorFacts
+from depyf.dynamo.hooks import compat
+
+
+class Bad(NamedTuple):
+    """How many values of something are NaN, and how many are infinite."""
+
+    nans: int = 0
+    infs: int = 0
+
+    @property
+    def kind(self) -> str:
+        return "NaN" if self.nans else "Inf"
+
+
+def tensors_in(value: Any) -> List[Any]:
+    """The tensors in a value, however they are nested, that can hold values that are not finite."""
+    flat: Any = compat.find("torch.utils._pytree", "tree_flatten")
+    tensor: Any = compat.find("torch", "Tensor")
+    leaves = value if isinstance(value, (list, tuple)) and not any(map(_nested, value)) else flat(value)[0]
+    return [each for each in leaves if isinstance(each, tensor) and (each.is_floating_point() or each.is_complex())]
+
+
+def _nested(value: Any) -> bool:
+    return isinstance(value, (list, tuple, dict))
+
+
+def all_finite(values: Iterable[Any]) -> bool:
+    """Whether all values in these tensors are finite: one answer of each device is waited for."""
+    torch = compat.module("torch")
+    by_device: Dict[Any, List[Any]] = {}
+    for each in values:
+        if each.numel():
+            by_device.setdefault(each.device, []).append(torch.isfinite(_plain(each)).all())
+    return all(bool(torch.stack(flags).all()) for flags in by_device.values())
+
+
+def count_bad(value: Any) -> Bad:
+    """How many values in it are not finite."""
+    torch = compat.module("torch")
+    nans = infs = 0
+    for each in tensors_in(value):
+        plain = _plain(each)
+        if each.numel() and not bool(torch.isfinite(plain).all()):
+            nans += int(torch.isnan(plain).sum())
+            infs += int(torch.isinf(plain).sum())
+    return Bad(nans, infs)
+
+
+def only_negative_infinite(value: Any) -> bool:
+    """Whether all that is not finite in it is -Inf, as masks have it."""
+    torch = compat.module("torch")
+    return all(
+        bool((torch.isfinite(plain) | torch.isneginf(plain)).all())
+        for plain in (_plain(each) for each in tensors_in(value))
+        if not plain.is_complex()
+    )
+
+
+STAND_INS: Tuple[Optional[str], ...] = (None, "zero", "one", "max", "min")
+"""What can stand in the place of values that are not finite. One alone may do the same as they did: the square root of
+a number below zero is NaN, too, and a large number may overflow where the Inf was."""
+
+
+def made_finite(value: Any, stand_in: Optional[str] = None) -> Any:
+    """A copy of a tensor whose values that are not finite are replaced, by one of its others (or 1) where ``stand_in``
+    does not say by what; other things as they are."""
+    torch = compat.module("torch")
+    if not tensors_in([value]):
+        return value
+    finite = torch.isfinite(_plain(value))
+    if stand_in is not None:
+        limits = torch.finfo(value.dtype)
+        number = {"zero": 0.0, "one": 1.0, "max": limits.max, "min": limits.min}[stand_in]
+        return torch.where(finite, value, torch.full_like(value, number))
+    rest = value[finite]
+    return torch.where(finite, value, rest[0] if rest.numel() else torch.ones_like(value))
+
+
+def facts(name: str, tensor: Any) -> TensorFacts:
+    """The tensor in numbers."""
+    torch = compat.module("torch")
+    plain = _plain(tensor.detach())
+    number = plain.abs() if plain.is_complex() else plain
+    known = number[torch.isfinite(number)].double() if number.is_floating_point() else number.double()
+    numbers = {}
+    if known.numel():
+        numbers = {"minimum": float(known.min()), "maximum": float(known.max()), "mean": float(known.mean())}
+    return TensorFacts(
+        name=name,
+        dtype=str(tensor.dtype).replace("torch.", ""),
+        shape=_shape(tensor),
+        device=str(tensor.device),
+        count=tensor.numel(),
+        nans=int(torch.isnan(number).sum()) if number.is_floating_point() else 0,
+        infs=int(torch.isinf(number).sum()) if number.is_floating_point() else 0,
+        zeros=int((number == 0).sum()),
+        **numbers,
+    )
+
+
+def _shape(tensor: Any) -> Tuple[int, ...]:
+    return tuple(int(size) for size in tensor.shape)
+
+
+def _plain(tensor: Any) -> Any:
+    """The tensor in a type that can be asked; types of 8 bits can't."""
+    return tensor.float() if tensor.is_floating_point() and tensor.element_size() == 1 else tensor

@@ -1,0 +1,48 @@
+"""Which node has made a value: the last that wrote into it, as graphs of Dynamo's have operations in place."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List
+
+from depyf.dynamo.observe.replay import Values
+
+
+class Makers:
+    """Who has made what a node takes, noted while a graph is interpreted."""
+
+    def __init__(self) -> None:
+        self.inputs: Dict[Any, Dict[Any, Any]] = {}
+        """For each node, the nodes that it takes, each with the one that made its value."""
+        self._last_writer: Dict[int, Any] = {}
+        self._values: List[Any] = []
+        self._written: Dict[Any, Any] = {}
+
+    def note_inputs(self, node: Any, values: Values) -> None:
+        self.inputs[node] = {each: self._last_writer.get(id(values(each)), each) for each in node.all_input_nodes}
+
+    def note(self, node: Any, values: Values, value: Any) -> None:
+        if not hasattr(node.target, "_schema") and writes_in_place(node) and node.all_input_nodes:
+            target = values(node.all_input_nodes[0])
+            self._values.append(target)  # so that no other gets its id
+            self._last_writer[id(target)] = node
+            self._written[self.inputs[node][node.all_input_nodes[0]]] = node
+            self._written[node.all_input_nodes[0]] = node
+
+    def forget_values(self) -> None:
+        self._values.clear()
+
+    def of_output(self, node: Any) -> Any:
+        """The node that made what the graph has in ``node`` at its end."""
+        seen = set()
+        while node in self._written and node not in seen:
+            seen.add(node)
+            node = self._written[node]
+        return node
+
+
+def writes_in_place(node: Any) -> bool:
+    """Whether a node of Dynamo's graph changes the first of its arguments, by its name."""
+    name = str(getattr(node.target, "__name__", node.target))
+    if node.op == "call_method":
+        return name.endswith("_") and not name.endswith("__")
+    return name == "setitem" or (name[:1] == "i" and hasattr(int, f"__{name[1:]}__"))

@@ -1,0 +1,133 @@
+"""A node of a graph in the user's terms: the line that it comes from, the operation, what was called."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+import sys
+from types import CodeType, FrameType
+from typing import Any, Dict, List, Optional, Set, Tuple
+
+from depyf.answers.nonfinite import Line
+from depyf.diagnosis.guard_words import as_written
+from depyf.dynamo.hooks import compat
+from depyf.own_package import is_own
+from depyf.report.analysis.sources import is_library
+from depyf.torch_trace.breaks import code_of, frames_of
+
+_COMPILED_MODULE = re.compile(r"\A(?:self|fn)(?:\.|\Z)")
+"""How a module that is compiled itself is called: ``fn`` where Dynamo puts a function around one of torch's own."""
+_INDEX = re.compile(r"\[(\d+)\]")
+_FARTHEST = 4
+"""How many steps from a node without a line of its own one is looked for: passes of a backend forget some."""
+
+
+def line_of(node: Any) -> Optional[Line]:
+    """The user's line that a node comes from, that of a neighbour where it has none."""
+    near: List[Any] = [node]
+    seen: Set[Any] = set()
+    for _ in range(_FARTHEST):
+        for each in near:
+            found = _line_in(each.meta.get("stack_trace"))
+            if found is not None:
+                return found
+        seen.update(near)
+        near = [other for each in near for other in (*each.all_input_nodes, *each.users) if other not in seen]
+    return None
+
+
+def _line_in(stack: Any) -> Optional[Line]:
+    """The innermost line of the user's own in a stack."""
+    frames = frames_of(stack) if isinstance(stack, str) else []
+    if not frames:
+        return None
+    frame = next((each for each in reversed(frames) if not is_library(each[0])), frames[-1])
+    code = code_of(stack).get(frame, "")
+    return Line(frame[0], frame[1], code.partition(", code: ")[2] or code)
+
+
+def operation_of(node: Any) -> str:
+    """``aten.log.default``, ``torch.log``, ``Tensor.log``: what a node runs."""
+    if node.op == "call_method":
+        return f"Tensor.{node.target}"
+    if node.op != "call_function" or hasattr(node.target, "_schema"):
+        return str(node.target)
+    name = str(getattr(node.target, "__name__", node.target))
+    module = str(getattr(node.target, "__module__", "") or "")
+    return f"{module}.{name}" if module.startswith("torch.nn.functional") else name
+
+
+def called_of(node: Any) -> str:
+    """What the user called that the node is a part of; "" where that is not known."""
+    stack = node.meta.get("source_fn_stack") or node.meta.get("fwd_source_fn_stack") or ()
+    if not stack:
+        return ""
+    called = stack[-1][1]
+    return str(getattr(called, "__name__", called)).rpartition(".")[2]
+
+
+def module_of(node: Any) -> str:
+    """Return the module that the node runs in, by its path in ``named_modules``, and class: ``layers.3.attn (Attn)``.
+
+    A module that the function reaches by another name than ``self`` has that in front: ``model.layers.3.attn (Attn)``.
+    "" where it is not known.
+    """
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
+    if not stack:
+        return ""
+    path, kind = list(stack.values())[-1]
+    name = str(getattr(kind, "__name__", kind)).rpartition(".")[2]
+    path = _INDEX.sub(r".\1", as_written(str(path)))
+    path = _COMPILED_MODULE.sub("", path)
+    return f"{path} ({name})" if path else name
+
+
+def value_name(node: Any) -> str:
+    """Return what a value is called: the name of its node, or, for one part of a result, what made it and which part:
+    ``chunk[1]`` and not ``getitem_1``."""
+    if not str(node.name).startswith("getitem"):
+        return str(node.name)
+    made, part = node.args[:2] if len(node.args) > 1 else (None, "...")
+    source = (node if made is None else made).meta.get("source_fn_stack") or ()
+    if made is not None and (str(made.name).startswith("getitem") or not source):
+        return f"{value_name(made)}[{part}]"
+    return f"{source[-1][0]}[{part}]" if source else "a part of a result"
+
+
+def running_line() -> Optional[Line]:
+    """The innermost line of the user's own that runs on this thread; None on a thread of autograd's."""
+    place = running_place({})
+    return None if place is None else Line(*place, source_line(*place))
+
+
+_DUMPED = ("__compiled_fn_", "__transformed_code_")
+"""How files of a dump begin: what runs from them is called by the user's line that is wanted."""
+
+
+def running_place(known: Dict[int, Tuple[CodeType, bool]]) -> Optional[Tuple[str, int]]:
+    """File and number of that line. ``known`` remembers which code is the user's.
+
+    It does so by their ids: constants in code of Dynamo's need not be hashable, and then the code isn't, either.
+    """
+    frame: Optional[FrameType] = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if id(code) not in known:
+            path = code.co_filename
+            other = path.startswith("<") or is_own(path) or is_library(path) or compat.original_of(code) is not None
+            other = other or os.path.basename(path).startswith(_DUMPED)
+            known[id(code)] = code, not other
+        if known[id(code)][1]:
+            return code.co_filename, frame.f_lineno
+        frame = frame.f_back
+    return None
+
+
+def source_line(path: str, number: int) -> str:
+    """What the line says; "" where the file can't be read."""
+    return linecache.getline(path, number).strip()
+
+
+def by_name(graph: Any) -> Dict[str, Any]:
+    return {node.name: node for node in graph.nodes}

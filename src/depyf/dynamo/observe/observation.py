@@ -1,0 +1,181 @@
+"""What observers of compiled graphs are told, and who observes now."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.locks import Lock
+from depyf.dynamo.hooks.safely import safely
+from depyf.dynamo.observe.graph_facts import GraphCopy
+from depyf.dynamo.observe.random_state import RandomState, is_capturing
+from depyf.dynamo.observe.tally import Tally
+
+ATEN, DYNAMO = "aten", "dynamo"
+
+_CAPTURING = "of a graph came while a CUDA graph was captured, when nothing may be read"
+_NOT_KEPT = "of a graph could not be looked at: depyf has said why"
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedGraph:
+    """A graph that a backend compiled.
+
+    ``function`` is Dynamo's name for it, ``__compiled_fn_<n>``. ``input_names`` are the user's names of its inputs in
+    Dynamo's terms, with "" where they are not known. ``results`` are the numbers of the outputs that the program gets
+    (the others are saved for the backward), ``written`` those of the inputs that the graph writes to. ``random`` says
+    whether it draws random numbers, ``backend`` is the name of the user's backend, ``generated`` the file of Inductor's
+    code.
+    """
+
+    compile_id: Optional[str]
+    function: str
+    backward: bool
+    level: str
+    copied: GraphCopy = field(repr=False)
+    input_names: Tuple[str, ...]
+    results: Tuple[int, ...]
+    written: Tuple[int, ...]
+    random: bool
+    backend: str
+    generated: Optional[str] = None
+
+    @property
+    def graph(self) -> Any:
+        """The ``torch.fx.Graph``."""
+        return self.copied.graph
+
+    @property
+    def module(self) -> Any:
+        """The ``torch.fx.GraphModule`` to interpret."""
+        return self.copied.module()
+
+
+@dataclass(frozen=True, eq=False)
+class GraphCall:
+    """One call of a compiled graph. ``written`` has the inputs that the graph wrote to as they are after the call, by
+    their numbers; ``inputs`` has copies of those. ``random_state`` is that before the call, None where it draws none.
+    """
+
+    graph: ObservedGraph
+    inputs: Tuple[Any, ...]
+    outputs: Tuple[Any, ...]
+    written: Mapping[int, Any]
+    random_state: Optional[RandomState]
+
+    def given(self, number: int) -> Any:
+        """The input of that number itself, where ``inputs`` has a copy; the graph may have written to it."""
+        return self.written.get(number, self.inputs[number])
+
+
+Observer = Callable[[GraphCall], Optional[BaseException]]
+
+
+class Observation:
+    """Who observes now. There is one for the process."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._here = threading.local()
+        self._observers: List[Observer] = []
+        self._lock = Lock()
+        self._close: Optional[Callable[[], None]] = None
+        self.told = 0
+        """How many calls of graphs the observers have been told of."""
+        self.tally = tally
+        """The calls of compiled functions while somebody observes, and what of them is not."""
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self._observers)
+
+    def add(self, observer: Observer, begin: Callable[[Observation], Callable[[], None]]) -> None:
+        with self._lock:
+            # Before anything is installed: what another thread compiles meanwhile is observed as well.
+            self._observers.append(observer)
+            if len(self._observers) == 1:
+                try:
+                    self._close = begin(self)
+                except BaseException:
+                    self._observers.remove(observer)
+                    raise
+
+    def remove(self, observer: Observer) -> None:
+        with self._lock:
+            if observer in self._observers:
+                self._observers.remove(observer)
+            if not self._observers and self._close is not None:
+                close, self._close = self._close, None
+                close()
+
+    def run(self, graph: ObservedGraph, compiled: Callable[..., Any], arguments: List[Any], boxed: bool) -> Any:
+        """Call ``compiled``, the code of ``graph``, and tell the observers."""
+        before = None
+        if self.is_open:
+            self.tally.graph_runs()
+            before = None if is_capturing() else _before(graph, arguments)
+            if before is None:
+                self.tally.miss(_CAPTURING if is_capturing() else _NOT_KEPT)
+        given = list(arguments)
+        if boxed:
+            arguments.clear()  # its caller expects that: what is not needed any more shall be freed
+        was_inside, self._here.inside = self.inside_a_graph(), True
+        try:
+            outputs = compiled(given) if boxed else compiled(*given)
+        finally:
+            self._here.inside = was_inside
+        if before is not None:
+            self.told += 1
+            error = self._tell(before, outputs)
+            if error is not None:
+                raise error
+        return outputs
+
+    def inside_a_graph(self) -> bool:
+        """Whether this thread runs a compiled graph now."""
+        return getattr(self._here, "inside", False)
+
+    @safely("looking at what a compiled graph has computed")
+    def _tell(self, before: _Before, outputs: Any) -> Optional[BaseException]:
+        call = before.finished(outputs)
+        with _unseen():
+            for observer in list(self._observers):
+                error = observer(call)
+                if error is not None:
+                    return error
+        return None
+
+
+observation = Observation(Tally())
+
+
+@dataclass(frozen=True, eq=False)
+class _Before:
+    graph: ObservedGraph
+    inputs: Tuple[Any, ...]
+    originals: Dict[int, Any]
+    random_state: Optional[RandomState]
+
+    def finished(self, outputs: Any) -> GraphCall:
+        many = tuple(outputs) if isinstance(outputs, (list, tuple)) else (outputs,)
+        return GraphCall(self.graph, self.inputs, many, self.originals, self.random_state)
+
+
+@safely("keeping what goes into a compiled graph")
+def _before(graph: ObservedGraph, arguments: List[Any]) -> _Before:
+    tensor: Any = compat.find("torch", "Tensor")
+    with _unseen():
+        originals = {i: arguments[i] for i in graph.written if isinstance(arguments[i], tensor)}
+        inputs = tuple(value.detach().clone() if i in originals else value for i, value in enumerate(arguments))
+        return _Before(graph, inputs, originals, RandomState(arguments) if graph.random else None)
+
+
+@contextlib.contextmanager
+def _unseen() -> Any:
+    """No gradients, and none of the user's dispatch modes: they would count what we do."""
+    disable: Any = compat.find("torch.utils._python_dispatch", "_disable_current_modes") or contextlib.nullcontext
+    no_grad: Any = compat.find("torch", "no_grad")
+    with disable(), no_grad():
+        yield

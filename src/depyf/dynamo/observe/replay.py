@@ -1,0 +1,82 @@
+"""A call of a graph once more, without the compiler, node by node; what it draws at random is what it drew.
+
+Nothing of the program changes: the generators of random numbers are put back, and inputs that the graph writes to are
+copied first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Callable, Iterator
+
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.observe.inductor_random import draw, draws
+from depyf.dynamo.observe.observation import ATEN, GraphCall
+
+Values = Callable[[Any], Any]
+Look = Callable[[Any, Values, Any], None]
+"""Called with a node, the values of the nodes that it takes (``values(node)``), and what it gives."""
+
+
+class Replay:
+    """The nodes of a call, one after another. ``before`` is called like ``after``, without what the node gives."""
+
+    def __init__(self, call: GraphCall) -> None:
+        self._call = call
+
+    def run(self, after: Look, *, until: Any = None, before: Callable[[Any, Values], None] = lambda *_: None) -> None:
+        """Interpret the graph up to the node ``until`` (default: all of it)."""
+        interpreter: Any = compat.find("torch.fx", "Interpreter")
+
+        class Replaying(interpreter):  # type: ignore[misc]
+            def run_node(self, node: Any) -> Any:
+                if node.op == "output":
+                    return super().run_node(node)
+                before(node, self.env.__getitem__)
+                args, kwargs = self.fetch_args_kwargs_from_env(node)
+                if node.op == "call_function" and draws(node.target):
+                    value = draw(node.target, args, kwargs)
+                else:
+                    value = getattr(self, node.op)(node.target, args, kwargs)
+                after(node, self.env.__getitem__, value)
+                if node is until:
+                    raise _Stopped
+                return value
+
+        with _as_it_ran(self._call), contextlib.suppress(_Stopped):
+            Replaying(self._call.graph.module).run(*self._inputs())
+
+    def node(self, name: str) -> Any:
+        return next(node for node in self._call.graph.module.graph.nodes if node.name == name)
+
+    def _inputs(self) -> Iterator[Any]:
+        tensor: Any = compat.find("torch", "Tensor")
+        for number, value in enumerate(self._call.inputs):
+            yield value.clone() if number in self._call.graph.written and isinstance(value, tensor) else value
+
+
+def run_node(node: Any, values: Values) -> Any:
+    """What the node gives when those that it takes have these values; raises what it raises."""
+    map_arg: Any = compat.find("torch.fx.node", "map_arg")
+    args, kwargs = map_arg(node.args, values), map_arg(node.kwargs, values)
+    if node.op == "call_method":
+        return getattr(args[0], node.target)(*args[1:], **kwargs)
+    return node.target(*args, **kwargs)
+
+
+class _Stopped(Exception):
+    """The last node that is wanted has run."""
+
+
+@contextlib.contextmanager
+def _as_it_ran(call: GraphCall) -> Iterator[None]:
+    torch = compat.module("torch")
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(torch.no_grad())
+        if call.random_state is not None:
+            stack.enter_context(call.random_state.restored())
+        if call.graph.level == ATEN:  # autocast is in the graph already, as conversions
+            devices = {value.device.type for value in call.inputs if isinstance(value, torch.Tensor)}
+            for device in devices & {"cpu", "cuda"}:
+                stack.enter_context(torch.autocast(device, enabled=False))
+        yield

@@ -1,0 +1,260 @@
+"""Cache entries of our own: what is called inside is compiled once more, for our backend, and forgotten at the end.
+
+Dynamo looks up a cache entry by its backend, too. So a callback with another backend in it never hits the entries that
+are there, which are neither used nor moved. Where Dynamo has regions of entries (2.13), ours get their own, so that
+they don't count for the recompile limit of the others; elsewhere the limit is raised by as many as there are of ours.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from types import FrameType
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+from depyf.dynamo.capture.fallbacks import Fallbacks
+from depyf.dynamo.dump.active_sessions import capture
+from depyf.dynamo.dump.pausing import compiles_nothing
+from depyf.dynamo.entries.entry_check import would_hit
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.locks import Lock
+from depyf.dynamo.hooks.patching import Undo, replace_attribute
+from depyf.dynamo.hooks.safely import safely
+from depyf.dynamo.observe.tally import RUNS_AS_PLAIN, Tally, why_not_observed
+from depyf.own_package import is_own
+from depyf.report.analysis.sources import is_library
+
+_LIMITS = ("recompile_limit", "accumulated_recompile_limit")
+_CALLS = ("compile_wrapper", "_fn")
+"""What of Dynamo's calls a compiled function (``_fn`` up to 2.8)."""
+
+_NOT_SUPPORTED = (
+    "this PyTorch has no torch._dynamo.eval_frame._callback_from_stance (2.6 and later have it): "
+    "depyf can't observe compiled graphs with it"
+)
+
+
+class OwnEntries:
+    """Hands Dynamo callbacks that compile with ``backend_for(the user's compiler, its backend)``, while installed."""
+
+    def __init__(self, backend_for: Callable[[Any, Any], Any], tally: Tally) -> None:
+        self._backend_for = backend_for
+        self._tally = tally
+        self._lock = Lock()
+        self._callbacks: Dict[int, Tuple[Any, _Callback]] = {}
+        self._backends: List[Tuple[Any, Any]] = []
+        self._regions: Dict[int, int] = {}
+        self._made: List[Any] = []
+        """The guards of the cache entries that we made."""
+
+    def install(self) -> Undo:
+        """Raises ``RuntimeError`` where this torch can't be observed."""
+        original = compat.find("torch._dynamo.eval_frame", "_callback_from_stance")
+        if original is None:
+            raise RuntimeError(_NOT_SUPPORTED)
+
+        def and_ours(callback: Any) -> Any:
+            answer = original(callback)
+            caller = sys._getframe(1)
+            while is_own(caller.f_code.co_filename) and caller.f_back is not None:  # another came after us
+                caller = caller.f_back
+            is_call = callable(callback) and caller.f_code.co_name in _CALLS
+            ours = None
+            if is_call and _compiles_nothing_new():
+                ours = self._only_known(callback, answer)
+            elif is_call and answer is False:
+                self._run_ours()
+            elif callable(answer):
+                ours = self._ours(answer, is_call)
+            if is_call:
+                self._count(caller, answer, ours)
+            return answer if ours is None else ours
+
+        self._tally.begin()
+        undo = [replace_attribute(compat.module("torch._dynamo.eval_frame"), "_callback_from_stance", and_ours)]
+        undo += safely("noting what Dynamo gives up")(Fallbacks(lambda: [self._tally]).watch)() or []
+
+        def close() -> None:
+            while undo:
+                undo.pop()()
+            self._forget()
+
+        return close
+
+    @safely("counting the calls of compiled functions")
+    def _count(self, caller: FrameType, answer: Any, ours: Any) -> None:
+        self._tally.called(caller, why_not_observed(answer, ours))
+
+    @safely("observing a compiled function")
+    def _ours(self, callback: Any, is_call: bool) -> Optional[Any]:
+        """The callback that stands in for this one; None where it can't be replaced."""
+        if isinstance(callback, _Callback) and callback.made is self._made:
+            return callback
+        known = self._callbacks.get(id(callback))
+        if known is None:
+            with self._lock:
+                made = self._make(callback)
+                if made is None:
+                    return None
+                known = self._callbacks.setdefault(id(callback), (callback, made))
+        if is_call:  # Dynamo has set the region of entries for it, and puts it back
+            self._enter_region()
+        return known[1]
+
+    @safely("observing a compiled function")
+    def _only_known(self, callback: Any, otherwise: Any) -> Optional[Any]:
+        """The same where the program's stance lets nothing be compiled that has not been compiled before."""
+        if otherwise is False and compat.run_this_once() is None:
+            return None
+        if isinstance(otherwise, _OnlyKnown):  # another observes, too
+            known, callback = otherwise.known, otherwise.callback
+            otherwise = otherwise.otherwise
+        else:
+            known = _Known(compat.innermost_backend(callback), self._current_region())
+        ours = self._ours(callback, True)
+        return None if ours is None else _OnlyKnown(ours, known, otherwise, self._tally)
+
+    @safely("observing a compiled function")
+    def _run_ours(self) -> None:
+        """Nothing is compiled now (``debug()``): what has been compiled for us is run before the user's own."""
+        if self._regions:
+            self._enter_region()
+
+    def _make(self, callback: Any) -> Optional[_Callback]:
+        if isinstance(callback, _Callback):  # another observes, too: its backend is the one that ours calls
+            callback = callback.callback
+        convert = _inside(callback)
+        clone = getattr(convert, "_clone_with_backend", None)
+        hooks = getattr(callback, "hooks", None)
+        if clone is None or hooks is None:
+            return None  # of a stance that decides itself what is compiled and when
+        compiler = _inside(convert)
+        user_backend = compat.innermost_backend(compiler)
+        backend = next(
+            (ours for theirs, ours in self._backends if theirs is user_backend or theirs == user_backend), None
+        )
+        if backend is None:
+            backend = self._backend_for(compiler, user_backend)
+            self._backends.append((user_backend, backend))
+        return _Callback(type(callback)(clone(backend), hooks), self._made)
+
+    def _current_region(self) -> int:
+        """The user's region of entries (-1: there is none) that is set now."""
+        read = compat.find("torch._C._dynamo.eval_frame", "get_eval_frame_isolate_recompiles_id")
+        region = -1 if read is None else int(read())
+        return next((users for users, ours in self._regions.items() if ours == region), region)
+
+    def _enter_region(self) -> None:
+        read = compat.find("torch._C._dynamo.eval_frame", "get_eval_frame_isolate_recompiles_id")
+        write = compat.find("torch._C._dynamo.eval_frame", "set_eval_frame_isolate_recompiles_id")
+        numbers = compat.find("torch._dynamo.eval_frame", "_next_isolate_recompiles_id")
+        if read is None or write is None or numbers is None:
+            return
+        region = read()
+        if region in self._regions.values():
+            return
+        if region not in self._regions:
+            with self._lock:
+                self._regions.setdefault(region, next(numbers))
+        write(self._regions[region])
+
+    @safely("removing the cache entries of what was observed")
+    def _forget(self) -> None:
+        if self._made:
+            capture.tell_so_far()  # sessions read the entries
+        for guards in self._made:
+            compat.forget_entry(guards)
+        self._made.clear()
+        self._callbacks.clear()
+
+
+class OwnBackend:
+    """A backend that calls ``compiler``. It stands for one of the user's: Dynamo compares backends by ``==``."""
+
+    def __init__(self, compiler: Any, user_backend: Any) -> None:
+        self._compiler = compiler
+        self.__name__ = str(getattr(user_backend, "compiler_name", getattr(user_backend, "__name__", "backend")))
+        for name in ("get_compiler_config", "reset"):
+            if hasattr(user_backend, name):
+                setattr(self, name, getattr(user_backend, name))
+
+
+class _Callback:
+    """What Dynamo calls to compile a frame. The attributes are how Dynamo finds the backend in it."""
+
+    def __init__(self, callback: Any, made: List[Any]) -> None:
+        self._torchdynamo_orig_backend = callback
+        self._torchdynamo_orig_callable = callback  # up to 2.7
+        self.hooks = getattr(callback, "hooks", None)
+        self.callback = callback
+        self.made = made
+
+    def __call__(self, frame: Any, cache_entry: Any, *args: Any, **kwargs: Any) -> Any:
+        with _limits_for_ours(frame):
+            answer = self.callback(frame, cache_entry, *args, **kwargs)
+        code = getattr(answer, "guarded_code", answer)
+        guards = None if code is None else compat.guards_of(code)
+        if guards is not None:
+            self.made.append(guards)
+        return answer
+
+
+class _Known(NamedTuple):
+    """What the program has compiled before: with its backend, in its region of entries."""
+
+    backend: Any
+    region: int
+
+
+class _OnlyKnown:
+    """Compiles for us what the program has compiled before, and does for all else what its stance does: nothing
+    (``otherwise`` is False), or what ``otherwise`` does."""
+
+    def __init__(self, callback: _Callback, known: _Known, otherwise: Any, tally: Tally) -> None:
+        self._torchdynamo_orig_backend = callback
+        self._torchdynamo_orig_callable = callback  # up to 2.7
+        self.callback = callback
+        self.known = known
+        self.otherwise = otherwise
+        self._tally = tally
+        self._has_missed = False
+
+    def __call__(self, frame: Any, cache_entry: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._is_known(frame):
+            return self.callback(frame, cache_entry, *args, **kwargs)
+        if self.otherwise is False:
+            self._note_missed(frame)
+            return compat.run_this_once()
+        return self.otherwise(frame, cache_entry, *args, **kwargs)
+
+    @safely("looking for what has been compiled before")
+    def _is_known(self, frame: Any) -> bool:
+        return would_hit(frame.f_code, frame.f_locals, *self.known)
+
+    @safely("counting what is not observed")
+    def _note_missed(self, frame: Any) -> None:
+        if not self._has_missed and not is_library(frame.f_code.co_filename):
+            self._has_missed = True
+            self._tally.missed_here(RUNS_AS_PLAIN.format(compat.stance()))
+
+
+def _compiles_nothing_new() -> bool:
+    """Whether the program's stance lets nothing be compiled in a call; in ``debug()`` we compile nothing either."""
+    return compat.stance().endswith("_on_recompile") and not compiles_nothing()
+
+
+@contextlib.contextmanager
+def _limits_for_ours(frame: Any) -> Iterator[None]:
+    """Raise Dynamo's limits by the entries that are not ours, where they count together."""
+    with contextlib.ExitStack() as stack:
+        if compat.find("torch._C._dynamo.eval_frame", "set_eval_frame_isolate_recompiles_id") is None:
+            there = len(compat.cache_entries(frame.f_code))
+            config: Any = compat.find("torch._dynamo", "config")
+            limits = {name: getattr(config, name) + there for name in _LIMITS if hasattr(config, name)}
+            stack.enter_context(config.patch(limits))
+        yield
+
+
+def _inside(callback: Any) -> Any:
+    names = ("_torchdynamo_orig_backend", "_torchdynamo_orig_callable")
+    return next((getattr(callback, name) for name in names if hasattr(callback, name)), None)

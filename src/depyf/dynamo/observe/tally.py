@@ -1,0 +1,188 @@
+"""Calls of compiled functions while their graphs are observed: how many, and how many of them could not be, and why."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import replace
+from threading import get_ident
+from types import FrameType
+from typing import Counter as CounterOf
+from typing import Dict, List, Optional, Set, Tuple
+
+from depyf.answers.looked import Looked
+from depyf.dynamo.capture.session import Cause, FrameSkipped
+from depyf.dynamo.dump.pausing import compiles_nothing
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.locks import Lock
+from depyf.dynamo.store.names import StableNames
+
+_STANCE = "under torch.compiler.set_stance({!r})"
+RUNS_AS_PLAIN = "ran " + _STANCE + ", as plain Python: no compiled code ran"
+_DECIDES = "ran " + _STANCE + ", which decides by itself what is compiled: leave that stance while you look"
+_IN_DEBUG = (
+    "ran in depyf.debug(), which lets nothing be compiled, and what is observed has to be compiled once more (only "
+    "what had been called inside before is): enter this first, call the function once, and then enter depyf.debug()"
+)
+_DISABLED = "ran with Dynamo switched off (torch._dynamo.config.disable), as plain Python: no compiled code ran"
+_NO_GRAPH = (
+    "of compiled functions ran no compiled graph: Dynamo leaves this code as it is, or it does nothing with tensors "
+    "(depyf.watch() around its first call says which)"
+)
+_UNKNOWN = "could not be observed: depyf does not know how this PyTorch hands them to Dynamo"
+
+
+class _Call:
+    """A call of a compiled function that has begun. ``counted`` says that it has run a graph, or that it is known why
+    not; ``missed`` is why it is not likely to be observed."""
+
+    __slots__ = ("counted", "frame", "missed")
+
+    def __init__(self, frame: int, missed: str) -> None:
+        self.frame = frame
+        self.missed = missed
+        self.counted = False
+
+
+class Tally:
+    """Counts for as long as it lives. Threads may count at the same time."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._functions = 0
+        self._missed: CounterOf[str] = Counter()
+        self._calls: Dict[int, List[_Call]] = {}
+        """By threads, the outermost first. Nobody tells when one ends: they are those whose frames are running."""
+        self._given_up: Dict[str, None] = {}
+        self.stable = StableNames()
+
+    def called(self, frame: FrameType, missed: str = "") -> None:
+        """A compiled function is called, in a frame of Dynamo's; without a graph in it, it is ``missed``, and why."""
+        with self._lock:
+            calls = self._of_thread(get_ident(), frame.f_back)
+            calls.append(_Call(id(frame), missed))
+            self._functions += 1
+
+    def graph_runs(self) -> None:
+        """A compiled graph runs, in whatever has been called in this thread."""
+        with self._lock:
+            for call in self._of_thread(get_ident(), sys._getframe(1)):
+                call.counted = True
+
+    def miss(self, why: str) -> None:
+        """A call is not looked at."""
+        with self._lock:
+            self._missed[why] += 1
+
+    def missed_here(self, why: str) -> None:
+        """The same of the call of a compiled function that this thread is in."""
+        self.graph_runs()
+        self.miss(why)
+
+    def begin(self) -> None:
+        """Somebody begins to observe: what Dynamo gave up before is forgotten."""
+        self._given_up.clear()
+
+    def add(self, record: FrameSkipped) -> None:
+        """Dynamo has given up a frame (``Fallbacks`` tells)."""
+        if record.cause is not Cause.SKIPPED:
+            self._given_up[f"{record.function} ({record.cause.value})"] = None
+
+    def read(self) -> Tuple[int, CounterOf[str]]:
+        """How many functions were called, and what was missed."""
+        frames = sys._current_frames()
+        with self._lock:
+            for thread in list(self._calls):
+                if not self._of_thread(thread, frames.get(thread)):
+                    del self._calls[thread]
+            return self._functions, Counter(self._missed)
+
+    def _of_thread(self, thread: int, frame: Optional[FrameType]) -> List[_Call]:
+        """The calls that have not come to an end in a thread that is in ``frame``; the others are counted."""
+        calls = self._calls.setdefault(thread, [])
+        running = set()
+        while frame is not None and calls:
+            running.add(id(frame))
+            frame = frame.f_back
+        while calls and calls[-1].frame not in running:
+            ended = calls.pop()
+            if not ended.counted:
+                self._missed[ended.missed or _given_up(list(self._given_up))] += 1
+        return calls
+
+
+def _given_up(functions: List[str]) -> str:
+    if functions:
+        return f"of compiled functions ran no compiled graph: Dynamo has given up {', '.join(functions)}"
+    return _NO_GRAPH
+
+
+class Looking:
+    """What one observer has looked at, from ``begin`` to ``end``; it may begin again, and counts on."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        self._lock = Lock()
+        self._before = tally.read()
+        self._open = False
+        self._looked = Looked()
+        self._graphs: Set[str] = set()
+        self._passed_on: CounterOf[str] = Counter()
+        self._left_out: CounterOf[str] = Counter()
+
+    def begin(self) -> None:
+        self._before, self._open = self._tally.read(), True
+
+    def end(self) -> None:
+        functions, missed = self._tally.read()
+        with self._lock:
+            self._looked = replace(self._looked, functions=self._looked.functions + functions - self._before[0])
+            self._left_out += missed - self._before[1]
+            self._open = False
+
+    def at(self, graph: str, backward: bool) -> None:
+        """A call of the compiled graph of that name has been looked at."""
+        with self._lock:
+            self._graphs.add(graph)
+            before = self._looked
+            self._looked = replace(before, calls=before.calls + 1, backwards=before.backwards + backward)
+
+    def passed_on(self, what: str) -> None:
+        """The results of a call are not finite, and only for what the graph was given."""
+        with self._lock:
+            self._passed_on[what] += 1
+
+    def left_out(self, why: str) -> None:
+        """A call is not looked at, or not all of it."""
+        with self._lock:
+            self._left_out[why] += 1
+
+    def so_far(self, operations: int = 0) -> Looked:
+        """What has been looked at, and ``operations`` outside of compiled graphs."""
+        functions, missed = self._tally.read() if self._open else self._before
+        functions_before, missed_before = self._before
+        with self._lock:
+            return replace(
+                self._looked,
+                functions=self._looked.functions + functions - functions_before,
+                graphs=len(self._graphs),
+                operations=operations,
+                missed=dict(self._left_out + (missed - missed_before)),
+                passed_on=dict(self._passed_on),
+            )
+
+
+def why_not_observed(answer: object, ours: object) -> str:
+    """Why a call is not observed for which Dynamo uses the callback ``answer``, and we ``ours``; "" when it is."""
+    if compat.dynamo_setting("disable"):
+        return _DISABLED
+    if ours is not None:
+        return ""
+    stance = compat.stance()
+    if answer is None:
+        return RUNS_AS_PLAIN.format(stance)
+    if compiles_nothing():
+        return _IN_DEBUG
+    if stance == "default":
+        return _UNKNOWN
+    return _DECIDES.format(stance)

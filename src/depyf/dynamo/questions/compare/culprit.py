@@ -1,0 +1,379 @@
+"""From the recorded runs to the first wrong operation: which step of which graph, and which node there.
+
+Each graph is judged by itself, with the inputs that it really had: an error that came in with them is not its own.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from depyf.answers.compared import AOT, DECOMPOSITIONS, Culprit
+from depyf.asynchronous import synchronous
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.safely import describe
+from depyf.dynamo.observe.graph_facts import placeholders
+from depyf.dynamo.observe.node_words import module_of, value_name
+from depyf.dynamo.questions.compare.judging import Judge
+from depyf.dynamo.questions.compare.locate import (
+    Found,
+    Isolated,
+    Values,
+    first_missing,
+    interpreted,
+    with_outputs,
+    wrong_outputs,
+)
+from depyf.dynamo.questions.compare.recorded import (
+    AFTER_PASSES,
+    BACKWARD,
+    CAPTURED,
+    FORWARD,
+    JOINT,
+    Call,
+    Compilation,
+    Graph,
+    Recorder,
+)
+from depyf.dynamo.scripts.graph import user_stack
+from depyf.dynamo.scripts.tensors import is_tensor
+from depyf.dynamo.scripts.whole import Script, write_script
+from depyf.torch_trace.breaks import Frame
+
+Backend = Callable[..., Any]
+
+
+@dataclass
+class Fault:
+    """A wrong node, the graph that it was looked for in, the values that went into that, and what made it wrong."""
+
+    found: Found
+    compilation: Compilation
+    graph: Graph
+    inputs: Sequence[Any]
+    rng_state: Any
+    step: str
+
+
+class Search:
+    """Looks for the first wrong operation in recorded runs."""
+
+    def __init__(self, backend: Backend, backend_name: str, judge: Judge) -> None:
+        self._backend = backend
+        self._name = backend_name
+        self._judge = judge
+        self._by_itself = ""
+        """What became of the graph that was compiled by itself last."""
+
+    def in_stage(self, stage: str, run: Recorder, before: Optional[Recorder]) -> Optional[Fault]:
+        """The fault of a stage before the backend; ``before`` is the run of the stage before it."""
+        for number, compilation in enumerate(run.compilations):
+            earlier = before.compilations[number] if before and number < len(before.compilations) else None
+            fault = None
+            if stage == AOT:
+                fault = self._made_of(compilation, CAPTURED, compilation, FORWARD, f"changed by {AOT}")
+            elif stage == DECOMPOSITIONS and earlier is not None:
+                step = "its decomposition computes something else"
+                fault = self._joint(earlier, compilation, step) or self._made_of(
+                    earlier, FORWARD, compilation, FORWARD, step
+                )
+            if fault is not None:
+                return fault
+        return None
+
+    def in_backend(self, run: Recorder) -> Optional[Fault]:
+        """The fault that the backend itself makes."""
+        for each in run.compilations:
+            fault = self._passes(each) or self._code(each, FORWARD if each.graph(FORWARD) else CAPTURED)
+            if fault is not None:
+                return fault
+        for each in reversed(run.compilations):
+            fault = self._code(each, BACKWARD)
+            if fault is not None:
+                return fault
+        return self._inside(run)
+
+    def _inside(self, run: Recorder) -> Optional[Fault]:
+        """The fault of a graph whose outputs are right: what its values do to gradients may be wrong all the same."""
+        forward = [each.graph(FORWARD) or each.graph(CAPTURED) for each in run.compilations]
+        backward = [each.graph(BACKWARD) for each in reversed(run.compilations)]
+        owners = [*run.compilations, *reversed(run.compilations)]
+        for compilation, graph in zip(owners, [*forward, *backward]):
+            if graph is None or not graph.calls:
+                continue
+            call = graph.calls[0]
+            found = self._isolated(graph, call)
+            if found is not None:
+                step = f"the code that {self._name} made of it is wrong"
+                return Fault(found, compilation, graph, call.inputs, call.rng_state, step)
+        return None
+
+    def _passes(self, compilation: Compilation) -> Optional[Fault]:
+        """What passes over the graphs have changed, before code was made of them."""
+        step = f"changed by {self._name}'s passes over the captured graph"
+        fault = self._made_of(compilation, CAPTURED, compilation, AFTER_PASSES, step)
+        return fault or self._joint(compilation, None, f"changed by {self._name}'s passes over the joint graph")
+
+    def _made_of(self, one: Compilation, kind: str, other: Compilation, made: str, step: str) -> Optional[Fault]:
+        """Where a graph computes something else than the one that it was made of."""
+        graph, changed = one.graph(kind), other.graph(made)
+        if graph is None or changed is None or not graph.calls:
+            return None
+        call = graph.calls[0]
+        its_call = changed.calls[0] if changed.calls else call
+        good = interpreted(graph.module, call.inputs, call.rng_state)
+        bad = interpreted(changed.module, its_call.inputs, its_call.rng_state)
+        count = len(good.outputs)
+        wrong = wrong_outputs(good, [value for _, value, _ in bad.outputs[:count]], self._judge)
+        return self._first_missing(one, graph, call.inputs, call.rng_state, good, [bad], wrong, step)
+
+    def _joint(self, one: Compilation, other: Optional[Compilation], step: str) -> Optional[Fault]:
+        """Where the forward and backward graphs (or another compilation's joint graph) differ from the joint graph."""
+        joint, forward, backward = one.graph(JOINT), one.graph(FORWARD), one.graph(BACKWARD)
+        if joint is None or forward is None or backward is None or not forward.calls or not backward.calls:
+            return None
+        inputs = _inputs_of_joint(joint, forward, backward)
+        if inputs is None:
+            return None
+        state = forward.calls[0].rng_state
+        good = interpreted(joint.module, inputs, state)
+        if other is not None:
+            changed = other.graph(JOINT)
+            if changed is None or len(placeholders(changed.module.graph)) != len(inputs):
+                return None
+            bad = [interpreted(changed.module, inputs, state)]
+            results = [value for _, value, _ in bad[0].outputs]
+        else:
+            first = interpreted(forward.module, forward.calls[0].inputs, state)
+            second = interpreted(backward.module, _inputs_of_backward(backward, first), backward.calls[0].rng_state)
+            bad = [first, second]
+            count = len(good.outputs) - len(second.outputs)
+            results = [value for _, value, _ in [*first.outputs[:count], *second.outputs]]
+        wrong = wrong_outputs(good, results, self._judge)
+        return self._first_missing(one, joint, inputs, state, good, bad, wrong, step)
+
+    def _first_missing(
+        self,
+        compilation: Compilation,
+        graph: Graph,
+        inputs: Sequence[Any],
+        rng_state: Any,
+        good: Values,
+        bad: Sequence[Values],
+        wrong: Sequence[Tuple[Any, Any]],
+        step: str,
+    ) -> Optional[Fault]:
+        if not wrong:
+            return None
+        found = first_missing(good, bad, [node for node, _ in wrong], self._judge)
+        found = found or Found(*wrong[0])
+        return Fault(found, compilation, graph, inputs, rng_state, step)
+
+    def _code(self, compilation: Compilation, kind: str) -> Optional[Fault]:
+        """Where the code that was made of a graph computes something else than the graph."""
+        graph = compilation.graph(kind)
+        if graph is None:
+            return None
+        for call in graph.calls:
+            good = interpreted(graph.module, call.inputs, call.rng_state)
+            wrong = wrong_outputs(good, call.outputs, self._judge)
+            if not wrong:
+                continue
+            found = self._isolated(graph, call)
+            step = f"the code that {self._name} made of it is wrong"
+            if found is None:
+                found = Found(*wrong[0])
+                step += f" (this is the output; the graph compiled by itself {self._by_itself})"
+            return Fault(found, compilation, graph, call.inputs, call.rng_state, step)
+        return None
+
+    def _isolated(self, graph: Graph, call: Call) -> Optional[Found]:
+        compile_graph = self._compiler(graph)
+        self._by_itself = "is right"
+        try:
+            return Isolated(graph.module, call.inputs, call.rng_state, compile_graph, self._judge).first_wrong()
+        except synchronous() as error:  # a graph that the backend takes only as part of what it was made for
+            self._by_itself = f"does not run: {describe(error)[:200]}"
+            return None
+
+    def _compiler(self, graph: Graph) -> Callable[[Any, List[Any]], Callable[[List[Any]], Any]]:
+        """How a graph is compiled as this one was."""
+        compiler = graph.compiler
+        if compiler is None or _is_inductors(compiler):
+            compiler = self._backend
+
+        def compile_graph(module: Any, inputs: List[Any]) -> Callable[[List[Any]], Any]:
+            compiled = compiler(module, inputs)
+            # What a whole backend gives has the mark, too, and takes its arguments one by one.
+            if compiler is graph.compiler and getattr(compiled, "_boxed_call", False):
+                return lambda given: _flat(compiled(list(given)))
+            return lambda given: _flat(compiled(*given))
+
+        return compile_graph
+
+
+def _flat(outputs: Any) -> List[Any]:
+    return list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+
+
+def _is_inductors(compiler: Any) -> bool:
+    """Inductor's compilers need what is only there while AOTAutograd calls them; Inductor as a whole does not."""
+    for part in _wrapped(compiler):
+        module = str(getattr(part, "__module__", ""))
+        if module.startswith("torch._inductor") or type(part).__name__ == "SerializableAOTDispatchCompiler":
+            return True
+    return False
+
+
+def _wrapped(function: Any) -> Iterator[Any]:
+    """A callable and what it wraps, by closures and partials, a few levels deep."""
+    todo, seen = [(function, 0)], 0
+    while todo and seen < 50:
+        part, depth = todo.pop()
+        seen += 1
+        yield part
+        if depth < 5:
+            inner = [
+                getattr(part, name, None)
+                for name in ("func", "__wrapped__", "compiler_fn", "_torchdynamo_orig_callable")
+            ]
+            inner += [cell.cell_contents for cell in getattr(part, "__closure__", None) or () if _is_full(cell)]
+            todo += [(each, depth + 1) for each in inner if callable(each)]
+
+
+def _is_full(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except synchronous(ValueError):
+        return False
+
+
+def _by_name(graph: Graph) -> Dict[str, Any]:
+    return {node.name: value for node, value in zip(placeholders(graph.module.graph), graph.calls[0].inputs)}
+
+
+def _inputs_of_joint(joint: Graph, forward: Graph, backward: Graph) -> Optional[List[Any]]:
+    """The inputs of the joint graph: those of the forward, and the gradients that the backward starts from."""
+    values = {**_by_name(backward), **_by_name(forward)}
+    names = [node.name for node in placeholders(joint.module.graph)]
+    return [values[name] for name in names] if all(name in values for name in names) else None
+
+
+def _inputs_of_backward(backward: Graph, forward: Values) -> List[Any]:
+    """The inputs of the backward, with what the forward graph computes in place of what its code has saved."""
+    computed = {node.name: value for node, value in forward.nodes.items()}
+    given = _by_name(backward)
+    return [computed.get(name, value) for name, value in given.items()]
+
+
+def described(fault: Fault, kernels: Sequence[str], script: Optional[str], reproduces: bool = True) -> Culprit:
+    """The fault in words; ``reproduces`` says whether the script has all that ran."""
+    node, frame = fault.found.node, _frame(fault.found.node)
+    instead = fault.found.instead
+    name = fault.compilation.name or f"graph {fault.compilation.number}"
+    return Culprit(
+        graph=f"{fault.graph.kind} of {name}",
+        backward=fault.graph.kind == BACKWARD or _is_backward(node),
+        node=value_name(node),
+        operation=operation(node),
+        place=None if frame is None else (frame[0], frame[1]),
+        code="" if frame is None else linecache.getline(frame[0], frame[1]).strip(),
+        measured=fault.found.measured,
+        step=fault.step,
+        instead=""
+        if instead is None or operation(instead) == operation(node)
+        else f"{value_name(instead)} = {operation(instead)}",
+        kernels=tuple(kernels),
+        script=script,
+        reproduces=reproduces,
+        module=module_of(node) or (module_of(instead) if instead is not None else ""),
+    )
+
+
+def _frame(node: Any) -> Optional[Frame]:
+    """The user's line of a node; of one that a pass has made, and that has none, that of what it is made for."""
+    near, seen = [node], {node}
+    for each in near:  # grows while it is walked: the users, and theirs
+        frame = user_stack(each)
+        if frame is not None:
+            return frame
+        near += [user for user in each.users if user not in seen]
+        seen.update(each.users)
+    return next((frame for frame in map(user_stack, node.all_input_nodes) if frame is not None), None)
+
+
+def _is_backward(node: Any) -> bool:
+    """Whether a node of the joint graph depends on a gradient that comes in."""
+    seen, todo = set(), [node]
+    while todo:
+        each = todo.pop()
+        if each.op == "placeholder" and each.name.startswith("tangents"):
+            return True
+        new = [inner for inner in each.all_input_nodes if inner not in seen]
+        seen.update(new)
+        todo.extend(new)
+    return False
+
+
+def operation(node: Any) -> str:
+    """``torch.ops.aten.sin.default(x)``, as it stands in the graph, with ``value_name`` for its operands."""
+    fx = compat.module("torch.fx")
+    graph = fx.Graph()
+    known: Dict[Any, Any] = {}
+    for each in node.all_input_nodes:
+        known[each] = graph.placeholder(each.name)
+    graph.node_copy(node, lambda each: known[each])
+    lines = [line.strip() for line in str(graph.python_code("self").src).splitlines()]
+    text = next((line for line in lines if line.startswith(f"{node.name} ") or line.startswith(f"{node.name}:")), "")
+    text = text.partition(" = ")[2].partition(";  ")[0] or str(node.target)
+    for each in node.all_input_nodes:
+        text = re.sub(rf"\b{re.escape(each.name)}\b", lambda _, each=each: value_name(each), text)  # type: ignore[misc]
+    return text
+
+
+def kernels_of(fault: Fault) -> List[str]:
+    """The kernels of Inductor's that compute the node, by what Inductor said when it wrote them."""
+    graphs = [fault.graph, *(fault.compilation.graph(kind) for kind in (FORWARD, BACKWARD))]
+    name = fault.found.node.name
+    other = fault.found.instead.name if fault.found.instead is not None else None
+    found: Dict[str, None] = {}
+    for graph in graphs:
+        for kernel, nodes in graph.launches if graph is not None else ():
+            if name in nodes or other in nodes:
+                found.setdefault(kernel.partition(":")[0])
+    return list(found)
+
+
+def reproducing(fault: Fault, directory: str, backend: str) -> Script:
+    """Write a script for the part of the graph up to the wrong node, with the values that went in."""
+    module = with_outputs(fault.graph.module, [fault.found.node], only_needed=True)
+    kept_names = {node.target for node in placeholders(module.graph)}
+    pairs = zip(placeholders(fault.graph.module.graph), fault.inputs)
+    inputs = [value for node, value in pairs if node.target in kept_names]
+    path = os.path.join(directory, f"wrong_{fault.found.node.name}.py")
+    title = f"{fault.found.node.name} in the {fault.graph.kind} of {fault.compilation.name or 'a graph'}"
+    expected = interpreted(module, inputs, fault.rng_state).outputs[0][1]
+    return write_script(
+        path,
+        module,
+        inputs,
+        title=title,
+        values=True,
+        expected=[expected],
+        backend=backend,
+        gradients=False,
+        rng_state=fault.rng_state,
+        tolerance=_tolerance(fault, expected),
+    )
+
+
+def _tolerance(fault: Fault, expected: Any) -> Optional[float]:
+    """An error that is smaller than that of the fault, as a part of the largest value."""
+    errors = fault.found.measured.compiled
+    largest = float(expected.detach().abs().max()) if is_tensor(expected) and expected.numel() else 0.0
+    if errors is None or not errors.largest or not 0 < largest < float("inf"):
+        return None
+    return float(f"{errors.largest / largest / 4:.1g}")

@@ -1,0 +1,152 @@
+"""Whether a value of a compiled run is right: its error against float64 must not be clearly larger than eager's own.
+
+Compiled code adds in another order and keeps more or fewer digits in between. That is no fault as long as its distance
+from the same computation in float64 is of the size of eager's. The idea is that of PyTorch's own tests of compilers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from depyf.answers.compared import Errors, Measured
+from depyf.dynamo.hooks import compat
+
+_FACTOR = 8.0
+"""How many times eager's error a compiled value may have."""
+
+_MANY = 64
+"""Errors of fewer elements scatter more."""
+
+_NOTHING_LEFT = 2000.0
+"""So many roundings of numbers around one, where nothing but rounding is left: a sum that should be zero."""
+
+_ROUNDINGS = 32.0
+"""An error of so many roundings of the type's needs no reason: eager's own may be zero by chance."""
+
+_LITTLE = 4000.0
+"""More roundings than that are another computation, even if it is the same in float64: one in a narrower type."""
+
+_FLIPPED = 0.002
+"""The share of elements of integers and booleans that may differ: a comparison of two numbers that are nearly equal."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Compares values. With ``rtol`` or ``atol``, against eager and by these alone."""
+
+    rtol: Optional[float] = None
+    atol: Optional[float] = None
+
+    def measure(self, name: str, compiled: Any, eager: Any, reference: Any = None, noise: float = 0.0) -> Measured:
+        """How ``compiled`` compares with ``eager``; ``reference`` is the value in float64, None where there is none.
+
+        ``noise`` is how far two eager runs are apart, against the size of the values.
+        """
+        torch = compat.module("torch")
+        if type(eager) is float and type(compiled) is float and compiled != eager:
+            # Out of a tensor, for the most part, with as many digits as those have.
+            exact = torch.tensor(reference, dtype=torch.float64) if isinstance(reference, float) else None
+            one, other = (torch.tensor(each, dtype=torch.float32) for each in (compiled, eager))
+            return self.measure(name, one, other, exact, noise)
+        if not isinstance(eager, torch.Tensor) or not isinstance(compiled, torch.Tensor):
+            right = type(compiled) is type(eager) and bool(compiled == eager)
+            reason = "" if right else f"{compiled!r} where eager has {eager!r}"
+            return Measured(name, type(eager).__name__, None, None, reason)
+        kind = f"{str(eager.dtype).replace('torch.', '')}{list(eager.shape)}"
+        if compiled.shape != eager.shape or compiled.dtype != eager.dtype:
+            other = f"{str(compiled.dtype).replace('torch.', '')}{list(compiled.shape)}"
+            return Measured(name, kind, None, None, f"is {other}")
+        if reference is not None and (not isinstance(reference, torch.Tensor) or reference.shape != eager.shape):
+            reference = None
+        given = compiled.detach(), eager.detach(), None if reference is None else reference.detach()
+        if not eager.dtype.is_floating_point and not eager.dtype.is_complex:
+            return self._discrete(name, kind, *given)
+        return self._continuous(name, kind, *given, noise)
+
+    def _discrete(self, name: str, kind: str, compiled: Any, eager: Any, reference: Any) -> Measured:
+        wrong = compiled != eager
+        if reference is not None:
+            wrong = wrong & (compiled != reference)
+        count = int(wrong.sum())
+        allowed = 0 if self.rtol is not None or self.atol is not None else int(_FLIPPED * eager.numel())
+        return Measured(name, kind, None, None, f"{count} elements differ" if count > allowed else "")
+
+    def _continuous(self, name: str, kind: str, compiled: Any, eager: Any, reference: Any, noise: float) -> Measured:
+        actual, plain = _wide(compiled), _wide(eager)
+        if self.rtol is not None or self.atol is not None:
+            limit = (self.atol or 0.0) + (self.rtol or 0.0) * plain.abs()
+            errors = errors_of(actual, plain)
+            good = ((actual - plain).abs() <= limit) | (actual == plain) | (actual.isnan() & plain.isnan())
+            reason = "" if bool(good.all()) else "beyond the tolerance given"
+            return Measured(name, kind, None, errors, reason, reference=False)
+        exact = plain if reference is None else _wide(reference)
+        broken = (~actual.isfinite() & plain.isfinite()) | (actual.isfinite() & ~plain.isfinite() & ~exact.isfinite())
+        ours = errors_of(actual, exact)
+        theirs = None if reference is None else errors_of(plain, exact)
+        if bool(broken.any()):
+            return Measured(
+                name, kind, theirs, ours, f"NaN or Inf in {int(broken.sum())} other places", theirs is not None
+            )
+        torch = compat.module("torch")
+        floor = (_ROUNDINGS if theirs is not None else 4 * _ROUNDINGS) * torch.finfo(eager.dtype).eps + 4 * noise
+        size = _largest(exact)
+        own = theirs or Errors(0.0, 0.0, 0.0)
+        factor = _FACTOR if eager.numel() >= _MANY else 3 * _FACTOR
+        limits = (factor * own.rms + floor, factor * own.largest + floor * size)
+        reason = ""
+        if min(own.rms, ours.rms) > _useless(eager.dtype) and not _is_rounding(actual, plain, eager.dtype):
+            # What is that far from float64 in eager mode is either nothing but rounding, or float64 went another way.
+            theirs, ours = None, errors_of(actual, plain)
+            limits = (4 * floor, 4 * floor * _largest(plain))
+        if ours.rms > limits[0] or ours.largest > limits[1]:
+            than = "eager's own" if theirs is not None else f"{limits[0]:.1g} of the largest value"
+            reason = f"its error is clearly larger than {than}"
+        return Measured(name, kind, theirs, ours, reason, theirs is not None)
+
+
+def is_little(error: float, eager: Any) -> bool:
+    """Whether an error, as a part of the values, may come of rounding at unlucky places in the type of ``eager``."""
+    torch = compat.module("torch")
+    return (
+        isinstance(eager, torch.Tensor)
+        and eager.is_floating_point()
+        and (error <= _LITTLE * torch.finfo(eager.dtype).eps)
+    )
+
+
+def _useless(dtype: Any) -> float:
+    """The error of both runs, as a part of the value, from which on a reference is of no use."""
+    bits = int(compat.module("torch").finfo(dtype).bits)
+    return 0.05 if bits >= 32 else 0.5
+
+
+def _is_rounding(actual: Any, plain: Any, dtype: Any) -> bool:
+    """Whether two values are as close as small numbers are that should be zero."""
+    limit = _NOTHING_LEFT * compat.module("torch").finfo(dtype).eps
+    return bool(errors_of(actual, plain).largest <= limit)
+
+
+def errors_of(actual: Any, exact: Any) -> Errors:
+    """The errors of a tensor against another, where both are finite."""
+    torch = compat.module("torch")
+    where = actual.isfinite() & exact.isfinite()
+    if not bool(where.any()):
+        return Errors(0.0, 0.0, 0.0)
+    actual, exact = _wide(actual)[where], _wide(exact)[where]
+    error = (actual - exact).abs()
+    relative = (error / exact.abs()).nan_to_num(0.0, float("inf"))
+    size = float(exact.abs().square().mean().sqrt())
+    rms = float(error.square().mean().sqrt())
+    rms = rms / size if size else (0.0 if not rms else float("inf"))
+    return Errors(float(error.max()), float(torch.max(relative)), rms)
+
+
+def _wide(value: Any) -> Any:
+    torch = compat.module("torch")
+    return value.detach().to(torch.complex128 if value.dtype.is_complex else torch.float64)
+
+
+def _largest(value: Any) -> float:
+    finite = value[value.isfinite()]
+    return float(finite.abs().max()) if finite.numel() else 0.0

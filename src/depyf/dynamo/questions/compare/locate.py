@@ -1,0 +1,310 @@
+"""The first operation of a graph whose value is another one than eager mode computes.
+
+Two ways. Where a graph was made of another (by passes, or decompositions), both are interpreted, and every value of the
+first is looked for among those of the second: the first one that is missing, on the way to a wrong output, is it.
+Where code was made of a graph, the graph is compiled again with all its values as outputs; if the fault is gone then,
+because nothing is fused any more, ever longer beginnings of the graph are, by bisection.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from depyf.answers.compared import Measured
+from depyf.asynchronous import synchronous
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.observe.graph_facts import output_nodes
+from depyf.dynamo.questions.compare.judging import Judge
+from depyf.dynamo.questions.compare.recorded import copy_of, kept
+from depyf.dynamo.questions.compare.wide import in_float64
+from depyf.dynamo.scripts.tensors import is_tensor
+
+Compile = Callable[[Any, List[Any]], Callable[[List[Any]], Any]]
+
+
+@dataclass
+class Values:
+    """What a graph computes: the value of each node, and that in float64, where it could be computed so."""
+
+    module: Any
+    nodes: Dict[Any, Any]
+    wide: Dict[Any, Any]
+
+    @property
+    def outputs(self) -> List[Tuple[Any, Any, Any]]:
+        """Node, value and reference of each output; the node is None for constants."""
+        found = []
+        for node in output_nodes(self.module.graph):
+            known = node in self.nodes
+            found.append((node, self.nodes.get(node), self.wide.get(node)) if known else (None, node, None))
+        return found
+
+
+@dataclass
+class Found:
+    """A node whose value is wrong in the other graph, or in the compiled code."""
+
+    node: Any
+    measured: Measured
+    instead: Any = None
+
+
+def interpreted(module: Any, inputs: Sequence[Any], rng_state: Any) -> Values:
+    """The value of every node of the graph for these inputs, which stay as they are."""
+    torch = compat.module("torch")
+    nodes = _interpret(module, kept(inputs), rng_state)
+    narrow = next((v.dtype for v in inputs if isinstance(v, torch.Tensor) and v.dtype.is_floating_point), torch.float32)
+    try:
+        with in_float64(narrow):
+            wide = _interpret(module, [_widened(value) for value in inputs], rng_state)
+    except synchronous():  # what has no float64 has no reference
+        wide = {}
+    return Values(module, nodes, wide)
+
+
+def without_views(module: Any, inputs: Sequence[Any]) -> Any:
+    """The graph with ``reshape`` for ``view`` where eager mode gives other strides than the graph was made with."""
+    torch = compat.module("torch")
+    try:
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            compat.module("torch.fx").Interpreter(module).run(*kept(inputs))
+        return module
+    except synchronous(RuntimeError):
+        changed = copy_of(module)
+        for node in changed.graph.nodes:
+            if node.target is torch.ops.aten.view.default:
+                node.target = torch.ops.aten.reshape.default
+        return changed
+
+
+def _widened(value: Any) -> Any:
+    torch = compat.module("torch")
+    if not isinstance(value, torch.Tensor):
+        return value
+    return value.detach().to(torch.float64) if value.dtype.is_floating_point else value.detach().clone()
+
+
+def _interpret(module: Any, inputs: Sequence[Any], rng_state: Any) -> Dict[Any, Any]:
+    torch = compat.module("torch")
+    interpreter = compat.module("torch.fx").Interpreter
+    nodes: Dict[Any, Any] = {}
+    view, reshape = torch.ops.aten.view.default, torch.ops.aten.reshape.default
+
+    class Noting(interpreter):  # type: ignore[misc, valid-type]
+        def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+            try:
+                return super().call_function(target, args, kwargs)
+            except synchronous(RuntimeError):
+                # Strides that were planned for compiled convolutions are not those that eager mode gives.
+                if target is not view:
+                    raise
+                return reshape(*args, **kwargs)
+
+        def run_node(self, node: Any) -> Any:
+            value = super().run_node(node)
+            if node.op != "output":
+                nodes[node] = value.detach().clone() if isinstance(value, torch.Tensor) else value
+            return value
+
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        if rng_state is not None:
+            torch.set_rng_state(rng_state)
+        Noting(module).run(*inputs)
+    return nodes
+
+
+def wrong_outputs(good: Values, results: Sequence[Any], judge: Judge) -> List[Tuple[Any, Measured]]:
+    """The outputs that are not what the graph computes: their nodes, and how far they are apart."""
+    wrong = []
+    for number, ((node, value, wide), result) in enumerate(zip(good.outputs, results)):
+        if node is None or not is_tensor(value):
+            continue
+        measured = judge.measure(f"output {number}", result, value, wide)
+        if not measured.right:
+            wrong.append((node, measured))
+    return wrong
+
+
+def first_missing(good: Values, bad: Sequence[Values], wrong: Sequence[Any], judge: Judge) -> Optional[Found]:
+    """The first node on the way to the ``wrong`` outputs of ``good`` whose value is nowhere in the other graphs."""
+    there: Dict[Any, List[Any]] = {}
+    names: Dict[str, Any] = {}
+    for values in bad:
+        for node, value in values.nodes.items():
+            if is_tensor(value):
+                there.setdefault(_kind(value), []).append(value)
+                names.setdefault(node.name, node)
+
+    def is_there(node: Any) -> bool:
+        value = good.nodes.get(node)
+        if not is_tensor(value) or node.op in ("placeholder", "get_attr"):
+            return True
+        wide = good.wide.get(node)
+        return any(judge.measure(node.name, each, value, wide).right for each in there.get(_kind(value), ()))
+
+    first = _first(good, wrong, is_there)
+    if first is None:
+        return None
+    other = next((each for values in bad for each in [_same_name(values, first)] if each is not None), None)
+    if other is None:
+        other = _stands_instead(good, bad, judge)
+    computed = {each: value for values in bad for each, value in values.nodes.items()}
+    first, other = _what_goes_in(first, other, good, computed, judge)
+    value = computed.get(other)
+    if not is_tensor(value) or _kind(value) != _kind(good.nodes[first]):
+        return Found(first, Measured(first.name, "", None, None, "its value is not computed"), other)
+    return Found(first, judge.measure(first.name, value, good.nodes[first], good.wide.get(first)), other)
+
+
+def _what_goes_in(node: Any, other: Any, good: Values, computed: Mapping[Any, Any], judge: Judge) -> Tuple[Any, Any]:
+    """Where both nodes do the same, but one gets an operand that was put in between: what stood there, and that."""
+    if other is None or other.target != node.target or len(node.all_input_nodes) != len(other.all_input_nodes):
+        return node, other
+    for ours, theirs in zip(node.all_input_nodes, other.all_input_nodes):
+        right, value = good.nodes.get(ours), computed.get(theirs)
+        if ours.name != theirs.name and is_tensor(right) and is_tensor(value):
+            if not judge.measure(ours.name, value, right, good.wide.get(ours)).right:
+                return ours, theirs
+    return node, other
+
+
+def _same_name(values: Values, node: Any) -> Optional[Any]:
+    return next((each for each in values.nodes if each.name == node.name), None)
+
+
+def _stands_instead(good: Values, bad: Sequence[Values], judge: Judge) -> Optional[Any]:
+    """The first node of the other graphs whose value is none of the good ones, although its inputs are."""
+    known: Dict[Any, List[Any]] = {}
+    for node, value in good.nodes.items():
+        if is_tensor(value):
+            known.setdefault(_kind(value), []).append((value, good.wide.get(node)))
+    for values in bad:
+        strange = set()
+        for node, value in values.nodes.items():
+            if not is_tensor(value) or node.op == "placeholder":
+                continue
+            if not any(judge.measure("", value, each, wide).right for each, wide in known.get(_kind(value), ())):
+                if not any(each in strange for each in node.all_input_nodes):
+                    return node
+                strange.add(node)
+    return None
+
+
+def _first(good: Values, wrong: Sequence[Any], is_there: Callable[[Any], bool]) -> Optional[Any]:
+    """Go up from the wrong outputs, over values that are missing, to those whose inputs are all there."""
+    verdicts: Dict[Any, bool] = {}
+    todo, missing = list(wrong), set()
+    while todo:
+        node = todo.pop()
+        if node in verdicts:
+            continue
+        verdicts[node] = (node in wrong and node.op != "placeholder") or not is_there(node)
+        if verdicts[node]:
+            missing.add(node)
+            todo.extend(_tensor_inputs(node, good.nodes))
+    order = {node: number for number, node in enumerate(good.module.graph.nodes)}
+    for node in sorted(missing, key=lambda each: order[each]):
+        if is_tensor(good.nodes.get(node)):
+            return node
+    return None
+
+
+def _tensor_inputs(node: Any, values: Mapping[Any, Any]) -> List[Any]:
+    return [each for each in node.all_input_nodes if each.op != "placeholder"]
+
+
+def _kind(value: Any) -> Any:
+    return tuple(value.shape), value.dtype
+
+
+class Isolated:
+    """One graph, compiled again in other shapes to find the node at which its code goes wrong."""
+
+    def __init__(
+        self, module: Any, inputs: Sequence[Any], rng_state: Any, compile_graph: Compile, judge: Judge
+    ) -> None:
+        self._module = module
+        self._inputs = list(inputs)
+        self._rng_state = rng_state
+        self._compile = compile_graph
+        self._judge = judge
+        self._nodes = [
+            node
+            for node, value in interpreted(module, inputs, rng_state).nodes.items()
+            if node.op not in ("placeholder", "get_attr") and is_tensor(value)
+        ]
+
+    def first_wrong(self) -> Optional[Found]:
+        """The first node whose value is wrong in code that is made of the graph; None where it is right by itself."""
+        if not self._nodes:
+            return None
+        found = self._wrong(self._nodes)
+        if found:
+            return found[0]
+        low, high = 0, len(self._nodes) - 1
+        found = self._wrong(self._frontier(high))
+        if not found:
+            return None
+        while low < high:
+            middle = (low + high) // 2
+            wrong = self._wrong(self._frontier(middle))
+            if wrong:
+                high, found = middle, wrong
+            else:
+                low = middle + 1
+        return next((each for each in found if each.node is self._nodes[low]), found[0])
+
+    def _frontier(self, last: int) -> List[Any]:
+        """The values up to a node that are used behind it, that node among them."""
+        before = set(self._nodes[: last + 1])
+        used = [node for node in self._nodes[:last] if any(user not in before for user in node.users)]
+        return [*used, self._nodes[last]]
+
+    def _wrong(self, nodes: Sequence[Any]) -> List[Found]:
+        """Which of these nodes are wrong when the graph is compiled with them as its outputs."""
+        module = with_outputs(self._module, nodes)
+        good = interpreted(module, self._inputs, self._rng_state)
+        torch = compat.module("torch")
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            compiled = self._compile(copy_of(module), kept(self._inputs))
+            if self._rng_state is not None:
+                torch.set_rng_state(self._rng_state)
+            results = compiled(kept(self._inputs))
+        found = []
+        for node, (_, value, wide), result in zip(nodes, good.outputs, results):
+            measured = self._judge.measure(node.name, result, value, wide)
+            if not measured.right:
+                found.append(Found(node, measured))
+        return found
+
+
+def with_outputs(module: Any, nodes: Sequence[Any], only_needed: bool = False) -> Any:
+    """The graph up to the last of these nodes, with them as outputs; ``only_needed`` leaves out what they do not use.
+
+    Operations that nobody uses stay otherwise: they may write to their inputs.
+    """
+    fx = compat.module("torch.fx")
+    graph = fx.Graph(tracer_cls=getattr(module.graph, "_tracer_cls", None))
+    listed = list(module.graph.nodes)
+    last = max(listed.index(node) for node in nodes)
+    needed = _needed(nodes) if only_needed else None
+    known: Dict[Any, Any] = {}
+    for number, node in enumerate(listed):
+        wanted = number <= last or node.op == "placeholder"
+        if node.op == "output" or not wanted or (needed is not None and node not in needed):
+            continue
+        known[node] = copied = graph.node_copy(node, lambda each: known[each])
+        copied.meta = dict(node.meta)
+    graph.output(tuple(known[node] for node in nodes))
+    return fx.GraphModule(module, graph)
+
+
+def _needed(nodes: Sequence[Any]) -> Any:
+    needed, todo = set(), list(nodes)
+    while todo:
+        node = todo.pop()
+        if node not in needed:
+            needed.add(node)
+            todo.extend(node.all_input_nodes)
+    return needed

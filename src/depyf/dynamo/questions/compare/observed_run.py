@@ -1,0 +1,150 @@
+"""One run of a private copy: what it returns, the gradients of that, and what it writes to, by name."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sys
+from dataclasses import dataclass
+from types import FunctionType, ModuleType
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+from depyf.asynchronous import synchronous
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.questions.compare.private_copy import DEEPEST, PrivateCopy, tensors_in
+
+
+@contextlib.contextmanager
+def random_numbers_kept(seed: Optional[int] = None) -> Iterator[None]:
+    """Inside, random numbers go on as they would have, or from ``seed``; afterwards they are as they were before."""
+    torch = compat.module("torch")
+    python = random.getstate()
+    numpy: Any = sys.modules.get("numpy")
+    numbers = numpy.random.get_state() if numpy is not None else None
+    devices = (
+        list(range(torch.cuda.device_count())) if torch.cuda.is_available() and torch.cuda.is_initialized() else []
+    )
+    with torch.random.fork_rng(devices=devices):
+        if seed is not None:
+            torch.manual_seed(seed)
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            if numpy is not None:
+                numpy.random.set_state(numbers)
+
+
+@dataclass
+class Observed:
+    """What a call has given, by name, and the class of what it has returned."""
+
+    values: Dict[str, Any]
+    returned: str
+
+
+class NoGradientsError(RuntimeError):
+    """What a call returned can't be differentiated: it has run the backward itself, for instance."""
+
+
+def run(call: PrivateCopy, function: Callable[..., Any], backward: bool) -> Observed:
+    """Call ``function`` (the copy, or that compiled) with the copied arguments; answers its results by name.
+
+    Those are ``output...``, ``gradient of ...`` for everything that requires one, and ``... afterwards`` for what the
+    call has written to. Raises ``NoGradientsError`` where ``backward`` asks for what can't be had.
+    """
+    torch = compat.module("torch")
+    before = {name: tensor.grad for name, tensor in call.tensors.items() if tensor.is_leaf}
+    returned = function(*call.args, **call.kwargs)
+    outputs = list(_outputs(returned, "output"))
+    results: Dict[str, Any] = dict(outputs)
+    if backward:
+        results.update(_gradients(call, outputs))
+    for name, tensor in call.tensors.items():
+        if tensor.is_leaf and tensor.grad is not None and tensor.grad is not before.get(name):
+            results.update(_plain_tensors(tensor.grad, f"{name}.grad afterwards"))
+        if not _same(tensor, call.originals[name]):
+            results.update(_plain_tensors(tensor, f"{name} afterwards"))
+    detached = {key: each.detach() if isinstance(each, torch.Tensor) else each for key, each in results.items()}
+    return Observed(detached, type(returned).__name__)
+
+
+def _outputs(value: Any, name: str, depth: int = 0) -> Iterator[Tuple[str, Any]]:
+    """What a call has returned, taken apart: tensors, arrays, numbers and texts, wherever they are."""
+    torch = compat.module("torch")
+    numpy: Any = sys.modules.get("numpy")
+    if isinstance(value, (bool, int, float, complex, str, bytes, torch.dtype, torch.device)):
+        yield name, value
+    elif numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
+        if value.dtype.kind in "biufc" and value.dtype.name not in ("float128", "complex256"):
+            yield name, torch.from_numpy(numpy.array(value))
+    elif isinstance(value, dict) and depth <= DEEPEST:
+        for key, each in value.items():
+            yield from _outputs(each, f"{name}[{key!r}]", depth + 1)
+    elif isinstance(value, (list, tuple)) and depth <= DEEPEST:
+        for number, each in enumerate(value):
+            yield from _outputs(each, f"{name}[{number}]", depth + 1)
+    elif isinstance(value, torch.Tensor):
+        yield from _plain_tensors(value, name)
+    elif isinstance(value, torch.nn.Module):
+        yield from tensors_in(value, name)
+    elif depth <= DEEPEST and not isinstance(value, (type, ModuleType, FunctionType)):
+        for key, each in getattr(value, "__dict__", {}).items():
+            yield from _outputs(each, f"{name}.{key}", depth + 1)
+
+
+def _plain_tensors(value: Any, name: str) -> Iterator[Tuple[str, Any]]:
+    """The tensors with values that a tensor is made of: a sparse or nested one, one of another class; itself else."""
+    torch = compat.module("torch")
+    flatten = getattr(value, "__tensor_flatten__", None)
+    if flatten is not None:
+        for inner in flatten()[0]:
+            yield from _plain_tensors(getattr(value, inner), f"{name}.{inner}")
+    elif value.layout != torch.strided:
+        yield name, value.to_dense()
+    elif value.device.type != "meta":
+        yield name, value
+
+
+def _same(copied: Any, original: Any) -> bool:
+    """Whether a copy still has the values of its original; versions do not tell: batch norms write past them."""
+    ours, theirs = (dict(_plain_tensors(each.detach(), "")) for each in (copied, original))
+    return ours.keys() == theirs.keys() and all(_same_values(ours[name], theirs[name]) for name in ours)
+
+
+def _same_values(copied: Any, original: Any) -> bool:
+    torch = compat.module("torch")
+    if copied.dtype != original.dtype:
+        original = original.to(copied.dtype)
+    if copied.shape != original.shape or torch.equal(copied, original):
+        return bool(copied.shape == original.shape)
+    if not copied.dtype.is_floating_point:
+        return False
+    return bool(((copied == original) | (copied.isnan() & original.isnan())).all())
+
+
+def _gradients(call: PrivateCopy, outputs: List[Tuple[str, Any]]) -> Iterator[Tuple[str, Any]]:
+    torch = compat.module("torch")
+    ends = [(name, value) for name, value in outputs if isinstance(value, torch.Tensor) and value.requires_grad]
+    starts = [(name, value) for name, value in call.tensors.items() if value.requires_grad and value.is_leaf]
+    starts = [(name, value) for name, value in starts if value.layout == torch.strided]
+    if not ends or not starts:
+        return
+    tangents = [_tangent(value, number) for number, (_, value) in enumerate(ends)]
+    try:
+        found = torch.autograd.grad(
+            [value for _, value in ends], [value for _, value in starts], tangents, allow_unused=True
+        )
+    except synchronous(RuntimeError) as error:
+        raise NoGradientsError(str(error)) from error
+    for (name, _), gradient in zip(starts, found):
+        if gradient is not None:
+            yield from _plain_tensors(gradient, f"gradient of {name}")
+
+
+def _tangent(value: Any, number: int) -> Any:
+    """What the gradients start from: random numbers (the gradient of a softmax's sum is zero), the same in each run."""
+    torch = compat.module("torch")
+    generator = torch.Generator().manual_seed(number)
+    made = torch.randn(value.shape, generator=generator, dtype=torch.float32)
+    return made.to(device=value.device, dtype=value.dtype)

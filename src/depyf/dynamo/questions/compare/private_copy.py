@@ -1,0 +1,276 @@
+"""A copy of a function, with all that its call may change: arguments, modules and tensors that it reaches, its code.
+
+A copy of the code has no cache entries, and what is compiled of it leaves none behind. Tensors may become float64.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import io
+import threading
+import types
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+
+from depyf.asynchronous import synchronous
+from depyf.dynamo.entries.call_target import Called, closure_of
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.safely import describe
+from depyf.dynamo.scripts.tensors import compact
+
+DEEPEST = 6
+"""How deep tensors are looked for in containers and objects."""
+
+_MOST_OBJECTS = 20_000
+"""Where the search for what has no copy ends."""
+
+
+@dataclass
+class PrivateCopy:
+    """A call that is ready to be made once.
+
+    ``function`` is the copy of what ``torch.compile`` was given, ``wrappers`` are the plain functions around that.
+    ``tensors`` are the copies in it, by what a person calls them, ``originals`` what they are copies of.
+    """
+
+    function: Callable[..., Any]
+    args: Tuple[Any, ...]
+    kwargs: Dict[str, Any]
+    wrappers: Tuple[Any, ...] = ()
+    tensors: Dict[str, Any] = field(default_factory=dict)
+    originals: Dict[str, Any] = field(default_factory=dict)
+
+    def compiled(self, compile_with: Callable[[Any], Any]) -> Callable[..., Any]:
+        """What is to be called: the copy, as ``compile_with`` compiles it, inside of its wrappers."""
+        if not self.wrappers:
+            return compile_with(self.function)  # type: ignore[no-any-return]
+        made = compile_with(getattr(self.function, "__func__", self.function))
+        for wrapper in reversed(self.wrappers):
+            made = _with_own_code(wrapper, {_name_of_wrapped(wrapper): made}, {})
+        owner = getattr(self.function, "__self__", None)
+        return made if owner is None else types.MethodType(made, owner)
+
+
+def private_copy(target: Called, args: Sequence[Any], kwargs: Mapping[str, Any], wide: bool = False) -> PrivateCopy:
+    """Copy what is called (a function, method, module, partial or callable object) and its arguments.
+
+    Wrappers that do not have what they are around in a variable are copied with it, and compiled with it. ``wide``
+    makes float64 of floating point tensors. Raises ``TypeError``, in words, for what can't be copied.
+    """
+    apart = all(_name_of_wrapped(wrapper) for wrapper in target.wrappers)
+    function, wrappers = (target.inner, target.wrappers) if apart else (target.outer, ())
+    args, kwargs = (*target.args, *args), {**target.kwargs, **kwargs}
+    roots: List[Tuple[str, Any]] = [*_named_arguments(args, kwargs), *_reached(function)]
+    memo: Dict[int, Any] = {}
+    tensors: Dict[str, Any] = {}
+    originals: Dict[str, Any] = {}
+    for name, value in roots:
+        for inner, tensor in _tensors(value, name):
+            if id(tensor) not in memo:
+                memo[id(tensor)] = _copied(tensor, wide)
+                tensors[inner], originals[inner] = memo[id(tensor)], tensor
+    memo.update((id(each), each) for each in _used_by_all([args, kwargs, *(each for _, each in roots)], set()))
+    keep: List[Any] = [value for _, value in roots]  # the memo goes by their ids
+    before = dict(memo)
+    try:
+        copied_args, copied_kwargs = copy.deepcopy((args, kwargs), memo)
+        copied = _function(function, memo)
+    except synchronous() as error:
+        raise TypeError(_not_copied(roots, before, error)) from error
+    del keep
+    return PrivateCopy(copied, copied_args, copied_kwargs, wrappers, tensors, originals)
+
+
+def _not_copied(roots: Sequence[Tuple[str, Any]], memo: Mapping[int, Any], error: Exception) -> str:
+    """What can't be copied, for a person."""
+    name = "what it is called on"
+    for each, value in roots:
+        try:
+            copy.deepcopy(value, dict(memo))
+        except synchronous():
+            name = f"{each} (a {type(value).__name__})" if each else f"the {type(value).__name__} that it is called on"
+            break
+    return (
+        f"{name} can't be copied ({describe(error)[:200]}). The call is made on copies, so that nothing of yours "
+        "changes: pass what can be copied, a list in place of a generator for instance"
+    )
+
+
+_USED_BY_ALL = (types.ModuleType, type(threading.Lock()), type(threading.RLock()), threading.local, io.IOBase)
+"""What there is no copy of, and what a call does not compute with."""
+
+
+def _used_by_all(value: Any, seen: Set[int]) -> Iterator[Any]:
+    """Locks, files and Python modules in a value, which a copy has in common with it."""
+    torch = compat.module("torch")
+    if isinstance(value, _USED_BY_ALL):
+        yield value
+    elif id(value) in seen or isinstance(value, (str, bytes, int, float, type, types.FunctionType, torch.Tensor)):
+        return
+    elif len(seen) < _MOST_OBJECTS:
+        seen.add(id(value))
+        parts: Iterable[Any] = (value.__self__,) if isinstance(value, types.MethodType) else ()
+        if isinstance(value, (dict, list, tuple)):
+            parts = value.values() if isinstance(value, dict) else value
+        for each in (*parts, *getattr(value, "__dict__", {}).values()):
+            yield from _used_by_all(each, seen)
+
+
+def _name_of_wrapped(wrapper: Any) -> str:
+    """The variable in which a plain wrapper has what it is around; empty where there is none."""
+    return next((name for name, value in closure_of(wrapper) if value is wrapper.__wrapped__), "")
+
+
+def _copied(tensor: Any, wide: bool) -> Any:
+    torch = compat.module("torch")
+    data = tensor.detach()
+    if wide and data.dtype.is_floating_point:
+        new = data.to(torch.float64)
+    elif wide and data.dtype.is_complex:
+        new = data.to(torch.complex128)
+    else:
+        new = data
+    if new is data or new.data_ptr() == data.data_ptr():
+        new = compact(data)
+    new.requires_grad_(bool(tensor.requires_grad))
+    if not isinstance(tensor, torch.nn.Parameter):
+        return new
+    parameter = torch.nn.Parameter(new.detach(), requires_grad=bool(tensor.requires_grad))
+    if tensor.grad is not None:
+        parameter.grad = _copied(tensor.grad, wide)
+    vars(parameter).update({k: v for k, v in vars(tensor).items() if not k.startswith("__")})
+    return parameter
+
+
+def _named_arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Tuple[str, Any]]:
+    for number, value in enumerate(args):
+        yield f"argument {number}", value
+    yield from kwargs.items()
+
+
+def _reached(function: Any) -> Iterator[Tuple[str, Any]]:
+    """Modules and tensors that a call of the function reaches by its own names."""
+    torch = compat.module("torch")
+    if isinstance(function, functools.partial):
+        yield from _reached(function.func)
+        yield from _named_arguments(function.args, function.keywords)
+    elif isinstance(function, torch.nn.Module):
+        yield "", function
+    elif isinstance(function, types.MethodType):
+        yield "", function.__self__
+    elif isinstance(function, types.FunctionType):
+        yield from _variables(function).items()
+    else:
+        yield "", function
+
+
+def _variables(function: types.FunctionType) -> Dict[str, Any]:
+    """Variables of the enclosing function, and global ones that the code names, which hold tensors or modules."""
+    torch = compat.module("torch")
+    found: Dict[str, Any] = {}
+    found.update(closure_of(function))
+    for name in _names(function.__code__):
+        value = function.__globals__.get(name)
+        if isinstance(value, (torch.Tensor, torch.nn.Module, torch.optim.Optimizer)):
+            found.setdefault(name, value)
+    return found
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
+
+
+def _tensors(value: Any, name: str, depth: int = 0) -> Iterator[Tuple[str, Any]]:
+    """The tensors in a value: in containers, modules, and the attributes of plain objects."""
+    torch = compat.module("torch")
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif depth > DEEPEST or isinstance(value, (str, bytes, int, float, type, types.ModuleType, types.FunctionType)):
+        return
+    elif isinstance(value, torch.nn.Module):
+        for path, module in value.named_modules(prefix=name):
+            for key, each in [*module._parameters.items(), *module._buffers.items(), *vars(module).items()]:
+                if isinstance(each, torch.Tensor):
+                    yield f"{path}.{key}".lstrip("."), each
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield from _tensors(each, f"{name}[{key!r}]", depth + 1)
+    elif isinstance(value, (list, tuple)):
+        for number, each in enumerate(value):
+            yield from _tensors(each, f"{name}[{number}]", depth + 1)
+    elif hasattr(value, "__dict__"):
+        for key, each in vars(value).items():
+            yield from _tensors(each, f"{name}.{key}".lstrip("."), depth + 1)
+
+
+def tensors_in(value: Any, name: str) -> List[Tuple[str, Any]]:
+    """The tensors in what a call returned, with names."""
+    return list(_tensors(value, name))
+
+
+def _function(function: Any, memo: Dict[int, Any]) -> Callable[..., Any]:
+    torch = compat.module("torch")
+    if isinstance(function, functools.partial):
+        args, keywords = copy.deepcopy((function.args, function.keywords), memo)
+        return functools.partial(_function(function.func, memo), *args, **keywords)
+    if isinstance(function, types.MethodType):
+        owner = copy.deepcopy(function.__self__, memo)
+        return types.MethodType(_with_own_code(function.__func__, {}, {}), owner)
+    if isinstance(function, torch.nn.Module):
+        module = copy.deepcopy(function, memo)
+        for each in module.modules():
+            for name, value in list(vars(each).items()) if compat.entry_of(each) is None else ():
+                if compat.unwrapped(value) is not None:  # compiled for the module that this is a copy of
+                    vars(each)[name] = copy.deepcopy(compat.unwrapped(value), memo)
+        forward = _plain_function(vars(module).get("forward") or type(module).forward)
+        if isinstance(forward, types.FunctionType):
+            module.forward = types.MethodType(_with_own_code(forward, {}, {}), module)
+        if compat.entry_of(inspect.getattr_static(type(module), "__call__")) is None:
+            return module  # type: ignore[no-any-return]
+        return types.MethodType(torch.nn.Module._call_impl, module)  # its class is compiled: a call would be twice
+    if isinstance(function, types.FunctionType):
+        known = _variables(function)
+        copies = {name: _deep(value, memo) for name, value in known.items() if _may_change(value)}
+        return _with_own_code(function, copies, copies)
+    copied = copy.deepcopy(function, memo)
+    call = _plain_function(type(copied).__call__)
+    return types.MethodType(_with_own_code(call, {}, {}), copied) if isinstance(call, types.FunctionType) else copied
+
+
+def _plain_function(function: Any) -> Any:
+    """The function in a method, and in what ``torch.compile`` put around it."""
+    inner = compat.unwrapped(function)
+    return getattr(function, "__func__", function) if inner is None else _plain_function(inner)
+
+
+def _deep(value: Any, memo: Dict[int, Any]) -> Any:
+    """A copy; the value itself where there is none to be had, as of a lock or a file."""
+    try:
+        return copy.deepcopy(value, memo)
+    except synchronous(TypeError, ValueError, RuntimeError):
+        return value
+
+
+def _may_change(value: Any) -> bool:
+    """Whether a variable of a function is copied: functions, classes and modules of Python stay what they are."""
+    return not isinstance(value, (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type))
+
+
+def _with_own_code(function: Any, cells: Mapping[str, Any], variables: Mapping[str, Any]) -> types.FunctionType:
+    """The function with a code object of its own, and with other values of some variables."""
+    closure: Optional[Tuple[Any, ...]] = function.__closure__
+    if closure is not None and cells:
+        names = function.__code__.co_freevars
+        closure = tuple(types.CellType(cells[n]) if n in cells else cell for n, cell in zip(names, closure))
+    namespace = dict(function.__globals__)  # Dynamo adds what it compiles
+    namespace.update({name: value for name, value in variables.items() if name in namespace})
+    made = types.FunctionType(function.__code__.replace(), namespace, function.__name__, function.__defaults__, closure)
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__dict__.update(function.__dict__)
+    made.__qualname__, made.__module__ = function.__qualname__, function.__module__
+    return made

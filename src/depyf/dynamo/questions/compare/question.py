@@ -1,0 +1,305 @@
+"""``compare``: eager mode against compiled code on the same inputs, down to the first operation that differs."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from depyf.answers.compared import BACKEND, DYNAMO, Compared, Measured, StageResult
+from depyf.asynchronous import synchronous
+from depyf.dynamo.entries.call_target import Called, called
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.safely import describe
+from depyf.dynamo.questions.compare.culprit import Fault, Search, described, kernels_of, reproducing
+from depyf.dynamo.questions.compare.judging import Judge, is_little
+from depyf.dynamo.questions.compare.observed_run import NoGradientsError, random_numbers_kept, run
+from depyf.dynamo.questions.compare.private_copy import private_copy
+from depyf.dynamo.questions.compare.recorded import Recorder
+from depyf.dynamo.questions.compare.stage_runs import (
+    STAGES,
+    CompiledCode,
+    backend_itself,
+    compiled_with,
+    nothing_compiled,
+    nothing_left_behind,
+    same_random_numbers,
+)
+from depyf.dynamo.questions.compare.state_snapshot import shared_with
+from depyf.dynamo.questions.compare.wide import Widened, default_type_float64, in_float64
+from depyf.dynamo.scripts.backend import backend_in_script
+
+_SEED = 0
+
+_EXACT = 1e-8
+"""How far apart two runs of the same computation in float64 may be."""
+
+
+def compare(
+    fn: Any,
+    *args: Any,
+    backend: Any = None,
+    rtol: Optional[float] = None,
+    atol: Optional[float] = None,
+    backward: bool = True,
+    directory: Optional[str] = None,
+    **kwargs: Any,
+) -> Compared:
+    """Run ``fn(*args, **kwargs)`` eagerly and compiled, and say whether, where and by how much the results differ.
+
+    ``fn`` is a function, method or module, or what ``torch.compile`` made of one (then its backend, mode and options
+    are used), also in a plain wrapper that has ``functools.wraps``. ``backend`` is one of ``torch.compile``'s
+    (Inductor). Compared are what it returns, with ``backward`` the gradients of that for all that requires them, and
+    what it writes to. A value is wrong when its error against float64 is clearly larger than eager's; with ``rtol`` or
+    ``atol``, when it differs from eager's by more than these.
+
+    The function, its arguments and the modules that it reaches are copied, and lists, dicts, sets, objects and tensors
+    that are globals are put back (docs/compare.md says what is not). The answer is false where there was nothing to
+    compare. A script
+    that reproduces what was found is written into ``directory`` (a new temporary one). Keyword arguments of ``fn`` that
+    have the names of those of ``compare`` can be given with ``functools.partial``.
+
+    Raises ``ImportError`` without PyTorch, ``RuntimeError`` with one before 2.6, ``TypeError`` for what can't be called
+    or copied, and what ``fn`` raises in eager mode.
+    """
+    compat.require_torch("compare")
+    compat.keep_dynamo_out("depyf")  # what records and copies runs while things are compiled
+    if not compat.has_stances():
+        raise RuntimeError("depyf.compare needs PyTorch 2.6 or later: in older ones it would name wrong operations")
+    if compat.stance() != "default" or compat.dynamo_setting("disable"):
+        raise RuntimeError(
+            "depyf.compare can't compile here: torch.compiler.set_stance or torch._dynamo.config.disable is in force. "
+            "Call it outside of that"
+        )
+    return _Comparison(called(fn, "compare"), args, kwargs, backend, Judge(rtol, atol), backward, directory).answer()
+
+
+class _Comparison:
+    def __init__(
+        self,
+        target: Called,
+        args: Tuple[Any, ...],
+        kwargs: Dict[str, Any],
+        backend: Any,
+        judge: Judge,
+        backward: bool,
+        directory: Optional[str],
+    ) -> None:
+        self._target = target
+        self._args = args
+        self._kwargs = kwargs
+        self._dynamic = getattr(target.entered, "_dynamic", None)
+        self._backend, self._name = backend_of(backend, target.entered or next(iter(target.parts.values()), None))
+        self._judge = judge
+        self._backward = backward
+        self._directory = directory
+        self._notes: List[str] = []
+        if target.left_alone:
+            self._notes.append(f"in your program it runs as plain Python: {target.left_alone}")
+        if target.parts:
+            parts = ", ".join(target.parts)
+            self._notes.append(
+                f"in your program parts of it are compiled ({parts}); here all of it is, with {self._name}"
+            )
+        self._shared = shared_with(target, (*args, *kwargs.values()), self._notes)
+        self._returned = ""
+        self._entries = CompiledCode()
+        self._results: Dict[str, Any] = {}
+        self._eager: Dict[str, Any] = {}
+        self._reference: Dict[str, Any] = {}
+        self._noise: Dict[str, float] = {}
+
+    def answer(self) -> Compared:
+        """Run everything that is needed and put the answer together."""
+        with random_numbers_kept(), nothing_left_behind() as self._entries, same_random_numbers():
+            self._eager = self._in_eager_mode()
+            self._reference = self._in_float64()
+            result, recorder = self._stage(BACKEND, self._name, self._backend)
+            stages, stage, fault = [result], None, None
+            if not result.right and (self._is_noisy() or self._rounds_otherwise()):
+                result = self._judged(BACKEND, self._name, self._results)
+                stages = [result]
+            if not result.right:
+                stage, more, fault = self._first_stage(recorder)
+                stages += more
+            culprit = None if fault is None else self._described(fault)
+        if not recorder.compilations and not result.error and not self._target.left_alone:
+            self._notes.append("nothing of it was compiled: Dynamo found no graph in it, and it runs as plain Python")
+        if not result.values and not result.error:
+            self._notes.append(_why_nothing(self._returned))
+        return Compared(
+            function=self._target.name,
+            backend=self._name,
+            stages=tuple(stages),
+            stage=stage,
+            culprit=culprit,
+            notes=tuple(dict.fromkeys(self._notes)),
+        )
+
+    def _run(
+        self, compile_with: Optional[Callable[[Any], Any]], wide: bool = False, seed: int = _SEED
+    ) -> Dict[str, Any]:
+        call = private_copy(self._target, self._args, self._kwargs, wide)
+        function = call.compiled(compile_with or (lambda each: each))
+        with contextlib.ExitStack() as stack:
+            if compile_with is None:
+                stack.enter_context(nothing_compiled())
+            stack.enter_context(random_numbers_kept(seed))
+            stack.enter_context(self._shared.put_back())
+            stack.callback(self._entries.forget)  # while the copy is there that they are for
+            observed = run(call, function, self._backward)
+        self._returned = observed.returned
+        return observed.values
+
+    def _in_eager_mode(self) -> Dict[str, Any]:
+        try:
+            return self._run(None)
+        except NoGradientsError as error:
+            self._notes.append(f"gradients of what it returns are not compared: they can't be had ({str(error)[:100]})")
+            self._backward = False
+            return self._run(None)
+
+    def _in_float64(self) -> Dict[str, Any]:
+        """The results of a run in float64, none where it can't be made."""
+        try:
+            with in_float64(self._narrow()):
+                return self._run(None, wide=True)
+        except synchronous() as error:
+            self._notes.append(f"it does not run in float64 ({describe(error)[:200]}): errors are against eager mode")
+            return {}
+
+    def _narrow(self) -> Any:
+        """The floating point type that is computed in."""
+        torch = compat.module("torch")
+        types = [v.dtype for v in self._eager.values() if isinstance(v, torch.Tensor) and v.dtype.is_floating_point]
+        return types[0] if types else torch.float32
+
+    def _stage(self, stage: str, name: str, backend: Callable[..., Any]) -> Tuple[StageResult, Recorder]:
+        recorder = Recorder(backend, name)
+        undo = recorder.install()
+        isolate = compat.has_regions()
+        try:
+            results = self._run(lambda function: compiled_with(function, recorder, self._dynamic, isolate))
+        except synchronous() as error:
+            return StageResult(stage, name, (), f"{describe(error)[:500]}"), recorder
+        finally:
+            for each in undo:
+                each()
+        if stage == BACKEND:
+            self._results = results
+        return self._judged(stage, name, results), recorder
+
+    def _judged(self, stage: str, name: str, results: Dict[str, Any]) -> StageResult:
+        values = []
+        for key, eager in self._eager.items():
+            if key in results:
+                noise = self._noise.get(key, 0.0)
+                values.append(self._judge.measure(key, results[key], eager, self._reference.get(key), noise))
+            else:
+                values.append(Measured(key, "", None, None, "is missing in the compiled run"))
+        values += [
+            Measured(key, "", None, None, "is not there in eager mode") for key in results if key not in self._eager
+        ]
+        return StageResult(stage, name, tuple(values))
+
+    def _is_noisy(self) -> bool:
+        """Look whether eager mode itself gives something else each time, and whether it draws random numbers."""
+        again, other = self._run(None), self._run(None, seed=_SEED + 1)
+        for key, value in self._eager.items():
+            for results in (again, other):
+                measured = Judge().measure(key, results.get(key), value)
+                if measured.compiled is None or not measured.compiled.rms:
+                    continue
+                if results is again:
+                    self._noise[key] = measured.compiled.rms
+                    self._notes.append("eager mode itself gives something else in each run: its spread is allowed for")
+                elif not self._noise and self._name != "inductor":
+                    self._notes.append(
+                        f"it draws random numbers: if {self._name} draws others, values differ, and nothing is wrong"
+                    )
+        return bool(self._noise)
+
+    def _rounds_otherwise(self) -> bool:
+        """Look whether what Dynamo captures is the same computation in float64, and only rounds otherwise.
+
+        Python code may ask whether it is compiled, and compute with tensors then what it has numbers for in eager mode:
+        the steps of ``torch.optim.Adam``. How far that is from eager mode is allowed for, as far as it is little.
+        """
+        backend = compat.registered_backend("eager")
+        if backend is None or not self._reference or self._judge != Judge():
+            return False
+        result, _ = self._stage(DYNAMO, "eager", backend)
+        if result.error or result.right:
+            return False
+        try:
+            with default_type_float64():
+                wide = self._run(
+                    lambda each: compiled_with(each, Widened(self._narrow()), self._dynamic, False), wide=True
+                )
+        except synchronous():  # then there is nothing to tell rounding by
+            return False
+        found: Dict[str, float] = {}
+        for value in result.wrong:
+            name, error = value.name, value.compiled
+            exact = Judge(rtol=_EXACT, atol=_EXACT).measure(name, wide.get(name), self._reference.get(name))
+            if error is None or not exact.right or not is_little(error.rms, self._eager[name]):
+                return False
+            found[name] = error.rms
+        self._noise.update(found)
+        self._notes.append(
+            "what Dynamo captures computes the same in float64, and rounds otherwise (by "
+            f"{max(found.values()):.2g} of the values): that is allowed for"
+        )
+        return True
+
+    def _first_stage(self, last: Recorder) -> Tuple[str, List[StageResult], Optional[Fault]]:
+        """Run the stages before the backend, up to the first that differs."""
+        results: List[StageResult] = []
+        search = Search(self._backend, self._name, self._judge)
+        before: Optional[Recorder] = None
+        for stage, name in STAGES:
+            if name == self._name:
+                return stage, results, search.in_stage(stage, last, before)
+            backend = compat.registered_backend(name)
+            if backend is None:
+                continue
+            result, recorder = self._stage(stage, name, backend)
+            results.append(result)
+            if not result.right:
+                return stage, results, None if result.error else search.in_stage(stage, recorder, before)
+            before = recorder
+        return self._name, results, search.in_backend(last)
+
+    def _described(self, fault: Fault) -> Any:
+        directory = self._directory or tempfile.mkdtemp(prefix="depyf_compare_")
+        script, gaps = None, []
+        try:
+            backend = backend_in_script(self._backend, self._name)
+            written = reproducing(fault, directory, backend.name)
+            gaps = [each for each in (backend.gap, *compat.settings_no_script_has(), *written.notes) if each]
+            script = written.path
+        except synchronous() as error:
+            self._notes.append(f"no script was written: {describe(error)[:200]}")
+        self._notes += [f"not in the script: {gap}" for gap in gaps]
+        return described(fault, kernels_of(fault), script, not gaps)
+
+
+def _why_nothing(returned: str) -> str:
+    """Why there was nothing to compare, after a call that returned something of this class."""
+    if "generator" in returned or returned == "coroutine":
+        return f"it returns a {returned}, whose code runs when something goes through it: compare what does that"
+    what = "it returns nothing" if returned == "NoneType" else f"it returns a {returned} without tensors or numbers"
+    return f"{what}, and writes to no tensor that is known here"
+
+
+def backend_of(backend: Any, entered: Any) -> Tuple[Callable[..., Any], str]:
+    """The backend as a callable, and its name."""
+    if backend is None:
+        inner = compat.innermost_backend(getattr(entered, "callback", None)) if entered is not None else None
+        own = backend_itself(inner)
+        known = getattr(inner, "compiler_name", None) in compat.names_of_backends()
+        backend = (inner if known else own) if callable(own) else "inductor"
+    if isinstance(backend, str):
+        return compat.registered_backend(backend, required=True), backend
+    name = getattr(backend, "compiler_name", None) or getattr(backend, "__name__", type(backend).__name__)
+    return backend, str(name)

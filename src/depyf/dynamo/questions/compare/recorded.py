@@ -1,0 +1,201 @@
+"""The graphs of one compiled run on their way to the backend, each with the values that it was really called with.
+
+Watched are the places that every backend goes through: what Dynamo hands to it, and, where it uses AOTAutograd, what
+goes into that (after passes over Dynamo's graph), the joint graph, and the forward and backward graphs that it has
+compiled. Nothing is changed, but the caches of compiled graphs are off: they would leave the graphs out.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+
+from depyf.dynamo.capture.provenance import LaunchNotes
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.patching import Undo, replace_everywhere
+from depyf.dynamo.scripts.tensors import compact, is_real
+
+CAPTURED, AFTER_PASSES, JOINT, FORWARD, BACKWARD = (
+    "captured graph",
+    "captured graph after the backend's passes",
+    "joint graph",
+    "forward graph",
+    "backward graph",
+)
+
+_MOST_CALLS = 4
+"""Of a graph that is called again and again, the first calls are kept."""
+
+
+@dataclass
+class Call:
+    """One call: copies of what went in and of what came out, and the random numbers' state before it."""
+
+    inputs: List[Any]
+    outputs: List[Any]
+    rng_state: Any
+
+
+@dataclass
+class Graph:
+    """A graph as it was when it was handed on. ``compiler`` is what was to compile it, ``launches`` the kernels of it
+    that Inductor wrote, with the nodes that they compute."""
+
+    kind: str
+    module: Any
+    compiler: Any = None
+    launches: List[Tuple[str, List[str]]] = field(default_factory=list)
+    calls: List[Call] = field(default_factory=list)
+
+
+def place_of(code: Optional[CodeType]) -> Tuple[str, str, int]:
+    """Name, file and first line of code, which its copies have, too."""
+    return ("", "", 0) if code is None else (code.co_name, code.co_filename, code.co_firstlineno)
+
+
+@dataclass
+class Compilation:
+    """All graphs that one graph of Dynamo's became, by kind.
+
+    ``name`` is ``__compiled_fn_<n>``, ``place`` name, file and first line of the code that was compiled.
+    """
+
+    number: int
+    name: str
+    place: Tuple[str, str, int] = ("", "", 0)
+    graphs: Dict[str, Graph] = field(default_factory=dict)
+
+    def graph(self, kind: str) -> Optional[Graph]:
+        return self.graphs.get(kind)
+
+
+class Recorder:
+    """A backend for ``torch.compile`` that calls ``backend`` and keeps what it is given, and what comes out."""
+
+    def __init__(self, backend: Callable[..., Any], name: str) -> None:
+        self._backend = backend
+        self.__name__ = name
+        for each in ("get_compiler_config", "reset"):
+            if hasattr(backend, each):
+                setattr(self, each, getattr(backend, each))
+        self.compilations: List[Compilation] = []
+        self._here = threading.local()
+        self._launches = LaunchNotes()
+
+    def __call__(self, module: Any, inputs: Sequence[Any], **kwargs: Any) -> Any:
+        place = place_of(compat.code_being_compiled())
+        compilation = Compilation(len(self.compilations), compat.name_of_captured(module) or "", place)
+        self.compilations.append(compilation)
+        graph = compilation.graphs[CAPTURED] = Graph(CAPTURED, copy_of(module))
+        self._here.compilation = compilation
+        try:
+            compiled = self._backend(module, inputs, **kwargs)
+        finally:
+            self._here.compilation = None
+        return self._noted(graph, compiled, boxed=False)
+
+    def install(self) -> List[Undo]:
+        """Watch what goes through AOTAutograd from now on; answers the functions that end it."""
+        original = compat.find("torch._functorch.aot_autograd", "aot_module_simplified")
+        if original is None:
+            return []
+
+        @functools.wraps(original)
+        def and_keep(module: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+            compilation = getattr(self._here, "compilation", None)
+            if compilation is None or args:
+                return original(module, inputs, *args, **kwargs)
+            return original(module, inputs, **self._watched(compilation, module, kwargs))
+
+        undo = replace_everywhere("aot_module_simplified", original, and_keep)
+        return [compat.have_launches_told(), *self._launches.watch(), undo]
+
+    def _watched(self, compilation: Compilation, module: Any, given: Dict[str, Any]) -> Dict[str, Any]:
+        kwargs = dict(given)
+        graphs = compilation.graphs
+        if hasattr(module, "graph"):
+            graphs[AFTER_PASSES] = Graph(AFTER_PASSES, copy_of(module))
+        passes = kwargs.get("pre_grad_passes")
+        if passes is not None:
+
+            def pre_grad_passes(module: Any, inputs: Any) -> Any:
+                answer = passes(module, inputs)
+                graphs[AFTER_PASSES] = Graph(AFTER_PASSES, copy_of(answer))
+                return answer
+
+            kwargs["pre_grad_passes"] = pre_grad_passes
+        partition: Any = kwargs.get("partition_fn") or compat.find("torch._functorch.partitioners", "default_partition")
+
+        def partition_fn(joint: Any, *args: Any, **more: Any) -> Any:
+            graphs.setdefault(JOINT, Graph(JOINT, copy_of(joint)))
+            return partition(joint, *args, **more)
+
+        kwargs["partition_fn"] = functools.wraps(partition)(partition_fn)
+        forward = kwargs["fw_compiler"]
+        for name, kind in (("fw_compiler", FORWARD), ("inference_compiler", FORWARD), ("bw_compiler", BACKWARD)):
+            kwargs[name] = self._compiler(compilation, kind, kwargs.get(name) or forward)
+        return kwargs
+
+    def _compiler(self, compilation: Compilation, kind: str, compiler: Callable[..., Any]) -> Callable[..., Any]:
+        def compile_one(module: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+            graph = compilation.graphs[kind] = Graph(kind, copy_of(module), compiler)
+            self._launches.take()
+            compiled = compiler(module, inputs, *args, **kwargs)
+            graph.launches = [(kernel, nodes) for kernel, nodes, _ in self._launches.take()]
+            return self._noted(graph, compiled, boxed=True)
+
+        return compile_one
+
+    def _noted(self, graph: Graph, compiled: Callable[..., Any], boxed: bool) -> Callable[..., Any]:
+        # What AOTAutograd gives to Dynamo has the mark, too, and takes its arguments one by one.
+        takes_list = boxed and bool(getattr(compiled, "_boxed_call", False))
+
+        def call(arguments: List[Any]) -> Any:
+            given = list(arguments)
+            if boxed:
+                arguments.clear()
+            keep = len(graph.calls) < _MOST_CALLS
+            before = kept(given) if keep else []
+            state = compat.module("torch").get_rng_state() if keep else None
+            outputs = compiled(list(given)) if takes_list else compiled(*given)
+            if keep:
+                many = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+                graph.calls.append(Call(before, kept(many), state))
+            return outputs
+
+        if boxed:
+            call._boxed_call = True  # type: ignore[attr-defined]
+            return call
+        return lambda *arguments: call(list(arguments))
+
+
+def copy_of(module: Any) -> Any:
+    """A graph module with a graph of its own: passes change the graph in place."""
+    fx = compat.module("torch.fx")
+    graph = fx.Graph(tracer_cls=getattr(module.graph, "_tracer_cls", None))
+    known: Dict[Any, Any] = {}
+    for node in module.graph.nodes:
+        known[node] = copied = graph.node_copy(node, lambda each: known[each])
+        copied.meta = dict(node.meta)
+    inner = {name: copy_of(each) for name, each in module.named_children() if hasattr(each, "graph")}
+    made = fx.GraphModule(module, graph)
+    for name, each in inner.items():
+        setattr(made, name, each)
+    return made
+
+
+def kept(values: Sequence[Any]) -> List[Any]:
+    """Copies of the tensors among the values, as they are now."""
+    torch = compat.module("torch")
+    with torch.no_grad():
+        return [
+            compact(value).requires_grad_(value.requires_grad) if is_real(value) else _odd(value) for value in values
+        ]
+
+
+def _odd(value: Any) -> Any:
+    torch = compat.module("torch")
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value

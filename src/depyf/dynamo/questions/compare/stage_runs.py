@@ -1,0 +1,131 @@
+"""Runs of a private copy with the backends that stop at each stage, and what is put back afterwards.
+
+Compiled is a copy of the user's code, so that its cache entries are its own. What else gets some (functions that are
+called after a graph break) is noted, and loses them again; where it had some before, ours go into a region of their own
+where this torch has those.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import inspect
+import threading
+from types import CodeType
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+from depyf.answers.compared import AOT, DECOMPOSITIONS, DYNAMO
+from depyf.asynchronous import synchronous
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.safely import report_failure
+from depyf.dynamo.questions.compare.recorded import Recorder
+from depyf.dynamo.questions.compare.wide import Widened
+
+STAGES: Tuple[Tuple[str, str], ...] = (
+    (DYNAMO, "eager"),
+    (AOT, "aot_eager"),
+    (DECOMPOSITIONS, "aot_eager_decomp_partition"),
+)
+"""The backends that stop after each stage."""
+
+
+def backend_itself(backend: Any) -> Any:
+    """The function that was given to ``torch.compile``, in what that and Dynamo put around it."""
+    inner = compat.innermost_backend(backend)
+    return getattr(inner, "compiler_fn", inner)
+
+
+class CompiledCode:
+    """Notes the code that is compiled on this thread, to forget what is compiled of it."""
+
+    def __init__(self) -> None:
+        self._fresh: Dict[int, CodeType] = {}
+        self._seen: Dict[int, CodeType] = {}
+        self.left: List[CodeType] = []
+        """Code of the user's that had cache entries before, and has ours, too."""
+        self._theirs: List[Any] = []
+        """The guards of the entries that were there."""
+
+    def note(self, original: CodeType, _: CodeType) -> None:
+        """Dynamo's bytecode hook: the entry is not there yet."""
+        if id(original) in self._seen:
+            return
+        self._seen[id(original)] = original
+        if not compat.cache_entries(original):
+            self._fresh[id(original)] = original
+        else:
+            self.left.append(original)
+            self._theirs += [entry.guard_manager for entry in compat.cache_entries(original)]
+
+    def forget(self) -> None:
+        for code in self._fresh.values():
+            compat.forget_code(code)
+        for code in self.left:
+            for entry in compat.cache_entries(code):
+                if self._is_ours(entry):
+                    compat.forget_entry(entry.guard_manager)
+
+    def _is_ours(self, entry: Any) -> bool:
+        if entry.backend is not None:
+            return isinstance(backend_itself(entry.backend), (Recorder, Widened))
+        return not any(entry.guard_manager is each for each in self._theirs)  # up to 2.7
+
+
+@contextlib.contextmanager
+def nothing_left_behind() -> Iterator[CompiledCode]:
+    """Inside, things may be compiled; afterwards cache entries, sizes that Dynamo saw, and settings are as before."""
+    entries = CompiledCode()
+    thread = threading.get_ident()
+
+    def note(original: CodeType, transformed: CodeType) -> None:
+        try:
+            if threading.get_ident() == thread:
+                entries.note(original, transformed)
+        except synchronous() as error:
+            report_failure("noting what is compiled", error)
+
+    hook = compat.register_bytecode_hook(note)
+    sizes = compat.sizes_that_dynamo_has_seen()
+    before = None if sizes is None else copy.deepcopy(dict(sizes))
+    caches_on = compat.switch_caches_off()
+    try:
+        yield entries
+    finally:
+        caches_on()
+        if hook is not None:
+            hook.remove()
+        entries.forget()
+        if sizes is not None and before is not None:
+            sizes.clear()
+            sizes.update(before)
+
+
+def nothing_compiled() -> Any:
+    """Inside, what is compiled on its own (a layer, a helper) runs in eager mode, too."""
+    return compat.module("torch").compiler.set_stance("force_eager")
+
+
+def compiled_with(
+    function: Callable[..., Any], recorder: Callable[..., Any], dynamic: Optional[bool], isolate: bool
+) -> Any:
+    """``torch.compile`` of a private copy."""
+    torch = compat.module("torch")
+    options: Dict[str, Any] = {"backend": recorder, "dynamic": dynamic}
+    if isolate and "isolate_recompiles" in inspect.signature(torch.compile).parameters:
+        options["isolate_recompiles"] = True
+    return torch.compile(function, **options)
+
+
+@contextlib.contextmanager
+def same_random_numbers() -> Iterator[None]:
+    """Let Inductor draw the random numbers of eager mode."""
+    config = compat.find("torch._inductor", "config")
+    if config is None or not hasattr(config, "fallback_random"):
+        yield
+        return
+    before = config.fallback_random
+    config.fallback_random = True
+    try:
+        yield
+    finally:
+        config.fallback_random = before

@@ -1,0 +1,269 @@
+"""What a call changes beyond its arguments, put back afterwards: what the functions that it may come to reach by name.
+
+A private copy has its own arguments, modules and variables of enclosing functions. Lists, counters and objects that are
+globals of the program are shared by functions that know nothing of each other: a copy for one of them would be another
+program. So they stay the same objects, and get back what they held.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections import deque
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, Callable, Deque, Dict, Iterator, List, Sequence, Set, Tuple
+
+from depyf.asynchronous import suppressed, synchronous
+from depyf.dynamo.entries.call_target import Called
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespace, namespace_of
+from depyf.dynamo.hooks.safely import report_failure
+from depyf.report.analysis.sources import is_library
+
+_MOST_OBJECTS = 50_000
+"""Where the search ends: a program whose globals hold more is said to be too large."""
+
+_ABSENT = object()
+_ATOMS = (str, bytes, int, float, complex, bool, type(None), type(Ellipsis), slice, range)
+
+
+class Shared:
+    """The values of the program that a call of ``target`` may change, as they are now."""
+
+    def __init__(self, target: Called, arguments: Sequence[Any]) -> None:
+        torch = compat.module("torch")
+        self._kept: Tuple[Any, ...] = (torch.Tensor, torch.nn.Module, torch.optim.Optimizer)
+        self._seen: Dict[int, Any] = {}
+        self._undo: List[Callable[[], None]] = []
+        self._todo: Deque[Any] = deque()
+        self.complete = self._search(target, arguments)
+
+    def _search(self, target: Called, arguments: Sequence[Any]) -> bool:
+        """Go through all that is reached; False where that is too much, or objects do not let themselves be read."""
+        functions, shared = _functions_of(target)
+        own = {id(each) for each in functions}
+        try:
+            for function in functions:
+                self._function(function, own=True)
+            self._all(shared)
+            for value in (target.inner, *arguments):  # copied, but their methods are the program's
+                self._classes(value)
+            while self._todo and len(self._seen) <= _MOST_OBJECTS:
+                value = self._todo.popleft()
+                if isinstance(value, FunctionType):
+                    self._function(value, own=id(value) in own)
+                else:
+                    self._value(value)
+        except synchronous() as error:
+            report_failure("looking for what a call may change", error)
+            return False
+        return not self._todo
+
+    @contextlib.contextmanager
+    def put_back(self) -> Iterator[None]:
+        """Afterwards all of it is as it was when this was made."""
+        try:
+            yield
+        finally:
+            for undo in self._undo:
+                try:
+                    undo()
+                except synchronous() as error:
+                    report_failure("putting back what a call has changed", error)
+
+    def _add(self, value: Any) -> None:
+        if not isinstance(value, _ATOMS) and id(value) not in self._seen:
+            self._seen[id(value)] = value
+            self._todo.append(value)
+
+    def _function(self, function: Any, own: bool) -> None:
+        """What a function reaches by name; of its ``own``, the private copy has the tensors and what it encloses."""
+        self._seen[id(function)] = function
+        self._add(getattr(function, "__wrapped__", None))
+        if _is_librarys(function.__code__.co_filename):
+            return
+        self._all((vars(function), *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()))
+        namespace = function.__globals__
+        names = set(_names(function.__code__))
+        for name in names & set(namespace):
+            value = namespace[name]
+            if isinstance(value, ModuleType):
+                self._module(value, names)
+            elif not (own and isinstance(value, self._kept)):
+                self._add(value)
+        self._undo += [_binding(namespace, name) for name in names]
+        for cell in function.__closure__ or ():
+            with suppressed(ValueError):  # an empty one
+                if own:
+                    self._classes(cell.cell_contents)
+                else:
+                    self._undo.append(_cell(cell, cell.cell_contents))
+                    self._add(cell.cell_contents)
+
+    def _module(self, module: ModuleType, names: Set[str]) -> None:
+        """What is reached as ``module.name``, of a module of the user's."""
+        namespace = namespace_of(module)
+        if _is_users(namespace.get("__name__", "")):
+            for name in names & set(namespace):
+                self._add(namespace[name])
+                self._undo.append(_binding(namespace, name))
+
+    def _classes(self, value: Any) -> None:
+        """The classes of a value that is copied, whose methods reach what they name."""
+        if isinstance(value, FunctionType):
+            self._add(value)
+        elif isinstance(value, MethodType):
+            self._classes(value.__func__)
+            self._classes(value.__self__)
+        elif isinstance(value, compat.module("torch").nn.Module):
+            for each in value.modules():
+                self._add(type(each))
+        elif isinstance(value, (list, tuple)):
+            for each in value:
+                self._classes(each)
+        elif not isinstance(value, (type, ModuleType, *_ATOMS)):
+            self._add(type(value))
+
+    def _value(self, value: Any) -> None:
+        if isinstance(value, self._kept[0]):
+            self._tensor(value)
+        elif isinstance(value, type):
+            self._class(value)
+        elif isinstance(value, MethodType):
+            self._add(value.__func__)
+            self._add(value.__self__)
+        elif type(value).__module__ not in ("builtins", "collections"):
+            self._object(value)
+        elif isinstance(value, (list, deque, bytearray)):
+            self._undo.append(_sequence(value, list(value)))
+            self._all(value)
+        elif isinstance(value, (set, dict)):  # their keys can't change
+            self._undo.append(_keyed(value, set(value) if isinstance(value, set) else dict(value)))
+            self._all(value.values() if isinstance(value, dict) else value)
+        elif isinstance(value, tuple):
+            self._all(value)
+
+    def _all(self, values: Any) -> None:
+        for each in list(values):
+            self._add(each)
+
+    def _class(self, cls: type) -> None:
+        if not _is_users(cls.__module__):
+            return
+        for name, value in list(vars(cls).items()):
+            if name.startswith("__") and not callable(value):
+                continue
+            inner = getattr(value, "__func__", getattr(value, "fget", value))
+            self._add(inner)
+            if not callable(inner):
+                self._undo.append(_attribute(cls, name, value))
+        for base in cls.__bases__:
+            self._add(base)
+
+    def _object(self, value: Any) -> None:
+        """An object of a class of the user's, or one that torch knows to hold tensors."""
+        inside = getattr(value, "__dict__", None)
+        if isinstance(inside, dict) and (_is_users(type(value).__module__) or isinstance(value, self._kept)):
+            self._add(inside)
+            self._add(type(value))
+
+    def _tensor(self, tensor: Any) -> None:
+        torch = compat.module("torch")
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout != torch.strided:
+            return
+        before, gradient = tensor.detach().clone(), tensor.grad
+        self._add(gradient)
+
+        def undo() -> None:
+            now = tensor.detach()
+            if now.shape != before.shape or not ((now == before) | ((now != now) & (before != before))).all():
+                with torch.no_grad():
+                    tensor.detach().copy_(before)
+            if tensor.grad is not gradient:
+                tensor.grad = gradient
+
+        self._undo.append(undo)
+
+
+def shared_with(target: Called, arguments: Sequence[Any], notes: List[str]) -> Shared:
+    """What a call of ``target`` shares with the program; ``notes`` get what can't be put back."""
+    shared = Shared(target, arguments)
+    if not shared.complete:
+        notes.append("not all that the program's globals hold was looked at: what the call changes there may stay so")
+    return shared
+
+
+def _functions_of(target: Called) -> Tuple[List[Any], List[Any]]:
+    """The functions that a private copy has with what they enclose, and those that it shares with the program: methods
+    and wrappers have only their code copied."""
+    copied = [each for each in (target.inner, target.frame) if isinstance(each, FunctionType)]
+    others = [getattr(each, "__func__", each) for each in (target.inner, target.frame, *target.wrappers)]
+    shared = [each for each in others if isinstance(each, FunctionType) and not any(each is own for own in copied)]
+    return copied, shared
+
+
+def _is_users(module: str) -> bool:
+    """Whether a module of this name is the user's own; that of a notebook has no file."""
+    file = file_of(loaded_namespace(module))
+    return module == "__main__" or (file is not None and not _is_librarys(file))
+
+
+@functools.lru_cache(maxsize=10_000)
+def _is_librarys(path: str) -> bool:
+    return is_library(path)
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _binding(namespace: Dict[str, Any], name: str) -> Callable[[], None]:
+    value = namespace.get(name, _ABSENT)
+
+    def undo() -> None:
+        if value is _ABSENT:
+            namespace.pop(name, None)
+        elif namespace.get(name, _ABSENT) is not value:
+            namespace[name] = value
+
+    return undo
+
+
+def _cell(cell: Any, value: Any) -> Callable[[], None]:
+    def undo() -> None:
+        cell.cell_contents = value
+
+    return undo
+
+
+def _attribute(cls: type, name: str, value: Any) -> Callable[[], None]:
+    def undo() -> None:
+        if vars(cls).get(name, _ABSENT) is not value:
+            setattr(cls, name, value)
+
+    return undo
+
+
+def _sequence(value: Any, before: List[Any]) -> Callable[[], None]:
+    def undo() -> None:
+        if len(value) != len(before) or any(one is not other for one, other in zip(value, before)):
+            value.clear()
+            value.extend(before)
+
+    return undo
+
+
+def _keyed(value: Any, before: Any) -> Callable[[], None]:
+    def undo() -> None:
+        if isinstance(value, set):
+            if {id(each) for each in value} != {id(each) for each in before}:
+                value.clear()
+                value.update(before)
+        elif [(id(k), id(v)) for k, v in value.items()] != [(id(k), id(v)) for k, v in before.items()]:
+            value.clear()
+            value.update(before)
+
+    return undo

@@ -1,0 +1,81 @@
+"""Running PyTorch code in float64: what asks for a narrower type gets float64, and random numbers stay the same."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Iterator
+
+from depyf.dynamo.hooks import compat
+
+
+@contextlib.contextmanager
+def in_float64(narrow: Any) -> Iterator[None]:
+    """Inside, operations compute in float64, whatever type they ask for.
+
+    Inputs are to be float64. ``narrow`` is the type of the values that they stand for: random numbers are drawn in it,
+    because other types draw others.
+    """
+    with default_type_float64(), _mode(narrow):
+        yield
+
+
+@contextlib.contextmanager
+def default_type_float64() -> Iterator[None]:
+    """Inside, new tensors are float64 where nobody asks for another type."""
+    torch = compat.module("torch")
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+class Widened:
+    """A backend that runs the graphs of Dynamo as they are, in float64."""
+
+    def __init__(self, narrow: Any) -> None:
+        self._narrow = narrow
+        self.__name__ = "float64"
+
+    def __call__(self, module: Any, inputs: Any) -> Any:
+        def call(*arguments: Any) -> Any:
+            with in_float64(self._narrow):
+                return module(*arguments)
+
+        return call
+
+
+def _mode(narrow: Any) -> Any:
+    torch = compat.module("torch")
+    base = compat.module("torch.utils._python_dispatch").TorchDispatchMode
+    tree_map = compat.module("torch.utils._pytree").tree_map
+    wider = dict.fromkeys((torch.float32, torch.float16, torch.bfloat16), torch.float64)
+    wider[torch.complex64] = torch.complex128
+    seeded = getattr(getattr(torch, "Tag", None), "nondeterministic_seeded", None)
+
+    def widened(value: Any) -> Any:
+        if isinstance(value, torch.dtype):
+            return wider.get(value, value)
+        return value.to(wider[value.dtype]) if isinstance(value, torch.Tensor) and value.dtype in wider else value
+
+    def narrowed(value: Any) -> Any:
+        if isinstance(value, torch.dtype) and value is torch.float64:
+            return narrow
+        return value.to(narrow) if isinstance(value, torch.Tensor) and value.dtype is torch.float64 else value
+
+    class Wide(base):  # type: ignore[misc, valid-type]
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            kwargs = kwargs or {}
+            if seeded is not None and seeded in func.tags:
+                torch.set_default_dtype(narrow)
+                try:
+                    answer = func(*tree_map(narrowed, args), **tree_map(narrowed, kwargs))
+                finally:
+                    torch.set_default_dtype(torch.float64)
+                if str(func).split(".")[1].endswith("_") and args and isinstance(args[0], torch.Tensor):
+                    return args[0].copy_(answer)
+                return tree_map(widened, answer)
+            return func(*tree_map(widened, args), **tree_map(widened, kwargs))
+
+    return Wide()

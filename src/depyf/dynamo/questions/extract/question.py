@@ -1,0 +1,255 @@
+"""``extract``: one compiled graph as a script that runs on its own, for a bug report."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
+
+from depyf.answers.extracted import Extracted
+from depyf.answers.graph_ids import id_in_dump, normalized
+from depyf.dynamo.entries.call_target import called
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.questions.compare.locate import without_views
+from depyf.dynamo.questions.compare.question import backend_of
+from depyf.dynamo.questions.extract.sources import Source, fake_inputs, held, run_of
+from depyf.dynamo.scripts.backend import backend_in_script
+from depyf.dynamo.scripts.from_text import script_from_text
+from depyf.dynamo.scripts.whole import Script, write_script
+from depyf.dynamo.store.names import compiled_fn_number
+from depyf.regular_files import read_text
+from depyf.torch_trace.stages import NamedStage, Stage
+
+_PATIENCE = 600
+"""Seconds that a script may take when it is checked."""
+
+_COMPILE_ID = re.compile(r"!?\d+/\d+.*")
+
+_TITLE = re.compile(r"\A#.*, compile id (\S+)$", re.MULTILINE)
+_PIECE = re.compile(r"\A#.*, piece ([^\s,]+)", re.MULTILINE)
+"""The first line of a graph file: with the compile id, and with which piece of a split graph it is."""
+
+_GRAPH_FILE = re.compile(r"(__compiled_fn_-?\d+)\.(.+)\.(\d+)\.py")
+
+GraphId = Union[int, str, None]
+
+
+def extract(
+    compiled: Any,
+    graph_id: GraphId = None,
+    *args: Any,
+    path: Optional[str] = None,
+    values: bool = True,
+    check: bool = True,
+    **kwargs: Any,
+) -> Extracted:
+    """Write one graph of ``compiled`` as a script that runs on its own, and run that to see whether it does.
+
+    ``compiled`` is what ``torch.compile`` made of a function, method or module, or what holds that (see ``why``), or a
+    dump directory, or what ``prepare_debug`` answered. ``graph_id`` names the graph: ``1`` or ``"__compiled_fn_1"`` (as
+    in a dump), a compile id (``"0/0"``), with a stage (``"__compiled_fn_1.Forward_graph"``) or without one: the graph
+    that Dynamo captured. A stage alone, or nothing, is enough where there is only one. With arguments, ``compiled`` is
+    called on copies of them, and the inputs are those that the graph gets then; their ``values`` are saved beside the
+    script. Without, values are made up.
+
+    The script goes to ``path`` (``<graph>.py`` in the working directory). ``check`` runs it in a process of its own.
+
+    Raises ``LookupError``, which lists the graphs that there are, when ``graph_id`` fits none or several of them, and
+    ``TypeError`` for what can't be called or copied.
+    """
+    compat.require_torch("extract")
+    directory = getattr(compiled, "dump_src_dir", compiled)  # of a session
+    if isinstance(directory, (str, os.PathLike)):
+        return extract_file(os.fspath(directory), graph_id, path=path, check=check)
+    found = called(compiled, "extract")
+    graph_id = normalized(graph_id) if isinstance(graph_id, str) else graph_id
+    if args or kwargs:
+        sources = run_of(found, args, kwargs, lambda each: _is_of(each.name, each.compile_id, graph_id))
+    else:
+        sources = held(found)
+    if not sources and (found.left_alone or found.parts):
+        parts = f"compiled by themselves are {', '.join(found.parts)}: extract from those"
+        raise LookupError(f"nothing is compiled here that has a graph: {found.left_alone or parts}")
+    had_arguments = bool(args or kwargs)
+    source = chosen(sources, graph_id, had_arguments, (lambda: held(found)) if had_arguments else list)
+    backend, name = backend_of(None, found.entered)
+    named = backend_in_script(backend, name)
+    script = write(source, path or f"{source.name}.py", named.name, values)
+    gaps = [f"not in the script: {gap}" for gap in (named.gap, *compat.settings_no_script_has()) if gap]
+    return checked(source.name, script, (*source.notes, *gaps), check)
+
+
+def extract_file(directory: str, graph_id: GraphId, *, path: Optional[str] = None, check: bool = True) -> Extracted:
+    """Write one graph of a dump directory as a script, from its text alone; ``graph_id`` may be a file's name, too."""
+    graph_id = id_in_dump(directory, graph_id) if isinstance(graph_id, str) else graph_id
+    sources = _files(directory)
+    source = chosen(sources, graph_id, False)
+    name = _name(source, sources)
+    script = write(source, path or f"{name}.py", "inductor", values=False)
+    return checked(name, script, source.notes, check)
+
+
+def _files(directory: str) -> List[Source]:
+    """The graph files of a dump: also those of stages that passes and backends have named."""
+    sources = []
+    stages = {stage.value: stage for stage in Stage}
+    for name in sorted(os.listdir(directory)):
+        match = _GRAPH_FILE.fullmatch(name)
+        if match is None:
+            continue
+        text = read_text(os.path.join(directory, name), follow=False)
+        function, value, index = match.groups()
+        if value in stages or text.startswith(f"# {value} of {function}"):
+            of_id, of_piece = _TITLE.search(text), _PIECE.search(text)
+            stage = stages.get(value) or NamedStage(value)
+            source = Source(function, stage, of_id and of_id[1], text=text, index=index, piece=of_piece and of_piece[1])
+            sources.append(source)
+    if not sources:
+        raise LookupError(f"there are no graph files in {directory}")
+    return sources
+
+
+def chosen(
+    sources: Sequence[Source], graph_id: GraphId, had_arguments: bool, others: Callable[[], List[Source]] = list
+) -> Source:
+    """The source that ``graph_id`` names. ``others`` finds those that there are without the arguments."""
+    if not sources:
+        more = "" if had_arguments else " Give its arguments (depyf.extract(compiled, None, x)), or call it first"
+        raise LookupError(f"nothing is compiled here that has a graph.{more}")
+    found = [source for source in sources if _fits(source, graph_id)]
+    if not found and isinstance(graph_id, str) and "#" in graph_id:  # of the page, which numbers what a reset repeats
+        found = [source for source in sources if _fits(source, re.sub(r"#\d+", "", graph_id))]
+    if len({source.function for source in found}) == 1:
+        captured = [source for source in found if source.stage is Stage.CAPTURED]
+        alike = captured or found
+        if len({(source.stage, source.index) for source in alike}) == 1:
+            return alike[0]
+    raise LookupError(_what_there_is(sources, graph_id, bool(found), others()))
+
+
+def _what_there_is(sources: Sequence[Source], graph_id: GraphId, several: bool, others: Sequence[Source]) -> str:
+    there = _listed(sources)
+    compiled = [each for each in (*sources, *others) if compiled_fn_number(each.function) is not None]
+    if _COMPILE_ID.fullmatch(str(graph_id)) and compiled and not any(each.compile_id for each in compiled):
+        there += ". This PyTorch does not tell the compile ids of what is compiled already"
+    if graph_id is None:
+        return f"give the id of one graph as the second argument; there are: {there}"
+    if several:
+        fitting = [source for source in sources if _fits(source, graph_id)]
+        return f"several graphs are called {graph_id!r}; there are: {_listed(fitting)}"
+    if any(_fits(each, graph_id) for each in others):
+        return (
+            f"a call with these arguments does not run {graph_id!r}; it runs: {there}. "
+            f"Without arguments, {graph_id!r} can be extracted"
+        )
+    without = [each for each in others if each.name not in {source.name for source in sources}]
+    more = f"; and without arguments: {_listed(without)}" if without else ""
+    return f"no graph is called {graph_id!r}; there are: {there}{more}"
+
+
+def _listed(sources: Sequence[Source]) -> str:
+    return ", ".join(
+        f"{_name(each, sources)}{f' [{each.compile_id}]' if each.compile_id else ''}"
+        f"{f' ({each.piece})' if each.piece else ''}"
+        for each in sources
+    )
+
+
+def _name(source: Source, among: Sequence[Source]) -> str:
+    """Return the name that ``source`` has alone: with its index, where others have the same function and stage."""
+    others = {each.index for each in among if each.name == source.name}
+    return f"{source.name}.{source.index}" if len(others) > 1 else source.name
+
+
+def _is_of(function: str, compile_id: Optional[str], graph_id: GraphId) -> bool:
+    """Whether a graph of this compiled function is asked for, at whatever stage."""
+    if isinstance(graph_id, int):
+        return compiled_fn_number(function) == graph_id
+    named = str(graph_id).partition(".")[0]
+    return graph_id is not None and named in (function, compile_id, str(compiled_fn_number(function)))
+
+
+def _fits(source: Source, graph_id: GraphId) -> bool:
+    if graph_id is None:
+        return True
+    if isinstance(graph_id, int):
+        return compiled_fn_number(source.function) == graph_id
+    stage = source.stage.value
+    if graph_id in (stage, f"{stage}.{source.index}"):
+        return True
+    _, _, asked = graph_id.partition(".")
+    return asked in ("", stage, f"{stage}.{source.index}") and _is_of(source.function, source.compile_id, graph_id)
+
+
+def write(source: Source, path: str, backend: str, values: bool) -> Script:
+    """Write the script of a source."""
+    title = f"{source.stage.value} of {source.function}"
+    if source.piece:
+        title += f", piece {source.piece}"
+    if source.compile_id:
+        title += f", compile id {source.compile_id}"
+    if source.module is None:
+        return script_from_text(source.text, path, title=title, backend=backend)
+    of_dynamo = source.stage in (Stage.CAPTURED, Stage.AFTER_PRE_GRAD)
+    call = source.call
+    module = source.module
+    if call is not None and not of_dynamo:
+        module = without_views(module, call.inputs)
+    return write_script(
+        path,
+        module,
+        fake_inputs(source.module) if call is None else call.inputs,
+        title=title,
+        values=values and call is not None and not source.notes,
+        expected=None if call is None else call.outputs,
+        backend=backend,
+        gradients=of_dynamo and compat.module("torch").is_grad_enabled(),
+        rng_state=None if call is None else call.rng_state,
+        contexts=surroundings() if of_dynamo else (),
+    )
+
+
+def surroundings() -> Tuple[str, ...]:
+    """The context managers that a graph of Dynamo's is run in here, as expressions."""
+    torch = compat.module("torch")
+    found = [] if torch.is_grad_enabled() else ["torch.no_grad()"]
+    for device in ("cpu", "cuda"):
+        dtype = _autocast_on(device)
+        if dtype is not None:
+            found.append(f'torch.autocast("{device}", dtype={dtype})')
+    return tuple(found)
+
+
+def _autocast_on(device: str) -> Any:
+    """The type that autocast computes in on this type of device now; None where it is off."""
+    torch = compat.module("torch")
+    if hasattr(torch, "get_autocast_dtype"):
+        return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
+    if device == "cpu":  # up to 2.3
+        return torch.get_autocast_cpu_dtype() if torch.is_autocast_cpu_enabled() else None
+    return torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else None
+
+
+def checked(name: str, script: Script, notes: Sequence[str], check: bool) -> Extracted:
+    """The answer, after the script was run where that is wanted."""
+    runs, output = run_script(script.path) if check else (None, "")
+    return Extracted(name, script.path, script.values, runs, output, (*notes, *script.notes))
+
+
+def run_script(path: str, *arguments: str) -> Tuple[bool, str]:
+    """Run a script as a person would, in another process; whether it ended well, and what it printed."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("DEPYF_")}
+    try:
+        done = subprocess.run(
+            [sys.executable, path, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_PATIENCE,
+            env=environment,
+        )
+    except subprocess.TimeoutExpired:
+        return False, f"it was stopped after {_PATIENCE} seconds"
+    return done.returncode == 0, done.stdout

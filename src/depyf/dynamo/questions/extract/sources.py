@@ -1,0 +1,218 @@
+"""Where the graphs to extract come from: what a compiled function still holds, or a run of a copy of it."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+from depyf.asynchronous import synchronous
+from depyf.dynamo.dump.full_code.story import global_scope
+from depyf.dynamo.entries.call_target import Called
+from depyf.dynamo.entries.called_entries import entries_of
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.recovered import recover
+from depyf.dynamo.observe.graph_facts import placeholders
+from depyf.dynamo.questions.compare.observed_run import NoGradientsError, random_numbers_kept, run
+from depyf.dynamo.questions.compare.private_copy import private_copy
+from depyf.dynamo.questions.compare.question import backend_of
+from depyf.dynamo.questions.compare.recorded import (
+    AFTER_PASSES,
+    BACKWARD,
+    CAPTURED,
+    FORWARD,
+    JOINT,
+    Call,
+    Compilation,
+    Recorder,
+    place_of,
+)
+from depyf.dynamo.questions.compare.stage_runs import compiled_with, nothing_left_behind, same_random_numbers
+from depyf.dynamo.questions.compare.state_snapshot import Shared
+from depyf.dynamo.questions.extract.ids import Compiled, known_ones
+from depyf.dynamo.scripts import template as script_template
+from depyf.dynamo.scripts.graph import names_of_inputs
+from depyf.dynamo.scripts.tensors import Tensors
+from depyf.dynamo.store.names import compiled_fn_number
+from depyf.torch_trace.stages import AnyStage, Stage
+
+_STAGES = {
+    CAPTURED: Stage.CAPTURED,
+    AFTER_PASSES: Stage.AFTER_PRE_GRAD,
+    JOINT: Stage.JOINT,
+    FORWARD: Stage.FORWARD,
+    BACKWARD: Stage.BACKWARD,
+}
+
+
+@dataclass
+class Source:
+    """A graph that can be extracted: its module (or its text, where no more is left), and how it was called.
+
+    ``piece`` is the name of the piece of a split graph that it is, ``index`` its number among those of its stage.
+    """
+
+    function: str
+    stage: AnyStage
+    compile_id: Optional[str]
+    module: Any = field(default=None, repr=False)
+    text: str = field(default="", repr=False)
+    call: Optional[Call] = field(default=None, repr=False)
+    notes: Tuple[str, ...] = ()
+    index: str = "0"
+    piece: Optional[str] = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.function}.{self.stage.value}"
+
+
+def compiled_functions(target: Called) -> List[Compiled]:
+    """All ``__compiled_fn_<n>`` in the cache entries of a function and of its resume functions, by their numbers."""
+    found: Dict[str, Compiled] = {}
+    todo, seen = [target.code], set()
+    while todo:
+        code = todo.pop()
+        if code in seen:
+            continue
+        seen.add(code)
+        entries = entries_of(target, same_tensors=True) if code is target.code else compat.cache_entries(code)
+        for entry in entries:
+            scope: Mapping[str, Any] = global_scope(entry.guard_manager)
+            for name in entry.code.co_names if entry.code is not None else ():
+                number = compiled_fn_number(name)
+                if number is not None and name in scope:
+                    captured = dict(recover(scope[name]).graphs).get(Stage.CAPTURED)
+                    found[f"__compiled_fn_{number}"] = Compiled(
+                        f"__compiled_fn_{number}", entry.compile_id, scope[name], place_of(code), captured
+                    )
+                elif name.startswith("__resume_at_") and isinstance(scope.get(name), FunctionType):
+                    todo.append(scope[name].__code__)
+    return sorted(found.values(), key=lambda each: compiled_fn_number(each.name) or 0)
+
+
+def held(target: Called) -> List[Source]:
+    """The graphs that a compiled function still holds; Inductor's forward and backward are made again."""
+    sources: List[Source] = []
+    for compiled in compiled_functions(target):
+        found = recover(compiled.function)
+        modules = dict(found.graphs)
+        for stage in (Stage.CAPTURED, Stage.FORWARD, Stage.BACKWARD):
+            module = modules.get(stage)
+            if module is not None and _has_values(module):
+                sources.append(Source(compiled.name, stage, compiled.compile_id, module))
+        there = {source.stage for source in sources if source.function == compiled.name}
+        if Stage.CAPTURED in there and found.kernels and Stage.FORWARD not in there:
+            sources += list(_made_again(compiled, modules[Stage.CAPTURED]))
+        for kernel in found.kernels:
+            if kernel.post_grad and not kernel.backward:
+                sources.append(Source(compiled.name, Stage.AFTER_POST_GRAD, compiled.compile_id, text=kernel.post_grad))
+    return sources
+
+
+def fake_inputs(module: Any) -> List[Any]:
+    """What the inputs of the graph were while it was traced: fake tensors, sizes."""
+    return [node.meta.get("val", node.meta.get("example_value")) for node in placeholders(module.graph)]
+
+
+def _has_values(module: Any) -> bool:
+    return all("val" in node.meta or "example_value" in node.meta for node in placeholders(module.graph))
+
+
+def _made_again(compiled: Compiled, captured: Any) -> Iterator[Source]:
+    """The graphs that AOTAutograd makes of a captured one, with Inductor's decompositions and made-up inputs."""
+    backend = compat.registered_backend("aot_eager_decomp_partition")
+    if backend is None:
+        return
+    recorder = Recorder(backend, "aot_eager_decomp_partition")
+    inputs = _made_up(captured)
+    undo = recorder.install()
+    try:
+        with nothing_left_behind(), random_numbers_kept(0):
+            outputs = recorder(captured, inputs)(*inputs)
+            _run_backward(outputs)
+    except synchronous():  # made-up values may be out of some bounds; then there is only the captured graph
+        return
+    finally:
+        for each in undo:
+            each()
+    note = "made again from the captured graph by AOTAutograd, with the decompositions of Inductor"
+    for kind, stage in ((FORWARD, Stage.FORWARD), (BACKWARD, Stage.BACKWARD)):
+        graph = recorder.compilations[0].graph(kind) if recorder.compilations else None
+        if graph is not None and graph.calls:
+            call = graph.calls[0]
+            yield Source(compiled.name, stage, compiled.compile_id, graph.module, call=call, notes=(note,))
+
+
+def _run_backward(outputs: Any) -> None:
+    torch = compat.module("torch")
+    ends = [each for each in outputs if isinstance(each, torch.Tensor) and each.requires_grad]
+    if ends:
+        torch.autograd.backward(ends, [torch.ones_like(each) for each in ends])
+
+
+def _made_up(module: Any) -> List[Any]:
+    """Real inputs for a graph whose inputs are known as fakes, as a script makes them."""
+    torch = compat.module("torch")
+    tensors = Tensors(values=False)
+    expressions = tensors.inputs(names_of_inputs(module), fake_inputs(module))
+    names: Dict[str, Any] = {"torch": torch}
+    exec(script_template.TENSOR, names)
+    for base in tensors.bases:
+        exec(base, names)
+    return [eval(expression, names) for expression in expressions]
+
+
+def run_of(
+    target: Called,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    wanted: Callable[[Compiled], bool] = lambda _: False,
+) -> List[Source]:
+    """The graphs that a call runs, with the values that they get: a copy is run, and nothing of the user's changes.
+
+    Dynamo compiles a graph once for the sizes of the call and once for any; where the first is none that is ``wanted``,
+    the other one is tried.
+    """
+    known = compiled_functions(target)
+    configured = getattr(target.entered, "_dynamic", None)
+    may_be = any(wanted(each) for each in known)
+    found: List[Source] = []
+    for dynamic in (configured, *(each for each in (False, True) if may_be and each != configured)):
+        compilations = _recorded(target, args, kwargs, dynamic)
+        names = known_ones(compilations, known)
+        sources = list(_sources(compilations, names))
+        if not may_be or any(each is not None and wanted(each) for each in names):
+            return sources
+        found = found or sources
+    return found
+
+
+def _recorded(
+    target: Called, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic: Optional[bool]
+) -> List[Compilation]:
+    backend, name = backend_of(None, target.entered)
+    recorder = Recorder(backend, name)
+    with contextlib.ExitStack() as stack:
+        for manager in (random_numbers_kept(), nothing_left_behind(), same_random_numbers()):
+            stack.enter_context(manager)
+        for undo in recorder.install():
+            stack.callback(undo)
+        copied = private_copy(target, args, kwargs)
+        function = copied.compiled(lambda each: compiled_with(each, recorder, dynamic, compat.has_regions()))
+        stack.enter_context(Shared(target, (*args, *kwargs.values())).put_back())
+        with contextlib.suppress(NoGradientsError):  # it has run its backward graphs itself
+            run(copied, function, compat.module("torch").is_grad_enabled())
+    return recorder.compilations
+
+
+def _sources(compilations: Sequence[Compilation], names: Sequence[Optional[Compiled]]) -> Iterator[Source]:
+    """The graphs that were called, as those of the cache entries; others have numbers in their order."""
+    for number, (compilation, known) in enumerate(zip(compilations, names)):
+        function = f"graph_{number}" if known is None else known.name
+        compile_id = None if known is None else known.compile_id
+        for kind, graph in compilation.graphs.items():
+            call = graph.calls[0] if graph.calls else None
+            if call is not None:
+                yield Source(function, _STAGES[kind], compile_id, graph.module, call=call)

@@ -1,0 +1,203 @@
+"""Operations outside of compiled graphs: which of them makes a value that is not finite, forward or backward.
+
+Such values are only noted here, with the memory that they lie in: whether one matters shows when it comes into a graph,
+or when it is still there at the end. Operations take longer while this watches: it looks at each of their results.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+from depyf.answers.nonfinite import Line, TensorFacts
+from depyf.asynchronous import synchronous
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.locks import Lock
+from depyf.dynamo.hooks.safely import safely
+from depyf.dynamo.observe.finite import all_finite, count_bad, facts, tensors_in
+from depyf.dynamo.observe.node_words import running_place, source_line
+from depyf.dynamo.observe.observation import observation
+from depyf.dynamo.observe.random_state import is_capturing
+from depyf.dynamo.questions.nonfinite.origin import has_infinite, is_written_down_by
+
+_MOST_LINES = 100_000
+"""How many operations of forwards have their lines kept, for their backwards."""
+
+_Place = Tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Birth:
+    """An operation that made a bad value of finite ones. ``line`` is that of the forward for a ``backward``."""
+
+    kind: str
+    operation: str
+    line: Optional[Line]
+    backward: bool
+    node: str
+    inputs: Tuple[TensorFacts, ...]
+    output: Optional[TensorFacts]
+    written_down: bool
+
+
+class EagerOperations:
+    """Notes the births of bad values, from ``start`` to ``stop`` (of the thread that calls them)."""
+
+    def __init__(self) -> None:
+        self._births: Dict[int, Tuple[Any, Birth]] = {}
+        self._lines: OrderedDict[int, _Place] = OrderedDict()
+        self._lock = Lock()
+        self._mode: Any = None
+        self._thread = 0
+        self.enough = False
+        """Set it when nothing more needs to be noted."""
+        self.looked_at = 0
+        """How many operations."""
+        self._users: Dict[int, Tuple[CodeType, bool]] = {}
+
+    def start(self) -> None:
+        """Raises ``RuntimeError`` where this torch's modes can't be entered around compiled code."""
+        base = compat.find("torch.utils._python_dispatch", "TorchDispatchMode")
+        if not hasattr(base, "supports_higher_order_operators"):
+            raise RuntimeError(
+                "this PyTorch has no TorchDispatchMode.supports_higher_order_operators (2.9 and later have it): "
+                "depyf.find_nonfinite(eager=True) can't watch operations outside of compiled graphs with it"
+            )
+        self._thread = threading.get_ident()
+        self._mode = _mode_class()(self._look)
+        self._mode.__enter__()
+
+    def is_here(self) -> bool:
+        """Whether the operations of this thread are looked at."""
+        return threading.get_ident() == self._thread
+
+    def stop(self) -> None:
+        if self._mode is not None:
+            mode, self._mode = self._mode, None
+            mode.__exit__(None, None, None)
+
+    def birth_of(self, tensor: Any) -> Optional[Birth]:
+        """The birth of what is bad in this memory; None where it was not made by such an operation."""
+        storage = _storage(tensor)
+        if storage is None:
+            return None
+        reference, birth = self._births.get(storage._cdata, (None, None))
+        return None if reference is None or reference.expired() else birth
+
+    def living(self) -> Iterator[Birth]:
+        """The births of what is still there and was not written down, NaN first, the earliest first."""
+        alive = [birth for reference, birth in list(self._births.values()) if not reference.expired()]
+        yield from sorted((birth for birth in alive if not birth.written_down), key=lambda birth: birth.kind != "NaN")
+
+    @safely("looking at what an operation has computed")
+    def _look(self, operator: Any, arguments: Any, taken: List[Any], bad_before: List[Any], result: Any) -> None:
+        """``taken`` are tensors that it only reads, ``bad_before`` those that it has written to and that were bad."""
+        if self.enough:
+            return
+        self.looked_at += 1
+        node = _autograd_node()
+        if node is None:
+            self._note_line()
+        results = tensors_in(result)
+        if not results or "empty" in str(operator) or all_finite(results):
+            return  # what is in memory that nobody has written to does not count
+        bad = [*bad_before, *(each for each in taken if not all_finite([each]))]
+        known = [birth for birth in map(self.birth_of, bad) if birth is not None]
+        worse = [birth for birth in known if birth.kind == "NaN"] or known
+        counted = count_bad(results)
+        if bad and not worse:
+            return  # it came from elsewhere
+        if worse and (worse[0].kind == counted.kind or not counted.nans):
+            birth = worse[0]
+        else:
+            birth = self._born(operator, arguments, taken, results, node)
+        weak: Any = compat.find("torch.multiprocessing.reductions", "StorageWeakRef")
+        with self._lock:
+            for each in results:
+                storage = _storage(each)
+                if storage is not None and not all_finite([each]):
+                    self._births[storage._cdata] = weak(storage), birth
+
+    def _born(self, operator: Any, arguments: Any, taken: List[Any], results: List[Any], node: Any) -> Birth:
+        place = self._lines.get(node._sequence_nr()) if node is not None else running_place(self._users)
+        counted = count_bad(results)
+        return Birth(
+            kind=counted.kind,
+            operation=str(operator),
+            line=None if place is None else Line(*place, source_line(*place)),
+            backward=node is not None,
+            node="" if node is None else str(node.name()),
+            inputs=tuple(facts("input", each) for each in taken),
+            output=facts("output", next(each for each in results if not all_finite([each]))),
+            written_down=is_written_down_by(operator, arguments) or (not counted.nans and has_infinite(arguments)),
+        )
+
+    def _note_line(self) -> None:
+        number: Any = compat.find("torch._C._autograd", "_get_sequence_nr") or compat.find(
+            "torch.autograd", "_get_sequence_nr"
+        )
+        place = running_place(self._users)
+        if number is not None and place is not None and compat.module("torch").is_grad_enabled():
+            with self._lock:
+                self._lines[number() - 1] = place
+                if len(self._lines) > _MOST_LINES:
+                    self._lines.popitem(last=False)
+
+
+def _autograd_node() -> Any:
+    current = compat.find("torch._C", "_current_autograd_node")
+    return None if current is None else current()
+
+
+def _storage(tensor: Any) -> Any:
+    try:
+        return tensor.untyped_storage()
+    except synchronous(NotImplementedError, RuntimeError):  # of a kind that has none
+        return None
+
+
+def _mode_class() -> Any:
+    base: Any = compat.find("torch.utils._python_dispatch", "TorchDispatchMode")
+
+    class Watching(base):  # type: ignore[misc]
+        supports_higher_order_operators = True
+
+        def __init__(self, look: Any) -> None:
+            super().__init__()
+            self._look = look
+
+        @classmethod
+        def is_infra_mode(cls) -> bool:  # else Dynamo compiles nothing
+            return True
+
+        @classmethod
+        def ignore_compile_internals(cls) -> bool:
+            return True
+
+        def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            kwargs = kwargs or {}
+            if observation.inside_a_graph() or is_capturing():
+                return operator(*args, **kwargs)
+            written = _written(operator, args, kwargs)
+            taken = [each for each in tensors_in((args, kwargs)) if not any(each is other for other in written)]
+            bad_before = [each for each in written if not all_finite([each])]
+            result = operator(*args, **kwargs)
+            self._look(operator, (args, kwargs), taken, bad_before, (result, written))
+            return result
+
+    return Watching
+
+
+def _written(operator: Any, args: Any, kwargs: Any) -> List[Any]:
+    """The tensors that the operator writes to."""
+    schema = getattr(operator, "_schema", None)
+    if schema is None or not schema.is_mutable:
+        return []
+    found = []
+    for position, argument in enumerate(schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            found.append(args[position] if position < len(args) else kwargs.get(argument.name))
+    return tensors_in(found)

@@ -1,0 +1,207 @@
+"""Where in a graph a value that is not finite comes from: the call is replayed, and the chain is followed upwards.
+
+A node that takes such a value and gives one need not have passed it on. Which of its inputs did is found by trying: the
+node runs again with one input made finite. So a NaN that ``torch.where`` leaves out is not taken for the cause of one
+that it lets through, and a mask of -Inf is no cause of anything once softmax has made it finite.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
+
+from depyf.asynchronous import synchronous
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.observe import graph_facts
+from depyf.dynamo.observe.finite import STAND_INS, Bad, count_bad, made_finite
+from depyf.dynamo.observe.makers import Makers, writes_in_place
+from depyf.dynamo.observe.observation import GraphCall
+from depyf.dynamo.observe.replay import Replay, Values, run_node
+
+_FILLS = ("full", "fill", "where", "scalar_tensor", "constant_pad", "tensor", "lift_fresh", "new_")
+"""Parts of the names of operators that put a number that the user wrote into a tensor."""
+
+
+@dataclass
+class Chain:
+    """The nodes on the way to a bad result, and for each what it passes on. ``made`` are those that made one.
+
+    ``bad`` counts the values that are not finite for every node of the graph that has some.
+    """
+
+    order: Dict[Any, int]
+    bad: Dict[Any, Bad]
+    causes: Dict[Any, List[Any]] = field(default_factory=dict)
+    made: Set[Any] = field(default_factory=set)
+
+    @property
+    def nodes(self) -> List[Any]:
+        """From the first to the last."""
+        return sorted(self.causes, key=self.order.__getitem__)
+
+    def becomes_nan(self) -> List[Any]:
+        """The nodes that give NaN without having been given any."""
+        return [n for n in self.nodes if self.bad[n].nans and not any(self.bad[c].nans for c in self.causes[n])]
+
+    def sources_of(self, node: Any) -> List[Any]:
+        """Where what the node was given begins: the first nodes of the chains that end in it."""
+        found, todo, seen = [], list(self.causes[node]), set()
+        while todo:
+            each = todo.pop()
+            if each in seen:
+                continue
+            seen.add(each)
+            if not self.causes[each] or each in self.made:
+                found.append(each)
+            todo += self.causes[each]
+        return sorted(found, key=self.order.__getitem__)
+
+
+def follow(call: GraphCall, results: Iterable[int], written: Iterable[int]) -> Optional[Chain]:
+    """The chain to these outputs, and to these inputs that the graph writes to; None if the replay's are finite."""
+    replay = Replay(call)
+    graph = call.graph.module.graph
+    bad: Dict[Any, Bad] = {}
+    makers = Makers()
+
+    def note(node: Any, values: Values, value: Any) -> None:
+        counted = count_bad(value)
+        if counted.nans or counted.infs:
+            bad[node] = counted
+        makers.note(node, values, value)
+
+    replay.run(note, before=makers.note_inputs)
+    makers.forget_values()
+    outputs = [makers.of_output(node) for node in graph_facts.output_nodes(graph)]
+    starts = [outputs[number] for number in results]
+    starts += _writers(graph, set(written), makers)
+    starts = [node for node in starts if node in bad]
+    if not starts:
+        return None
+    chain = Chain({node: number for number, node in enumerate(graph.nodes)}, bad)
+    wanted = _upstream(starts, bad, makers)
+    passed_on: Dict[Any, Tuple[List[Any], bool]] = {}
+
+    def test(node: Any, values: Values, value: Any) -> None:
+        if node in wanted:
+            inputs = {each: maker for each, maker in makers.inputs[node].items() if maker in bad}
+            passed_on[node] = _causes(node, values, value, inputs)
+
+    last = max(starts, key=chain.order.__getitem__)
+    replay.run(test, until=last)
+    todo = list(starts)
+    while todo:
+        node = todo.pop()
+        if node not in chain.causes:
+            chain.causes[node], made = passed_on[node]
+            if made:
+                chain.made.add(node)
+            todo += chain.causes[node]
+    return chain
+
+
+def is_written_down(node: Any) -> bool:
+    """Whether the node puts a value that is not finite, which the user wrote, into a tensor: as for a mask."""
+    if node.op == "get_attr":
+        return True
+    return is_written_down_by(node.target, (node.args, node.kwargs))
+
+
+def is_written_down_by(operator: Any, arguments: Any) -> bool:
+    """The same of an operator with its arguments."""
+    name = str(getattr(operator, "__name__", operator))
+    return any(part in name for part in _FILLS) and has_infinite(arguments)
+
+
+def has_infinite(arguments: Any) -> bool:
+    """Whether one of these arguments is a number that is not finite: the user wrote it."""
+    flat: Any = compat.find("torch.utils._pytree", "tree_flatten")
+    return any(each - each != 0 for each in flat(arguments)[0] if isinstance(each, float))
+
+
+def capture(call: GraphCall, node: Any) -> Tuple[Tuple[Any, ...], Dict[str, Any], Any]:
+    """The arguments of the node as they are before it runs, and what it gives."""
+    map_arg: Any = compat.find("torch.fx.node", "map_arg")
+    tensor: Any = compat.find("torch", "Tensor")
+    found: Dict[str, Any] = {}
+
+    def copy(value: Any) -> Any:
+        return value.detach().clone() if isinstance(value, tensor) else value
+
+    def before(each: Any, values: Values) -> None:
+        if each is node:
+            found["args"] = map_arg(node.args, lambda n: _mapped(copy, values(n)))
+            found["kwargs"] = map_arg(node.kwargs, lambda n: _mapped(copy, values(n)))
+
+    def after(each: Any, _: Values, value: Any) -> None:
+        if each is node:
+            found["value"] = value
+
+    Replay(call).run(after, until=node, before=before)
+    return found["args"], found["kwargs"], found["value"]
+
+
+def _mapped(function: Any, value: Any) -> Any:
+    tree_map: Any = compat.find("torch.utils._pytree", "tree_map")
+    return tree_map(function, value)
+
+
+def _writers(graph: Any, written: Set[int], makers: Makers) -> List[Any]:
+    inputs = {node: number for number, node in enumerate(graph_facts.placeholders(graph))}
+    found = [node for node, base in graph_facts.writes_of(graph) if inputs.get(base) in written]
+    return found + [makers.of_output(node) for node, number in inputs.items() if number in written]
+
+
+def _upstream(starts: List[Any], bad: Dict[Any, Bad], makers: Makers) -> Set[Any]:
+    found: Set[Any] = set()
+    todo = list(starts)
+    while todo:
+        node = todo.pop()
+        if node not in found:
+            found.add(node)
+            todo += [each for each in makers.inputs[node].values() if each in bad]
+    return found
+
+
+def _causes(node: Any, values: Values, value: Any, inputs: Dict[Any, Any]) -> Tuple[List[Any], bool]:
+    """Who made the bad values that the node passes on, and whether it makes some by itself.
+
+    ``inputs`` are those with bad values among the nodes that it takes, each with the one that made its value.
+    """
+    makers = list(dict.fromkeys(inputs.values()))
+    if not inputs or not _may_run_again(node):
+        return makers, not inputs
+    try:
+        before = count_bad(value)
+        rests = [_count_with(node, values, list(inputs), stand_in) for stand_in in STAND_INS]
+        causes = [
+            inputs[each]
+            for each in inputs
+            if any(_fewer(_count_with(node, values, [each], stand_in), before) for stand_in in STAND_INS)
+        ]
+    except synchronous():  # an operator that does not take what we made of its input: any of them may be it
+        return makers, False
+    if not causes and any(_fewer(rest, before) for rest in rests):
+        causes = makers  # each is enough alone
+    return causes, not causes or all(rest.nans or rest.infs for rest in rests)
+
+
+def _count_with(node: Any, values: Values, finite: List[Any], stand_in: Optional[str]) -> Bad:
+    replaced = functools.partial(made_finite, stand_in=stand_in)
+    return count_bad(run_node(node, lambda n: _mapped(replaced, values(n)) if n in finite else values(n)))
+
+
+def _fewer(now: Bad, before: Bad) -> bool:
+    return now.nans < before.nans or (now.nans == before.nans and now.infs < before.infs)
+
+
+def _may_run_again(node: Any) -> bool:
+    if node.op not in ("call_function", "call_method"):
+        return False
+    schema = getattr(node.target, "_schema", None)
+    if schema is not None:
+        tag = getattr(compat.find("torch", "Tag"), "nondeterministic_seeded", None)
+        return not schema.is_mutable and tag not in node.target.tags
+    name = str(getattr(node.target, "__name__", node.target))
+    return not writes_in_place(node) and not any(each in name for each in ("rand", "dropout", "norm", "bernoulli"))

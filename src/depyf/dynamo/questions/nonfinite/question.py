@@ -1,0 +1,222 @@
+"""``find_nonfinite``: the first operation of compiled code that makes a NaN or an Inf, forward or backward.
+
+After each call of a compiled graph its results are checked (``checked.py``). Only when some are not finite is the graph
+replayed to find the origin (``origin.py``). What is no result does not count: a value that is not finite and reaches
+none is nobody's concern; nor does an Inf that the user wrote or passed in, as masks have it, before it becomes NaN.
+"""
+
+from __future__ import annotations
+
+import functools
+import html
+import os
+from types import TracebackType
+from typing import Any, Dict, List, Optional, Set, TextIO, Tuple, Type
+
+from depyf.answers.looked import Looked
+from depyf.answers.nonfinite import NonFinite, summary
+from depyf.asynchronous import synchronous
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.locks import Lock
+from depyf.dynamo.hooks.safely import safely, say
+from depyf.dynamo.observe.checked import DYNAMO, GraphCall, ObservedGraph, observe_graphs
+from depyf.dynamo.observe.finite import all_finite, count_bad, tensors_in
+from depyf.dynamo.observe.observation import observation
+from depyf.dynamo.observe.tally import Looking
+from depyf.dynamo.questions.nonfinite.describe import Describer
+from depyf.dynamo.questions.nonfinite.eager_operations import EagerOperations
+from depyf.dynamo.questions.nonfinite.origin import follow
+from depyf.dynamo.questions.nonfinite.saved_values import SavedValues
+from depyf.dynamo.questions.nonfinite.verdict import judge
+
+DIRECTORY = "depyf_nonfinite"
+
+_MOST_JUDGED = 50
+"""Of a graph, so many kinds of results that are not finite and were meant so are told apart."""
+_ANOTHER_THREAD = "of a graph came from another thread, whose operations outside of graphs are not seen"
+_NO_GRADIENTS = "of a graph whose backward {!r} does not compile: gradients are not seen (eager=True sees them)"
+
+
+class FindNonFinite:
+    """The context manager that ``find_nonfinite`` returns. ``found`` lists what was found; it is false while empty."""
+
+    def __init__(
+        self,
+        directory: Optional[str] = None,
+        *,
+        eager: bool = False,
+        stop: bool = False,
+        all_graphs: bool = False,
+        stream: Optional[TextIO] = None,
+    ) -> None:
+        compat.require_torch("find_nonfinite")
+        self.found: List[NonFinite] = []
+        self._stop = stop
+        self._all_graphs = all_graphs
+        self._stream = stream
+        self._lock = Lock()
+        self._observing: Optional[observe_graphs] = None
+        self._eager = EagerOperations() if eager else None
+        births = None if self._eager is None else self._eager.birth_of
+        self._describer = Describer(os.path.abspath(directory or DIRECTORY), births)
+        self._saved = SavedValues()
+        self._judged: Dict[Tuple[int, Tuple[Any, ...]], str] = {}
+        """Graphs with bad results that were found to be meant, and what those are: they need no replay another time."""
+        self._told: Set[int] = set()
+        self._kept: Dict[int, ObservedGraph] = {}
+        self._looking = Looking(observation.tally)
+
+    def __enter__(self) -> FindNonFinite:
+        if self._observing is None:
+            observing = observe_graphs(self._observe)
+            observing.__enter__()
+            try:
+                if self._eager is not None:
+                    self._eager.start()
+            except synchronous(RuntimeError):
+                observing.__exit__(None, None, None)
+                raise
+            self._observing = observing
+            self._looking.begin()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: Optional[Type[BaseException]],
+        exc_value: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        observing, self._observing = self._observing, None
+        if observing is None:
+            return
+        if self._eager is not None:
+            self._eager.stop()
+            self._tell_what_is_left()
+        observing.__exit__(exc_type, exc_value, traceback)
+        self._looking.end()
+        if exc_type is None and not self.found and (not self.looked or self.looked.missed):
+            say(self._stream, (f"depyf: {line}" for line in str(self).splitlines()))
+
+    @safely("looking for values that are not finite")
+    def _tell_what_is_left(self) -> None:
+        """What eager code has made that came into no graph, and is still there."""
+        birth = None if self._eager is None or self.found else next(self._eager.living(), None)
+        if birth is not None:
+            notes = ["no compiled graph has seen it; it is there at the end"]
+            notes += [] if birth.kind == "NaN" else ["it may be meant, as in a mask"]
+            self._tell(self._describer.born(birth, tuple(notes)))
+
+    @property
+    def first(self) -> Optional[NonFinite]:
+        """The first that was found; None when there is none."""
+        return self.found[0] if self.found else None
+
+    def __bool__(self) -> bool:
+        return bool(self.found)
+
+    @property
+    def looked(self) -> Looked:
+        """How many calls of how many graphs were looked at, and what was not, and why."""
+        return self._looking.so_far(0 if self._eager is None else self._eager.looked_at)
+
+    def __str__(self) -> str:
+        return summary(tuple(self.found), self.looked)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return "".join(each._repr_html_() for each in self.found) or f"<p>{html.escape(str(self))}</p>"
+
+    def _observe(self, call: GraphCall) -> Optional[BaseException]:
+        if self.found and not self._all_graphs:
+            return None
+        with self._lock:
+            found = self._examine(call)
+            self._looking.at(call.graph.function, call.graph.backward)
+            if self._eager is None and _has_backward_elsewhere(call):
+                self._looking.left_out(_NO_GRADIENTS.format(call.graph.backend))
+            if self._eager is not None and not call.graph.backward and not self._eager.is_here():
+                self._looking.left_out(_ANOTHER_THREAD)
+            self._describer.has_run(call.graph)
+            self._saved.has_run(call)
+        if found is None:
+            return None
+        self._tell(found)
+        return FloatingPointError(str(found)) if self._stop else None
+
+    def _examine(self, call: GraphCall) -> Optional[NonFinite]:
+        results = {number: call.outputs[number] for number in call.graph.results if tensors_in([call.outputs[number]])}
+        written = {number: value for number, value in call.written.items() if tensors_in([value])}
+        if all_finite([*results.values(), *written.values()]) or id(call.graph) in self._told:
+            return None
+        bad = {("output", number): count_bad([value]) for number, value in results.items()}
+        bad.update({("input", number): count_bad([value]) for number, value in written.items()})
+        bad = {place: counted for place, counted in bad.items() if counted.nans or counted.infs}
+        pattern = (id(call.graph), tuple(sorted((place, each.nans, each.infs) for place, each in bad.items())))
+        if pattern in self._judged:
+            self._looking.passed_on(self._judged[pattern])
+            return None
+        if sum(graph == id(call.graph) for graph, _ in self._judged) >= _MOST_JUDGED:
+            self._looking.left_out(f"gave other NaN or Inf than the {_MOST_JUDGED} that were looked at closely")
+            return None
+        self._kept[id(call.graph)] = call.graph  # so that no other gets its id
+        error: Optional[Exception] = None
+        try:
+            chain = follow(
+                call,
+                [number for kind, number in bad if kind == "output"],
+                [number for kind, number in bad if kind == "input"],
+            )
+            saved = functools.partial(self._saved.judge, call)
+            verdict = None if chain is None else judge(call, chain, saved, functools.partial(self._is_computed, call))
+            if chain is not None and verdict is None:
+                self._judged[pattern] = self._describer.meant(call, chain)
+                self._looking.passed_on(self._judged[pattern])
+                return None
+            self._told.add(id(call.graph))
+            if verdict is not None:
+                return self._describer.describe(call, verdict)
+        except synchronous() as failed:  # there is a bad value all the same, and that is told
+            error = failed
+            self._told.add(id(call.graph))
+        place, counted = next(iter(bad.items()))
+        return self._describer.result(call, place, counted, error)
+
+    def _is_computed(self, call: GraphCall, number: int) -> bool:
+        """Whether an operation outside of compiled graphs has made this input, and nobody wrote its Inf down."""
+        birth = None if self._eager is None else self._eager.birth_of(call.given(number))
+        return birth is not None and not birth.written_down
+
+    def _tell(self, found: NonFinite) -> None:
+        self.found.append(found)
+        if self._eager is not None:
+            self._eager.enough = not self._all_graphs
+        say(self._stream, (f"depyf: {line}" for line in str(found).splitlines()))
+
+
+def _has_backward_elsewhere(call: GraphCall) -> bool:
+    """Whether autograd runs the backward of this call operation by operation."""
+    return call.graph.level == DYNAMO and any(getattr(each, "requires_grad", False) for each in call.outputs)
+
+
+def find_nonfinite(
+    directory: Optional[str] = None,
+    *,
+    eager: bool = False,
+    stop: bool = False,
+    all_graphs: bool = False,
+    stream: Optional[TextIO] = None,
+) -> FindNonFinite:
+    """A context manager that finds the first operation of compiled code which makes a NaN or an Inf.
+
+    ``with depyf.find_nonfinite() as found: train()`` tells of it once, on ``stream`` (default: the error stream), and
+    has it in ``found.first``: the operation, the user's line, the inputs in numbers. The inputs are saved, with a
+    script that replays the operation, to ``nonfinite_<n>`` in ``directory`` (default: ``depyf_nonfinite``). The
+    program goes on and computes what it would without; with ``stop`` it gets a ``FloatingPointError`` there and then.
+    With ``all_graphs`` it goes on looking, and ``found.found`` has the first of each graph. With ``eager`` it looks at
+    the operations outside of compiled graphs, too, on this thread, which makes them slow.
+
+    Code that is compiled already is compiled once more inside. Raises ``ImportError`` when PyTorch is not installed,
+    and ``RuntimeError`` on entering when this PyTorch (before 2.6; with ``eager``, before 2.9) can't be observed.
+    """
+    return FindNonFinite(directory, eager=eager, stop=stop, all_graphs=all_graphs, stream=stream)

@@ -1,0 +1,85 @@
+"""Which node of a chain is told, if any: what made the value first, and not what only shows it.
+
+An Inf that the user wrote into a tensor (a mask), or passed in, is meant; it is told when it becomes NaN, as where that
+comes from. A parameter that is not finite, or a NaN that comes in, is told itself.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Callable, Optional
+
+from depyf.dynamo.observe import graph_facts
+from depyf.dynamo.observe.observation import GraphCall
+from depyf.dynamo.questions.nonfinite.origin import Chain, is_written_down
+
+_STATE = re.compile(r"_(?:parameters|buffers)\[")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The node to tell, and the call that it is in: for a backward it may be the forward, which has saved the value.
+
+    ``entered`` says that the node is an input of the graph. ``source`` is where an Inf comes from that became NaN in
+    ``node``; ``becomes_nan`` is where an Inf of ``node`` did.
+    """
+
+    call: GraphCall
+    node: Any
+    kind: str
+    entered: bool = False
+    source: Optional[Any] = None
+    becomes_nan: Optional[Any] = None
+
+
+Saved = Callable[[Any], Optional[Verdict]]
+"""What is to be told of a value that the forward has saved, asked with the node of the backward that takes it."""
+
+
+def judge(
+    call: GraphCall, chain: Chain, saved: Saved = lambda _: None, computed: Callable[[int], bool] = lambda _: False
+) -> Optional[Verdict]:
+    """What is to be told of a chain; None when nothing is. ``computed`` says whether the input of that number is known
+    to be made by an operation, outside of the graph, that nobody told to make an Inf."""
+    inputs = {node: number for number, node in enumerate(graph_facts.placeholders(call.graph.module.graph))}
+    nans = [node for node in chain.becomes_nan() if node not in inputs and not is_written_down(node)]
+    for node in chain.nodes:
+        if node not in chain.made and chain.causes[node]:
+            continue
+        if node in inputs:
+            told = saved(node) if call.graph.backward else None
+            if told is not None:
+                return told
+            if _is_told_itself(call, chain, node, inputs[node], computed):
+                return Verdict(call, node, chain.bad[node].kind, entered=True, becomes_nan=_after(chain, node, nans))
+            if call.graph.backward and chain.bad[node].nans:
+                return _first_user(call, chain, node)
+            continue
+        if is_written_down(node) and not chain.bad[node].nans:
+            continue
+        return Verdict(call, node, chain.bad[node].kind, becomes_nan=_after(chain, node, nans))
+    if nans:
+        sources = chain.sources_of(nans[0])
+        return Verdict(call, nans[0], "NaN", source=sources[0] if sources else None)
+    return None
+
+
+def _is_told_itself(call: GraphCall, chain: Chain, node: Any, number: int, computed: Callable[[int], bool]) -> bool:
+    if call.graph.backward:  # else it was saved by the forward, which has its own line
+        return "tangent" in node.name
+    state = _STATE.search(call.graph.input_names[number]) is not None
+    return state or bool(chain.bad[node].nans) or computed(number)
+
+
+def _first_user(call: GraphCall, chain: Chain, node: Any) -> Verdict:
+    """What a NaN does that the forward has saved: it reached no result there."""
+    user = next(each for each in chain.nodes if node in chain.causes[each])
+    return Verdict(call, user, "NaN", source=node)
+
+
+def _after(chain: Chain, node: Any, nans: Any) -> Optional[Any]:
+    """Where the Inf of ``node`` becomes NaN."""
+    if chain.bad[node].nans:
+        return None
+    return next((each for each in nans if each is not node and node in chain.sources_of(each)), None)

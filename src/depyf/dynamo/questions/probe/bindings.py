@@ -1,0 +1,287 @@
+"""Which values the user's names are bound to while Dynamo traces a frame: told by its own interpreter of bytecode.
+
+Dynamo executes the user's bytecode symbolically. Each time that it stores into a variable or an attribute, or returns,
+the value on its stack is noted with the name, the function and the line; and so are the arguments when it begins with a
+function. So a name is tied to the very node of the graph: in loops, in functions that are inlined, when tuples are
+unpacked, and when it is bound again. Dynamo looks at inputs as late as it can: what they are is asked at the end.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import threading
+from dataclasses import dataclass, field, replace
+from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
+
+from depyf.diagnosis.guard_words import as_written
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.patching import Undo, replace_attribute
+from depyf.dynamo.hooks.safely import safely
+
+_STORES = ("STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL", "STORE_ATTR")
+_INPUT = re.compile(r"(?:(?P<owner>.+)\.)?(?P<name>[^\W\d]\w*)(?P<part>(?:\[[^\]]*\])*)$")
+_RESUMED = re.compile(r"(?:torch_dynamo_)?resume_in_(.+?)(?:_at_\d+)?$")
+_TRANSLATORS = ("InstructionTranslator", "InliningInstructionTranslator", "InliningGeneratorInstructionTranslator")
+
+RETURNED = "return"
+ELSEWHERE = (
+    "a tensor inside of a part that runs as a whole (what is checkpointed, a branch of torch.cond), not seen here"
+)
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A name that was bound. ``node`` is the name of the graph's node, None where the value is none of the graph's.
+
+    ``name`` is the variable, ``.attribute``, or ``return``; ``part`` is where in a tuple, list or dictionary the tensor
+    stands (empty for the value itself); ``constant`` is what the value is instead of a tensor, in words. ``line`` is 0
+    for what was there: attributes and globals. ``after`` is the last node that had been traced by then: the graph may
+    write into the value before that, and after it. ``carried`` says that it is what a resume function was given: it was
+    bound before the graph break. ``owner`` is what an attribute is one of, as the user writes it, where that is known
+    (``self.layer``).
+    """
+
+    name: str
+    function: str
+    filename: str
+    line: int
+    node: Optional[str]
+    part: str = ""
+    constant: str = ""
+    after: Optional[str] = None
+    carried: bool = False
+    owner: str = ""
+
+
+class _Value(NamedTuple):
+    """A tensor in a value of Dynamo's, as its node, or words for what it is. ``part`` is where in the value it stands.
+
+    ``unread`` is what Dynamo has not looked at: looking would make it guard that.
+    """
+
+    node: Optional[Any] = None
+    part: str = ""
+    constant: str = ""
+    unread: Optional[Any] = None
+
+
+class _Bound(NamedTuple):
+    """A binding with its value (Dynamo gives nodes other names later on) and the last node by then."""
+
+    binding: Binding
+    value: _Value
+    after: Optional[Any]
+
+
+@dataclass
+class _Tracing:
+    """What one attempt at tracing has bound so far; ``output`` is Dynamo's object for that attempt."""
+
+    output: Any = None
+    bindings: List[_Bound] = field(default_factory=list)
+
+
+class _Here(threading.local):
+    def __init__(self) -> None:
+        self.tracing = _Tracing()
+
+
+_here = _Here()
+
+
+def bindings_so_far(graph: Any, inputs: Mapping[str, str]) -> Tuple[Binding, ...]:
+    """What has been bound in the frame that this thread traces, in order.
+
+    ``graph`` is what was traced, ``inputs`` are what the user calls its inputs (in Dynamo's terms), by their nodes.
+    """
+    bound = [
+        _as_it_is_now(each.binding, value, each.after, graph)
+        for each in list(_here.tracing.bindings)
+        for value in _read_meanwhile(each.value)
+    ]
+    known = {each.node for each in bound}
+    return (*_others(inputs, known), *bound)
+
+
+def _others(inputs: Mapping[str, str], known: Set[Optional[str]]) -> Iterator[Binding]:
+    """The inputs that no variable is bound to: parameters, buffers, globals."""
+    code = compat.code_being_compiled()
+    for node, source in inputs.items():
+        match = _INPUT.match(as_written(source))
+        if match is None or code is None or (node in known and match["owner"] is None):
+            continue
+        yield Binding(
+            name=f".{match['name']}" if match["owner"] else match["name"],
+            function=function_name(getattr(code, "co_qualname", code.co_name)),
+            filename=code.co_filename,
+            line=0,
+            node=node,
+            part=match["part"],
+            owner=match["owner"] or "",
+        )
+
+
+def _as_it_is_now(binding: Binding, value: _Value, after: Optional[Any], graph: Any) -> Binding:
+    binding = replace(binding, part=value.part, constant=value.constant)
+    if value.node is None:
+        return binding
+    if value.node.graph is not graph and not getattr(value.node, "_erased", False):
+        return replace(binding, constant=ELSEWHERE)
+    return replace(binding, node=str(value.node.name), after=_name_of_remaining(after))
+
+
+def _read_meanwhile(value: _Value) -> Iterator[_Value]:
+    """The value itself, or what it has turned out to be."""
+    if value.unread is not None and value.unread.is_realized():
+        yield from _values(value.unread, value.part)
+    else:
+        yield value
+
+
+def _name_of_remaining(node: Any) -> Optional[str]:
+    """The name of this node, or of the last one before it that is still in the graph."""
+    while node is not None and getattr(node, "_erased", False):
+        node = node.prev
+    return None if node is None or node.op == "root" else str(node.name)
+
+
+def watch_bindings() -> Optional[Undo]:
+    """Note what is bound from now on; answers the function that ends it. None where Dynamo's interpreter is unknown."""
+    undo: List[Undo] = []
+    runs: List[Tuple[Any, Any]] = []
+    for name in _TRANSLATORS:
+        translator = compat.find("torch._dynamo.symbolic_convert", name)
+        table = getattr(translator, "dispatch_table", None)
+        if not isinstance(table, list):
+            continue
+        for operation in (*_STORES, "RETURN_VALUE"):
+            handler: Any = getattr(translator, operation, None)
+            for at in [at for at, each in enumerate(table) if handler is not None and each is handler]:
+                undo.append(_replace_handler(table, at, _noting(handler, operation)))
+        if translator is not None and hasattr(translator, "run"):
+            runs.append((translator, translator.run))
+    undo += [replace_attribute(translator, "run", _noting_arguments(run)) for translator, run in runs]
+    if not undo:
+        compat.report_once("probe names", "this PyTorch's tracer is not known: names of variables can't be probed")
+        return None
+
+    def undo_all() -> None:
+        while undo:
+            undo.pop()()
+        _here.tracing = _Tracing()  # the last one holds what the program gave to the function that was traced
+
+    return undo_all
+
+
+def _replace_handler(table: List[Any], at: int, replacement: Any) -> Undo:
+    original, table[at] = table[at], replacement
+
+    def undo() -> None:
+        if table[at] is replacement:
+            table[at] = original
+
+    return undo
+
+
+def _noting_arguments(run: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(run)
+    def noting(translator: Any) -> Any:
+        if not getattr(translator, "instruction_pointer", 0):  # generators run again and again
+            _note_arguments(translator)
+        return run(translator)
+
+    return noting
+
+
+def _noting(handler: Callable[..., Any], operation: str) -> Callable[..., Any]:
+    @functools.wraps(handler)
+    def handle(translator: Any, instruction: Any) -> Any:
+        _note(translator, instruction, operation)
+        return handler(translator, instruction)
+
+    return handle
+
+
+@safely("noting what a name is bound to")
+def _note(translator: Any, instruction: Any, operation: str) -> None:
+    # The value; what has the attribute lies above it.
+    value = translator.stack[-2 if operation == "STORE_ATTR" else -1]
+    name = RETURNED if operation == "RETURN_VALUE" else str(instruction.argval)
+    _bind(translator, f".{name}" if operation == "STORE_ATTR" else name, value, _line(translator, instruction))
+
+
+@safely("noting what a function is given")
+def _note_arguments(translator: Any) -> None:
+    code = translator.f_code
+    stars = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    carried = function_name(code.co_name) != code.co_name
+    for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + stars]:
+        value = translator.symbolic_locals.get(name)  # some versions leave out what is not used
+        _bind(translator, name, value, code.co_firstlineno, carried)
+
+
+def _bind(translator: Any, name: str, value: Optional[Any], line: int, carried: bool = False) -> None:
+    tracing = _here.tracing
+    if tracing.output is not translator.output:
+        tracing = _here.tracing = _Tracing(translator.output)
+    code = translator.f_code
+    function = function_name(getattr(code, "co_qualname", code.co_name))
+    binding = Binding(name, function, code.co_filename, line, None, carried=carried)
+    after = next(iter(reversed(translator.output.graph.nodes)), None)
+    tracing.bindings += [_Bound(binding, each, after) for each in _values(value)]
+
+
+def function_name(name: str) -> str:
+    """The name of the user's function that this is, or goes on with after a graph break."""
+    before, dot, last = name.rpartition(".")
+    resumed = _RESUMED.match(last)
+    return f"{before}{dot}{resumed.group(1)}" if resumed else name
+
+
+def _line(translator: Any, instruction: Any) -> int:
+    line = getattr(getattr(instruction, "positions", None), "lineno", None) or instruction.starts_line
+    return int(line or translator.lineno)
+
+
+def _values(value: Any, part: str = "", depth: int = 0) -> Iterator[_Value]:
+    """The tensors in a value of Dynamo's."""
+    if value is None or (hasattr(value, "is_realized") and not value.is_realized()):
+        yield _Value(None, part, "something that the traced code has not looked at", value)
+        return
+    if hasattr(value, "is_realized"):
+        value = value.unwrap() if hasattr(value, "unwrap") else value.realize()
+    proxy = _read(value, "proxy")
+    kind = type(value).__name__
+    if proxy is not None and hasattr(proxy, "node") and kind != "SymNodeVariable":
+        yield _Value(proxy.node, part)
+        return
+    items = _read(value, "items")
+    if isinstance(items, (list, tuple)) and depth < 2:
+        for at, item in enumerate(items):
+            yield from _values(item, f"{part}[{at}]", depth + 1)
+        return
+    if isinstance(items, dict) and depth < 2:
+        for key, item in items.items():
+            yield from _values(item, f"{part}[{_key(key)}]", depth + 1)
+        return
+    if kind == "SymNodeVariable":
+        words = "a number that depends on the shapes of the inputs, and no tensor"
+    elif kind == "ConstantVariable":
+        words = f"the constant {_read(value, 'value')!r} in the compiled code, and no tensor"
+    else:
+        words = f"no tensor ({kind.replace('Variable', '')} in Dynamo's terms)"
+    yield _Value(None, part, words)
+
+
+def _read(value: Any, attribute: str) -> Any:
+    """An attribute of an object of Dynamo's; some are properties that raise."""
+    try:
+        return getattr(value, attribute, None)
+    except NotImplementedError:
+        return None
+
+
+def _key(key: Any) -> str:
+    return repr(_read(_read(key, "vt") or key, "value"))

@@ -1,0 +1,86 @@
+"""The gradients of values inside of a compiled graph, when backward comes by its results.
+
+The graph is run once more with gradients on, and kept. When the gradient of a result of the compiled graph is known,
+autograd is asked for those of the values in between. They are those of eager code, for the gradients that the compiled
+code was given.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence
+
+from depyf.answers.probed import Probed
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.safely import safely
+from depyf.dynamo.observe.observation import GraphCall
+from depyf.dynamo.observe.random_state import RandomState
+
+
+def follow_gradients(call: GraphCall, recorded: Mapping[str, Sequence[Probed]], *, keep: Callable[[Any], Any]) -> None:
+    """Fill in ``grad`` of what was recorded (by the names of nodes), once the gradients of the results are known."""
+    torch = compat.module("torch")
+    outputs = {at: value for at, value in enumerate(call.outputs) if isinstance(value, torch.Tensor)}
+    outputs = {at: value for at, value in outputs.items() if value.requires_grad}
+    if not outputs or not recorded:
+        return
+    values, results = _run_with_gradients(call, set(recorded))
+    values = {name: value for name, value in values.items() if value.requires_grad}
+
+    @safely("computing the gradient of a probed value")
+    def arrived(result: Any, gradient: Any) -> None:
+        with RandomState([gradient]).restored():  # a backward of the user's own may draw
+            found = torch.autograd.grad(
+                [result], list(values.values()), [gradient.detach()], retain_graph=True, allow_unused=True
+            )
+        for name, part in zip(values, found):
+            for probed in recorded[name] if part is not None else ():
+                probed.gradient[:] = [sum((keep(part), *probed.gradient))]
+
+    for at, output in outputs.items():  # what comes in by one result is added to what came in by the others
+        if values and results[at].requires_grad:
+            output.register_hook(functools.partial(_tell, arrived, results[at]))
+
+
+def _tell(arrived: Callable[[Any, Any], object], result: Any, gradient: Optional[Any]) -> None:
+    if gradient is not None:  # of a result that has part in nothing that was differentiated
+        arrived(result, gradient)
+
+
+def _run_with_gradients(call: GraphCall, names: Any) -> Any:
+    """The values of these nodes and the results, with their history."""
+    torch = compat.module("torch")
+    interpreter: Any = compat.find("torch.fx", "Interpreter")
+    values: Dict[str, Any] = {}
+
+    class Keeping(interpreter):  # type: ignore[misc]
+        def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+            if "activation_checkpoint" in str(getattr(target, "__name__", target)):
+                # As it is meant for compilers, its backward would draw other random numbers than its forward.
+                return interpreter(args[0]).run(*args[1:])
+            return super().call_function(target, args, kwargs)
+
+        def run_node(self, node: Any) -> Any:
+            value = super().run_node(node)
+            if node.name in names and isinstance(value, torch.Tensor):
+                values[node.name] = value
+            return value
+
+    with torch.enable_grad(), contextlib.ExitStack() as stack:
+        inputs = [_with_history(call, number, value) for number, value in enumerate(call.inputs)]
+        if call.random_state is not None:
+            stack.enter_context(call.random_state.restored())
+        results = Keeping(call.graph.module).run(*inputs)
+    return values, list(results) if isinstance(results, (list, tuple)) else [results]
+
+
+def _with_history(call: GraphCall, number: int, value: Any) -> Any:
+    """The input of a call as one that has a gradient, if it had, and that may be written to."""
+    torch = compat.module("torch")
+    if not isinstance(value, torch.Tensor):
+        return value
+    leaf = value.detach().clone()
+    if not call.given(number).requires_grad:
+        return leaf
+    return leaf.requires_grad_().clone()

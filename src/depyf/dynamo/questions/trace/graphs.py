@@ -1,0 +1,140 @@
+"""Compiled graphs, timed: a function is put around each where transformed code and autograd look it up, and taken away.
+
+Dynamo keeps a compiled graph in the user's globals, as ``__compiled_fn_<id>``; AOTAutograd keeps its backward in a
+class with static methods, which autograd's node calls. Whoever puts something else there in between is left alone, and
+nothing that Dynamo would free is kept alive.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from time import perf_counter_ns
+from types import CodeType, FunctionType
+from typing import Any, Callable, List, MutableMapping, Optional
+
+from depyf.answers.ran import BACKWARD, GRAPH, Thing
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.backward_methods import all_backward_classes, replace_backward
+from depyf.dynamo.hooks.patching import Undo
+from depyf.dynamo.hooks.recovered import backward_classes
+from depyf.dynamo.questions.trace.lanes import Lane, Lanes
+from depyf.dynamo.store.names import compiled_fn_number
+
+_FORGOTTEN = "forgotten graph"
+
+
+class _Spot:
+    """Where a graph ran last: its backward belongs there, whichever thread autograd runs it in."""
+
+    __slots__ = ("lane",)
+
+    def __init__(self) -> None:
+        self.lane: Optional[Lane] = None
+
+
+class Graphs:
+    """The graphs that are timed."""
+
+    def __init__(self, lanes: Lanes, code_runs: Optional[Callable[[CodeType, Any], object]]) -> None:
+        self._lanes = lanes
+        self._code_runs = code_runs
+        """What is told that code runs (and its caller) when it calls its graph, where nobody else tells."""
+        self._undo: List[Undo] = []
+        self._backwards: weakref.WeakSet[type] = weakref.WeakSet()
+
+    def time(self, code: CodeType, scope: MutableMapping[str, Any], compile_id: Optional[str], place: Thing) -> int:
+        """Time the graphs that transformed ``code`` calls from now on; answers how many these are."""
+        found = 0
+        for name in dict.fromkeys(code.co_names):
+            number = compiled_fn_number(name)
+            graph = scope.get(name) if number is not None else None
+            if callable(graph) and not hasattr(graph, "_depyf_timed"):
+                found += 1
+                self._time(scope, name, graph, f"__compiled_fn_{number}", compile_id, place)
+        return found
+
+    def stop(self) -> None:
+        """Put everything back."""
+        while self._undo:
+            self._undo.pop()()
+
+    def _time(
+        self,
+        scope: MutableMapping[str, Any],
+        name: str,
+        graph: Callable[..., Any],
+        stable_name: str,
+        compile_id: Optional[str],
+        place: Thing,
+    ) -> None:
+        spot = _Spot()
+        number = self._lanes.new_number(Thing(GRAPH, stable_name, compile_id, place.filename, place.line))
+        timed = _timed(graph, self._lanes, number, spot, self._code_runs)
+        scope[name] = timed
+        self._undo.append(_put_back(scope, name, weakref.ref(timed)))
+        for owner in backward_classes(graph):
+            self._time_backward(owner, Thing(BACKWARD, stable_name, compile_id, place.filename, place.line), spot)
+
+    def time_forgotten(self) -> None:
+        """Time the backwards that are left: forwards may have run before ``torch._dynamo.reset``."""
+        for owner in all_backward_classes():
+            if owner not in self._backwards:
+                self._time_backward(owner, Thing(BACKWARD, _FORGOTTEN), _Spot())
+
+    def _time_backward(self, owner: type, thing: Thing, spot: _Spot) -> None:
+        number = self._lanes.new_number(thing)
+        undo = replace_backward(owner, lambda method: _timed_backward(method, self._lanes, number, spot))
+        if undo is not None:
+            self._backwards.add(owner)
+            self._undo.append(undo)
+
+
+def _timed(
+    graph: Callable[..., Any],
+    lanes: Lanes,
+    number: int,
+    spot: _Spot,
+    code_runs: Optional[Callable[[CodeType, Any], object]],
+) -> FunctionType:
+    ran = lanes.ran
+
+    @functools.wraps(graph)
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        caller = sys._getframe(1)
+        if code_runs is not None:
+            code_runs(caller.f_code, caller.f_back)
+        start = perf_counter_ns()
+        try:
+            return graph(*args, **kwargs)
+        finally:
+            spot.lane = ran(number, start, caller)
+
+    timed._depyf_timed = True  # type: ignore[attr-defined]
+    compat.skip_code(timed.__code__)  # type: ignore[attr-defined]
+    return timed  # type: ignore[return-value]
+
+
+def _put_back(scope: MutableMapping[str, Any], name: str, ours: weakref.ref[FunctionType]) -> Undo:
+    def undo() -> None:
+        timed = ours()
+        if timed is not None and scope.get(name) is timed:  # else it is gone with the code that called it
+            scope[name] = vars(timed)["__wrapped__"]
+
+    return undo
+
+
+def _timed_backward(function: Callable[..., Any], lanes: Lanes, number: int, spot: _Spot) -> Callable[..., Any]:
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        own = lanes.lane()
+        lane = spot.lane if own.foreign and spot.lane is not None else own
+        own.instead = lane if lane is not own else None
+        start = perf_counter_ns()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            own.instead = None
+            lanes.ran(number, start, sys._getframe(1) if lane is own else None, lane)
+
+    return timed

@@ -1,0 +1,237 @@
+"""What runs, noted as it runs: a buffer of numbers for each thread, which is folded whenever it is full.
+
+What stands here is called each time that compiled code runs, so it only appends to a list: three numbers for each
+event. ``(thing, start, 0)`` is a beginning, ``(~thing, end, 0)`` an end (0 where the time is not known) and
+``(thing, start, end)`` a run that has nothing inside. Times are those of ``perf_counter_ns``.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from threading import get_ident
+from time import perf_counter_ns
+from types import CodeType, FrameType
+from typing import Callable, Dict, List, Optional, Set, Tuple
+
+from depyf.answers.ran import BACKWARD, CODE, Thing
+from depyf.asynchronous import synchronous
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.locks import Lock
+from depyf.dynamo.hooks.safely import safely
+
+_FULL = 3 * 1500
+"""How long a buffer becomes before it is folded: a pause of about two milliseconds."""
+
+
+class Lane:
+    """What happens in one thread. ``open`` are the things that have begun there, as far as is known."""
+
+    __slots__ = ("buffer", "foreign", "ident", "instead", "lock", "name", "open", "taking")
+
+    def __init__(self, ident: int) -> None:
+        thread = next((each for each in threading.enumerate() if each.ident == ident), None)
+        self.ident = ident
+        self.foreign = thread is None
+        """A thread that Python did not start: one of autograd's."""
+        self.name = "a thread of autograd's" if thread is None else thread.name
+        self.instead: Optional[Lane] = None
+        self.buffer: List[int] = []
+        self.open: List[int] = []
+        self.lock = Lock()
+        self.taking = False
+
+
+Take = Callable[[Lane, List[int]], object]
+
+
+class Lanes:
+    """The buffers of all threads, and the numbers of things. ``things[number]`` is what a number stands for."""
+
+    def __init__(self, meet: Callable[[CodeType, int], Optional[Thing]]) -> None:
+        self.things: List[Thing] = [Thing(CODE, "unknown code")]
+        self.late: Set[int] = set()
+        """The numbers of what no step of a program begins with."""
+        self.numbers: Dict[int, int] = {}
+        """The number of a code object, by its id, as long as that lives."""
+        self.takers: Tuple[Take, ...] = ()
+        self.tells_ends = False
+        """Whether this Python tells when a frame ends."""
+        self._lanes: Dict[int, Lane] = {}
+        self._meet_code = meet
+        self._lock = Lock()
+        self._alive: Dict[int, weakref.ref[CodeType]] = {}
+
+    def about_to_run(self, code: CodeType) -> None:
+        """A transformed code object is about to run. Torch calls this through a function of ours: two frames away."""
+        try:
+            self.begin(code, sys._getframe(2))
+        except synchronous(ValueError):  # nobody in Python has called it
+            self.begin(code, None)
+
+    def begin(self, code: CodeType, caller: Optional[FrameType]) -> None:
+        """Code begins to run that ``caller`` has called."""
+        number = self.numbers.get(id(code))
+        if number is None:
+            number = self.meet(code) or 0
+        lane = self._lanes.get(get_ident()) or self._new_lane()
+        opened = lane.open
+        if opened:
+            self.close_all_but_callers(lane, caller)
+        opened.append(number)
+        buffer = lane.buffer
+        buffer.extend((number, perf_counter_ns(), 0))
+        if len(buffer) > _FULL:
+            self.fold(lane)
+
+    def end(self, code: CodeType) -> None:
+        """Code has come to its end."""
+        number = self.numbers.get(id(code))
+        lane = self._lanes.get(get_ident())
+        if lane is None or number is None or number not in lane.open:
+            return
+        now = perf_counter_ns()
+        opened = lane.open
+        while opened:
+            last = opened.pop()
+            if last == number:
+                break
+            lane.buffer.extend((~last, 0, 0))  # an exception has ended it
+        lane.buffer.extend((~number, now, 0))
+
+    def ran(self, number: int, start: int, caller: Optional[FrameType], lane: Optional[Lane] = None) -> Lane:
+        """Something with nothing inside has run from ``start`` until now; ``caller`` had called it (None: unknown).
+
+        It is noted in that lane, or else in the one that is answered.
+        """
+        end = perf_counter_ns()
+        if lane is None:
+            lane = self._lanes.get(get_ident()) or self._new_lane()
+            lane = lane.instead or lane
+        if lane.open and not (caller is None and self.tells_ends):
+            self.close_all_but_callers(lane, caller)
+        buffer = lane.buffer
+        buffer.extend((number, start, end))
+        if len(buffer) > _FULL:
+            self.fold(lane)
+        return lane
+
+    def note(self, number: int, caller: Optional[FrameType]) -> None:
+        """Something runs now, and nobody knows how long."""
+        lane = self.lane()
+        if lane.open:
+            self.close_all_but_callers(lane, caller)
+        lane.buffer.extend((number, perf_counter_ns(), 0, ~number, 0, 0))
+
+    def close_all_but_callers(self, lane: Lane, caller: Optional[FrameType]) -> None:
+        """Of what has begun, all that ``caller`` is not inside of has ended without a word."""
+        opened, numbers, frame = lane.open, self.numbers, caller
+        if frame is not None and numbers.get(id(frame.f_code)) == opened[-1]:
+            return
+        kept = 0
+        while frame is not None:
+            number = numbers.get(id(frame.f_code))
+            if number is not None and number in opened:
+                kept = len(opened) - opened[::-1].index(number)
+                break
+            frame = frame.f_back
+        while len(opened) > kept:
+            lane.buffer.extend((~opened.pop(), 0, 0))
+
+    def lane(self) -> Lane:
+        """The lane of this thread, or the one that stands for it at the moment."""
+        lane = self._lanes.get(get_ident()) or self._new_lane()
+        return lane.instead or lane
+
+    def number_of(self, thing: Thing) -> int:
+        """A number for a thing; the same for an equal one."""
+        with self._lock:
+            if thing in self.things:
+                return self.things.index(thing)
+            return self.new_number(thing)
+
+    def new_number(self, thing: Thing) -> int:
+        """A number of its own for this thing."""
+        with self._lock:
+            if thing.kind == BACKWARD:
+                self.late.add(len(self.things))
+            self.things.append(thing)
+            return len(self.things) - 1
+
+    def know(self, code: CodeType, number: int) -> None:
+        """This number stands for that code object from now on."""
+        key = id(code)
+        self.numbers[key] = number
+
+        def forget(_: object) -> None:
+            self.numbers.pop(key, None)
+            self._alive.pop(key, None)
+
+        self._alive[key] = weakref.ref(code, forget)
+
+    @safely("folding what ran")
+    def fold(self, lane: Lane) -> None:
+        """Give what a lane has noted to all that take it."""
+        with lane.lock:
+            if lane.taking:  # the program goes on inside of us: a finalizer runs compiled code
+                return
+            lane.taking = True
+            try:
+                length = len(lane.buffer)
+                chunk = lane.buffer[:length]
+                del lane.buffer[:length]
+                for take in self.takers:
+                    take(lane, chunk)
+            finally:
+                lane.taking = False
+
+    def fold_all(self) -> None:
+        """The same for all threads."""
+        for lane in list(self._lanes.values()):
+            self.fold(lane)
+
+    def end_what_ended(self) -> None:
+        """Close what has ended in this thread, as far as Python does not tell: all that nobody is inside of now."""
+        lane = self._lanes.get(get_ident())
+        if lane is not None and lane.open:
+            self.close_all_but_callers(lane, sys._getframe(1))
+
+    @safely("looking at code that runs")
+    def meet(self, code: CodeType) -> int:
+        """Give a number to transformed code, and learn who it is."""
+        with self._lock:
+            known = self.numbers.get(id(code))
+            if known is not None:  # another thread was faster
+                return known
+            number = self.new_number(Thing(CODE, code.co_name, None, code.co_filename, code.co_firstlineno))
+            thing = self._meet_code(code, number)
+            if thing is not None:
+                self.things[number] = thing
+            self.know(code, number)
+            return number
+
+    def _new_lane(self) -> Lane:
+        return self._make_lane() or Lane(get_ident())
+
+    @safely("looking at a new thread")
+    def _make_lane(self) -> Lane:
+        return self._lanes.setdefault(get_ident(), Lane(get_ident()))
+
+
+_CALLED_WHILE_DYNAMO_IS_ON = (
+    Lanes.about_to_run,
+    Lanes.begin,
+    Lanes.end,
+    Lanes.ran,
+    Lanes.lane,
+    Lanes.close_all_but_callers,
+    Lanes._new_lane,
+)
+
+
+def keep_dynamo_out() -> None:
+    """Tell Dynamo that nothing here is to be compiled."""
+    compat.keep_dynamo_out("depyf")
+    for function in _CALLED_WHILE_DYNAMO_IS_ON:
+        compat.skip_code(function.__code__)

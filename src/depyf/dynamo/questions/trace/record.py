@@ -1,0 +1,188 @@
+"""One record of a trace: what the lanes have noted, folded, and made into the answer when somebody asks."""
+
+from __future__ import annotations
+
+from time import perf_counter_ns
+from typing import AbstractSet, Dict, List, Optional, Tuple
+
+from depyf.answers.ran import Event, Ran, Repeated, Thing, ThreadRan, Total, WhatRan
+from depyf.dynamo.hooks.locks import Lock
+from depyf.dynamo.questions.trace.folding import Item, Keys, Loop, Node, Sequence, nodes_in
+from depyf.dynamo.questions.trace.lanes import Lane
+from depyf.dynamo.questions.trace.turns import Chunk, added_up, equal_turns
+
+_NANOSECONDS = 1e-9
+
+
+class _Thread:
+    """What ran in one thread: what has ended, and what has begun, the innermost last."""
+
+    __slots__ = ("loop", "name", "opened", "root", "turn")
+
+    def __init__(self, name: str, late: AbstractSet[int]) -> None:
+        self.name = name
+        self.root = Sequence(late)
+        self.opened: List[Node] = []
+        self.loop: Optional[Loop] = None
+        self.turn: List[int] = []
+        """What the lane notes in a turn of that loop."""
+
+
+class RunRecord:
+    """A record, from ``began`` until ``ended``."""
+
+    def __init__(self, things: List[Thing], late: AbstractSet[int] = frozenset()) -> None:
+        self.began = perf_counter_ns()
+        self.ended: Optional[int] = None
+        self._things = things
+        self._late = late
+        self._threads: Dict[int, _Thread] = {}
+        self._keys = Keys()
+        self._dropped: Dict[int, Node] = {}
+        self._lock = Lock()
+
+    def take(self, lane: Lane, chunk: List[int]) -> None:
+        """Take what a lane has noted: three numbers for each event (see ``run_lanes``)."""
+        with self._lock:
+            thread = self._threads.get(lane.ident)
+            if thread is None:
+                thread = self._threads[lane.ident] = _Thread(lane.name, self._late)
+            self._take(thread, Chunk(chunk))
+
+    def _take(self, thread: _Thread, chunk: Chunk) -> None:
+        opened, root, drop = thread.opened, thread.root, self._drop
+        numbers, starts, ends = chunk.numbers, chunk.starts, chunk.ends
+        at, began = 0, -1  # where we are, and where a turn of the loop that goes on began
+        while at < len(numbers):
+            loop = None if opened else root.loop
+            if loop is not None:
+                if loop is not thread.loop:
+                    thread.loop, thread.turn = loop, []
+                elif not thread.turn and began >= 0:
+                    thread.turn = numbers[began:at]
+                began = at = self._take_turns(thread, chunk, at)
+                if at == len(numbers):
+                    return
+            number = numbers[at]
+            if number < 0:
+                self._end(thread, ~number, starts[at])
+            elif ends[at]:
+                node = Node(number, starts[at], ends[at] - starts[at])
+                (opened[-1].sequence_inside() if opened else root).append(node, drop)
+            else:
+                opened.append(Node(number, starts[at]))
+            at += 1
+
+    def _take_turns(self, thread: _Thread, chunk: Chunk, at: int) -> int:
+        """Take all turns that are like the last one, at once; answers what comes after them."""
+        loop, turn = thread.loop, thread.turn
+        if loop is None or not turn:
+            return at
+        times = equal_turns(chunk.numbers, at, turn)
+        if times > 1:
+            whole = added_up(chunk, at, turn, times, self._keys, self._late)
+            if whole is not None and tuple(whole.keys) == loop.body_key:
+                loop.add_turn(whole.items)
+                loop.count += times
+                return at + times * len(turn)
+        return at
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        with self._lock:
+            self.ended = perf_counter_ns()
+            for thread in self._threads.values():
+                while thread.opened:
+                    self._end(thread, thread.opened[-1].number, 0)
+
+    def _end(self, thread: _Thread, number: int, when: int) -> None:
+        """What this number stands for has ended, and all that is inside of it."""
+        opened = thread.opened
+        if not any(node.number == number for node in opened):
+            return  # it began before this record
+        while True:
+            node = opened.pop()
+            found = node.number == number
+            if node.inside is not None:
+                node.inside.settle(self._drop)
+            node.end(when - node.start if found and when else None, self._keys)
+            (opened[-1].sequence_inside() if opened else thread.root).append(node, self._drop)
+            if found:
+                return
+
+    def _drop(self, item: Item) -> None:
+        for node in nodes_in(item):
+            _add(self._dropped, node)
+
+    def answer(self, notes: Tuple[str, ...] = ()) -> WhatRan:
+        """What has been recorded so far."""
+        with self._lock:
+            return WhatRan(
+                seconds=((self.ended or perf_counter_ns()) - self.began) * _NANOSECONDS,
+                threads=tuple(
+                    ThreadRan(each.name, self._events_of(each), each.root.dropped)
+                    for each in self._threads.values()
+                    if each.root.items or each.opened
+                ),
+                totals=self._totals(),
+                notes=notes,
+            )
+
+    def counts(self) -> Dict[int, int]:
+        """How often each thing ran, by its number."""
+        with self._lock:
+            return {number: node.count for number, node in self._summed().items()}
+
+    def _events_of(self, thread: _Thread) -> Tuple[Event, ...]:
+        events = self._events(thread.root)
+        inner: Tuple[Event, ...] = ()
+        for node in reversed(thread.opened):  # it goes on, and so does what is inside of it
+            own = () if node.inside is None else self._events(node.inside)
+            inner = (self._ran(node, (*own, *inner)),)
+        return (*events, *inner)
+
+    def _events(self, sequence: Sequence) -> Tuple[Event, ...]:
+        sequence.settle(self._drop)
+        return tuple(self._event(item) for item in sequence.items)
+
+    def _event(self, item: Item) -> Event:
+        if isinstance(item, Loop):
+            return Repeated(item.count, tuple(self._event(each) for each in item.body))
+        return self._ran(item, () if item.inside is None else self._events(item.inside))
+
+    def _ran(self, node: Node, inside: Tuple[Event, ...]) -> Ran:
+        return Ran(
+            self._things[node.number], node.count, (node.start - self.began) * _NANOSECONDS, *_times(node), inside
+        )
+
+    def _summed(self) -> Dict[int, Node]:
+        """All runs of each thing, as one node."""
+        found: Dict[int, Node] = {}
+        for dropped in self._dropped.values():
+            _add(found, dropped)
+        for thread in self._threads.values():
+            thread.root.settle(self._drop)
+            for item in (*thread.root.items, *thread.opened):
+                for node in nodes_in(item):
+                    _add(found, node)
+        return found
+
+    def _totals(self) -> Tuple[Total, ...]:
+        return tuple(
+            Total(self._things[number], node.count, *_times(node)) for number, node in sorted(self._summed().items())
+        )
+
+
+def _add(totals: Dict[int, Node], node: Node) -> None:
+    """Add the runs of this node, and not what is inside of it, to the total of its thing."""
+    total = totals.get(node.number)
+    if total is None:
+        total = totals[node.number] = Node(node.number, node.start)
+        total.count = 0
+    total.add(node)
+
+
+def _times(node: Node) -> Tuple[Optional[float], Optional[float], Optional[float]]:
+    if not node.timed:
+        return None, None, None
+    return node.total * _NANOSECONDS, node.fastest * _NANOSECONDS, node.slowest * _NANOSECONDS

@@ -1,0 +1,239 @@
+"""``watch``: a line for each recompile, graph break and fallback to eager while a program runs.
+
+It listens to torch's structured trace and to what Dynamo says when it gives up a frame. Code that is compiled already
+runs as it did: nothing is called while it runs.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Callable, Dict, List, Optional, Set, TextIO, Tuple, Type
+
+from depyf.answers.happening import BREAK, FALLBACK, RECOMPILE, Happening, summary
+from depyf.asynchronous import synchronous
+from depyf.diagnosis.break_advice import advice_for_break, advice_for_fallback, described_break
+from depyf.diagnosis.changed_keys import with_changed_keys
+from depyf.diagnosis.guard_words import explain
+from depyf.dynamo.capture.fallbacks import Fallbacks
+from depyf.dynamo.capture.session import Cause, FrameSkipped
+from depyf.dynamo.capture.trace_by_hooks import supplement
+from depyf.dynamo.entries.decorated import short_name_now
+from depyf.dynamo.entries.guarded_frame import guarded_frame_of
+from depyf.dynamo.guards.current_values import as_known_here
+from depyf.dynamo.guards.failing import with_whole_path
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.locks import Lock
+from depyf.dynamo.hooks.patching import Undo, collecting, undo_all
+from depyf.dynamo.hooks.safely import report_failure, safely, say, users
+from depyf.dynamo.hooks.structured_trace_listener import listen
+from depyf.dynamo.questions.why import line_that_guards
+from depyf.dynamo.store.names import StableNames
+from depyf.report.analysis.sources import is_library
+from depyf.torch_trace.breaks import Frame, break_report
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.recompiles import failed_guards
+
+_NOTHING_TO_COMPILE = ("No ops traced", "no content in function call")
+"""Why Dynamo leaves alone a frame that has nothing for it, such as a resume function that only returns."""
+
+Callback = Callable[[Happening], object]
+
+
+class Watch:
+    """The context manager that ``watch`` returns. ``happened`` lists what it has told, in order.
+
+    It can also be given to a training framework as a callback: it watches from ``on_train_begin`` (``on_fit_start``)
+    to ``on_train_end`` (``on_fit_end``), and takes whatever arguments these pass.
+    """
+
+    def __init__(self, callback: Optional[Callback] = None, stream: Optional[TextIO] = None) -> None:
+        compat.require_torch("watch")
+        self.happened: List[Happening] = []
+        self.compiled = False
+        """Whether Dynamo has tried to compile anything since it began."""
+        self._stable = StableNames()
+        self._callback = callback
+        self._stream = stream
+        self._lock = Lock()
+        self._wanted: Dict[Optional[str], Happening] = {}
+        """Recompilations that Dynamo has given a reason for, and may still refuse: the limit may be reached."""
+        self._known: Set[Tuple[Any, ...]] = set()
+        self._undo: List[Undo] = []
+        self._ended = False
+
+    def __enter__(self) -> Watch:
+        try:
+            if not self._undo:
+                for install in (
+                    lambda: [listen(self._receive)],
+                    lambda: supplement(self._receive),
+                    Fallbacks(lambda: [self]).watch,
+                ):
+                    self._install(install)
+            return self
+        except BaseException:  # from outside: the ``with`` statement will not call __exit__
+            undo_all(self._undo)
+            raise
+
+    def _install(self, install: Callable[[], List[Undo]]) -> None:
+        try:
+            collecting(self._undo, install)
+        except synchronous() as error:
+            report_failure("starting to watch", error)
+
+    def __exit__(
+        self,
+        exc_type: Optional[Type[BaseException]],
+        exc_value: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        try:
+            if not self._undo:
+                return
+            self._ended = True
+            while self._undo:
+                safely("ending to watch")(self._undo[-1])()
+                self._undo.pop()
+        except BaseException:
+            undo_all(self._undo)
+            raise
+        for compile_id in list(self._wanted):
+            self._tell_wanted(compile_id)
+        if self._callback is None:
+            say(self._stream, summary(self.happened, self.compiled))
+
+    def __str__(self) -> str:
+        """What has happened, and the summary that is told at the end."""
+        if not self._undo and not self._ended:
+            return "depyf.watch(): it has not begun: enter it (with depyf.watch() as watched: ...)"
+        return "\n".join([*map(str, self.happened), *summary(self.happened, self.compiled)])
+
+    __repr__ = __str__
+
+    def on_train_begin(self, *_: Any, **__: Any) -> None:
+        """What training frameworks call first."""
+        self.__enter__()
+
+    def on_train_end(self, *_: Any, **__: Any) -> None:
+        """What they call last."""
+        self.__exit__(None, None, None)
+
+    on_fit_start, on_fit_end = on_train_begin, on_train_end
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        if name.startswith("on_"):  # the other things that happen in a training
+            return lambda *_, **__: None
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def stable(self) -> StableNames:
+        """What takes ids and addresses out of texts."""
+        return self._stable
+
+    def add(self, record: FrameSkipped) -> None:
+        """Take the record of a frame that Dynamo has given up."""
+        self.compiled = True
+        if not self._undo or any(each in record.reason for each in _NOTHING_TO_COMPILE):
+            return
+        wanted = self._wanted.pop(record.compile_id, None) if record.cause is Cause.LIMIT else None
+        if wanted is not None:
+            words = f"runs as plain Python: {record.cause.value}, and {wanted.words}"
+        elif record.cause is Cause.GRAPH_BREAK and self._is_known(BREAK, record.place):
+            words = "runs as plain Python from now on, because of the graph break"
+        else:
+            words = f"runs as plain Python: {record.cause.value}"
+            reason = next((line.strip() for line in record.reason.splitlines() if line.strip()), "")
+            words += f" ({reason})" if reason else ""
+        place = record.place or (record.filename, record.first_line)
+        advice = advice_for_fallback(record.cause.value, record.reason)
+        self._tell(Happening(FALLBACK, record.compile_id, record.function, place, words, advice))
+
+    @safely("telling what happens in torch.compile")
+    def _receive(self, event: Event) -> None:
+        self.compiled = self.compiled or event.compile_id is not None
+        if not self._undo:  # left, but somebody who has wrapped a hook of it still calls that
+            return
+        if event.name == "recompile_reasons":
+            happening = _recompile(event)
+            if happening is not None:
+                self._wanted[event.compile_id] = happening
+            return
+        if event.name == "compilation_metrics":
+            if event.meta.get("has_guarded_code", True):
+                self._tell_wanted(event.compile_id)
+        elif event.name != "chromium_event":  # which also tells of what is refused
+            self._tell_wanted(event.compile_id)
+        if event.name == "dynamo_graph_break_reason":
+            self._tell(_graph_break(event))
+
+    def _tell_wanted(self, compile_id: Optional[str]) -> None:
+        happening = self._wanted.pop(compile_id, None)
+        if happening is not None:
+            self._tell(happening)
+
+    def _is_known(self, kind: str, place: Optional[Tuple[str, int]]) -> bool:
+        return any(each.kind == kind and each.place == place for each in self.happened)
+
+    def _tell(self, happening: Happening) -> None:
+        with self._lock:
+            # Dynamo may report a break again when it traces a frame once more.
+            key = (happening.kind, happening.compile_id, happening.function, happening.place, happening.words)
+            if key in self._known:
+                return
+            self._known.add(key)
+            self.happened.append(happening)
+        if self._callback is None:
+            say(self._stream, [f"depyf: {happening}"])
+        else:
+            users("the callback of depyf.watch", self._callback)(happening)
+
+
+def watch(callback: Optional[Callback] = None, *, stream: Optional[TextIO] = None) -> Watch:
+    """A context manager that tells of each recompile, graph break and fallback to eager as it happens, on one line.
+
+    The lines go to ``stream`` (default: the error stream), with a summary at the end; ``callback`` is called with a
+    ``Happening`` instead when it is given. ``with depyf.watch() as watched:`` makes ``watched.happened`` the list of
+    them, and ``print(watched)`` shows it. What the program computes does not change, and code that is compiled already
+    costs nothing more.
+
+    Raises ``ImportError`` when PyTorch is not installed. What ``callback`` raises is reported once and goes no further.
+    """
+    return Watch(callback, stream)
+
+
+def _graph_break(event: Event) -> Happening:
+    report = break_report(event)
+    place = None if report.filename is None or report.line is None else (report.filename, report.line)
+    place = _users(report.stack) or place
+    advice = advice_for_break(report.title, report.explanation, report.hints)
+    function = report.stack[-1][2] if report.stack else ""
+    words, cause = described_break(report.title, report.explanation), (report.title, report.filename, report.line)
+    return Happening(BREAK, event.compile_id, function, place, words, advice, cause)
+
+
+def _recompile(event: Event) -> Optional[Happening]:
+    guards = failed_guards(event)
+    if not guards:
+        return None
+    code = compat.code_being_compiled()
+    frame = guarded_frame_of(code)
+    told = [explain(as_known_here(guard.text), frame=frame) for guard in guards]
+    told = [with_changed_keys(each, set(), None, frame) for each in told]  # which ones, torch does not say here
+    by_subject = {each.subject or each.words: each for each in reversed(told)}  # of several entries, the first's
+    phrases = [phrase for each in reversed(list(by_subject.values())) for phrase in each.words.split("; ")]
+    words = "; ".join(dict.fromkeys(phrases))
+    place = _users(guards[0].stack)
+    if code is not None:
+        place = (
+            with_whole_path(place, code.co_filename)
+            or line_that_guards(code, told[0].subject)
+            or (code.co_filename, code.co_firstlineno)
+        )
+    function = "" if code is None else short_name_now(code)
+    return Happening(RECOMPILE, event.compile_id, function, place, words, told[0].advice)
+
+
+def _users(stack: Tuple[Frame, ...]) -> Optional[Tuple[str, int]]:
+    """The innermost frame of the user's own in a stack, whose outermost frame comes first."""
+    frames = [frame for frame in stack if not is_library(frame[0])] or list(stack)
+    return (frames[-1][0], frames[-1][1]) if frames else None

@@ -1,0 +1,213 @@
+"""``why``: what a call would do. Which cache entry it hits, why the others do not, and what would be compiled.
+
+It asks PyTorch's own guards in the way that counts nothing (``check_verbose``), so that neither hit counters nor the
+order of the entries change; ``failing_guards.py`` finds all that fail, and not only the first.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from types import CodeType, FrameType
+from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Tuple
+
+from depyf.answers.lookup import Entry, FailedGuard, Why, nearest_first
+from depyf.diagnosis.guard_advice import GuardedFrame
+from depyf.diagnosis.guard_words import as_written, explain
+from depyf.dynamo.dump.full_code.story import global_scope
+from depyf.dynamo.entries.call_target import Called, called
+from depyf.dynamo.entries.called_entries import entries_of
+from depyf.dynamo.entries.entry_check import first_failure, is_backend_of
+from depyf.dynamo.entries.guarded_frame import guarded_frame_of, in_call
+from depyf.dynamo.guards import python_guards as guards_function
+from depyf.dynamo.guards.check_function import EntryGuards
+from depyf.dynamo.guards.failing import failing_guards, parts_of, with_whole_path
+from depyf.dynamo.guards.to_python import Naming
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.store.names import compiled_fn_number
+
+_NAMED = 3
+"""So many values are named that one advice is for."""
+
+_WITHOUT_RECOMPILES = {"eager_on_recompile": "runs as plain Python", "fail_on_recompile": "raises an error"}
+"""What a call that no cache entry fits does under stances of ``torch.compiler.set_stance``."""
+
+
+def why(compiled: Any, *args: Any, **kwargs: Any) -> Why:
+    """What ``compiled(*args, **kwargs)`` would do now: which cache entry it hits, and which guards of the others fail.
+
+    ``compiled`` is what ``torch.compile`` returned (a function, a method or a module), what holds it (a partial, a
+    plain wrapper, a module after ``Module.compile``), or the function itself, or a frame (as a debugger shows it) of
+    the function or of one of its resume functions. Nothing is compiled or called, and nothing changes. The answer holds
+    for the current state: call it under the same ``no_grad``, autocast and so on.
+
+    Raises ``TypeError`` when the arguments do not fit, or when there is no Python function behind ``compiled``, and
+    ``ImportError`` without PyTorch.
+    """
+    compat.require_torch("why")
+    if isinstance(compiled, FrameType):
+        code, values = _of_frame(compiled)
+        return _answer(compat.cache_entries(code), values, None, getattr(code, "co_qualname", code.co_name), code)
+    found = called(compiled, "why")
+    try:
+        values = found.frame_locals(args, kwargs)
+    except TypeError as error:
+        raise TypeError(f"depyf.why can't tell what this call would run: {error}") from error
+    with found.surroundings():
+        answer = _answer(entries_of(found), values, found.entered, *found.shown)
+    if found.left_alone and not answer.entries:
+        outcome = f"runs as plain Python: {found.left_alone}"
+        answer = replace(answer, outcome=outcome, left_alone=True)
+    elif found.switched_off:
+        answer = replace(answer, entries=(), outcome=f"runs as plain Python: {found.left_alone}", left_alone=True)
+    elif answer.hit is None and compat.stance() in _WITHOUT_RECOMPILES:
+        does = _WITHOUT_RECOMPILES[compat.stance()]
+        outcome = f"{does}: torch.compiler.set_stance({compat.stance()!r}) is in force, and no entry fits"
+        answer = replace(answer, outcome=outcome, left_alone=True)
+    return replace(answer, notes=_notes(found))
+
+
+def _answer(found: Sequence[Any], values: Mapping[str, Any], entered: Any, name: str, code: CodeType) -> Why:
+    """The answer for a call that finds these cache entries; ``name`` and ``code`` are what a person calls it."""
+    backend = None if entered is None else compat.innermost_backend(getattr(entered, "callback", None))
+    frame = guarded_frame_of(code)
+    entries = [_entry(each, values, backend, code.co_filename, frame) for each in found]
+    for index, each in enumerate(entries):
+        if each.hit:  # those behind it are not tried
+            entries = [*entries[: index + 1], *(_not_tried(other) for other in entries[index + 1 :])]
+            break
+    limit = None if any(entry.hit for entry in entries) else _limit(found, values)
+    return Why(
+        function=name,
+        filename=code.co_filename,
+        first_line=code.co_firstlineno,
+        entries=tuple(entries),
+        outcome=_outcome(entries, limit),
+        limit=limit,
+        resumes=tuple(dict.fromkeys(name for each in _that_count(found, entries) for name in _resume_functions(each))),
+        advice=_advice(entries),
+    )
+
+
+def _notes(found: Called) -> Tuple[str, ...]:
+    """What the answer takes for granted."""
+    notes = [
+        f"around it is {getattr(code, 'co_qualname', code.co_name)} ({code.co_filename}:{code.co_firstlineno}), "
+        "which is not looked into: the answer is for a call of what is inside, with these very arguments and modes"
+        for code in (wrapper.__code__ for wrapper in found.opaque)
+    ]
+    if found.entered is None:
+        parts = f"; compiled by themselves are {', '.join(found.parts)}: ask about those" if found.parts else ""
+        notes.append(f"it is not compiled itself: the answer is for a call of it through torch.compile{parts}")
+    return tuple(notes)
+
+
+def line_that_guards(code: CodeType, subject: str) -> Optional[Tuple[str, int]]:
+    """The line of the user (with its file) that made Dynamo guard ``subject``, in some cache entry of ``code``."""
+    for entry in compat.cache_entries(code):
+        manager = entry.guard_manager
+        if guards_function.is_function(manager):
+            continue
+        for line in EntryGuards.of(manager, "guard", Naming(lambda text: text)).lines:
+            place = parts_of(line).place if as_written(line.source) == subject else None
+            if place is not None:
+                return with_whole_path(place, code.co_filename)
+    return None
+
+
+def _of_frame(frame: FrameType) -> Tuple[CodeType, Dict[str, Any]]:
+    """The original code that a frame runs (Dynamo knows it), and its arguments and free variables as they are."""
+    code = compat.original_of(frame.f_code) or frame.f_code
+    stars = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + stars] + code.co_freevars
+    return code, {name: frame.f_locals[name] for name in names if name in frame.f_locals}
+
+
+def _entry(entry: compat.CacheEntry, values: Mapping[str, Any], backend: Any, file: str, frame: GuardedFrame) -> Entry:
+    number, manager = entry.compile_id, entry.guard_manager
+    graphs = tuple(_graphs_of(entry.code))
+    first, holds = first_failure(manager, values)
+    if holds:
+        note = ""
+        if not is_backend_of(entry, backend):
+            note = "compiled with another backend callable"
+            told = explain("BACKEND_MATCH failure")
+            return Entry(number, False, (FailedGuard("BACKEND_MATCH", note, "", told),), note, graphs=graphs)
+        return Entry(number, True, (), note, graphs=graphs)
+    failing = failing_guards(manager, values, first, file)
+    causes = tuple(replace(each, told=in_call(each.told, frame, manager, values)) for each in failing.causes)
+    return Entry(number, False, causes, follow=failing.follow, graphs=graphs)
+
+
+def _graphs_of(code: Optional[CodeType]) -> Iterator[str]:
+    """The names, as in dumps, of the graphs that transformed code calls; it is None where torch has thrown it away."""
+    for name in () if code is None else code.co_names:
+        number = compiled_fn_number(name)
+        if number is not None:
+            yield f"__compiled_fn_{number}"
+
+
+def _not_tried(entry: Entry) -> Entry:
+    return replace(entry, hit=False, note="its guards hold too; it is not tried") if entry.hit else entry
+
+
+def _limit(entries: Sequence[Any], values: Mapping[str, Any]) -> Optional[Tuple[str, int]]:
+    """The limit of Dynamo's that one more entry would exceed, with its value; counted as Dynamo does."""
+    alike = sum(_has_same_objects(entry, values) for entry in entries)
+    for names, count in (
+        (("accumulated_recompile_limit", "accumulated_cache_size_limit"), len(entries)),
+        (("recompile_limit", "cache_size_limit"), alike),
+    ):
+        for name in names:
+            value = compat.dynamo_setting(name)
+            if value is not None:
+                if count >= value:
+                    return name, int(value)
+                break
+    return None
+
+
+def _has_same_objects(entry: Any, values: Mapping[str, Any]) -> bool:
+    """Whether the objects that an entry was made for by their identity are those of the call."""
+    matched = getattr(entry.guard_manager, "id_matched_objs", None) or {}
+    return all(ref() is None or ref() is values.get(name) for name, ref in matched.items())
+
+
+def _outcome(entries: Sequence[Entry], limit: Optional[Tuple[str, int]]) -> str:
+    hit = next((entry for entry in entries if entry.hit), None)
+    if hit is not None:
+        return f"runs what was compiled as {hit.compile_id or 'one of its cache entries'}"
+    if limit is not None:
+        return f"runs as plain Python: torch._dynamo.config.{limit[0]} = {limit[1]} is reached"
+    return "would be compiled once more" if entries else "would be compiled for the first time"
+
+
+def _advice(entries: Sequence[Entry]) -> Tuple[str, ...]:
+    """What would have kept the call from being compiled: for the entry that it misses by the fewest guards."""
+    if any(entry.hit for entry in entries) or not entries:
+        return ()
+    subjects: Dict[str, Dict[str, None]] = {}
+    for guard in nearest_first(entries)[0].failed:
+        if guard.told.advice:
+            subjects.setdefault(guard.told.advice, {})[guard.told.subject] = None
+    return tuple(f"{_named(list(names))}: {advice}".lstrip(": ") for advice, names in subjects.items())
+
+
+def _named(subjects: Sequence[str]) -> str:
+    """What one advice is for: all parameters of a model may need the same."""
+    more = f" and {len(subjects) - _NAMED} more" if len(subjects) > _NAMED else ""
+    return ", ".join(subjects[:_NAMED]) + more
+
+
+def _that_count(found: Sequence[Any], entries: Sequence[Entry]) -> Sequence[Any]:
+    """The entry that the call would run, or all of them."""
+    return [each for each, entry in zip(found, entries) if entry.hit] or found
+
+
+def _resume_functions(entry: Any) -> Iterator[str]:
+    """The resume functions that transformed code calls, as they are called in dumps and in ``watch``."""
+    scope = global_scope(entry.guard_manager)
+    for name in () if entry.code is None else entry.code.co_names:  # None: torch has thrown it away
+        code = getattr(scope.get(name), "__code__", None) if name.startswith("__resume_at_") else None
+        if code is not None:
+            yield code.co_name

@@ -1,0 +1,90 @@
+"""What a script of a graph calls the backend, or why it can't: only the program that ran may know it."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any, Iterator, List, Optional, Tuple
+
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.loaded_modules import loaded_namespaces
+
+NO_BACKEND = "none"
+"""What the scripts take for a run without a compiler."""
+
+
+@dataclass(frozen=True)
+class BackendInScript:
+    """``name`` is one that PyTorch knows in each process, ``module:function``, or ``none``: then ``gap`` says why."""
+
+    name: str
+    gap: str = ""
+
+
+def backend_in_script(backend: Any, name: str) -> BackendInScript:
+    """Return what a script calls ``backend``, which PyTorch calls ``name`` here."""
+    registered = compat.registered_backend(name) if name in compat.names_of_backends() else None
+    if type(backend).__module__ == "torch" and getattr(backend, "compiler_name", None) == name:
+        backend = None  # what torch.compile wraps around a backend that was given by its name
+    if registered is not None and backend in (None, registered) and (_is_installed(name) or _is_torchs(registered)):
+        return BackendInScript(name)
+    wanted = registered if backend is None else backend
+    found = None if wanted is None else _home_of(wanted)
+    if found is not None:
+        return BackendInScript(":".join(found))
+    if wanted is None:
+        why = "PyTorch does not know it by this name"
+    elif getattr(wanted, "__module__", None) == "__main__" or "__main__" in _modules_of(wanted):
+        why = "it is defined in the program that ran (__main__); in a module of its own it can be imported"
+    else:
+        why = "no module has it under a name"
+    return BackendInScript(
+        NO_BACKEND, f"the backend {name}: {why} (--backend MODULE:FUNCTION gives the script another)"
+    )
+
+
+def _home_of(backend: Any) -> Optional[Tuple[str, str]]:
+    """The module and the name by which another process can import the backend."""
+    own = getattr(backend, "__module__", None), getattr(backend, "__name__", None)
+    found: List[Tuple[str, str]] = []
+    for module, namespace in loaded_namespaces():
+        if module == "__main__" or namespace.get("__spec__") is None:
+            continue
+        for name, value in list(namespace.items()):
+            if value is backend and isinstance(name, str) and name.isidentifier():
+                found.append((module, name))
+    return own if own in found else next(iter(found), None)
+
+
+def _is_installed(name: str) -> bool:
+    """Whether a package registers a backend of this name, in each process."""
+    return name in _registered_by_packages()
+
+
+@functools.lru_cache(maxsize=None)
+def _registered_by_packages() -> Tuple[str, ...]:
+    found: Any = metadata.entry_points()
+    group = "torch_dynamo_backends"
+    chosen = found.select(group=group) if hasattr(found, "select") else found.get(group, ())
+    return tuple(each.name for each in chosen)
+
+
+def _is_torchs(backend: Any) -> bool:
+    """Whether it is PyTorch's own, and not only made by a function of PyTorch's out of compilers of the program."""
+    return all(module.partition(".")[0] in ("torch", "functorch", "builtins", "") for module in _modules_of(backend))
+
+
+def _modules_of(backend: Any) -> List[str]:
+    return [str(getattr(part, "__module__", None) or type(part).__module__) for part in _parts(backend, 3)]
+
+
+def _parts(value: Any, depth: int) -> Iterator[Any]:
+    """A backend and the callables that it is made of: those of a partial, and those that AOTAutograd is given."""
+    yield value
+    inside = [getattr(value, "func", None), *dict(getattr(value, "kwargs", None) or {}).values()]
+    inside += [*dict(getattr(value, "keywords", None) or {}).values(), *tuple(getattr(value, "args", None) or ())]
+    if depth:
+        for part in inside:
+            if callable(part):
+                yield from _parts(part, depth - 1)

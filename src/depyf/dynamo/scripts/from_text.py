@@ -1,0 +1,221 @@
+"""A script made of the text of a graph alone: a file of a dump, or what a compiler cache still has of it.
+
+The types in the text give the inputs: ``x: "f32[4, 8][8, 1]cpu"`` is shape, strides and device. Symbolic sizes have no
+values there; they get some.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from typing import Any, Dict, List, Optional, Tuple
+
+from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
+from depyf.dynamo.scripts.graph import GraphCode
+from depyf.dynamo.scripts.imports import Imports
+from depyf.dynamo.scripts.sizes import size_of
+from depyf.dynamo.scripts.whole import Script, script_text
+
+_TYPES = {
+    "f64": "float64",
+    "f32": "float32",
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "c128": "complex128",
+    "c64": "complex64",
+    "i64": "int64",
+    "i32": "int32",
+    "i16": "int16",
+    "i8": "int8",
+    "u8": "uint8",
+    "b8": "bool",
+    "f8e4m3fn": "float8_e4m3fn",
+    "f8e5m2": "float8_e5m2",
+}
+
+_TENSOR = re.compile(r"^(\w+)\[([^\]]*)\](?:\[([^\]]*)\])?([a-z]+(?::\d+)?)?$")
+_SYMBOL = re.compile(r"\b[suz]\d+\b")
+_BOXED = re.compile(r'^([ ]*)(\w+)(?:: "([^"]*)")? = next\(\w+\)(?:;.*)?\n', re.MULTILINE)
+_FLATTENED = re.compile(r"^[ ]*(.+?),? = fx_pytree\.tree_flatten_spec\(.*\)\n", re.MULTILINE)
+_UNFLATTENED = re.compile(r"return pytree\.tree_unflatten\((\[.*\]), self\._out_spec\)", re.DOTALL)
+_DELETED = re.compile(r";  (?:\w+ = )+None$", re.MULTILINE)
+_OPERATOR = re.compile(r"\btorch\.ops\.(\w+)\.(\w+)")
+
+Inputs = List[Tuple[str, str]]
+
+
+def script_from_text(text: str, path: str, *, title: str, backend: str) -> Script:
+    """Write the graph whose readable text this is as a script at ``path``.
+
+    Raises ``LookupError`` when the text is none that can be made to run.
+    """
+    text = _without_escapes(text)
+    try:
+        tree = parse(text)
+    except SyntaxError as error:
+        raise LookupError(f"the text of this graph is no Python: {error}") from error
+    graph = next((node for node in tree.body if isinstance(node, ast.ClassDef)), None)
+    if graph is None:
+        raise LookupError("there is no graph in this text")
+    code = GraphCode(imports=Imports())
+    symbols = {name: 5 + 2 * number for number, name in enumerate(sorted(set(_SYMBOL.findall(text))))}
+    inputs = _write(graph, text, code, "Graph", whole=True)
+    if symbols:
+        sizes = ", ".join(f"{name} = {value}" for name, value in symbols.items())
+        code.notes.append(f"sizes that vary are made up, because the text does not tell: {sizes}")
+    for namespace, name in dict.fromkeys(_OPERATOR.findall(text)):
+        code.imports.for_library(f"{namespace}::{name}")
+    for name, line in (("device", "device"), ("inf", "inf"), ("nan", "nan")):
+        if re.search(rf"(?<![\w.]){name}\b", code.text):
+            code.imports.add(line, None)
+    for module in ("math", "operator"):
+        if re.search(rf"(?<![\w.]){module}\.", code.text):
+            code.imports.add(module, __import__(module))
+    expressions = [_expression(name, kind, symbols, code) for name, kind in inputs]
+    written = script_text(
+        code,
+        [name for name, _ in inputs],
+        expressions,
+        [],
+        title=f"{title}, from its text",
+        data=None,
+        saved={},
+        backend=backend,
+        options={"dynamic": True} if symbols else {},
+    )
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(written)
+    return Script(path, None, tuple(dict.fromkeys([*code.notes, *code.imports.notes])))
+
+
+def _without_escapes(text: str) -> str:
+    """Without colours, and with a name for classes that are called ``<lambda>``."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    return re.sub(r"^(\s*)class <\w+>", r"\1class GraphModule", text, flags=re.MULTILINE).strip("\n") + "\n"
+
+
+def _write(graph: ast.ClassDef, text: str, code: GraphCode, name: str, whole: bool = False) -> Inputs:
+    """Write the class, or for a graph inside of it a function, after the graphs in it; answers its inputs."""
+    members: Dict[str, str] = {}
+    forward: Optional[ast.FunctionDef] = None
+    for node in graph.body:
+        if isinstance(node, ast.ClassDef):
+            _write(node, text, code, f"graph_{node.name}")
+            members[node.name] = f"graph_{node.name}"
+        elif isinstance(node, ast.FunctionDef) and node.name == "forward":
+            forward = node
+    if forward is None:
+        raise LookupError("there is no forward in this text")
+    inputs, source = _forward(forward, text)
+    for target, expression in _constants(forward, code, members):
+        members[target] = expression
+    lines = source.splitlines()
+    if whole:
+        head = ["class Graph(torch.nn.Module):"]
+        if members:
+            head += ["    def __init__(self):", "        super().__init__()"]
+            head += [*(f"        self.{member} = {value}" for member, value in members.items()), ""]
+        code.text += "\n".join([*head, *(f"    {line}".rstrip() for line in lines)]) + "\n\n\n"
+    else:
+        lines[0] = re.sub(r"^def forward\(self(?:, )?", f"def {name}(", lines[0])
+        code.text += "\n".join(lines) + "\n\n\n"
+    return inputs
+
+
+def _forward(forward: ast.FunctionDef, text: str) -> Tuple[Inputs, str]:
+    """The inputs of ``forward`` with their types, and its text, which takes them one by one."""
+    last = max(getattr(node, "end_lineno", 0) or 0 for node in ast.walk(forward))
+    lines = text.splitlines()[forward.lineno - 1 : last]
+    indent = len(lines[0]) - len(lines[0].lstrip())
+    source = "\n".join(line[indent:].rstrip() for line in lines) + "\n"
+    source = _DELETED.sub("", source)
+    arguments = [argument for argument in forward.args.args if argument.arg != "self"]
+    inputs = [(each.arg, _text_of(each.annotation)) for each in arguments]
+    source = _UNFLATTENED.sub(r"return \1", source)
+    boxed = _BOXED.findall(source)
+    flattened = _FLATTENED.search(source)
+    if flattened is not None:  # AOTAutograd's joint graph takes two lists
+        names = [name.strip() for name in flattened.group(1).split(",") if name.strip()]
+        types = {
+            each.target.id: _text_of(each.annotation)
+            for each in ast.walk(forward)
+            if isinstance(each, ast.AnnAssign) and each.value is None and isinstance(each.target, ast.Name)
+        }
+        inputs = [(name, types.get(name, "")) for name in names]
+        return inputs, f"def forward(self, {_typed(inputs)}):\n{source[flattened.end() :]}"
+    if not boxed:
+        return inputs, source
+    inputs = [(name, kind) for _, name, kind in boxed]
+    source = _BOXED.sub("", source)
+    source = re.sub(r"^[ ]*\w+ = iter\(\w+\)\n|^[ ]*\w+\.clear\(\)\n", "", source, flags=re.MULTILINE)
+    _, _, body = source.partition("\n")
+    return inputs, f"def forward(self, {_typed(inputs)}):\n{body}"
+
+
+def _typed(inputs: Inputs) -> str:
+    return ", ".join(f'{name}: "{kind}"' if kind else name for name, kind in inputs)
+
+
+def _text_of(annotation: Any) -> str:
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        return annotation.value
+    return ""
+
+
+def _constants(forward: ast.FunctionDef, code: GraphCode, members: Dict[str, str]) -> Inputs:
+    """Tensors that the graph holds: their types are where they are read."""
+    found: Inputs = []
+    for node in ast.walk(forward):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
+            if node.attr not in (*members, "_in_spec", "_out_spec") and node.attr not in [name for name, _ in found]:
+                kind = next(
+                    (
+                        _text_of(each.annotation)
+                        for each in ast.walk(forward)
+                        if isinstance(each, ast.AnnAssign) and each.value is node
+                    ),
+                    "",
+                )
+                code.notes.append(f"what the graph holds as {node.attr} is not in its text; the values are made up")
+                found.append((node.attr, _expression(node.attr, kind, {}, code)))
+    return found
+
+
+def _expression(name: str, kind: str, symbols: Dict[str, int], code: GraphCode) -> str:
+    if kind.startswith("Sym("):
+        return str(_size(kind[4:-1], symbols))
+    match = _TENSOR.match(kind)
+    if match is None or match.group(1) not in _TYPES:
+        code.notes.append(f"the text does not tell what the input {name} is{f' ({kind})' if kind else ''}")
+        return "None"
+    dtype, shape, strides, device = match.groups()
+    sizes = [_size(each, symbols) for each in shape.split(",") if each.strip()]
+    steps = _contiguous(sizes)
+    if strides is not None:
+        steps = [_size(each, symbols) for each in strides.split(",") if each.strip()]
+    text = f"{_tuple(sizes)}, {_tuple(steps)}, torch.{_TYPES[dtype]}"
+    return f"tensor({text})" if device in (None, "cpu") else f"tensor({text}, {device!r})"
+
+
+def _tuple(values: List[int]) -> str:
+    return f"({', '.join(map(str, values))}{',' * (len(values) == 1)})"
+
+
+def _size(text: str, symbols: Dict[str, int]) -> int:
+    """The value of a size like ``s0*8``."""
+    text = text.strip().replace("/", "//").replace("////", "//")
+    try:
+        return size_of(text, symbols)
+    except synchronous(ValueError):
+        return 4
+
+
+def _contiguous(sizes: List[int]) -> List[int]:
+    strides, step = [], 1
+    for size in reversed(sizes):
+        strides.append(step)
+        step *= max(size, 1)
+    return strides[::-1]

@@ -1,0 +1,218 @@
+"""The code of a graph module as plain Python: classes to put into a script, and what they need from elsewhere.
+
+The code is what torch prints of the graph. Taken away are the deletions of values (``;  x = None``), added is, above
+each operation, the user's own line: torch names the innermost frame, which is often one of a library.
+"""
+
+from __future__ import annotations
+
+import keyword
+import linecache
+import re
+from dataclasses import dataclass, field
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+from depyf.asynchronous import synchronous
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.scripts.imports import Imports
+from depyf.dynamo.scripts.tensors import Tensors
+from depyf.report.analysis.sources import is_library
+from depyf.torch_trace.breaks import Frame, frames_of
+
+_DELETED = re.compile(r";  (?:\w+ = )+None$", re.MULTILINE)
+_NO_LINE = re.compile(r"^[ ]*# No stacktrace found for following nodes[ ]*\n", re.MULTILINE)
+_BLANK = re.compile(r"\n[ ]+\n")
+_FORWARD = re.compile(r"^def forward\(self(?:, )?")
+_INTERPRETING = ("autograd_function_apply", "tag_activation_checkpoint")
+_EMPTY_LINES = re.compile(r"\n{3,}")
+
+
+@dataclass
+class GraphCode:
+    """The text of the classes, inner graphs first, what they import, and what can't be as it was."""
+
+    text: str = ""
+    imports: Imports = field(default_factory=Imports)
+    notes: List[str] = field(default_factory=list)
+
+
+def graph_code(module: Any, tensors: Tensors) -> GraphCode:
+    """The code of ``module`` (an FX graph module, which is left as it is) with that of all graph modules in it.
+
+    The class of the outermost is called ``Graph``. ``tensors`` writes the parameters and constants that they hold.
+    """
+    code = GraphCode()
+    _Classes(code, tensors).write(module, "Graph")
+    return code
+
+
+class _Classes:
+    def __init__(self, code: GraphCode, tensors: Tensors) -> None:
+        self._code = code
+        self._tensors = tensors
+        self._names: Dict[str, int] = {}
+        self._written: Dict[int, str] = {}
+
+    def write(self, module: Any, name: str, *, whole: bool = True) -> str:
+        """Write this module, after the graphs in it; answers an expression that gives it to the class around it.
+
+        A class, or where it holds nothing and is not the ``whole`` graph, a function: Dynamo takes those as branches.
+        """
+        if id(module) in self._written:
+            return self._written[id(module)]
+        name = self._unused(name)
+        members = list(self._members(module))
+        source = forward_source(module.graph, self._code.imports)
+        if members or whole:
+            self._written[id(module)] = f"{name}()"
+            lines = [f"class {name}(torch.nn.Module):"]
+            if members:
+                lines += ["    def __init__(self):", "        super().__init__()"]
+                lines += [*(f"        {each}" for each in members), ""]
+            lines += [f"    {line}".rstrip() for line in source.splitlines()]
+        else:
+            self._written[id(module)] = name
+            lines = [_FORWARD.sub(f"def {name}(", source, count=1)]
+        self._code.text += "\n".join(lines) + "\n\n\n"
+        return self._written[id(module)]
+
+    def _unused(self, name: str) -> str:
+        name = re.sub(r"\W", "_", name) or "graph"
+        name = f"_{name}" if name[0].isdigit() or keyword.iskeyword(name) else name
+        number = self._names.get(name, 0)
+        self._names[name] = number + 1
+        return f"{name}_{number}" if number else name
+
+    def _members(self, module: Any) -> Iterator[str]:
+        """The statements of ``__init__`` that make what the graph takes from its module."""
+        containers: Dict[str, None] = {}
+        for target in dict.fromkeys(
+            str(node.target) for node in module.graph.nodes if node.op in ("get_attr", "call_module")
+        ):
+            path = target.split(".")
+            for depth in range(1, len(path)):
+                outer = ".".join(path[:depth])
+                if outer not in containers and not _is_leaf(module, outer):
+                    containers[outer] = None
+                    yield _assign(path[:depth], "torch.nn.Module()")
+            value = _member(module, target)
+            made = self._made(value, target, interpreted=_is_interpreted(module, target))
+            yield _assign(path, made)
+
+    def _made(self, value: Any, target: str, *, interpreted: bool) -> str:
+        """An expression for a member."""
+        torch = compat.module("torch")
+        if isinstance(value, compat.module("torch.fx").GraphModule):
+            # Dynamo makes globals called `cond_true_0`: ours have other names.
+            made = self.write(value, f"graph_{target}", whole=interpreted)
+            return f"torch.fx.symbolic_trace({made})" if interpreted else made
+        if isinstance(value, torch.Tensor):
+            return self._tensors.expression(f"self.{target}", value, constant=True)
+        text = self._code.imports.literal(value)
+        if text is not None:
+            return text
+        if isinstance(value, torch.nn.Module):
+            return self._module(value, target)
+        self._code.notes.append(f"{target} is a {type(value).__name__}, which a script has no way to make")
+        return "None"
+
+    def _module(self, value: Any, target: str) -> str:
+        """A module that the graph calls: graphs of PyTorch up to 2.4 keep the user's modules of torch.nn whole."""
+        cls = type(value)
+        text = f"torch.nn.{value!r}"
+        if not cls.__module__.startswith("torch.nn.modules") or not _makes(text, cls):
+            self._code.notes.append(f"{target} is a module of class {cls.__qualname__}, which a script can't make")
+            return "None"
+        inside = ", ".join(
+            f"{name!r}: {self._tensors.expression(f'self.{target}.{name}', tensor, constant=True)}"
+            for name, tensor in value.state_dict().items()
+        )
+        text += f".train({value.training})"
+        if not any(parameter.requires_grad for parameter in value.parameters()):
+            text += ".requires_grad_(False)"
+        return f"with_state({text}, {{{inside}}})"
+
+
+def _is_interpreted(module: Any, target: str) -> bool:
+    """Whether the operator that gets this inner graph has it interpreted, which takes a graph module."""
+    users = [
+        user for node in module.graph.nodes if node.op == "get_attr" and node.target == target for user in node.users
+    ]
+    return any(str(getattr(user.target, "__name__", user.target)) in _INTERPRETING for user in users)
+
+
+def _makes(text: str, cls: type) -> bool:
+    """Whether the ``repr`` of a module is an expression that makes one."""
+    try:
+        return isinstance(eval(text, {"torch": compat.module("torch")}), cls)
+    except synchronous():
+        return False
+
+
+def _is_leaf(module: Any, path: str) -> bool:
+    """Whether what is at ``path`` is made by an expression of its own, with all that is in it."""
+    found = _member(module, path)
+    return hasattr(found, "graph") or any(n.op == "call_module" and n.target == path for n in module.graph.nodes)
+
+
+def _member(module: Any, target: str) -> Any:
+    for name in target.split("."):
+        module = getattr(module, name)
+    return module
+
+
+def _assign(path: List[str], value: str) -> str:
+    *outer, name = path
+    owner = "self"
+    for each in outer:
+        owner = f"{owner}.{each}" if each.isidentifier() else f"getattr({owner}, {each!r})"
+    return f"{owner}.{name} = {value}" if name.isidentifier() else f"setattr({owner}, {name!r}, {value})"
+
+
+def forward_source(graph: Any, imports: Imports) -> str:
+    """``def forward(self, ...)`` of a graph, with the user's lines as comments; what it needs goes into ``imports``."""
+    copy = _plain_copy(graph)
+    try:
+        code = copy.python_code("self", verbose=True)
+    except TypeError:  # an older torch does not print types and lines
+        code = copy.python_code("self")
+    source = _NO_LINE.sub("", _DELETED.sub("", str(code.src)))
+    source = _EMPTY_LINES.sub("\n\n", _BLANK.sub("\n\n", source)).strip()
+    for name, value in code.globals.items():
+        if re.search(rf"(?<![\w.]){re.escape(name)}\b", source):
+            imports.add(name, value)
+    for node in graph.nodes:
+        if node.op == "call_function":
+            imports.for_operator(node.target)
+    return source
+
+
+def _plain_copy(graph: Any) -> Any:
+    """The graph with arguments one by one (AOTAutograd's take one list), and the user's line as each node's stack."""
+    copy = compat.module("torch.fx").Graph(tracer_cls=getattr(graph, "_tracer_cls", None))
+    known: Dict[Any, Any] = {}
+    for node in graph.nodes:
+        known[node] = copied = copy.node_copy(node, lambda each: known[each])
+        copied.meta = dict(node.meta)
+        stack = user_stack(node)
+        copied.meta.pop("stack_trace", None)
+        if stack is not None:
+            copied.meta["stack_trace"] = _as_traceback(stack)
+    return copy
+
+
+def _as_traceback(frame: Frame) -> str:
+    code = linecache.getline(frame[0], frame[1]).strip()
+    return f'  File "{frame[0]}", line {frame[1]}, in {frame[2]}\n    {code}\n'
+
+
+def user_stack(node: Any) -> Optional[Frame]:
+    """The innermost frame of the user's own that a node comes from, else the innermost; None where nobody knows."""
+    frames = frames_of(str(node.meta.get("stack_trace") or ""))
+    own = [frame for frame in frames if not is_library(frame[0])]
+    return (own or frames)[-1] if frames else None
+
+
+def names_of_inputs(module: Any) -> Tuple[str, ...]:
+    """The names of the graph's inputs, in order."""
+    return tuple(str(node.target) for node in module.graph.nodes if node.op == "placeholder")

@@ -1,0 +1,160 @@
+"""The definition of an operator of the user's own as text, to stand in a script: made of what PyTorch knows of it.
+
+The functions come with their source, without the decorators that registered them; what registers them is written anew,
+so that it does not matter how the program spelled that.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import os
+import symtable
+import textwrap
+from types import FunctionType
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
+from depyf.dynamo.entries.call_target import closure_of
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks.loaded_modules import loaded_namespace, source_text
+
+_KNOWN = frozenset(dir(builtins)) | {"__name__", "__file__", "__class__"}
+
+
+class NoSourceError(Exception):
+    """What a script needs has no source that can stand by itself; says what."""
+
+
+def source(value: Any) -> Optional[str]:
+    """The source of a function or class, as it stands in its file; None where that is not to be had."""
+    text = source_text(value)
+    return None if text is None else textwrap.dedent(text).rstrip()
+
+
+def needed_by(value: Any, text: str) -> Iterator[Tuple[str, Any]]:
+    """What the source ``text`` of a function or class refers to: global names, and those of functions around it."""
+    inner = inspect.unwrap(value) if isinstance(value, FunctionType) else value
+    namespace: Dict[str, Any] = dict(loaded_namespace(getattr(inner, "__module__", None)) or vars(builtins))
+    if isinstance(inner, FunctionType):
+        namespace = {**inner.__globals__, **dict(closure_of(inner))}
+    for name in sorted(set(_free_names(symtable.symtable(text, "<source>", "exec"), top=True))):
+        if name in namespace and name not in _KNOWN and namespace[name] is not value:
+            yield name, namespace[name]
+
+
+def _free_names(table: symtable.SymbolTable, top: bool) -> Iterator[str]:
+    for symbol in table.get_symbols():
+        if symbol.is_referenced() and (symbol.is_global() or (top and not symbol.is_assigned())):
+            yield symbol.get_name()
+    for child in table.get_children():
+        yield from _free_names(child, top=False)
+
+
+def plain_source(function: Any, name: str) -> str:
+    """The source of a function without its decorators, or of the only lambda in its line, as an assignment to ``name``.
+
+    Raises ``NoSourceError``.
+    """
+    text = source(function)
+    if text is None:
+        raise NoSourceError(f"the source of {getattr(function, '__qualname__', name)} was not found")
+    try:
+        tree = parse(text)
+    except SyntaxError:
+        raise NoSourceError(f"the source of {function.__qualname__} is part of a longer statement") from None
+    first = tree.body[0]
+    if isinstance(first, ast.FunctionDef):
+        return "\n".join(text.splitlines()[first.lineno - 1 :])
+    lambdas = [node for node in ast.walk(tree) if isinstance(node, ast.Lambda)]
+    segment = ast.get_source_segment(text, lambdas[0]) if len(lambdas) == 1 else None
+    if segment is None:
+        raise NoSourceError(f"the source of {function.__qualname__} is not a function")
+    return f"{name} = {segment}"
+
+
+def definition(defined: Any) -> Iterator[Tuple[Any, str]]:
+    """The statements that define an operator made by ``torch.library.custom_op``, with the function that each is of.
+
+    Raises ``NoSourceError``.
+    """
+    variable = variable_of(defined)
+    function = defined._init_fn
+    kernels = {device: _kernel(each) for device, each in defined._backend_fns.items()}
+    devices = [device for device, each in kernels.items() if each is function]
+    name = _name(function, variable)
+    yield function, plain_source(function, name)
+    given = "" if None in devices or not devices else f", device_types={devices!r}"
+    given += f", mutates_args={_mutated(defined)!r}, schema={defined._schema!r}"
+    yield None, f"{variable} = torch.library.custom_op({defined._qualname!r}, {name}{given})"
+    for device, each in kernels.items():
+        if each is not function:
+            yield from _registered(each, f"{variable}.register_kernel({device!r}, {{}})")
+    if getattr(defined, "_abstract_fn", None) is not None:
+        yield from _registered(defined._abstract_fn, f"{variable}.register_fake({{}})")
+    if getattr(defined, "_backward_fn", None) is not None:
+        setup = defined._setup_context_fn
+        named = "" if setup is None else f", setup_context={_name(setup, 'setup')}"
+        if setup is not None:
+            yield setup, plain_source(setup, "setup")
+        yield from _registered(defined._backward_fn, f"{variable}.register_autograd({{}}{named})")
+    if getattr(defined, "_vmap_fn", None) is not None:
+        yield from _registered(defined._vmap_fn, f"{variable}.register_vmap({{}})")
+    for device, dtype in getattr(defined, "_autocast_dtype", {}).items():
+        if dtype is not None:
+            yield None, f"{variable}.register_autocast({device!r}, {dtype})"
+
+
+def variable_of(defined: Any) -> str:
+    """What an operator is called in the script that defines it."""
+    return f"{defined._namespace}_{defined._name}".replace(".", "_")
+
+
+def _registered(function: Any, statement: str) -> Iterator[Tuple[Any, str]]:
+    name = _name(function, "function")
+    yield function, plain_source(function, name)
+    yield None, statement.format(name)
+
+
+def _name(function: Any, otherwise: str) -> str:
+    name = str(getattr(function, "__name__", otherwise))
+    return name if name.isidentifier() else f"{otherwise}_function"
+
+
+def _kernel(function: Any) -> Any:
+    """The user's function in what torch puts around a kernel."""
+    inner = inspect.unwrap(function)
+    return dict(closure_of(inner)).get("fn", function) if compat.is_torchs(inner.__code__) else function
+
+
+def _mutated(defined: Any) -> Tuple[str, ...]:
+    arguments = defined._opoverload._schema.arguments
+    return tuple(each.name for each in arguments if each.alias_info is not None and each.alias_info.is_write)
+
+
+def runs_on_import(place: str) -> bool:
+    """Whether importing the module of this place (``file:line``) runs the line: it is in no function."""
+    path, _, line = place.rpartition(":")
+    try:
+        with open(path, encoding="utf-8") as file:
+            tree = parse(file.read())
+    except synchronous(OSError, SyntaxError, ValueError):
+        return False
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    ranges = [(each.lineno, each.end_lineno or 0) for each in ast.walk(tree) if isinstance(each, functions)]
+    return not any(first <= int(line) <= last for first, last in ranges)
+
+
+def registered_at(name: str) -> List[str]:
+    """The places (``file:line``) in Python that registered an operator, or something for it."""
+    dump = compat.find("torch._C", "_dispatch_dump")
+    root = os.path.dirname(str(compat.module("torch").__file__))
+    found = []
+    for line in (dump(name) if dump is not None else "").splitlines():
+        _, _, place = line.partition("registered at ")
+        path = place.partition(" ::")[0].strip()
+        if path.rpartition(":")[0].endswith(".py") and not path.startswith(root) and path not in found:
+            found.append(path)
+    return found

@@ -1,0 +1,134 @@
+"""One operation with its inputs as files: ``inputs.pt``, and ``replay.py``, which runs just that operation again."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from dataclasses import replace
+from typing import Any, Dict, Tuple
+
+from depyf.answers.nonfinite import NonFinite
+from depyf.dynamo.hooks import compat
+from depyf.dynamo.observe.node_words import operation_of
+from depyf.dynamo.observe.observation import GraphCall
+from depyf.dynamo.scripts.backend import backend_in_script
+from depyf.dynamo.scripts.imports import Imports
+from depyf.dynamo.scripts.whole import Script, write_script
+
+_TEMPLATE = '''\
+"""{title}
+
+{where}
+This runs just that operation again, with the inputs that it had, and exits with 0 if it shows the same.
+"""
+
+import os
+{imports}
+import torch
+{setup}
+saved = torch.load(
+    os.path.join(os.path.dirname(os.path.abspath(__file__)), "inputs.pt"),
+    map_location=None if torch.cuda.is_available() else "cpu",
+    weights_only=False,
+)
+args, kwargs = saved["args"], saved["kwargs"]
+
+
+def tensors(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [tensor for each in value for tensor in tensors(each)] if isinstance(value, (list, tuple)) else []
+
+
+def show(name, value):
+    for tensor in tensors(value):
+        nans, infs = int(torch.isnan(tensor).sum()), int(torch.isinf(tensor).sum())
+        print(f"{{name}}: {{tensor.dtype}}{{list(tensor.shape)}} on {{tensor.device}}, {{nans}} NaN, {{infs}} Inf")
+    return sum(int((~torch.isfinite(tensor)).sum()) for tensor in tensors(value) if tensor.is_floating_point())
+
+
+show("input", (args, kwargs))
+result = {call}  # {line}
+count = show("output", result)
+print(f"{operation}: {{count}} values are not finite")
+raise SystemExit(0 if count else 1)
+'''
+
+
+def write_replay(directory: str, node: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], found: NonFinite) -> Script:
+    """Write both files into ``directory`` for what was found in ``node``; answers the script.
+
+    Raises ``OSError`` when they can't be written, and ``ValueError`` when the operation can't be named in a script.
+    """
+    imports, call = _call(node)
+    needed = Imports()
+    needed.for_operator(node.target)
+    setup = _setup(needed)
+    torch = compat.module("torch")
+    torch.save({"args": args, "kwargs": kwargs}, os.path.join(directory, "inputs.pt"))
+    path = os.path.join(directory, "replay.py")
+    text = _TEMPLATE.format(
+        title=found.title,
+        where="" if found.line is None else f"It belongs to {found.line}\n",
+        line="" if found.line is None else found.line.code,
+        imports=imports,
+        setup=setup,
+        call=call,
+        operation=operation_of(node),
+    )
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    return Script(path, notes=tuple(needed.notes))
+
+
+def write_graph_replay(directory: str, call: GraphCall, found: NonFinite) -> Script:
+    """Write a script that runs the whole graph with its backend and without; answers it.
+
+    A backend that only this program knows is not in it, which its notes say. Raises ``OSError`` when it can't be
+    written.
+    """
+    backend = backend_in_script(None, call.graph.backend)
+    path = os.path.join(directory, "replay.py")
+    outputs = [call.outputs[number] for number in call.graph.results]
+    whole = len(outputs) == len(call.outputs)
+    script = write_script(
+        path,
+        call.graph.module,
+        call.inputs,
+        title=found.title,
+        values=True,
+        expected=outputs if whole else None,
+        backend=backend.name,
+        gradients=False,
+    )
+    gaps = (backend.gap, *compat.settings_no_script_has())
+    return replace(script, notes=(*(gap for gap in gaps if gap), *script.notes))
+
+
+def _setup(imports: Imports) -> str:
+    """What has to run before an operator can be called that PyTorch does not have by itself."""
+    paths = ["import sys", *imports.paths()] if imports.paths() else []
+    sources = imports.sources()
+    notes = [line for note in imports.notes for line in textwrap.wrap(note, 118)]
+    parts = [*imports.lines(), *paths, *imports.late(), *(f"# {line}" for line in notes)]
+    return "".join(f"{part}\n" for part in parts if part) + (f"\n\n{sources}\n\n" if sources else "")
+
+
+def _call(node: Any) -> Tuple[str, str]:
+    """The imports that a call of the node's operation needs, and the call."""
+    if node.op == "call_method":
+        return "", f"args[0].{node.target}(*args[1:], **kwargs)"
+    target = node.target
+    if hasattr(target, "_schema"):
+        return "", f"torch.ops.{target}(*args, **kwargs)"
+    module, name = str(getattr(target, "__module__", None) or ""), str(getattr(target, "__name__", ""))
+    torch = compat.module("torch")
+    for home in (module, "torch", "torch.nn.functional"):
+        if home and compat.find(home, name) is target:
+            used = home.replace("_operator", "operator")
+            return ("" if used.split(".")[0] == "torch" else f"import {used}"), f"{used}.{name}(*args, **kwargs)"
+    if getattr(torch.Tensor, name, None) is target:
+        return "", f"torch.Tensor.{name}(*args, **kwargs)"
+    raise ValueError(f"{operation_of(node)} can't be named in a script")

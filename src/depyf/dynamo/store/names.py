@@ -1,0 +1,103 @@
+"""Names that are the same in every run: for files, for compiled functions, for the globals that Dynamo invents.
+
+Dynamo puts random suffixes (``__compiled_fn_3_0f1e2d3c_...``) and object addresses (``__import_x_139871_c2``) into
+global names. People compare dumps with ``diff -r``, so neither may be seen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from types import CodeType
+from typing import Dict, Mapping, Optional, Tuple
+
+from depyf.dynamo.hooks.locks import Lock
+from depyf.torch_trace.addresses import without_addresses
+
+LONGEST_FUNCTION_NAME = 80
+
+_UUID_SUFFIX = re.compile(r"(__compiled_fn_\d+)_[0-9a-f]{8}_[0-9a-f]{4}_[0-9a-f]{4}_[0-9a-f]{4}_[0-9a-f]{12}")
+_OBJECT_ID = re.compile(r"(?<=_)(\d{9,})(?=_(?:\d+_)?c\d+)")
+_GRAPH_ID = re.compile(r"[ \t]*# graph id: \d+")
+_PLACE_IN_TORCH = re.compile(r"\(_(?:dynamo|functorch|inductor)/[\w/]+\.py:\d+ in \w+\)")
+"""Which line of torch asked for a guard: another one when the compiler caches are warm."""
+_COMPILED_FN = re.compile(r"__compiled_fn_(\d+)")
+
+
+def file_stem(function_name: str) -> str:
+    """``function_name`` as a part of a file name: short, ASCII letters, digits and underscores only."""
+    return _short(re.sub(r"[^0-9A-Za-z_]", "_", function_name), function_name)
+
+
+def stage_stem(stage: str) -> str:
+    """The name that a pass gave its graph, as a part of a file name: points and hyphens in it stay.
+
+    Dynamo adds the name of the compiled function (``pre_insert_deferred_runtime_asserts __compiled_fn_3``), with which
+    the file name begins anyway.
+    """
+    stage = re.sub(rf"(?<=\S)\s+{_COMPILED_FN.pattern}$", "", stage)
+    return _short(re.sub(r"[^0-9A-Za-z_.-]", "_", stage).strip(".") or "graph", stage)
+
+
+def _short(stem: str, name: str) -> str:
+    if len(stem) <= LONGEST_FUNCTION_NAME:
+        return stem
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{stem[: LONGEST_FUNCTION_NAME - 9]}_{digest}"
+
+
+def compiled_fn_number(name: str) -> Optional[int]:
+    """The ``3`` of ``__compiled_fn_3`` and of ``__compiled_fn_3_<uuid>``; ``None`` for any other name."""
+    match = _COMPILED_FN.match(name)
+    return int(match.group(1)) if match else None
+
+
+class StableNames:
+    """Replaces what differs from run to run, by numbers in the order of first appearance. Safe to share by threads."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._numbers: Dict[str, int] = {}
+
+    def text(self, text: str) -> str:
+        """``text`` without uuid suffixes, object ids and addresses; lines stay lines."""
+        text = _UUID_SUFFIX.sub(r"\1", text)
+        text = _OBJECT_ID.sub(lambda match: str(self._number(match.group(1))), text)
+        text = _PLACE_IN_TORCH.sub("(inside torch)", text)
+        return without_addresses(_GRAPH_ID.sub("", text))
+
+    def code(self, code: CodeType) -> Tuple[CodeType, Mapping[str, str]]:
+        """``code`` with stable global names, and the map that ``rename`` needs to give the real ones back."""
+        mapping: Dict[str, str] = {}
+        self._collect(code, mapping)
+        taken = set(_all_names(code)) - set(mapping)
+        clash = len(set(mapping.values())) != len(mapping) or bool(taken & set(mapping.values()))
+        if clash or not mapping:
+            return code, {}
+        return rename(code, mapping), {stable: real for real, stable in mapping.items()}
+
+    def _collect(self, code: CodeType, mapping: Dict[str, str]) -> None:
+        for name in _all_names(code):
+            stable = self.text(name)
+            if stable != name:
+                mapping[name] = stable
+
+    def _number(self, key: str) -> int:
+        with self._lock:
+            return self._numbers.setdefault(key, len(self._numbers))
+
+
+def rename(code: CodeType, mapping: Mapping[str, str]) -> CodeType:
+    """``code`` with the global and attribute names in ``mapping`` replaced, in nested code objects too."""
+    if not mapping:
+        return code
+    consts = tuple(rename(const, mapping) if isinstance(const, CodeType) else const for const in code.co_consts)
+    return code.replace(co_names=tuple(mapping.get(name, name) for name in code.co_names), co_consts=consts)
+
+
+def _all_names(code: CodeType) -> Tuple[str, ...]:
+    names = list(code.co_names)
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            names.extend(_all_names(const))
+    return tuple(names)

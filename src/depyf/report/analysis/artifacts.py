@@ -1,0 +1,133 @@
+"""The artifacts of a run of which there is only the trace: every stage that came with its text, as torch named it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from typing import Counter as CounterType
+from typing import Dict, List, Optional, Sequence, Tuple
+
+from depyf.report.model.run import Artifact
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.stages import AnyStage, Stage, stage_of
+
+STAGE_ORDER = {
+    Stage.CAPTURED: 10,
+    Stage.BACKEND: 15,
+    Stage.BEFORE_PRE_GRAD: 20,
+    Stage.AFTER_PRE_GRAD: 30,
+    Stage.JOINT: 40,
+    Stage.FORWARD: 50,
+    Stage.BACKWARD: 60,
+    Stage.BEFORE_POST_GRAD: 70,
+    Stage.AFTER_POST_GRAD: 80,
+    Stage.WILD: 200,
+}
+WRAPPER_ORDER, KERNELS_ORDER, TRANSFORMED_ORDER, GUARDS_ORDER, FULL_CODE_ORDER, NOTE_ORDER = 90, 100, 5, 3, 1, 300
+
+_ONE_PIECE = 1000
+"""More than any order of a stage."""
+
+_AOT_ID = re.compile(r"AOT ID: \[?'?\d+_(forward|backward|inference)")
+
+_WRAPPERS = frozenset(
+    {
+        "backward_prologue",
+        "backward_epilogue",
+        "compiled_function_forward",
+        "compiled_function_backward",
+        "compiled_fn_wrapper",
+        "runtime_wrapper_orchestration",
+        "aot_autograd_runtime_wrappers",
+    }
+)
+
+
+def artifacts_of(events: Sequence[Event]) -> List[Artifact]:
+    """One artifact for each event that carries a graph, generated code or guards."""
+    numbers: CounterType[Tuple[str, str]] = Counter()
+    before: Dict[Optional[str], int] = {}
+    found: List[Artifact] = []
+    for event in events:
+        described = _described(event, before.get(event.compile_id, 0))
+        if described is None or event.payload is None:
+            continue
+        kind, stage, order, language = described
+        if kind == "graph":
+            before[event.compile_id] = order
+        where = event.compile_id or "no compile id"
+        number = numbers[where, stage or kind]
+        numbers[where, stage or kind] += 1
+        title = f"{stage or kind} of {where}" + (f" ({number + 1})" if number else "")
+        backward = "backward" in stage.lower() if kind in ("graph", "wrapper") and _has_side(stage) else None
+        found.append(
+            Artifact(
+                id=f"{where}:{stage or kind}:{number}",
+                kind=kind,
+                title=title,
+                compile_id=event.compile_id,
+                stage=stage,
+                order=order,
+                text=event.payload,
+                language=language,
+                backward=backward,
+            )
+        )
+    return [_with_side(artifact) for artifact in found]
+
+
+def after_the_whole(artifacts: Sequence[Artifact]) -> List[Artifact]:
+    """The artifacts with their ``order`` such that the pieces of a split graph come one after the other, in the order
+    in which they came, and after what is of the whole graph."""
+    pieces: Dict[Optional[str], Dict[str, int]] = {}
+    found: List[Artifact] = []
+    for artifact in artifacts:
+        if artifact.piece:
+            of_whole = pieces.setdefault(artifact.compile_id, {})
+            number = of_whole.setdefault(artifact.piece, len(of_whole))
+            artifact = replace(artifact, order=_ONE_PIECE * (1 + number) + artifact.order)
+        found.append(artifact)
+    return found
+
+
+def _has_side(stage: str) -> bool:
+    return any(word in stage.lower() for word in ("forward", "backward"))
+
+
+def order_of(stage: AnyStage, before: int) -> int:
+    """Where a graph stands among those of its compilation; ``before`` is the order of the one that came before it.
+
+    A graph that a pass has printed stands after what was there when it printed it.
+    """
+    return STAGE_ORDER[stage] if isinstance(stage, Stage) else before or STAGE_ORDER[Stage.CAPTURED] - 1
+
+
+def _described(event: Event, before: int) -> Optional[Tuple[str, str, int, str]]:
+    """Kind, stage, order and language of the artifact that an event carries; None for other events.
+
+    ``before`` is the order of the graph before it.
+    """
+    stage = stage_of(event.name, event.payload)
+    if stage is not None:
+        return "graph", stage.value, order_of(stage, before), "python"
+    if event.name == "inductor_output_code":
+        return "kernels", "", KERNELS_ORDER, "python"
+    if event.name in _WRAPPERS:
+        return "wrapper", event.name, WRAPPER_ORDER, "python"
+    if event.name == "dynamo_cpp_guards_str":
+        return "guards", "", GUARDS_ORDER, "text"
+    return None
+
+
+def _with_side(artifact: Artifact) -> Artifact:
+    """Whether a generated module computes gradients: it says so in its first line (``# AOT ID: ['0_backward']``)."""
+    if artifact.kind != "kernels":
+        return artifact
+    return replace(artifact, backward=is_backward(artifact.text or ""))
+
+
+def is_backward(generated: str) -> Optional[bool]:
+    """Whether a module that Inductor generated computes gradients, by its first line; None where that does not say."""
+    side = _AOT_ID.search(generated[:400])
+    return None if side is None else side.group(1) == "backward"

@@ -1,0 +1,80 @@
+"""What only the process that compiled knows, beyond the events; a log does not have it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Mapping, Optional, Sequence, Tuple
+
+from depyf.report.analysis.functions import Key
+from depyf.torch_trace.breaks import Frame
+
+
+@dataclass(frozen=True)
+class TransformedFact:
+    """Transformed code: of which function, in which artifact, how it was proved, and what it calls.
+
+    ``resumes`` are resume functions by the name by which the code calls them, each with the compile id of one of its
+    compilations (empty where none is known). ``lines`` pairs lines of the artifact
+    with the lines of the user's file that they come from. ``runs`` counts calls, None where nobody counted.
+    ``graph_times`` is how often its graph has run and how many seconds in all, ``backward_times`` the same of its
+    backward.
+    """
+
+    compile_id: Optional[str]
+    function: Key
+    qualified_name: str
+    artifact: Optional[str]
+    verdict: str = ""
+    reason: str = ""
+    graphs: Tuple[str, ...] = ()
+    resumes: Mapping[str, Tuple[Key, str]] = field(default_factory=dict)
+    runs: Optional[int] = None
+    graph_times: Optional[Tuple[int, float]] = None
+    backward_times: Optional[Tuple[int, float]] = None
+    guard_failures: Optional[int] = None
+    earlier: bool = False
+    lines: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FallbackFact:
+    """A frame that runs as plain Python; ``place`` is a file and a line."""
+
+    compile_id: Optional[str]
+    function: Key
+    qualified_name: str
+    cause: str
+    reason: str
+    place: Optional[Tuple[str, int]] = None
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class KernelFact:
+    """One launch that Inductor generated, in their order: kernel, the graph nodes that it computes, their stacks."""
+
+    name: str
+    nodes: Tuple[str, ...]
+    stacks: Tuple[Tuple[Frame, ...], ...]
+
+
+@dataclass(frozen=True)
+class LineStack:
+    """From line ``line`` of a generated module on, up to the next one, this stack is where the code comes from."""
+
+    line: int
+    stack: Tuple[Frame, ...]
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where the lines of one artifact come from, as far as the process knows more than its text says.
+
+    ``nodes`` are stacks of graph nodes by name, ``lines`` those of the lines of a generated module, ``kernels`` what
+    each launch in it computes. ``code`` is what the lines of frames say, as far as that was noted with them.
+    """
+
+    nodes: Mapping[str, Tuple[Frame, ...]] = field(default_factory=dict)
+    lines: Sequence[LineStack] = ()
+    kernels: Sequence[KernelFact] = ()
+    code: Mapping[Frame, str] = field(default_factory=dict)

@@ -1,0 +1,198 @@
+"""The functions that Dynamo saw: the user's, and the resume functions that go on where one of them broke."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+
+from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
+from depyf.diagnosis.guard_advice import GuardedFrame
+from depyf.report.analysis.sources import Sources
+from depyf.report.model.run import Function
+
+Key = Tuple[str, str, int]
+"""Name of the code object, file, first line."""
+
+_Known = Tuple[str, str, int, str]
+"""The same with torch's number of the frame, which tells resume functions of one line apart, or with the qualified name
+of a function that shares its code with another one (decorated functions run the wrapper); empty for all others."""
+
+_RESUME = re.compile(r"^(?:torch_dynamo_)?resume_in_(.+?)(?:_at_(\d{1,9}))?$")
+
+
+def resumed(name: str) -> Optional[Tuple[str, Optional[int]]]:
+    """What a resume function called ``name`` goes on with, and the line at which; None for other functions."""
+    match = _RESUME.match(name)
+    return None if match is None else (match.group(1), int(match.group(2)) if match.group(2) else None)
+
+
+def beside(qualified_name: str, name: str, other: str) -> str:
+    """Return the qualified name of ``other``, which is defined where ``name``, called ``qualified_name``, is.
+
+    Dynamo gives a resume function the class and function around the one that it resumes only where Python has
+    qualified names in code objects (3.11); torch's trace never has them. So both are derived in the same way.
+    """
+    return qualified_name[: -len(name)] + other if qualified_name.endswith(name) else other
+
+
+class Functions:
+    """A table of functions that grows while they are looked up."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._numbers: Dict[_Known, int] = {}
+        self._named: Dict[Tuple[str, str], List[Tuple[int, int]]] = {}
+        """First lines and numbers of the functions of one name in one file, in order."""
+        self._definitions: Dict[str, Mapping[Tuple[str, int], Tuple[str, int]]] = {}
+        self._stars: Dict[str, Mapping[Tuple[str, int], Tuple[int, str, str]]] = {}
+        self._qualified: Dict[Key, str] = {}
+        self.full_code: Dict[int, str] = {}
+        self.of_compilations: Dict[str, str] = {}
+        """The qualified name of the function of each compilation, by compile id, as far as known."""
+
+    def index(self, name: str, path: str, first_line: int, qualified_name: str = "", frame: str = "") -> int:
+        """The number of a function. Its qualified name is looked up in the source where it is not given.
+
+        ``frame`` is torch's number of the frame (or its compile id): two branches of one ``if`` go on in two resume
+        functions, which have everything else in common. Where it is not known, the first one is meant.
+        """
+        key = (name, self._sources.full(path), first_line)
+        qualified_name = qualified_name or self.of_compilations.get(frame, "")
+        if qualified_name and qualified_name != name:
+            self._qualified.setdefault(key, qualified_name)
+        if resumed(name) is None:
+            shares = bool(qualified_name) and qualified_name != self._qualified.get(key, qualified_name)
+            return self._number((*key, qualified_name if shares else ""))
+        frame = frame.partition("/")[0] + frame.partition("#")[2]
+        if not frame:
+            same = next((number for line, number in self._named.get(key[:2], ()) if line == first_line), None)
+            if same is not None:
+                return same
+        return self._number((*key, frame))
+
+    def _number(self, known: _Known) -> int:
+        number = self._numbers.get(known)
+        if number is None:
+            number = self._numbers[known] = len(self._numbers)
+            self._named.setdefault(known[:2], []).append((known[2], number))
+        return number
+
+    def guarded_frame(self, key: Key) -> GuardedFrame:
+        """Return what can be known of a function whose guards are explained."""
+        name, path, line = key
+        what = resumed(name)
+        found = [
+            (start, stars)
+            for (other, start), (last, *stars) in self._stars_of(self._sources.full(path)).items()
+            if (other, start) == (name, line) or (what is not None and other == what[0] and start <= line <= last)
+        ]
+        positional, keywords = max(found)[1] if found else ("", "")
+        return GuardedFrame(what is not None, str(positional), str(keywords))
+
+    def _stars_of(self, path: str) -> Mapping[Tuple[str, int], Tuple[int, str, str]]:
+        if path not in self._stars:
+            text = self._sources.text(path)
+            self._stars[path] = {} if text is None else starred_parameters(text)
+        return self._stars[path]
+
+    def table(self) -> Tuple[Function, ...]:
+        """All functions; one that is only known by its resume function is added."""
+        for name, path, line, _ in list(self._numbers):
+            self._resumed_by(name, path, line)
+        keys = list(self._numbers)
+        return tuple(self._function(number, keys) for number in range(len(keys)))
+
+    def _function(self, number: int, keys: Sequence[_Known]) -> Function:
+        name, path, first_line, other_name = known = keys[number]
+        key = known[:3]
+        resumes, at = None, None
+        origin = self._resumed_by(name, path, first_line)
+        if origin is not None:
+            resumes, at = origin, (resumed(name) or ("", None))[1] or first_line
+            begun = keys[origin][:3]
+            qualified_name, last_line = beside(self._qualified_name(begun), begun[0], name), self._definition(begun)[1]
+        else:
+            qualified_name, last_line = other_name or self._qualified_name(key), self._definition(key)[1]
+        return Function(
+            name=name,
+            qualified_name=qualified_name,
+            source=self._sources.index(path),
+            first_line=first_line,
+            last_line=max(last_line, first_line),
+            resumes=resumes,
+            resumes_at=at,
+            full_code=self.full_code.get(number),
+        )
+
+    def _resumed_by(self, name: str, path: str, line: int) -> Optional[int]:
+        """The number of the function that the one with this name goes on with."""
+        what = resumed(name)
+        if what is None:
+            return None
+        at = what[1] or line
+        candidates = [known for known in self._named.get((what[0], path), ()) if known[0] <= at]
+        if candidates:
+            return max(candidates)[1]  # the innermost of those that begin before
+        starts = [
+            start for (other, start), (_, last) in self._of(path).items() if other == what[0] and start <= at <= last
+        ]
+        return self.index(what[0], path, max(starts, default=at))
+
+    def _qualified_name(self, key: Key) -> str:
+        """Return the qualified name of a function of the user's: the one that was given, or that in the source."""
+        return self._qualified.get(key) or self._definition(key)[0]
+
+    def _definition(self, key: Key) -> Tuple[str, int]:
+        """The qualified name and the last line of a function, from its source."""
+        name, path, first_line = key
+        return self._of(path).get((name, first_line), (name, first_line))
+
+    def _of(self, path: str) -> Mapping[Tuple[str, int], Tuple[str, int]]:
+        if path not in self._definitions:
+            text = self._sources.text(path)
+            self._definitions[path] = {} if text is None else definitions(text)
+        return self._definitions[path]
+
+
+def definitions(text: str) -> Dict[Tuple[str, int], Tuple[str, int]]:
+    """Qualified name and last line of every function in a source text, by name and first line (that of decorators)."""
+    try:
+        tree = parse(text)
+    except synchronous(SyntaxError, ValueError, RecursionError):
+        return {}
+    found: Dict[Tuple[str, int], Tuple[str, int]] = {}
+    todo: List[Tuple[ast.AST, str]] = [(tree, "")]
+    while todo:
+        node, prefix = todo.pop()
+        for child in ast.iter_child_nodes(node):
+            below = prefix
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                first = min([child.lineno, *(each.lineno for each in child.decorator_list)])
+                found[child.name, first] = (prefix + child.name, child.end_lineno or first)
+                below = f"{prefix}{child.name}.<locals>."
+            elif isinstance(child, ast.Lambda):
+                found.setdefault(("<lambda>", child.lineno), (prefix + "<lambda>", child.end_lineno or child.lineno))
+                below = f"{prefix}<lambda>.<locals>."
+            elif isinstance(child, ast.ClassDef):
+                below = f"{prefix}{child.name}."
+            todo.append((child, below))
+    return found
+
+
+def starred_parameters(text: str) -> Dict[Tuple[str, int], Tuple[int, str, str]]:
+    """Last line, and the names of the ``*`` and ``**`` parameters, of every function, by name and first line."""
+    try:
+        tree = parse(text)
+    except synchronous(SyntaxError, ValueError, RecursionError):
+        return {}
+    found: Dict[Tuple[str, int], Tuple[int, str, str]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+            decorators = [] if isinstance(node, ast.Lambda) else [each.lineno for each in node.decorator_list]
+            stars = (node.args.vararg, node.args.kwarg)
+            positional, keywords = ("" if each is None else each.arg for each in stars)
+            found[name, min([node.lineno, *decorators])] = (node.end_lineno or node.lineno, positional, keywords)
+    return found

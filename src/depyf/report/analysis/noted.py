@@ -1,0 +1,68 @@
+"""Which artifact each note of depyf about nodes and kernels belongs to: the one that has the same names in it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
+
+from depyf.report.analysis.facts import KernelFact, Provenance
+from depyf.report.model.run import Artifact
+from depyf.torch_trace.breaks import Frame
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.provenance import (
+    KERNEL_LAUNCHES,
+    NODE_STACKS,
+    Launch,
+    Stack,
+    kernel_launches,
+    node_in,
+    node_stacks,
+    quoted,
+)
+
+Code = Mapping[Frame, str]
+
+
+def with_noted(
+    artifacts: Sequence[Artifact], events: Sequence[Event], known: Mapping[str, Provenance]
+) -> Dict[str, Provenance]:
+    """``known`` with what the events note, by artifact."""
+    found = dict(known)
+    stacks: Dict[Tuple[Optional[str], str], List[Tuple[Dict[str, Stack], Code]]] = {}
+    launches: Dict[Optional[str], List[Tuple[List[Launch], Code]]] = {}
+    for event in events:
+        if event.name == NODE_STACKS:
+            stage, nodes = node_stacks(event)
+            stacks.setdefault((event.compile_id, stage), []).append((nodes, quoted(event)))
+        elif event.name == KERNEL_LAUNCHES:
+            launches.setdefault(event.compile_id, []).append((kernel_launches(event), quoted(event)))
+    for artifact in artifacts:
+        if artifact.kind == "graph":
+            nodes, code = _best_nodes(artifact, stacks.get((artifact.compile_id, artifact.stage), ()))
+            if nodes:
+                found[artifact.id] = replace(found.get(artifact.id, Provenance()), nodes=nodes, code=code)
+        elif artifact.kind == "kernels":
+            listed, code = _take_launches(artifact, launches.get(artifact.compile_id, []))
+            if listed:
+                facts = [KernelFact(each.name, each.nodes, each.stacks) for each in listed]
+                found[artifact.id] = replace(found.get(artifact.id, Provenance()), kernels=facts, code=code)
+    return found
+
+
+def _best_nodes(
+    artifact: Artifact, candidates: Sequence[Tuple[Dict[str, Stack], Code]]
+) -> Tuple[Dict[str, Stack], Code]:
+    """The stacks of the nodes that this graph has; with warm caches the same may be noted twice."""
+    if not candidates:
+        return {}, {}
+    printed: Set[str] = {name for name in map(node_in, (artifact.text or "").splitlines()) if name is not None}
+    return max(candidates, key=lambda each: len(printed & set(each[0])) - len(set(each[0]) - printed) / 1000)
+
+
+def _take_launches(artifact: Artifact, candidates: List[Tuple[List[Launch], Code]]) -> Tuple[List[Launch], Code]:
+    """What is noted of the launches in this module: all kernels that it names are there. It is taken out."""
+    text = artifact.text or ""
+    for number, (launches, _) in enumerate(candidates):
+        if all(each.name.rpartition(".")[2] in text for each in launches):
+            return candidates.pop(number)
+    return [], {}

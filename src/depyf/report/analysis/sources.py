@@ -1,0 +1,179 @@
+"""The files of the program that a run is about: a table that grows while places in them are looked up."""
+
+from __future__ import annotations
+
+import functools
+import io
+import itertools
+import linecache
+import os
+import re
+import sysconfig
+import tokenize
+from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
+
+from depyf.asynchronous import synchronous
+from depyf.own_package import is_own
+from depyf.regular_files import open_regular
+from depyf.report.model.run import Place, Source
+
+ReadText = Callable[[str], Optional[str]]
+
+_INSTALLED = ("/site-packages/", "/dist-packages/")
+_COMPILER = re.compile(r"(?:^|[/\\]torch[/\\])_(?:dynamo|inductor|functorch[/\\]_aot_autograd)[/\\]")
+
+_STANDARD_LIBRARY = "/lib/python3."
+
+
+def read_source(path: str) -> Optional[str]:
+    """The text of a source file, also of a cell of a notebook; None where there is none."""
+    lines = linecache.getlines(path)
+    return "".join(lines) if lines else None
+
+
+def read_named_source(path: str) -> Optional[str]:
+    """The text of a source file that a log or a dump names, which may be a stranger's; None where there is none.
+
+    Only regular files that are called ``*.py`` on this machine are read: the text is shown on a page.
+    """
+    if not path.endswith(".py") or not os.path.isabs(path) or path.startswith(("//", "\\\\")):
+        return None
+    try:
+        with open_regular(path) as file:
+            content = file.read(_LARGEST_SOURCE + 1)
+        encoding = tokenize.detect_encoding(io.BytesIO(content).readline)[0]
+        text = content.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+    except synchronous(OSError, SyntaxError, ValueError, LookupError):
+        return None
+    return text if text and len(content) <= _LARGEST_SOURCE else None
+
+
+_LARGEST_SOURCE = 1 << 24
+"""In bytes: no file that people write is larger."""
+
+_DUMPED = re.compile(r"__transformed_code_\d+_for_.*\.py|__compiled_fn_\d+\..*\.py|full_code_for_.*\.py")
+
+
+class Sources:
+    """Paths by number, in the order in which they were asked for.
+
+    Torch names a file in full in one place and by its last parts in another: ``known`` are full names that shortened
+    ones may stand for, ``directory`` is what relative ones are relative to (empty where nobody knows).
+    """
+
+    def __init__(self, read: ReadText = read_source, known: Iterable[str] = (), directory: str = "") -> None:
+        self._read = read
+        self._known: Dict[str, Dict[str, None]] = {}
+        """Full names by their last part."""
+        self._directory = directory
+        self._numbers: Dict[str, int] = {}
+        self._numbered: Dict[str, List[str]] = {}
+        self._full: Dict[str, str] = {}
+        self._texts: Dict[str, Optional[str]] = {}
+        self._libraries: Dict[int, bool] = {}
+        for path in known:
+            if _is_file(path):
+                self._learn(_normal(path))
+
+    def index(self, path: str) -> int:
+        """The number of a file."""
+        path = self.full(path)
+        number = self._numbers.get(path)
+        if number is None:
+            number = self._numbers[path] = len(self._numbers)
+            self._numbered.setdefault(_last_part(path), []).append(path)
+        return number
+
+    def place(self, path: Optional[str], line: Optional[int]) -> Optional[Place]:
+        """A place; None where the path is no file of a program or the line is not known."""
+        if not path or not line or not _is_file(path):
+            return None
+        return self.index(path), int(line)
+
+    def known_place(self, path: Optional[str], line: Optional[int]) -> Optional[Place]:
+        """Like ``place``, for paths that may be cut off on the left: None where nobody knows the rest."""
+        if not path or (not os.path.isabs(self.full(path)) and self.full(path) not in self._numbers):
+            return None
+        return self.place(path, line)
+
+    def places(self, frames: Sequence[Tuple[str, int, str]]) -> Tuple[Place, ...]:
+        """The places of the frames of a stack."""
+        found = (self.place(path, line) for path, line, _ in frames)
+        return tuple(place for place in found if place is not None)
+
+    def full(self, path: str) -> str:
+        """The full name of a file, as far as it can be known."""
+        if path in self._full:
+            return self._full[path]
+        found = self._found(path)
+        if found != path or _is_whole(path):  # else its whole name may come to be known later
+            self._full[path] = found
+            self._learn(found)
+        return found
+
+    def text(self, path: str) -> Optional[str]:
+        """The text of that file; None where it can't be read."""
+        path = self.full(path)
+        if path not in self._texts:
+            self._texts[path] = self._read(path)
+        return self._texts[path]
+
+    def table(self) -> Tuple[Source, ...]:
+        """All files that have a number, with their texts."""
+        return tuple(Source(path, self.text(path), is_library(path)) for path in self._numbers)
+
+    def is_library(self, index: int) -> bool:
+        """Whether the file with that number is installed."""
+        if index not in self._libraries:
+            self._libraries[index] = is_library(next(itertools.islice(self._numbers, index, None)))
+        return self._libraries[index]
+
+    def _found(self, path: str) -> str:
+        if _is_whole(path):
+            return _normal(path)
+        beside = _normal(os.path.join(self._directory, path)) if self._directory else ""
+        if beside and (beside in self._known.get(_last_part(beside), ()) or os.path.exists(beside)):
+            return beside
+        ending = "/" + path.replace(os.sep, "/")
+        last = _last_part(path)
+        known = (*self._numbered.get(last, ()), *self._known.get(last, ()))
+        return next((each for each in known if each.replace(os.sep, "/").endswith(ending)), path)
+
+    def _learn(self, path: str) -> None:
+        self._known.setdefault(_last_part(path), {}).setdefault(path)
+
+
+def _last_part(path: str) -> str:
+    return path.replace(os.sep, "/").rpartition("/")[2]
+
+
+@functools.lru_cache(maxsize=None)
+def _standard_library() -> str:
+    return sysconfig.get_paths()["stdlib"].replace(os.sep, "/") + "/"
+
+
+@functools.lru_cache(maxsize=10_000)
+def is_library(path: str) -> bool:
+    """Whether the file is not the user's own: installed, of depyf (which runs programs), or dumped (and run from)."""
+    slashed = path.replace(os.sep, "/")
+    return (
+        any(each in slashed for each in _INSTALLED)
+        or slashed.startswith(_standard_library())
+        or (_STANDARD_LIBRARY in slashed and not os.path.exists(path))
+        or path.startswith("<frozen")
+        or is_own(path)
+        or _DUMPED.fullmatch(slashed.rpartition("/")[2]) is not None
+    )
+
+
+def _is_whole(path: str) -> bool:
+    return os.path.isabs(path) or path.startswith("<")
+
+
+def _normal(path: str) -> str:
+    return path if path.startswith("<") else os.path.normpath(path)
+
+
+def _is_file(path: str) -> bool:
+    """Whether it may be a file of a program: notebooks' cells are; code without source, and the compiler, are not."""
+    return bool(path) and (not path.startswith("<") or path.startswith("<ipython")) and not _COMPILER.search(path)

@@ -1,0 +1,297 @@
+"""Two runs of one program compared: before and after a change of its code, its settings or of PyTorch.
+
+Functions are matched by qualified name and file name, their compilations by number. Times are told and are no
+difference: they are other in every run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+
+from depyf.answers.happening import counted
+from depyf.report.diff.comparison_of_code import changed_graphs, changed_kernels
+from depyf.report.diff.matching import NO_FUNCTION, FunctionKey, Side, aligned, first_line, name_of, without_line
+from depyf.report.model.counts import counts_of, distinct_breaks, lost
+from depyf.report.model.phases import phase_totals
+from depyf.report.model.run import Compilation
+
+Diffs = Tuple[Tuple[str, Tuple[str, ...]], ...]
+"""What was compared (a stage, a kernel), and the lines of a unified diff."""
+
+
+_OF_A_BREAK = re.compile(r"(?:Unsupported|UserError): ")
+"""The class of Dynamo's exceptions for graph breaks, with which a dump quotes those of ``fullgraph=True``."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing that is not as before. ``kind`` is ``function``, ``break``, ``recompile``, ``fallback``, ``failure``,
+    ``graph`` or ``kernel``; ``before`` and ``after`` are what there is to say of each side."""
+
+    kind: str
+    title: str
+    text: str = ""
+    before: str = ""
+    after: str = ""
+    diffs: Diffs = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``counts`` and ``times`` (in seconds) are by name: before, after; ``notes`` say what could not be compared."""
+
+    before: str
+    after: str
+    changes: Tuple[Change, ...]
+    counts: Mapping[str, Tuple[int, int]]
+    times: Mapping[str, Tuple[float, float]]
+    notes: Tuple[str, ...] = ()
+
+    @property
+    def same(self) -> bool:
+        return not self.changes
+
+
+def compare(before: Side, after: Side) -> Comparison:
+    """What changed from one run to the other; what only one of them can know is no change."""
+    unlogged = _unlogged(before, after) + _unlogged(after, before)
+    before, after = aligned(_as_logged(before, after), _as_logged(after, before))
+    matched = _matched(before, after)
+    comparable = before.has_events and after.has_events
+    changes = [
+        *_functions(before, after),
+        *(_what_happened(before, after, matched) if comparable else ()),
+        *(
+            Change("graph", f"{_title(key, number)}: {_listed([stage for stage, _ in diffs])}", diffs=diffs)
+            for key, number, one, other in matched
+            for diffs in [changed_graphs(before, one, after, other)]
+            if diffs
+        ),
+        *(
+            Change("kernel", f"{_title(key, number)}: {text}", diffs=diffs)
+            for key, number, one, other in matched
+            for text, diffs in [changed_kernels(before, one, after, other)]
+            if text
+        ),
+    ]
+    notes = tuple(
+        f"{side.name} has no manifest: graph breaks, recompilations, fallbacks, guards and times are not compared"
+        for side in (before, after)
+        if not side.has_events
+    )
+    if unlogged:
+        notes += (f"not compared: {counted(unlogged, 'fallback')} of frames that torch's trace does not log",)
+    return Comparison(before.name, after.name, tuple(changes), _counts(before, after), _times(before, after), notes)
+
+
+def _unlogged(side: Side, other: Side) -> int:
+    """Count the fallbacks of ``side`` that can't be in the log that ``other`` is read from."""
+    if side.is_log or not other.is_log:
+        return 0
+    return sum(each.compile_id is None for each in lost(side.run))
+
+
+def _as_logged(side: Side, other: Side) -> Side:
+    """Return ``side`` without these.
+
+    Torch's trace logs what has a compile id. Dynamo gives up some frames before it makes one (generators).
+    """
+    if side.is_log or not other.is_log:
+        return side
+    logged = tuple(each for each in side.run.fallbacks if each.compile_id is not None)
+    return replace(side, run=replace(side.run, fallbacks=logged))
+
+
+def _what_happened(before: Side, after: Side, matched: Sequence[Pair]) -> List[Change]:
+    """What torch's trace says, and files alone do not."""
+    return [
+        *_texts(before, after, "break", "Graph break", _breaks),
+        *_recompiles(before, after),
+        *_texts(before, after, "fallback", "Runs as plain Python", _fallbacks),
+        *_failures(matched),
+    ]
+
+
+Pair = Tuple[FunctionKey, int, Compilation, Compilation]
+
+
+def _matched(before: Side, after: Side) -> List[Pair]:
+    """The compilations that are the same one of the same function, with its number from 0."""
+    then, now = _by_function(before), _by_function(after)
+    return [
+        (key, number, one, other)
+        for key, compilations in then.items()
+        if key != NO_FUNCTION
+        for number, (one, other) in enumerate(zip(compilations, now.get(key, [])))
+    ]
+
+
+def _by_function(side: Side) -> Dict[FunctionKey, List[Compilation]]:
+    found: Dict[FunctionKey, List[Compilation]] = {}
+    for key, compilations in side.compilations().items():
+        found.setdefault(without_line(key), []).extend(compilations)
+    return found
+
+
+def _functions(before: Side, after: Side) -> List[Change]:
+    """Functions that are compiled in one run only. Resume functions follow from graph breaks, which are told."""
+    then, now = _by_function(before), _by_function(after)
+    new = [key for key in now if key not in then]
+    gone = [key for key in then if key not in now]
+    return [
+        *(Change("function", f"Compiled now: {name_of(key)}") for key in new if _worth_telling(after, now[key])),
+        *(
+            Change("function", f"No longer compiled: {name_of(key)}")
+            for key in gone
+            if _worth_telling(before, then[key])
+        ),
+    ]
+
+
+def _worth_telling(side: Side, compilations: Sequence[Compilation]) -> bool:
+    return not all(side.is_resume(each.function) for each in compilations)
+
+
+Told = Dict[Tuple[str, str], str]
+"""Where and why, by the name of the function and the reason."""
+
+
+def _texts(
+    before: Side, after: Side, kind: str, what: str, find: Callable[[Side], List[Tuple[Tuple[str, str], str]]]
+) -> List[Change]:
+    """What is new and what is gone, counted: the same break may be in several compilations."""
+    then, now = find(before), find(after)
+    numbers_then, numbers_now = Counter(key for key, _ in then), Counter(key for key, _ in now)
+    details: Told = {**dict(then), **dict(now)}
+    changes = []
+    for key in details:
+        one, other = numbers_then[key], numbers_now[key]
+        if one == other:
+            continue
+        state = "new" if not one else "gone" if not other else f"{one} before, {other} now"
+        where = f" in {key[0]}" if key[0] else ""
+        changes.append(
+            Change(kind, f"{what}{where}: {state}", f"{key[1]}" + (f" ({details[key]})" if details[key] else ""))
+        )
+    return changes
+
+
+def _breaks(side: Side) -> List[Tuple[Tuple[str, str], str]]:
+    return [
+        ((without_line(side.function_of_id(each.compile_id))[0], first_line(each.reason)), side.place(each.place))
+        for each in distinct_breaks(side.run.breaks)
+    ]
+
+
+def _fallbacks(side: Side) -> List[Tuple[Tuple[str, str], str]]:
+    """What a dump knows of a fallback and a log does not (whether the error was raised, the value of the limit) is not
+    compared."""
+    found = []
+    for each in lost(side.run):
+        cause = each.cause.partition(",")[0]
+        is_break, text = _OF_A_BREAK.match(each.reason), _OF_A_BREAK.sub("", each.reason)
+        cause = "graph break that Dynamo can't go on from" if is_break else cause
+        reason = "" if "limit" in cause else f": {first_line(text).rpartition('Error: ')[2]}"
+        found.append(((without_line(side.function_at(each.function))[0], f"{cause}{reason}"), side.place(each.place)))
+    return found
+
+
+def _recompiles(before: Side, after: Side) -> List[Change]:
+    """Functions that are compiled more often or less often than before, with the guards that failed."""
+    then, now = _reasons(before), _reasons(after)
+    changes = []
+    for key in dict.fromkeys([*then, *now]):
+        one, other = then.get(key, []), now.get(key, [])
+        if len(one) != len(other):
+            changes.append(
+                Change(
+                    "recompile",
+                    f"Recompilations of {name_of(key)}: {len(one)} before, {len(other)} now",
+                    before="\n".join(one),
+                    after="\n".join(other),
+                )
+            )
+    return changes
+
+
+def _reasons(side: Side) -> Dict[FunctionKey, List[str]]:
+    found: Dict[FunctionKey, List[str]] = {}
+    for each in side.run.recompiles:
+        words = "; ".join(failed.words or failed.text for failed in each.failed)
+        found.setdefault(without_line(side.function_at(each.function)), []).append(f"{each.compile_id}: {words}")
+    return found
+
+
+def _failures(matched: Sequence[Pair]) -> List[Change]:
+    return [
+        Change(
+            "failure",
+            f"{_title(key, number)}: {one.status} before, {other.status} now",
+            first_line(other.failure or one.failure),
+        )
+        for key, number, one, other in matched
+        if one.status != other.status
+    ]
+
+
+def _counts(before: Side, after: Side) -> Dict[str, Tuple[int, int]]:
+    """The numbers of both, without those that one of them can't know."""
+
+    def of(side: Side) -> Dict[str, int]:
+        counts = counts_of(side.run)
+        found = {"compilations": counts.compilations, "graphs": counts.graphs}
+        if before.has_events and after.has_events:
+            found["graph breaks"] = counts.graph_breaks
+            found["recompilations"] = counts.recompilations
+            found["fallbacks to eager"] = counts.fallbacks
+            found["guards"] = counts.guards
+        return {**found, "kernels": counts.kernels}
+
+    one, other = of(before), of(after)
+    return {name: (one[name], other[name]) for name in one}
+
+
+def _times(before: Side, after: Side) -> Dict[str, Tuple[float, float]]:
+    if not (before.has_events and after.has_events):
+        return {}
+    one, other = dict(phase_totals(before.run)), dict(phase_totals(after.run))
+    names = sorted({*one, *other}, key=lambda name: -max(one.get(name, 0.0), other.get(name, 0.0)))
+    phases = {f"  {name}": (one.get(name, 0.0), other.get(name, 0.0)) for name in names[:6]}
+    return {"compile time": (counts_of(before.run).seconds, counts_of(after.run).seconds), **phases}
+
+
+def _title(key: FunctionKey, number: int) -> str:
+    return name_of(key) + (f", compilation {number + 1}" if number else "")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "") + " changed"
+
+
+def as_differences(comparison: Comparison) -> List[Dict[str, Any]]:
+    """The same for the page, which shows both runs, and this as one of its views."""
+    headline = {
+        "title": "The same was compiled" if comparison.same else "In numbers",
+        "text": "",
+        "ranks": {
+            comparison.before: _numbers(comparison, 0),
+            comparison.after: _numbers(comparison, 1),
+        },
+        "place": None,
+    }
+    return [headline, *(_as_difference(comparison, change) for change in comparison.changes)]
+
+
+def _as_difference(comparison: Comparison, change: Change) -> Dict[str, Any]:
+    sides = {comparison.before: change.before, comparison.after: change.after}
+    ranks = {name: text for name, text in sides.items() if text} if change.before or change.after else {}
+    ranks.update({name: "\n".join(lines) for name, lines in change.diffs})
+    return {"title": change.title, "text": change.text, "ranks": ranks, "place": None}
+
+
+def _numbers(comparison: Comparison, side: int) -> str:
+    counts = [f"{name:<22}{numbers[side]}" for name, numbers in comparison.counts.items()]
+    return "\n".join([*counts, *(f"{name:<22}{times[side]:.2f} s" for name, times in comparison.times.items())])

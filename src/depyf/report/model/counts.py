@@ -1,0 +1,119 @@
+"""What is counted in a run. Everything that shows a number takes it from here; docs/glossary.md has the definitions."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any, Dict, Iterable, List, Optional, Sequence
+
+from depyf.report.model.run import Fallback, GraphBreak, Run
+
+SKIPPED = "skipped"
+"""The cause of fallbacks that cost nothing: Dynamo looked at the frame and found nothing to compile."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The numbers of a run, or of one function with its resume functions. Times are in seconds."""
+
+    functions: int = 0
+    resume_functions: int = 0
+    compilations: int = 0
+    graphs: int = 0
+    graph_breaks: int = 0
+    graph_breaks_met: int = 0
+    recompilations: int = 0
+    fallbacks: int = 0
+    skipped: int = 0
+    failed: int = 0
+    kernels: int = 0
+    library_kernels: int = 0
+    kernels_with_a_line: int = 0
+    guards: int = 0
+    cudagraph_skips: int = 0
+    compile_seconds: float = 0.0
+    backward_compile_seconds: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """The compile time, that of backwards included."""
+        return self.compile_seconds + self.backward_compile_seconds
+
+
+def counts_of(run: Run) -> Counts:
+    """Count what is in a run."""
+    compiled = [each for each in run.compilations if each.status == "compiled"]
+    seen = {each.function for each in run.compilations if each.function is not None}
+    generated = [kernel for kernel in run.kernels if not kernel.extern]
+    fallbacks = lost(run)
+    return Counts(
+        functions=len({run.root(each.function) for each in compiled if each.function is not None}),
+        resume_functions=sum(run.functions[index].resumes is not None for index in seen),
+        compilations=len(run.compilations),
+        graphs=len(compiled),
+        graph_breaks=len(distinct_breaks(run.breaks)),
+        graph_breaks_met=len(run.breaks),
+        recompilations=len(run.recompiles),
+        fallbacks=len(fallbacks),
+        skipped=len(run.fallbacks) - len(fallbacks),
+        failed=sum(each.status == "failed" for each in run.compilations),
+        kernels=len(generated),
+        library_kernels=len(run.kernels) - len(generated),
+        kernels_with_a_line=sum(bool(kernel.places) for kernel in run.kernels),
+        guards=sum(len(each.guards) for each in run.compilations),
+        cudagraph_skips=len(run.cudagraph_skips),
+        compile_seconds=_total(each.seconds for each in run.compilations),
+        backward_compile_seconds=_total(each.backward_seconds for each in run.compilations),
+    )
+
+
+def _total(seconds: Iterable[Optional[float]]) -> float:
+    """Add up the times that are known, and are numbers."""
+    return sum(each for each in seconds if each is not None and math.isfinite(each))
+
+
+def counts_by_function(run: Run) -> Dict[int, Counts]:
+    """Count what belongs to each function of the user's, by its index, with what belongs to its resume functions."""
+    return {root: counts_of(part) for root, part in parts_by_function(run).items()}
+
+
+_BY_COMPILE_ID = ("breaks", "kernels", "cudagraph_skips", "artifacts")
+_BY_FUNCTION = ("compilations", "recompiles", "fallbacks")
+
+
+def parts_by_function(run: Run) -> Dict[int, Run]:
+    """Return what belongs to each function of the user's with its resume functions, by its index, each as a run.
+
+    The tables that indices are into, and what belongs to no compilation, are those of the whole run.
+    """
+    roots = {index: run.root(index) for index in range(len(run.functions))}
+    root_of_id = {e.compile_id: roots[e.function] for e in run.compilations if e.function is not None}
+
+    def as_tuples(parts: Dict[str, List[Any]]) -> Dict[str, Any]:
+        return {name: tuple(part) for name, part in parts.items()}
+
+    found: Dict[int, Dict[str, List[Any]]] = {
+        root: {name: [] for name in (*_BY_FUNCTION, *_BY_COMPILE_ID)} for root in roots.values()
+    }
+    for name in (*_BY_FUNCTION, *_BY_COMPILE_ID):
+        for each in getattr(run, name):
+            root = root_of_id.get(each.compile_id) if name in _BY_COMPILE_ID else roots.get(each.function)
+            if root is not None:
+                found[root][name].append(each)
+    return {root: dataclasses.replace(run, **as_tuples(parts)) for root, parts in found.items()}
+
+
+def lost(run: Run) -> List[Fallback]:
+    """The frames that were to be compiled and were not; in those that Dynamo skips there is nothing to compile."""
+    return [each for each in run.fallbacks if each.cause != SKIPPED]
+
+
+def distinct_breaks(breaks: Sequence[GraphBreak]) -> List[GraphBreak]:
+    """Return each graph break once: every compilation of a function meets its breaks again."""
+    return list({(each.place, each.reason): each for each in reversed(breaks)}.values())[::-1]
+
+
+def totals_of(run: Run) -> Dict[str, float]:
+    """Return the counts by name, as the manifest and the page have them."""
+    return dataclasses.asdict(counts_of(run))

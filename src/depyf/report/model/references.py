@@ -1,0 +1,60 @@
+"""Whether all that a run refers to by index is there: manifests are files, which get damaged or edited."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator, Optional, Tuple
+
+from depyf.report.model.run import Place, Run
+
+
+def dangling(run: Run) -> Optional[str]:
+    """What refers to nothing, in words; None when all is as it must be."""
+    kinds = {"source": len(run.sources), "function": len(run.functions), "phase": len(run.phases)}
+    for kind, index in _references(run):
+        if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < kinds[kind]:
+            return f"there is no {kind} {index!r}"
+    for each in run.recompiles:
+        if not each.failed:
+            return f"no guard failed for the recompilation {each.compile_id}"
+    return _endless(run)
+
+
+def _references(run: Run) -> Iterator[Tuple[str, Any]]:
+    """Each kind of what is referred to, with its index."""
+    yield from (("source", place[0] if place else None) for place in _places(run))
+    for function in run.functions:
+        yield "source", function.source
+    functions = [each.resumes for each in run.functions] + [each.function for each in run.compilations]
+    functions += [call.function for each in run.compilations for call in each.calls]
+    functions += [each.function for each in run.fallbacks]
+    yield from (("function", index) for index in functions if index is not None)
+    yield from (("function", each.function) for each in run.recompiles)
+    yield from (("phase", each.parent) for each in run.phases if each.parent is not None)
+
+
+def _places(run: Run) -> Iterator[Place]:
+    for artifact in run.artifacts:
+        for link in artifact.links:
+            yield from link.places
+    for kernel in run.kernels:
+        yield from kernel.places
+    for each in run.breaks:
+        yield from each.stack
+    with_place: Tuple[Tuple[Any, ...], ...] = (run.breaks, run.recompiles, run.fallbacks, run.findings)
+    with_place += (run.cudagraph_skips,)
+    with_place += tuple(each.guards for each in run.compilations) + tuple(each.failed for each in run.recompiles)
+    yield from (each.place for group in with_place for each in group if each.place is not None)
+
+
+def _endless(run: Run) -> Optional[str]:
+    """Functions that go on with each other in a circle have no beginning."""
+    for start in range(len(run.functions)):
+        index, steps = start, 0
+        while True:
+            following = run.functions[index].resumes
+            if following is None or following == index:
+                break
+            index, steps = following, steps + 1
+            if steps > len(run.functions):
+                return f"function {start} resumes itself in a circle"
+    return None

@@ -1,0 +1,202 @@
+"""A run out of the files of a dump that has no manifest: of a process that was killed, or of an older depyf.
+
+File names and the comments in the files say what they are; what only torch's trace says (graph breaks, recompilations,
+times) is not there, and a note says so.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, replace
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+from depyf.asynchronous import suppressed
+from depyf.regular_files import read_text
+from depyf.report.analysis.artifacts import (
+    FULL_CODE_ORDER,
+    KERNELS_ORDER,
+    NOTE_ORDER,
+    STAGE_ORDER,
+    TRANSFORMED_ORDER,
+    WRAPPER_ORDER,
+    is_backward,
+)
+from depyf.report.analysis.facts import TransformedFact
+from depyf.report.analysis.from_events import build_run
+from depyf.report.analysis.functions import Key
+from depyf.report.analysis.sources import read_named_source
+from depyf.report.model.run import Artifact, Run
+from depyf.torch_trace.stages import Stage
+
+_MARK = r"(?:\.(?P<mark>(?:rank|process)_\d{1,9}))?"
+
+_KINDS = [
+    ("kernels", re.compile(rf"(?P<graph>[\w-]+)\.kernel_(?P<number>\d{{1,9}}){_MARK}\.py")),
+    ("wrapper", re.compile(rf"(?P<graph>[\w-]+)\.AOT_(?P<stage>\w+)\.(?P<number>\d{{1,9}}){_MARK}\.py")),
+    ("graph", re.compile(rf"(?P<graph>[\w-]+)\.(?P<stage>[A-Za-z][\w.-]*)\.(?P<number>\d{{1,9}}){_MARK}\.py")),
+    ("transformed", re.compile(rf"__transformed_code_(?P<number>\d{{1,9}})_for_(?P<function>.+?){_MARK}\.py")),
+    ("full_code", re.compile(rf"full_code_for_(?P<function>.+)_(?P<number>\d{{1,9}}){_MARK}\.py")),
+    ("note", re.compile(rf"(?P<stage>eager_fallbacks|missing_stages)_(?P<number>\d{{1,9}})(?:\.txt){_MARK}(?:\.txt)?")),
+]
+
+_BACKEND_ORDER = STAGE_ORDER[Stage.BACKEND]
+_ORDER_OF_STAGE = {stage.value: order for stage, order in STAGE_ORDER.items()}
+_ORDER = {"wrapper": WRAPPER_ORDER, "kernels": KERNELS_ORDER, "transformed": TRANSFORMED_ORDER}
+_ORDER.update(full_code=FULL_CODE_ORDER, note=NOTE_ORDER)
+
+_COMPILE_ID = re.compile(r"^# .*compile id ([^\s,;]+)$", re.MULTILINE)
+_ORIGIN = re.compile(r"^# from (.{1,4096}) \((.{1,4096}):(\d{1,9})\), compile id (\S{1,99})$", re.MULTILINE)
+_VERDICT = re.compile(r"^# (exact|equivalent|placeholders|unverified|failed)\b:? ?(.*)$", re.MULTILINE)
+_CALLED_GRAPH = re.compile(r"\b__compiled_fn_\d+")
+_CALLED_RESUME = re.compile(r"\b__resume_at_\w+")
+
+NOTE = (
+    "made from the files alone, there is no manifest: the process was killed, or an older depyf wrote them. "
+    "Graph breaks, recompilations, guards and times are not known"
+)
+
+
+@dataclass(frozen=True)
+class _File:
+    name: str
+    kind: str
+    parts: Mapping[str, Optional[str]]
+    text: str
+
+    @property
+    def stage(self) -> str:
+        return self.parts.get("stage") or ""
+
+    @property
+    def compile_id(self) -> Optional[str]:
+        found = _COMPILE_ID.search(self.text)
+        return None if found is None or found.group(1) == "None" else found.group(1)
+
+
+def runs_of_files(directory: str) -> Dict[str, Run]:
+    """The runs whose files these are, by their marks (``rank_1``, empty for the plain names); empty for no dump."""
+    by_mark: Dict[str, List[_File]] = {}
+    for name in sorted(os.listdir(directory)):
+        found = _file(directory, name)
+        if found is not None:
+            by_mark.setdefault(found.parts.get("mark") or "", []).append(found)
+    ranked = any(mark.startswith("rank_") for mark in by_mark)
+    return {mark: _run(files, _rank(mark, ranked)) for mark, files in sorted(by_mark.items())}
+
+
+def _rank(mark: str, ranked: bool) -> Optional[int]:
+    if mark.startswith("rank_"):
+        return int(mark[len("rank_") :])
+    return 0 if ranked and not mark else None
+
+
+def _file(directory: str, name: str) -> Optional[_File]:
+    for kind, pattern in _KINDS:
+        match = pattern.fullmatch(name)
+        if match is None:
+            continue
+        with suppressed(OSError):  # a link or a pipe by that name is no file of a dump
+            text = read_text(os.path.join(directory, name), follow=False)
+            if kind != "graph" or match.group("stage") in _ORDER_OF_STAGE or text.startswith(_title(match)):
+                return _File(name, kind, match.groupdict(), text)
+    return None
+
+
+def _title(file: re.Match[str]) -> str:
+    """How the file of a graph begins that a pass has printed under a name of its own."""
+    return f"# {file.group('stage')} of {file.group('graph')}"
+
+
+def _run(files: Sequence[_File], rank: Optional[int]) -> Run:
+    ids = {file.parts["graph"] or "": file.compile_id for file in files if file.kind == "graph" and file.compile_id}
+    facts = [fact for fact in (_fact(file) for file in files if file.kind == "transformed") if fact is not None]
+    for fact in facts:
+        for graph in fact.graphs:
+            ids.setdefault(graph, fact.compile_id or "")
+    facts = [_with_resumes(fact, facts, files) for fact in facts]
+    return build_run(
+        [],
+        sorted((_artifact(file, ids) for file in files), key=lambda artifact: artifact.order),
+        origin="files",
+        rank=rank,
+        read=read_named_source,
+        graphs={compile_id: graph for graph, compile_id in ids.items() if compile_id and graph},
+        transformed=facts,
+        full_code=_full_code(files, facts),
+        notes=[NOTE],
+    )
+
+
+def _artifact(file: _File, ids: Mapping[str, str]) -> Artifact:
+    stage = file.stage
+    title = file.name
+    if file.kind == "wrapper":
+        stage = f"AOT_{stage}"
+    backward: Optional[bool] = None
+    if file.kind == "kernels":
+        backward = is_backward(file.text)
+    elif "forward" in stage.lower() or "backward" in stage.lower():
+        backward = "backward" in stage.lower()
+    origin = _ORIGIN.search(file.text)
+    return Artifact(
+        id=file.name,
+        kind=file.kind,
+        title=title,
+        compile_id=origin.group(4) if origin and file.kind == "transformed" else ids.get(file.parts.get("graph") or ""),
+        stage=stage,
+        order=_ORDER_OF_STAGE.get(stage, _BACKEND_ORDER) if file.kind == "graph" else _ORDER[file.kind],
+        path=file.name,
+        text=file.text,
+        language="text" if file.kind == "note" else "python",
+        backward=backward,
+        runs=_runs(file),
+    )
+
+
+def _runs(file: _File) -> Optional[bool]:
+    head = "\n".join(file.text.split("\n", 2)[:2])
+    if "This file is what runs" in head:
+        return True
+    return False if "This file does not run" in head else None
+
+
+def _fact(file: _File) -> Optional[TransformedFact]:
+    """What the last lines of a transformed file say; None for those of the original depyf, which say nothing."""
+    origin = _ORIGIN.search(file.text)
+    if origin is None:
+        return None
+    name, path, line, compile_id = origin.groups()
+    verdict = _VERDICT.search(file.text, origin.end())
+    return TransformedFact(
+        compile_id=compile_id,
+        function=(name.rsplit(".", 1)[-1], path, int(line)),
+        qualified_name=name,
+        artifact=file.name,
+        verdict=verdict.group(1) if verdict else "",
+        reason=verdict.group(2) if verdict and verdict.group(1) in ("unverified", "failed") else "",
+        graphs=tuple(dict.fromkeys(_CALLED_GRAPH.findall(file.text))),
+    )
+
+
+def _with_resumes(fact: TransformedFact, facts: Sequence[TransformedFact], files: Sequence[_File]) -> TransformedFact:
+    """The resume functions that transformed code calls: they are named after a place in bytecode, which the files do
+    not tell; where there is one candidate only, it is that one."""
+    text = next(file.text for file in files if file.name == fact.artifact)
+    called = list(dict.fromkeys(_CALLED_RESUME.findall(text)))
+    resumes = f"resume_in_{fact.function[0].split('_at_')[0]}_at_"
+    keys = {other.function: other.compile_id or "" for other in facts if resumes in other.function[0]}
+    if len(called) != len(keys):
+        return fact
+    return replace(fact, resumes=dict(zip(called, keys.items())))
+
+
+def _full_code(files: Iterable[_File], facts: Sequence[TransformedFact]) -> Dict[Key, str]:
+    """The file with the whole story of each function, where its name tells of which."""
+    stories = [(file.parts.get("function") or "", file.name) for file in files if file.kind == "full_code"]
+    found: Dict[Key, str] = {}
+    for function, name in stories:
+        keys: List[Tuple[str, str, int]] = [fact.function for fact in facts if fact.function[0] == function]
+        if keys and sum(other == function for other, _ in stories) == 1:
+            found[keys[0]] = name
+    return found

@@ -1,0 +1,126 @@
+"""A run out of a log of torch's trace (``TORCH_TRACE``), which may have been recorded on another machine."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any, Dict, List, Mapping, Optional, Sequence
+
+from depyf.asynchronous import synchronous
+from depyf.report.analysis.from_events import build_run
+from depyf.report.analysis.sources import read_named_source
+from depyf.report.model.run import Run
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.generations import told_apart
+from depyf.torch_trace.json_text import parsed
+from depyf.torch_trace.log_file import TraceLog
+
+_IN_GRAPH = re.compile(r"# File: (\S.*?):(\d{1,9}) in [^,]+, code: (.*)$", re.MULTILINE)
+_IN_TRACEBACK = re.compile(r'^ *File "([^"\n]+)", line (\d{1,9})(?:, in [^\n]*)?\n +(\S[^\n]*)$', re.MULTILINE)
+
+
+_MOST_LINES = 1 << 20
+"""A number of a line beyond that is none: as many lines would be made for the page."""
+
+
+def run_of_log(log: TraceLog) -> Run:
+    """The run that one process has logged. Its notes say what a log does not have."""
+    quoted = quoted_lines(log.events)
+    events = told_apart(log.events)
+    texts = {path: _text(path, lines) for path, lines in quoted.items()}
+    run = build_run(
+        events,
+        None,
+        origin="torch_trace",
+        rank=log.rank,
+        started=log.started,
+        torch=_torch_version(log.events),
+        read=lambda path: texts[path] if path in texts else read_named_source(path),
+    )
+    missing = [
+        source.path
+        for source in run.sources
+        if source.path in texts and not source.library and source.text != read_named_source(source.path)
+    ]
+    return replace(run, notes=(*run.notes, *_notes(log, missing)))
+
+
+def _notes(log: TraceLog, missing: Sequence[str]) -> List[str]:
+    notes = [f"read from {log.path}: {each}" for each in log.notes]
+    notes.append(
+        "a log of torch's trace has no transformed code and no counts of runs: "
+        "those come with depyf.prepare_debug or depyf run"
+    )
+    if missing:
+        notes.append(
+            f"not here, or not as when the log was recorded: {', '.join(missing[:3])}"
+            + (f" and {len(missing) - 3} more source files" if len(missing) > 3 else "")
+            + "; of these only the lines that torch quotes are shown"
+        )
+    return notes
+
+
+def _torch_version(events: Sequence[Event]) -> str:
+    for event in events:
+        if event.name == "torch_version":
+            try:
+                data = parsed(event.payload or "")
+            except synchronous(ValueError):
+                return (event.payload or "").strip()
+            if not isinstance(data, dict):
+                return str(data)
+            return str(data.get("version") or data.get("pytorch_version") or "")
+    return ""
+
+
+def quoted_lines(events: Sequence[Event]) -> Dict[str, Dict[int, str]]:
+    """The lines of source files that the log quotes, without their indentation: in stacks, graphs and tracebacks."""
+    found: Dict[str, Dict[int, str]] = {}
+    for event in events:
+        for frame in _frames(event.meta):
+            _note(found, frame.get("filename"), frame.get("line"), frame.get("loc"))
+        text = event.payload or ""
+        if "# File: " in text:
+            for path, line, code in _IN_GRAPH.findall(text):
+                _note(found, path, int(line), code)
+        elif event.name == "dynamo_graph_break_reason":
+            user = text.split("User code traceback:")[-1].split("\nTraceback")[0]  # not torch's own frames below it
+            for path, line, code in _IN_TRACEBACK.findall(user):
+                _note(found, path, int(line), code)
+    return found
+
+
+def _note(found: Dict[str, Dict[int, str]], path: Any, line: Any, code: Any) -> None:
+    if (
+        isinstance(path, str)
+        and isinstance(line, int)
+        and 0 < line < _MOST_LINES
+        and isinstance(code, str)
+        and code.strip()
+    ):
+        found.setdefault(path, {}).setdefault(line, code.strip())
+
+
+def _frames(value: Any) -> List[Mapping[str, Any]]:
+    """All frames in what torch attached to a record."""
+    if isinstance(value, dict):
+        here = [value] if "filename" in value and "line" in value else []
+        return [*here, *(frame for item in value.values() for frame in _frames(item))]
+    if isinstance(value, list):
+        return [frame for item in value for frame in _frames(item)]
+    return []
+
+
+def _text(path: str, quoted: Mapping[int, str]) -> Optional[str]:
+    """The file as it is here, if it has the lines that were quoted; else these, each at its place."""
+    text = read_named_source(path)
+    here = (text or "").splitlines(keepends=True)
+    if here and all(line <= len(here) and _same(here[line - 1], code) for line, code in quoted.items()):
+        return text
+    return "".join(f"{quoted.get(line, '')}\n" for line in range(1, max(quoted) + 1))
+
+
+def _same(here: str, quoted: str) -> bool:
+    """Torch quotes the whole statement where it goes over several lines, or its first."""
+    here = here.strip()
+    return here == quoted or (bool(here) and quoted.startswith(here)) or (bool(quoted) and here.startswith(quoted))

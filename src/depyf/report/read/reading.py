@@ -1,0 +1,156 @@
+"""Whatever was captured, as runs: dumps with a manifest, dumps without one, logs of torch's trace."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+from dataclasses import dataclass, field, replace
+from typing import List, Optional, Sequence
+
+from depyf.asynchronous import synchronous
+from depyf.regular_files import path_inside, read_text
+from depyf.report.diff.matching import Side
+from depyf.report.model.manifest import ForeignManifestError, from_json
+from depyf.report.model.run import Artifact, Run
+from depyf.report.read.from_files import runs_of_files
+from depyf.report.read.from_log import run_of_log
+from depyf.torch_trace.log_file import find_logs, is_log, read_log
+
+_BETWEEN_RANKS = 10.0
+"""Seconds within which a launcher has started all ranks, as far as their compilers are imported."""
+
+
+class NothingToRead(ValueError):
+    """A path with nothing captured in it; says what was looked for."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A run that was read: ``directory`` is where its files are (None for a log), ``name`` tells it from others.
+
+    ``has_manifest`` says that it was read from a manifest beside its files, ``is_child`` that a process wrote it which
+    another one of the same program has forked.
+    """
+
+    name: str
+    run: Run = field(repr=False)
+    directory: Optional[str]
+    has_manifest: bool = False
+    is_child: bool = False
+
+    def text_of(self, artifact: Artifact) -> Optional[str]:
+        """The text of an artifact; None when its file is gone."""
+        if artifact.text is not None or artifact.path is None or self.directory is None:
+            return artifact.text
+        try:  # a manifest may name anything, and what is read is shown on a page
+            return read_text(path_inside(self.directory, artifact.path), follow=False)
+        except synchronous(OSError):
+            return None
+
+    def named(self, name: str) -> Loaded:
+        """The same under another name."""
+        return replace(self, name=name)
+
+    @property
+    def side(self) -> Side:
+        """The same, for comparisons."""
+        return Side(self.name, self.run, self.text_of)
+
+
+def load(paths: Sequence[str]) -> List[Loaded]:
+    """The runs that these paths hold, those of ranks by rank. Their names are unique.
+
+    Raises ``NothingToRead``, ``ManifestError`` and ``OSError``.
+    """
+    runs = [run for path in paths for run in _load_one(path)]
+    runs.sort(key=lambda loaded: -1 if loaded.run.rank is None else loaded.run.rank)
+    return _named_apart(runs)
+
+
+def runs_in_directory(directory: str) -> List[Loaded]:
+    """The runs of the manifests in a dump directory; without a manifest of depyf, of its files."""
+    runs = []
+    for path in sorted(glob.glob(os.path.join(glob.escape(directory), "manifest*.json"))):
+        if not os.path.isfile(path):  # a pipe by that name, say
+            continue
+        with contextlib.suppress(ForeignManifestError):  # that of a web application, say
+            runs.append(_of_manifest(path))
+    if runs:
+        return _named_apart(runs)
+    found = runs_of_files(directory)
+    return _named_apart([Loaded(_name(run, mark or _base(directory)), run, directory) for mark, run in found.items()])
+
+
+def of_the_same_launch(runs: Sequence[Loaded], ours: Run) -> List[Loaded]:
+    """Those of ``runs`` that belong to the launch of the run ``ours``: itself, its children, and its other ranks.
+
+    A directory keeps the manifests of earlier runs, which began before; other ranks may have begun a little earlier.
+    """
+    return [loaded for loaded in runs if _began_with(loaded.run, ours)]
+
+
+def _began_with(run: Run, ours: Run) -> bool:
+    if run.started is None or ours.started is None:
+        return False
+    if run.started >= ours.started:
+        return True
+    other_rank = run.rank is not None and ours.rank is not None and run.rank != ours.rank
+    return other_rank and run.command == ours.command and ours.started - run.started <= _BETWEEN_RANKS
+
+
+def _load_one(path: str) -> List[Loaded]:
+    if not os.path.exists(path):
+        raise NothingToRead(f"{path}: there is no such file or directory")
+    if os.path.isfile(path) and os.path.basename(path).startswith("manifest") and not is_log(path):
+        return [_of_manifest(path)]
+    runs = runs_in_directory(path) if os.path.isdir(path) else []
+    runs = runs or [loaded for log in find_logs(path) for loaded in _of_log(log)]
+    if not runs:
+        raise NothingToRead(
+            f"{path}: nothing that depyf reads: neither a directory that prepare_debug has dumped into, "
+            "nor logs that were recorded with TORCH_TRACE"
+        )
+    return runs
+
+
+def _of_manifest(path: str) -> Loaded:
+    run = from_json(read_text(path), path)
+    directory = os.path.dirname(path)
+    mark = os.path.basename(path)[len("manifest") : -len(".json")].strip(".")
+    name = _name(run, mark or _base(directory))
+    return Loaded(name, run, directory, has_manifest=True, is_child=mark.startswith("process_"))
+
+
+def _of_log(path: str) -> List[Loaded]:
+    """The runs of a log. What compiled nothing (helpers that only say their version) is left out, if others did.
+
+    Raises ``NothingToRead``.
+    """
+    try:
+        runs = [run_of_log(log) for log in read_log(path)]
+    except synchronous(LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        # Records may say anything. One that PyTorch writes is read: this is a bug of depyf's, or no log of PyTorch's.
+        raise NothingToRead(f"{path}: a damaged log ({type(error).__name__}: {error})") from error
+    runs = [run for run in runs if run.compilations] or runs[:1]
+    return [Loaded(_name(run, _base(path)), run, None) for run in runs]
+
+
+def _name(run: Run, otherwise: str) -> str:
+    return otherwise.replace("_", " ") if run.rank is None else f"rank {run.rank}"
+
+
+def _base(path: str) -> str:
+    return os.path.basename(os.path.abspath(path)) or path
+
+
+def _named_apart(runs: Sequence[Loaded]) -> List[Loaded]:
+    names = [loaded.name for loaded in runs]
+    seen: List[str] = []
+    found = []
+    for loaded in runs:
+        seen.append(loaded.name)
+        number = seen.count(loaded.name)
+        several = names.count(loaded.name) > 1
+        found.append(replace(loaded, name=f"{loaded.name} ({number})") if several else loaded)
+    return found

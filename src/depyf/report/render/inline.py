@@ -1,0 +1,107 @@
+"""A run as a piece of HTML for a notebook: what was compiled, and the source with what became of each line.
+
+It needs no script and no style sheet of the page. Colours are mixed into those of the notebook, light or dark.
+"""
+
+from __future__ import annotations
+
+import html
+from typing import Dict, List, Tuple
+
+from depyf.report.model.counts import counts_of
+from depyf.report.model.headline import headline
+from depyf.report.model.run import Place, Run
+from depyf.report.render.marks import Marks, marks_of
+
+_MOST_FUNCTIONS = 12
+_MOST_LINES = 300
+_LONGEST = 400
+"""A notebook stays in memory and on disk: what is longer is cut, and says so."""
+
+_COLOURS = ("47,111,219", "217,115,13", "31,146,84", "176,43,176", "168,134,0", "15,143,156", "207,51,80", "107,79,216")
+
+_STYLE = """\
+.depyf-run{font:13px/1.5 system-ui,sans-serif;max-width:1000px}
+.depyf-run ul.facts{display:flex;flex-wrap:wrap;gap:4px 22px;list-style:none;margin:4px 0 8px;padding:0}
+.depyf-run summary{cursor:pointer;padding:3px 0}
+.depyf-run .code{font:12px/1.5 ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;overflow-x:auto}
+.depyf-run .code{border:1px solid rgba(128,128,128,.4);border-radius:5px}
+.depyf-run .line{display:flex;white-space:pre;min-width:max-content}
+.depyf-run .no{flex:none;width:48px;padding-right:10px;text-align:right;opacity:.75}
+.depyf-run .tally{flex:none;width:76px;opacity:.8}
+.depyf-run .mark{padding-left:18px;font-family:system-ui,sans-serif;font-weight:600}
+"""
+
+
+def summary_html(run: Run) -> str:
+    """A fragment of HTML that stands for itself."""
+    marks = marks_of(run)
+    roots = [index for index, each in enumerate(run.functions) if each.resumes is None]
+    shown = [_function(run, index, marks, first=index == roots[0]) for index in roots[:_MOST_FUNCTIONS]]
+    if len(roots) > _MOST_FUNCTIONS:
+        shown.append(f"<p>and {len(roots) - _MOST_FUNCTIONS} more functions: index.html has them all.</p>")
+    facts = "".join(f"<li><b>{_text(value)}</b> {_text(name)}</li>" for value, name in _facts(run))
+    incomplete = "".join(f"<p>this dump is incomplete: {_text(each)}</p>" for each in run.failures)
+    head = f"<p><b>{_text(headline(run))}</b></p>{incomplete}"
+    return f'<div class="depyf-run"><style>{_STYLE}</style>{head}<ul class="facts">{facts}</ul>{"".join(shown)}</div>'
+
+
+def _facts(run: Run) -> List[Tuple[str, str]]:
+    counts = counts_of(run)
+    numbers = [
+        (counts.functions, "function compiled", "functions compiled"),
+        (counts.graphs, "graph", "graphs"),
+        (counts.graph_breaks, "graph break", "graph breaks"),
+        (counts.recompilations, "recompilation", "recompilations"),
+        (counts.fallbacks, "fallback to eager", "fallbacks to eager"),
+        (counts.kernels, "kernel", "kernels"),
+    ]
+    facts = [(str(number), one if number == 1 else many) for number, one, many in numbers]
+    return [*facts, (f"{counts.seconds:.3g} s", "to compile")] if counts.seconds else facts
+
+
+def _function(run: Run, index: int, marks: Dict[Place, Marks], *, first: bool) -> str:
+    one = run.functions[index]
+    source = run.sources[one.source]
+    name = (
+        f"<code>{_text(_cut(one.qualified_name or one.name))}</code> {_text(_cut(f'{source.path}:{one.first_line}'))}"
+    )
+    if source.text is None:
+        return f"<p>{name}: its source could not be read.</p>"
+    last = min(one.last_line, one.first_line + _MOST_LINES - 1)
+    lines = source.text.split("\n")[one.first_line - 1 : last]
+    # Colours are given in order of appearance, so that neighbouring graphs differ.
+    colours: Dict[str, str] = {}
+    shown = []
+    for number, text in enumerate(lines, one.first_line):
+        shown.append(_line(number, text, marks.get((one.source, number), Marks()), colours))
+    if last < one.last_line:
+        shown.append(f'<div class="line"><span class="no"></span>… {one.last_line - last} more lines</div>')
+    state = " open" if first else ""
+    return f'<details{state}><summary>{name}</summary><div class="code">{"".join(shown)}</div></details>'
+
+
+def _line(number: int, text: str, marks: Marks, colours: Dict[str, str]) -> str:
+    style = ""
+    if marks.graphs:
+        graph = marks.graphs[0]
+        colour = colours.setdefault(graph, _COLOURS[len(colours) % len(_COLOURS)])
+        style = f' style="background:rgba({colour},.13);box-shadow:inset 4px 0 rgb({colour})"'
+    title = f' title="in the graphs of {_text(_cut(", ".join(marks.graphs)))}"' if marks.graphs else ""
+    tally = " ".join(f"{many}{letter}" for many, letter in ((marks.guards, "g"), (marks.kernels, "k")) if many)
+    words = [f"graph break: {each.reason.splitlines()[0] if each.reason else ''}" for each in marks.breaks]
+    words += [f"recompiled {len(marks.recompiles)} times"] if marks.recompiles else []
+    words += [f"left to Python: {each.cause}" for each in marks.fallbacks]
+    mark = f'<span class="mark">{_text(_cut("; ".join(words)))}</span>' if words else ""
+    return (
+        f'<div class="line"{style}{title}><span class="no">{number}</span><span class="tally" '
+        f'title="guards and kernels">{tally}</span><span>{_text(_cut(text))}</span>{mark}</div>'
+    )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _text(value: str) -> str:
+    return html.escape(value.encode("utf-8", "replace").decode("utf-8"))

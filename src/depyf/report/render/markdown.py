@@ -1,0 +1,185 @@
+"""``index.md``: the model of a run for a terminal or an issue tracker."""
+
+from __future__ import annotations
+
+from typing import Dict, Iterator, List, Optional, Tuple
+
+from depyf.diagnosis.break_advice import described_break
+from depyf.report.model.counts import SKIPPED, counts_of, distinct_breaks, parts_by_function
+from depyf.report.model.headline import headline
+from depyf.report.model.places import place_text
+from depyf.report.model.run import Artifact, Compilation, FailedGuard, Function, Place, Run
+from depyf.torch_trace.events import STANDALONE
+from depyf.torch_trace.stages import Stage
+from depyf.visible import visible
+
+_FINDINGS = 10
+
+_STAGES = frozenset(stage.value for stage in Stage)
+
+INCOMPLETE = "This dump is incomplete: depyf failed to make a part of it."
+"""The words for ``Run.failures``; the page has the same."""
+
+
+def index_markdown(run: Run) -> str:
+    """The text of the file: what costs time first, then function by function."""
+    lines = ["# What torch.compile did", "", f"**{_text(headline(run))}**", "", *_head(run), ""]
+    if run.failures:
+        lines += [f"**{INCOMPLETE}**", "", *(f"- {_text(each)}" for each in run.failures), ""]
+    lines += [*_overview(run), ""]
+    if run.findings:
+        lines += ["## Worth acting on, by cost", "", *_findings(run), ""]
+    full_code = {artifact.id: artifact for artifact in run.artifacts if artifact.kind == "full_code"}
+    for number, part in parts_by_function(run).items():
+        function = run.functions[number]
+        if function.resumes is None and _has_a_story(part, number):
+            lines += [*_function(part, function, full_code.get(function.full_code or "")), ""]
+    rest = [artifact for artifact in run.artifacts if artifact.kind == "note" or _of_no_compilation(artifact)]
+    if rest:
+        lines += ["## Other files", "", *(f"- {_link(artifact)}" for artifact in rest), ""]
+    if run.notes:
+        lines += ["## Notes", "", *(f"- {_text(note)}" for note in run.notes), ""]
+    return visible("\n".join(lines))
+
+
+def _head(run: Run) -> Iterator[str]:
+    versions = [f"{name} {version}" for name, version in (("PyTorch", run.torch), ("Python", run.python)) if version]
+    if run.command:
+        yield f"`{' '.join(run.command)}`" + (f" ({', '.join(versions)})" if versions else "")
+    elif versions:
+        yield ", ".join(versions)
+    if run.rank is not None:
+        yield f"Rank {run.rank}."
+
+
+def _overview(run: Run) -> Iterator[str]:
+    counts = counts_of(run)
+    rows = [
+        ("functions compiled", counts.functions),
+        ("resume functions", counts.resume_functions),
+        ("compilations", counts.compilations),
+        ("graphs", counts.graphs),
+        ("graph breaks", counts.graph_breaks),
+        ("recompilations", counts.recompilations),
+        ("fallbacks to eager", counts.fallbacks),
+        ("kernels", counts.kernels),
+        ("guards", counts.guards),
+    ]
+    yield "| | |"
+    yield "|---|---:|"
+    for title, number in rows:
+        yield f"| {title} | {number} |"
+    yield f"| compile time | {counts.seconds:.2f} s |"
+
+
+def _findings(run: Run) -> Iterator[str]:
+    for number, finding in enumerate(run.findings[:_FINDINGS], 1):
+        place = f" ({place_text(run, finding.place)})" if finding.place else ""
+        yield f"{number}. **{_text(finding.title)}**{place}. {_text(finding.text)}"
+    if len(run.findings) > _FINDINGS:
+        yield f"{_FINDINGS + 1}. ... and {len(run.findings) - _FINDINGS} more"
+
+
+def _function(run: Run, function: Function, full_code: Optional[Artifact]) -> Iterator[str]:
+    """The story of a function; ``run`` is the part of the run that belongs to it."""
+    place = f"{run.sources[function.source].path}:{function.first_line}"
+    yield f"## `{function.qualified_name}` ({place})"
+    yield ""
+    if run.compilations:
+        yield "| compile id | what | status | seconds | guards | cache | runs |"
+        yield "|---|---|---|---:|---:|---|---:|"
+        yield from (_compilation(run, each) for each in run.compilations)
+        yield ""
+    met: Dict[Tuple[Optional[Place], str], Dict[str, None]] = {}
+    for one in run.breaks:
+        met.setdefault((one.place, one.reason), {}).setdefault(str(one.compile_id))
+    for each in distinct_breaks(run.breaks):
+        where = ", ".join(met[each.place, each.reason])
+        title = _text(described_break(each.reason, each.explanation))
+        yield f"- **Graph break** at {place_text(run, each.place)} ({where}): {title}"
+        if each.advice:
+            yield f"  - {_text(each.advice)}"
+    for recompile in run.recompiles:
+        first = recompile.failed[0]
+        yield f"- **Recompilation** {recompile.compile_id}: {_failed(run, first)}"
+        for failed in recompile.failed[1:4]:
+            yield f"  - and {failed.entry or 'another entry'} did not fit: {_failed(run, failed)}"
+        if recompile.advice:
+            yield f"  - {_text(recompile.advice)}"
+    for fallback in run.fallbacks:
+        where = f" at {place_text(run, fallback.place)}" if fallback.place else ""
+        reason = _text(fallback.reason.strip().split("\n")[0])
+        yield f"- **Runs as plain Python**{where}: {fallback.cause}. {reason}"
+        if fallback.advice:
+            yield f"  - {_text(fallback.advice)}"
+    files = [*([] if full_code is None else [full_code]), *_files(run)]
+    if files:
+        yield ""
+        yield "Files: " + ", ".join(_link(artifact) for artifact in files)
+    yield from _printed(run)
+    yield from _pieces(run)
+
+
+def _printed(run: Run) -> Iterator[str]:
+    """The graphs of the whole function that backends and passes have printed, in order."""
+    printed = [a for a in run.artifacts if a.path is not None and a.kind == "graph" and a.stage not in _STAGES]
+    whole = [_link(artifact) for artifact in printed if not artifact.piece]
+    if whole:
+        yield ""
+        yield f"Graphs printed on the way: {', '.join(whole)}"
+
+
+def _pieces(run: Run) -> Iterator[str]:
+    """The pieces of graphs that a backend has split, with what each became."""
+    pieces: Dict[Tuple[str, Optional[str]], List[Artifact]] = {}
+    for artifact in run.artifacts:
+        if artifact.path is not None and artifact.piece:
+            pieces.setdefault((artifact.piece, artifact.compile_id), []).append(artifact)
+    if not pieces:
+        return
+    yield ""
+    yield "| piece | compile id | graphs | kernels |"
+    yield "|---|---|---:|---|"
+    for (piece, compile_id), ours in pieces.items():
+        graphs = sum(each.kind == "graph" for each in ours)
+        yield f"| {piece} | {compile_id} | {graphs} | {', '.join(_link(a) for a in ours if a.kind == 'kernels')} |"
+
+
+def _of_no_compilation(artifact: Artifact) -> bool:
+    """Whether this was printed, or loaded, while nothing was compiled."""
+    return artifact.compile_id is None and artifact.kind in ("graph", "kernels", "wrapper")
+
+
+def _has_a_story(run: Run, number: int) -> bool:
+    """Whether more happened than that Dynamo looked at the function and left it alone; ``run`` is its part."""
+    return bool(run.compilations) or any(each.function == number and each.cause != SKIPPED for each in run.fallbacks)
+
+
+def _compilation(run: Run, each: Compilation) -> str:
+    function = run.functions[each.function] if each.function is not None else None
+    what = "the function" if function is None or function.resumes is None else f"from line {function.resumes_at} on"
+    if each.compile_id.startswith(STANDALONE):
+        what = "a graph, without Dynamo"
+    seconds = (each.seconds or 0.0) + (each.backward_seconds or 0.0)
+    cache = ", ".join(f"{name} {answer}" for name, answer in each.cache.items())
+    runs = "" if each.runs is None else str(each.runs)
+    cells = [each.compile_id, what, each.status, f"{seconds:.2f}", str(len(each.guards)), cache, runs]
+    return f"| {' | '.join(cells)} |"
+
+
+def _failed(run: Run, failed: FailedGuard) -> str:
+    return _text(failed.words) + (f" ({place_text(run, failed.place)})" if failed.place else "")
+
+
+def _files(run: Run) -> List[Artifact]:
+    kinds = ("transformed", "kernels")
+    return [a for a in run.artifacts if a.path is not None and a.kind in kinds and not a.piece]
+
+
+def _link(artifact: Artifact) -> str:
+    return f"[{artifact.path}]({artifact.path})" if artifact.path else artifact.title
+
+
+def _text(text: str) -> str:
+    """On one line, with nothing that Markdown would take for more than text."""
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")

@@ -1,0 +1,101 @@
+"""The data of the page, as one element of it: for each run its manifest, texts of artifacts, and links between lines.
+
+All of it is JSON. Large data is packed (zlib, base64), which makes the page of 24 layers an eighth as large, and costs
+no time when it is opened: there is less to read.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import dataclasses
+import json
+import re
+import zlib
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
+from depyf.report.model.counts import counts_by_function, totals_of
+from depyf.report.model.headline import headline
+from depyf.report.model.manifest import to_json
+from depyf.report.model.run import Artifact, Place, Run
+from depyf.report.model.sides import with_sides
+
+TextOf = Callable[[Artifact], Optional[str]]
+
+Difference = Mapping[str, Any]
+"""``{"title": ..., "text": ..., "ranks": {name of a run: text}, "place": (source, line) of the first run or None}``."""
+
+_PACKED_FROM = 500_000
+"""Bytes from which on data is packed; what is smaller can be read in the page itself."""
+
+_MARKUP = re.compile(r"<(?=[/!sS])")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def data_element(
+    runs: Sequence[Tuple[Run, TextOf]], differences: Sequence[Difference], names: List[str], comparison: str
+) -> str:
+    """The element with the id ``data`` that the scripts read."""
+    packed = ",".join(_packed(run, text_of) for run, text_of in runs)
+    rest = f'"differences":{_json(list(differences))},"names":{_json(names)},"comparison":{_json(comparison)}'
+    text = printable(f'{{"runs":[{packed}],{rest}}}', "\\u{:04x}")
+    if len(text) < _PACKED_FROM:
+        harmless = _MARKUP.sub(r"\\u003c", text)
+        return f'<script type="application/json" id="data">{harmless}</script>'
+    small = base64.b64encode(zlib.compress(text.encode("utf-8"), 5)).decode("ascii")
+    return f'<script type="text/plain" id="data" data-packed>{small}</script>'
+
+
+def _packed(run: Run, text_of: TextOf) -> str:
+    """A run as JSON: its manifest, without what stands beside it once (texts), or shorter (stacks of calls, links)."""
+    run = with_sides(run)
+    texts: Dict[str, str] = {}
+    links: Dict[str, List[List[Any]]] = {}
+    stacks: Dict[Tuple[Place, ...], int] = {}
+    for artifact in run.artifacts:
+        text = text_of(artifact)
+        if text is None:
+            text = artifact.text
+        if text is not None:
+            texts[artifact.id] = text
+        if artifact.links:
+            links[artifact.id] = [
+                [link.first, link.last, stacks.setdefault(link.places, len(stacks))]
+                + ([list(link.names)] if link.names else [])
+                for link in artifact.links
+            ]
+    bare = dataclasses.replace(
+        run,
+        artifacts=tuple(dataclasses.replace(each, text=None, links=()) for each in run.artifacts),
+        totals=totals_of(run),
+    )
+    parts = {"texts": texts, "links": links, "stacks": list(stacks), "statements": _statements(run)}
+    parts["headline"] = headline(run)
+    parts["counts"] = {root: dataclasses.asdict(each) for root, each in counts_by_function(run).items()}
+    return f'{{"run":{to_json(bare)},{_json(parts)[1:]}'
+
+
+def _statements(run: Run) -> Dict[int, List[Tuple[int, int]]]:
+    """The first and last lines of statements that take several, by source: what PyTorch tells of one line is of all."""
+    found = {}
+    for index, source in enumerate(run.sources):
+        try:
+            # What does not parse is of another Python, or no Python: its lines stand for themselves.
+            tree = parse(source.text or "")
+        except synchronous(SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        simple = (node for node in ast.walk(tree) if isinstance(node, ast.stmt) and not hasattr(node, "body"))
+        spans = [(node.lineno, node.end_lineno or node.lineno) for node in simple]
+        found[index] = [span for span in spans if span[0] < span[1]]
+    return found
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def printable(text: str, form: str = "\ufffd") -> str:
+    """The text without lone surrogates, which no file can hold."""
+    return _SURROGATE.sub(lambda match: form.format(ord(match.group())), text)

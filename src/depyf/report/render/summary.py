@@ -1,0 +1,84 @@
+"""A run in a few lines for the terminal: what was compiled, what went wrong, what it cost."""
+
+from __future__ import annotations
+
+from typing import List, Optional, Sequence, Tuple
+
+from depyf.report.model.counts import counts_of, lost
+from depyf.report.model.headline import headline, many
+from depyf.report.model.phases import phase_totals
+from depyf.report.model.places import place_text
+from depyf.report.model.run import Place, Run
+
+_WIDTH = 24
+_LONGEST = 110
+
+
+def summary_lines(run: Run, findings: int = 5, phases: int = 6) -> List[str]:
+    """The headline, the counts, the time by phase and the findings that cost most, the user's own code first."""
+    lines = [headline(run), *(_short(f"! this dump is incomplete: {each}") for each in run.failures)]
+    if not run.compilations and not run.fallbacks:
+        return [*lines, *run.notes]
+    lines += [f"{name:<{_WIDTH}}{text}" for name, text in _counts(run)]
+    for name, seconds in phase_totals(run)[:phases]:
+        lines.append(f"{'  ' + name:<{_WIDTH + 12}}{seconds:7.2f} s")
+    for finding in run.findings[:findings]:
+        where = "" if finding.place is None else f" ({place_text(run, finding.place)})"
+        lines.append(_short(f"! {finding.title}{where}"))
+    return lines
+
+
+def _counts(run: Run) -> List[Tuple[str, str]]:
+    """The rows of the summary; what each counts is defined in docs/glossary.md."""
+    counts = counts_of(run)
+    resumed = f" and {many(counts.resume_functions, 'resume function')}" if counts.resume_functions else ""
+    libraries = f" generated, {many(counts.library_kernels, 'call')} of libraries" if counts.library_kernels else ""
+    met = f", met in {counts.graph_breaks_met} compilations" if counts.graph_breaks_met > counts.graph_breaks else ""
+    always = [
+        ("functions compiled", f"{counts.functions}{resumed}, in {many(counts.compilations, 'compilation')}"),
+        ("graphs", str(counts.graphs)),
+        ("kernels", f"{counts.kernels}{libraries}"),
+    ]
+    if run.origin == "files":
+        return always
+    return [
+        *always[:2],
+        ("graph breaks", f"{counts.graph_breaks}{_places(run, [each.place for each in run.breaks])}{met}"),
+        ("recompilations", str(counts.recompilations) + _named(run, [each.function for each in run.recompiles])),
+        ("fallbacks to eager", str(counts.fallbacks) + _named(run, [each.function for each in lost(run)])),
+        *([("failed compilations", str(counts.failed))] if counts.failed else []),
+        always[2],
+        ("guards", str(counts.guards)),
+        ("compile time", f"{counts.seconds:.2f} s"),
+    ]
+
+
+def whose_page(ours: Run, shown: Sequence[Run]) -> str:
+    """Return what to say behind the path of a page in a distributed program: which ranks are on it."""
+    if ours.rank is None:
+        return ""
+    ranks = sorted({each.rank for each in shown if each.rank is not None} | {ours.rank})
+    if len(ranks) > 1:
+        return f" (ranks {', '.join(map(str, ranks))})"
+    return f" (rank {ours.rank}; the rank that ends last writes the page of all)"
+
+
+def _places(run: Run, places: Sequence[Optional[Place]]) -> str:
+    known = dict.fromkeys(place_text(run, place) for place in places if place is not None)
+    return _listed(list(known))
+
+
+def _named(run: Run, functions: Sequence[object]) -> str:
+    known = dict.fromkeys(run.functions[run.root(each)].qualified_name for each in functions if isinstance(each, int))
+    return _listed(list(known))
+
+
+def _listed(names: List[str]) -> str:
+    if not names:
+        return ""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f" ({', '.join(names[:3])}{more})"
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."

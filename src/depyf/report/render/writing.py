@@ -1,0 +1,89 @@
+"""The page, the index and the manifest of runs that were read, as files."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import List, Optional, Sequence
+
+from depyf.report.diff.comparison import Comparison, as_differences
+from depyf.report.diff.ranks import Difference, differences
+from depyf.report.model.manifest import to_json, without_texts
+from depyf.report.model.run import Run
+from depyf.report.read.own_files import MARKDOWN_MARK, check
+from depyf.report.read.reading import Loaded
+from depyf.report.render.markdown import index_markdown
+from depyf.report.render.page import render_pages
+
+
+def write_report(runs: Sequence[Loaded], output: Optional[str]) -> str:
+    """Write the page of these runs, and beside it ``index.md`` and the manifests; answers the path of the page.
+
+    ``output`` is a file with the ending ``.html``, or a directory. Without one the page goes into the
+    directory of the first run's dump, and for logs into the current one. Raises ``OSError``, before anything is
+    written when a file that depyf has not written would be replaced.
+    """
+    page = output or _directory(runs)
+    if not page.endswith((".html", ".htm")):
+        page = os.path.join(page, "index.html")
+    directory = os.path.dirname(page) or "."
+    index = f"{os.path.splitext(page)[0]}.md"
+    manifests = {}
+    for each in runs:
+        beside = each.directory is not None and os.path.realpath(each.directory) == os.path.realpath(directory)
+        if not (beside and each.has_manifest):
+            mark = f".{each.name.replace(' ', '_')}" if len(runs) > 1 else ""
+            run = without_texts(each.run) if beside else _with_texts(each)
+            manifests[os.path.join(directory, f"manifest{mark}.json")] = run
+    check([page, index, *manifests])
+    os.makedirs(directory, exist_ok=True)
+    apart = where_ranks_differ(runs)
+    _write(page, render_pages([(each.run, each.text_of) for each in runs], apart, [each.name for each in runs]))
+    _write(index, _index(runs, apart))
+    for path, run in manifests.items():
+        _write(path, to_json(run))
+    return page
+
+
+def where_ranks_differ(runs: Sequence[Loaded]) -> List[Difference]:
+    """The differences between these runs; forked children do other things than their parents, which is none."""
+    return differences([loaded.side for loaded in runs if not loaded.is_child])
+
+
+def _index(runs: Sequence[Loaded], apart: Sequence[Difference]) -> str:
+    """``index.md``: where the ranks differ, and what there is to say of each."""
+    lines = [MARKDOWN_MARK, ""]
+    if len(runs) > 1:
+        lines += ["# Where the ranks differ", ""]
+        for each in apart:
+            lines += [f"## {each['title']}", "", each["text"], ""]
+            for name, text in each["ranks"].items():
+                lines += [f"{name}:", "", "```text", *text.splitlines(), "```", ""]
+        if not apart:
+            lines += ["They compiled the same, in the same order.", ""]
+    for loaded in runs:
+        lines += [f"# {loaded.name}", ""] if len(runs) > 1 else []
+        lines += [index_markdown(loaded.run)]
+    return "\n".join(lines)
+
+
+def _with_texts(loaded: Loaded) -> Run:
+    """The run with its texts in the manifest, which does not stand beside its files."""
+    artifacts = (replace(each, text=loaded.text_of(each), path=None) for each in loaded.run.artifacts)
+    return replace(loaded.run, artifacts=tuple(artifacts))
+
+
+def write_comparison(before: Loaded, after: Loaded, comparison: Comparison, path: str) -> None:
+    """Write the page that shows two runs and what changed from one to the other. Raises ``OSError``."""
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    runs = [(each.run, each.text_of) for each in (before, after)]
+    _write(path, render_pages(runs, as_differences(comparison), [before.name, after.name], "What changed"))
+
+
+def _directory(runs: Sequence[Loaded]) -> str:
+    return runs[0].directory or "."
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+        file.write(text)

@@ -1,0 +1,127 @@
+"""A compiled code object made to stand in for another one: names, constants, flags as they were in the bytecode."""
+
+from __future__ import annotations
+
+import inspect
+from types import CodeType
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+from depyf.bytecode.code import Code, flags_like, version_of
+from depyf.result import DecompilationError
+from depyf.source.compiling.cell_order import original_spelling
+from depyf.source.compiling.placeholders import StandIns
+from depyf.source.compiling.scaffold import MARKS, NAME
+from depyf.source.signature import parameter_names
+
+_KIND_FLAGS = {
+    inspect.CO_OPTIMIZED: "a function",
+    inspect.CO_VARARGS: "with *args",
+    inspect.CO_VARKEYWORDS: "with **kwargs",
+    inspect.CO_GENERATOR: "a generator",
+    inspect.CO_COROUTINE: "a coroutine",
+    inspect.CO_ASYNC_GENERATOR: "an asynchronous generator",
+}
+
+
+class Restoration:
+    """Undoes in code objects what had to be done to the tree so that it could be written and compiled; ``flags`` are
+    those that it could not be compiled with, ``given`` qualified names by what the compiler makes of them."""
+
+    def __init__(
+        self,
+        names: Optional[Mapping[str, str]] = None,
+        stand_ins: Optional[StandIns] = None,
+        flags: int = 0,
+        given: Optional[Mapping[str, str]] = None,
+    ) -> None:
+        self._names = names or {}
+        self._stand_ins = stand_ins or StandIns({})
+        self._flags = flags
+        self._given = given or {}
+        self._qualname = self._original_qualname = NAME
+
+    def within(self, qualname: str, original_qualname: str) -> Restoration:
+        """The same for code that is called ``qualname`` where it was compiled, and ``original_qualname`` at home."""
+        result = Restoration(self._names, self._stand_ins, self._flags, self._given)
+        result._qualname, result._original_qualname = qualname, original_qualname
+        return result
+
+    def restore(self, code: CodeType) -> CodeType:
+        """``code``, and what is nested in it, with the original names and constants."""
+        changes: Dict[str, Any] = {"co_flags": code.co_flags | self._flags} if self._flags else {}
+        for field in ("co_name", "co_qualname"):
+            if hasattr(code, field):
+                changes[field] = self._string(getattr(code, field))
+        for field in ("co_names", "co_varnames", "co_cellvars", "co_freevars"):
+            changes[field] = tuple(self._string(name) for name in getattr(code, field))
+        changes["co_consts"] = tuple(self._constant(constant) for constant in code.co_consts)
+        changed = {field: value for field, value in changes.items() if not _same(getattr(code, field), value)}
+        return code.replace(**changed) if changed else code
+
+    def _constant(self, constant: Any) -> Any:
+        if isinstance(constant, CodeType):
+            return self.restore(constant)
+        return self._strings(self._stand_ins.take_out(constant))
+
+    def _strings(self, constant: Any) -> Any:
+        """Names are constants too: those of keyword arguments, of what is imported, of classes."""
+        if type(constant) is str:
+            return self._string(constant)
+        if type(constant) is tuple and any(type(item) in (str, tuple) for item in constant):
+            items = tuple(self._strings(item) for item in constant)
+            return constant if _same(items, constant) else items
+        return constant
+
+    def _string(self, text: str) -> str:
+        text = self._names.get(text, text)
+        if "depyf_" in text:
+            text = original_spelling(text)
+        if text.startswith(MARKS) and (text + ".").startswith(self._qualname + "."):
+            rest = text[len(self._qualname) :].split(".")
+            text = self._original_qualname + ".".join(self._names.get(part, part) for part in rest)
+            text = self._given.get(text, text)
+        elif "." in text and self._names:
+            # import a.b
+            text = ".".join(self._names.get(part, part) for part in text.split("."))
+        return text
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether both are made of the same objects (equality would confuse 1 and 1.0, and could run anybody's code)."""
+    if type(one) is tuple and type(other) is tuple:
+        return len(one) == len(other) and all(a is b for a, b in zip(one, other))
+    return one is other
+
+
+def stand_in_for(reference: Code, code: CodeType) -> CodeType:
+    """``code`` with the name and flags of ``reference``.
+
+    Raises ``DecompilationError`` if parameters, free variables, cells or kind of function differ.
+    """
+    where = reference.co_name
+    for flag, kind in _KIND_FLAGS.items():
+        if (reference.co_flags ^ code.co_flags) & flag:
+            raise DecompilationError(f"{where}: the original is {_not(reference, flag)}{kind}, the source is not")
+    counts = _counts(reference), _counts(code)
+    names = tuple(parameter_names(reference)), tuple(parameter_names(code))
+    if counts[0] != counts[1] or names[0] != names[1]:
+        raise DecompilationError(f"{where}: the original takes the parameters {names[0]}, the source {names[1]}")
+    for field, kind in (("co_freevars", "free variables"), ("co_cellvars", "cell variables")):
+        wanted, got = getattr(reference, field), getattr(code, field)
+        if version_of(reference) != version_of(code):
+            # Which variables are cells depends on the version; which are free does not, but for their order.
+            wanted, got = (sorted(wanted), sorted(got)) if field == "co_freevars" else ((), ())
+        if wanted != got:
+            raise DecompilationError(f"{where}: the original has the {kind} {wanted}, the source {got}")
+    changes: Dict[str, Any] = {"co_name": reference.co_name, "co_flags": flags_like(reference, code)}
+    if hasattr(reference, "co_qualname") and hasattr(code, "co_qualname"):
+        changes["co_qualname"] = reference.co_qualname
+    return code.replace(**changes)
+
+
+def _not(reference: Code, flag: int) -> str:
+    return "" if reference.co_flags & flag else "not "
+
+
+def _counts(code: Code) -> Tuple[int, int, int]:
+    return code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount

@@ -1,0 +1,70 @@
+"""The bodies of classes and modules as they were written: without what the compiler adds, with their docstring."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, List
+
+from depyf.bytecode.added_names import CONDITIONAL, added_at_end, added_at_start
+from depyf.lift.build import constant
+from depyf.normal.modes import Mode, mode_of
+from depyf.normal.ops import NormalCode
+from depyf.source.printing.docstrings import is_kept_as_docstring
+
+
+def written_body(statements: List[ast.stmt], normal: NormalCode) -> List[ast.stmt]:
+    """``statements`` of a class or module without what the compiler added at the start and at the end."""
+    code, result = normal.code, list(statements)
+    if code.co_name == "<module>":
+        _drop_final_return(result)
+        if result and set(_targets(result[0])) & set(added_at_start(code)) and _is_empty_set(result[0]):
+            del result[0]
+        return result if mode_of(normal) is Mode.SINGLE else _docstring_first(result)
+    for place, names in ((0, added_at_start(code)), (-1, added_at_end(code))):
+        added = set(names)
+        while result:
+            found = {name for name in added & set(_targets(result[place])) if _is_added(result[place], name)}
+            if not found and not (place and isinstance(result[place], ast.Return)):
+                break
+            added -= found
+            del result[place]
+    return _docstring_first(result)
+
+
+def _is_added(statement: Any, name: str) -> bool:
+    """Whether ``statement``, which stores ``name`` where the compiler may do so, stores what only the compiler can."""
+    value = statement.value
+    if name == CONDITIONAL:
+        return _is_empty_set(statement)
+    if name == "__type_params__":
+        return isinstance(value, ast.Name) and not value.id.isidentifier()
+    return True
+
+
+def _drop_final_return(statements: List[ast.stmt]) -> None:
+    if statements and isinstance(statements[-1], ast.Return):
+        statements.pop()
+
+
+def _is_empty_set(statement: ast.stmt) -> bool:
+    """Whether a display without members is stored, which only the compiler can do."""
+    value = getattr(statement, "value", None)
+    return isinstance(value, ast.Set) and not value.elts
+
+
+def _docstring_first(statements: List[ast.stmt]) -> List[ast.stmt]:
+    """``__doc__ = "..."`` at the start of a class or module is its docstring, if that is all that it stores, and the
+    compiler leaves the text of a docstring as it is."""
+    first = statements[0] if statements else None
+    if isinstance(first, ast.Assign) and len(first.targets) == 1 and "__doc__" in _targets(first):
+        text = constant(first.value)
+        if isinstance(text, str) and is_kept_as_docstring(text):
+            return [ast.Expr(first.value), *statements[1:]]
+    return statements
+
+
+def _targets(statement: ast.stmt) -> List[str]:
+    """The names that ``statement`` assigns to."""
+    if not isinstance(statement, ast.Assign):
+        return []
+    return [target.id for target in statement.targets if isinstance(target, ast.Name)]

@@ -1,0 +1,78 @@
+"""The syntax of type parameters and type aliases (PEP 695, 3.12; defaults since 3.13)."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Callable, Dict, List, Optional
+
+from depyf.lift.build import elements, names_match, string_pairs
+from depyf.lift.items import DEFAULTS, KW_DEFAULTS, Function
+from depyf.lift.nodes import FunctionExpression, TypeParameter
+from depyf.source.compiling.scaffold import TYPE_PARAMS
+from depyf.source.definitions.annotations import without_format_test
+from depyf.source.definitions.comprehension import as_expression
+from depyf.source.signature import parameter_names
+from depyf.structure.structurer import Unstructured
+
+
+def with_parameters(outer: Function, statements: List[ast.stmt]) -> Function:
+    """The function, class or alias with type parameters that ``statements`` return: they are the body of ``outer``,
+    which was called with its defaults and is what the decorators stand above."""
+    last = statements[-1] if statements else None
+    if not isinstance(last, ast.Return) or not isinstance(last.value, FunctionExpression):
+        raise Unstructured(f"{outer.code.co_name} does more than to make type parameters")
+    inner: Function = last.value.function
+    for statement in statements[:-1]:
+        if not _stores_parameters(statement):
+            raise Unstructured(f"{outer.code.co_name} does more than to make type parameters")
+        inner.type_parameters = elements(statement.value)  # type: ignore[attr-defined]
+    given = dict(zip(parameter_names(outer.code), outer.generic or ()))
+    if DEFAULTS in inner.inherits:
+        inner.defaults = elements(given[inner.inherits[DEFAULTS]])
+    if KW_DEFAULTS in inner.inherits:
+        inner.kw_defaults = string_pairs(given[inner.inherits[KW_DEFAULTS]])
+    inner.decorators = outer.decorators
+    return inner
+
+
+def _stores_parameters(statement: ast.stmt) -> bool:
+    """A class finds its type parameters in a variable."""
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return False
+    target = statement.targets[0]
+    return isinstance(target, ast.Name) and target.id == TYPE_PARAMS
+
+
+def type_parameter(expr: ast.expr, evaluated: Callable[[Function], ast.expr]) -> ast.AST:
+    """``T``, ``T: bound``, ``*T``, ``**T``, each with or without a default; ``evaluated`` gives what the functions that
+    make bounds and defaults return."""
+    name: Optional[ast.expr] = None
+    if isinstance(expr, ast.NamedExpr):
+        name, expr = expr.target, expr.value
+    stored = getattr(name, "id", None)
+    if not isinstance(expr, TypeParameter) or (stored is not None and not names_match(expr.name, stored)):
+        raise Unstructured("something else than a type parameter stands among type parameters")
+    fields: Dict[str, Any] = {"name": expr.name}
+    if expr.bound is not None:
+        fields["bound"] = evaluated(expr.bound)
+    if expr.default is not None:
+        fields["default_value"] = evaluated(expr.default)
+    node: ast.AST = getattr(ast, expr.kind)(**fields)
+    return node
+
+
+def evaluated(body: List[ast.stmt]) -> ast.expr:
+    """The expression that a function with ``body`` returns the value of. ``*Ts = *default`` takes the default apart."""
+    body = without_format_test(body)
+    if len(body) == 2 and isinstance(body[0], ast.Assign) and isinstance(body[1], ast.Return):
+        target = body[0].targets[0]
+        if isinstance(target, ast.Tuple) and len(target.elts) == 1 and isinstance(body[1].value, ast.Name):
+            return ast.Starred(body[0].value, ast.Load())
+    return as_expression(body)
+
+
+def type_alias(name: str, parameters: List[ast.AST], value: ast.expr) -> ast.stmt:
+    """``type name[parameters] = value``."""
+    make: Any = getattr(ast, "TypeAlias")  # noqa: B009
+    alias: ast.stmt = make(name=ast.Name(name, ast.Store()), type_params=parameters, value=value)
+    return alias

@@ -1,0 +1,333 @@
+"""Functions, classes, lambdas and comprehensions: each nested code object becomes the syntax it was made from.
+
+Lifting leaves placeholders where a function is made; ``Definer`` puts the definition there. Each code object is first
+structured on its own, by the function ``body`` that the pipeline provides.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple
+
+from depyf.asynchronous import synchronous
+from depyf.bytecode.code import Code, docstring
+from depyf.bytecode.parsing import parse
+from depyf.lift.build import CellName, Special, constant
+from depyf.lift.items import Function
+from depyf.lift.nodes import ComprehensionExpression, FunctionExpression, FunctionStatement
+from depyf.lift.places import has_columns
+from depyf.normal.ops import NormalCode
+from depyf.source.definitions.annotations import annotated, annotations_of, lost_annotation, take_annotate_function
+from depyf.source.definitions.bodies import written_body
+from depyf.source.definitions.comprehension import as_expression, comprehension
+from depyf.source.definitions.generics import evaluated, type_alias, type_parameter, with_parameters
+from depyf.source.definitions.missing import Missing
+from depyf.source.definitions.scopes import declarations, docstring_statement, local_names
+from depyf.source.signature import arguments
+from depyf.structure.structurer import Unstructured
+
+_FIELD = re.compile(r"%-?\d*(?:\.\d+)?[sra]")
+_FORMATTED = re.compile(r"(?:[^%]|%%|%-?\d*(?:\.\d+)?[sra])*")
+"""Formats that CPython's compiler (3.11, ``optimize_format`` in ast_opt.c) turns into f-strings."""
+
+Body = Callable[[Code], Tuple[NormalCode, List[ast.stmt]]]
+
+
+class Definer(ast.NodeTransformer):
+    """Replaces placeholders below the statements it visits.
+
+    ``body`` gives the normal form and the structured statements of a nested code object. ``enclosing`` are the names
+    of the functions around that a plain name would mean, ``nested`` whether there is a function around at all,
+    ``postponed`` whether this is (in) a module with ``from __future__ import annotations``. With ``missing``, functions
+    whose body can't be made are left out and named there; without, that is an error.
+    """
+
+    def __init__(
+        self,
+        body: Body,
+        enclosing: FrozenSet[str] = frozenset(),
+        nested: bool = False,
+        postponed: bool = False,
+        missing: Optional[Missing] = None,
+    ) -> None:
+        self.body, self.enclosing, self.nested, self.postponed = body, enclosing, nested, postponed
+        self.missing = missing
+        self.comprehensions: List[NormalCode] = []
+        self._before: List[ast.stmt] = []  # definitions that the statement needs which is being visited
+
+    def inside(self, code: Code) -> Tuple[NormalCode, List[ast.stmt], Definer]:
+        """The statements of ``code``, complete, and the definer that completed them."""
+        normal, statements = self.body(code)
+        definer = self._within(normal, statements)
+        return normal, definer.visit_all(statements), definer
+
+    def visit_all(self, statements: List[ast.stmt]) -> List[ast.stmt]:
+        """The statements, with definitions in front of those that need some."""
+        result: List[ast.stmt] = []
+        for statement in statements:
+            visited = self.visit(statement)
+            result.extend(visited if isinstance(visited, list) else [visited])
+        return result
+
+    def visit(self, node: ast.AST) -> Any:
+        if not isinstance(node, ast.stmt):
+            return super().visit(node)
+        around, self._before = self._before, []
+        visited = super().visit(node)
+        before, self._before = self._before, around
+        return [*before, visited] if before else visited
+
+    def _within(self, normal: NormalCode, statements: List[ast.stmt]) -> Definer:
+        """The definer for what is nested in the code object of ``normal``, which has these statements."""
+        is_function = bool(normal.code.co_flags & inspect.CO_OPTIMIZED)
+        enclosing = (self.enclosing | local_names(normal)) if is_function else self.enclosing
+        postponed = self.postponed or any(map(_postpones_annotations, statements))
+        nested = self.nested or is_function or normal.code.co_name != "<module>"
+        return Definer(self.body, enclosing, nested, postponed, self.missing)
+
+    def function_body(self, code: Code) -> List[ast.stmt]:
+        """What stands in the ``def`` or ``class`` of ``code``: docstring, declarations, statements."""
+        if code.co_flags & inspect.CO_OPTIMIZED:
+            normal, statements, definer = self.inside(code)
+        else:
+            normal, statements, definer = self._inside_class(code)
+        annotated = any(map(_annotates, statements))
+        head = declarations(normal, self.enclosing, self.nested, definer.comprehensions, annotated)
+        text = docstring(code)
+        if text is not None:
+            head.insert(0, docstring_statement(text))
+        elif head and not code.co_flags & inspect.CO_OPTIMIZED:
+            first = _first_of_all(statements)
+            return [*statements[:first], *head, *statements[first:]]
+        if not any(_returns_value(statement) for statement in statements):
+            statements = [_BareReturns().visit(statement) for statement in statements]
+        return [*head, *statements] or [ast.Pass()]
+
+    def _inside_class(self, code: Code) -> Tuple[NormalCode, List[ast.stmt], Definer]:
+        """As ``inside`` for the body of a class or module: without what the compiler adds, with annotations."""
+        normal, statements = self.body(code)
+        is_module = code.co_name == "<module>"
+        statements, annotate = take_annotate_function(statements, "__annotate__" if is_module else "__annotate_func__")
+        definer = self._within(normal, statements)
+        statements = definer.visit_all(statements)
+        statements = written_body(statements, normal)
+        if annotate is not None:
+            made = annotations_of(definer.inside(annotate.code)[1])
+            statements = annotated(statements, made, marked_in_blocks=not is_module)
+        else:
+            statements = [*statements, *lost_annotation(code)]
+        return normal, statements, definer
+
+    def definition(self, function: Function, name: str) -> ast.stmt:
+        """The ``def`` or ``class`` statement that makes ``function`` and calls it ``name``."""
+        if function.generic is not None:
+            return self._generic(function, name)
+        if function.is_alias:
+            return type_alias(name, self._type_parameters(function), self._evaluated(function))
+        node = self._function_or_class(function, name)
+        if function.type_parameters:
+            setattr(node, "type_params", self._type_parameters(function))  # noqa: B010
+        return node
+
+    def _function_or_class(self, function: Function, name: str) -> ast.stmt:
+        decorators = [self.visit(decorator) for decorator in function.decorators]
+        if function.class_arguments is not None:
+            bases, keywords = function.class_arguments
+            return ast.ClassDef(
+                name=name,
+                bases=[self.visit(base) for base in bases],
+                keywords=[ast.keyword(keyword.arg, self.visit(keyword.value)) for keyword in keywords],
+                body=self._body_or_stub(function.code),
+                decorator_list=decorators,
+            )
+        annotations = self._annotations(function)
+        kind = ast.AsyncFunctionDef if _is_async(function.code) else ast.FunctionDef
+        return kind(
+            name=name,
+            args=self._arguments(function, annotations),
+            body=self._body_or_stub(function.code),
+            decorator_list=decorators,
+            returns=annotations.get("return"),
+        )
+
+    def _body_or_stub(self, code: Code) -> List[ast.stmt]:
+        return self.function_body(code) if self.missing is None else self.missing.body(code, self.function_body)
+
+    def lambda_(self, function: Function) -> ast.Lambda:
+        """The ``lambda`` expression that makes ``function``."""
+        return ast.Lambda(self._arguments(function, {}), self.expression(function.code))
+
+    def expression(self, code: Code) -> ast.expr:
+        """The expression that ``code`` returns the value of."""
+        return as_expression(self.inside(code)[1])
+
+    def comprehension(self, code: Code, iterable: ast.expr) -> ast.expr:
+        """The comprehension or generator expression over ``iterable`` that ``code`` runs."""
+        normal, statements, definer = self.inside(code)
+        self.comprehensions.extend([normal, *definer.comprehensions])
+        return comprehension(code.co_name, statements, iterable)
+
+    # --- type parameters ---------------------------------------------------------------------------------------------
+
+    def _generic(self, function: Function, name: str) -> ast.stmt:
+        """What the code object that makes the type parameters of ``name`` returns, with these parameters."""
+        normal, statements = self.body(function.code)
+        inner = with_parameters(function, statements)
+        enclosing = self.enclosing | local_names(normal)
+        definer = Definer(self.body, enclosing, self.nested, self.postponed, self.missing)
+        result = definer.definition(inner, name)
+        self.comprehensions.extend(definer.comprehensions)
+        return result
+
+    def _type_parameters(self, function: Function) -> List[ast.AST]:
+        return [type_parameter(expr, self._evaluated) for expr in function.type_parameters]
+
+    def _evaluated(self, function: Function) -> ast.expr:
+        """The expression that ``function`` returns the value of."""
+        return evaluated(self.inside(function.code)[1])
+
+    # --- names without syntax ----------------------------------------------------------------------------------------
+
+    def visit_CellName(self, node: CellName) -> ast.expr:
+        """The cell itself can only be had from a closure."""
+        closure = parse("(lambda: cell).__closure__[0]", mode="eval").body
+        for inner in ast.walk(closure):
+            if isinstance(inner, ast.Lambda):
+                inner.body = ast.Name(node.id, ast.Load())
+        return closure
+
+    def visit_Special(self, node: Special) -> ast.expr:
+        return ast.Name(node.id, ast.Load())
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        """``"%s" % (x,)`` would be compiled to formatting; what the bytecode formats by ``%`` was written otherwise:
+        with ``f"%s"``, which the compiler leaves alone."""
+        self.generic_visit(node)
+        text = constant(node.left)
+        if isinstance(node.op, ast.Mod) and isinstance(text, str) and isinstance(node.right, ast.Tuple):
+            if _FORMATTED.fullmatch(text) and len(_FIELD.findall(text)) == len(node.right.elts):
+                return ast.BinOp(ast.JoinedStr([node.left]), node.op, node.right)
+        return node
+
+    # --- placeholders ------------------------------------------------------------------------------------------------
+
+    def visit_FunctionExpression(self, node: FunctionExpression) -> ast.expr:
+        name = node.function.code.co_name
+        if name == "<lambda>":
+            return self.lambda_(node.function)
+        if not name.isidentifier() or node.function.defaults or node.function.kw_defaults:
+            raise Unstructured(f"the function {name} is used without a name")
+        # No compiler does that, but Dynamo: it calls a function that it has just made. Making it is not to be seen.
+        self._before.append(self.definition(node.function, name))
+        return ast.Name(name, ast.Load())
+
+    def visit_ComprehensionExpression(self, node: ComprehensionExpression) -> ast.expr:
+        return self.comprehension(node.function.code, self.visit(node.iterable))
+
+    def visit_FunctionStatement(self, node: FunctionStatement) -> ast.stmt:
+        return self.definition(node.function, node.name)
+
+    def _arguments(self, function: Function, annotations: Dict[str, ast.expr]) -> ast.arguments:
+        return arguments(
+            function.code,
+            [self.visit(default) for default in function.defaults],
+            {name: self.visit(default) for name, default in function.kw_defaults.items()},
+            annotations,
+        )
+
+    # --- annotations -------------------------------------------------------------------------------------------------
+
+    def _annotations(self, function: Function) -> Dict[str, ast.expr]:
+        if function.annotate is not None:
+            made = annotations_of(self.inside(function.annotate.code)[1])
+            annotations = {annotation.name: annotation.expression for annotation in made}
+        else:
+            annotations = {name: self.visit(value) for name, value in function.annotations.items()}
+        if self.postponed:
+            return {name: _as_written(value) for name, value in annotations.items()}
+        return annotations
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AnnAssign:
+        self.generic_visit(node)
+        if self.postponed:
+            node.annotation = _as_written(node.annotation)
+        return node
+
+
+def _postpones_annotations(statement: ast.stmt) -> bool:
+    """The text of a function does not contain that import, whatever the module had: there, strings stay strings."""
+    if not isinstance(statement, ast.ImportFrom) or statement.module != "__future__":
+        return False
+    return any(alias.name == "annotations" for alias in statement.names)
+
+
+def _as_written(annotation: ast.expr) -> ast.expr:
+    """What the compiler made a string of: with ``from __future__ import annotations`` it keeps the text only."""
+    text = constant(annotation)
+    if not isinstance(text, str):
+        return annotation
+    try:
+        parsed = parse(f"({text}\n,)", mode="eval").body  # a tuple, for there may be a star
+    except synchronous(SyntaxError, ValueError):
+        return annotation
+    assert isinstance(parsed, ast.Tuple)
+    return parsed.elts[0] if len(parsed.elts) == 1 else annotation
+
+
+class _BareReturns(ast.NodeTransformer):
+    """``return`` instead of ``return None``, where a function never returns anything else."""
+
+    def visit_Return(self, node: ast.Return) -> ast.Return:
+        return node if has_columns(node) else ast.Return(None)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AsyncFunctionDef:
+        return node
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        return node if isinstance(node, ast.expr) else super().generic_visit(node)
+
+
+def _returns_value(statement: ast.AST) -> bool:
+    todo: List[ast.AST] = [statement]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Return):
+            if not (node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None)):
+                return True
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.expr)):
+            todo.extend(ast.iter_child_nodes(node))
+    return False
+
+
+def _annotates(statement: ast.AST) -> bool:
+    """Whether the compiler finds an annotation in ``statement`` for the class or module that it belongs to."""
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return False
+    if isinstance(statement, ast.AnnAssign):
+        return True
+    return any(_annotates(child) for child in ast.iter_child_nodes(statement) if not isinstance(child, ast.expr))
+
+
+def _is_async(code: Code) -> bool:
+    return bool(code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR))
+
+
+def _first_of_all(statements: List[ast.stmt]) -> int:
+    """How many statements have to stand before everything else: the docstring, imports from ``__future__``."""
+    count = int(_is_docstring(statements))
+    while count < len(statements):
+        statement = statements[count]
+        if not isinstance(statement, ast.ImportFrom) or statement.module != "__future__":
+            break
+        count += 1
+    return count
+
+
+def _is_docstring(statements: List[ast.stmt]) -> bool:
+    first = statements[0] if statements else None
+    return isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)

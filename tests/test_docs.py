@@ -1,0 +1,36 @@
+"""What the documentation names is there: paths of this repository."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import List
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+HISTORY = ("CHANGELOG.md",)  # says what was there once
+
+_FILE = r"(?:[\w.-]+/)+[\w.-]*\.(?:py|md|sh|js|css|json)"
+_FOLDER = r"(?:src|tests|tools|docs|benchmarks|examples)/[\w./-]+"
+_PATH = re.compile(f"`({_FILE}|{_FOLDER})`")
+
+
+def missing_paths(text: str) -> List[str]:
+    """The paths in backticks that neither the repository nor the package has, where they look like paths of it."""
+    tops = {each.name for each in [*ROOT.iterdir(), *(ROOT / "src" / "depyf").iterdir()] if each.is_dir()}
+    named = [path for path in _PATH.findall(text) if path.split("/")[0] in tops and "XX" not in path]
+    return [path for path in named if not ((ROOT / path).exists() or (ROOT / "src" / "depyf" / path).exists())]
+
+
+@pytest.mark.parametrize("page", [each for each in PAGES if each.name not in HISTORY], ids=lambda page: page.name)
+def test_the_paths_of_a_page_exist(page: Path) -> None:
+    assert missing_paths(page.read_text()) == []
+
+
+def test_a_path_that_is_gone_is_found() -> None:
+    assert missing_paths("`dynamo/gone.py`, `dynamo/__init__.py`, `docs/none.md`, `torch/no_path_of_ours.py`") == [
+        "dynamo/gone.py",
+        "docs/none.md",
+    ]
