@@ -12,7 +12,7 @@ import sys
 import threading
 import weakref
 from pathlib import Path
-from typing import Any, List
+from typing import Any, List, Tuple
 
 import pytest
 
@@ -24,6 +24,7 @@ from depyf.dynamo.capture.session import GraphFile, Session, TransformedCode  # 
 from depyf.dynamo.dump.active_sessions import capture  # noqa: E402
 from depyf.dynamo.dump.pausing import _run_only, without_compilation  # noqa: E402
 from depyf.dynamo.hooks import compat, safely  # noqa: E402
+from depyf.dynamo.store.directory import DumpDirectory  # noqa: E402
 
 
 def branching(x: Any, y: Any) -> Any:
@@ -496,3 +497,28 @@ def test_a_directory_with_nul_in_its_name_is_refused_before_anything_begins(dire
 def test_a_directory_may_be_given_as_bytes(tmp_path: Path) -> None:
     session = depyf.prepare_debug(os.fsencode(tmp_path / "dump"))  # type: ignore[arg-type]
     assert session.dump_src_dir == str(tmp_path / "dump")
+
+
+def test_a_directory_whose_name_is_no_utf8_changes_no_exception(tmp_path: Path) -> None:
+    def mean_of_product(x: Any, y: Any) -> Any:
+        torch._dynamo.graph_break()
+        return (x @ y).mean()
+
+    def error_of(*arguments: Any) -> Tuple[type, str]:
+        torch._dynamo.reset()
+        with pytest.raises(Exception) as raised:
+            torch.compile(mean_of_product, backend="eager")(*arguments)
+        return type(raised.value), str(raised.value).splitlines()[0]
+
+    wrong = torch.ones(2, 3), torch.ones(2, 3)
+    expected = error_of(*wrong)
+    directory = os.path.join(tmp_path, os.fsdecode(b"x\xff"))
+    try:
+        os.mkdir(directory)
+    except OSError:
+        pytest.skip("this file system takes UTF-8 only")
+    with depyf.prepare_debug(directory):
+        assert error_of(*wrong) == expected
+    assert any(name.startswith("__transformed_code_0_for_mean_of_product") for name in os.listdir(directory))
+    assert os.path.islink(DumpDirectory.at(directory).path)
+    assert os.path.realpath(DumpDirectory.at(directory).path) == os.path.realpath(directory)

@@ -19,6 +19,7 @@ from depyf.dynamo.hooks import compat
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import Failure, describe, dumping_into, note_failure, report_failure
 from depyf.dynamo.store.file_locks import exclusive
+from depyf.dynamo.store.plain_names import with_plain_name
 from depyf.dynamo.store.shared_directory import SharedDirectoryError, check_not_shared
 from depyf.dynamo.store.writers import FOLDER, Place
 from depyf.messages import warn
@@ -52,12 +53,14 @@ class DumpDirectory:
         """
         path = absolute(path)
         with _registry_lock:
-            directory = _registry.setdefault(_real(path), DumpDirectory(path))
+            directory = _registry.get(_real(path))
+            if directory is None:
+                directory = _registry[_real(path)] = DumpDirectory(with_plain_name(path))
         directory._allow_shared = allow_shared
         directory._failed = False  # once for each time that somebody wants to dump here
         dumping_into(directory.path)
         try:
-            os.makedirs(directory.path, mode=0o700, exist_ok=True)  # sources and constants of the program are in it
+            os.makedirs(path, mode=0o700, exist_ok=True)  # sources and constants of the program are in it
             with directory._lock:
                 directory._my_place()
         except synchronous(OSError) as error:
