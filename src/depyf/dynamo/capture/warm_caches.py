@@ -20,6 +20,7 @@ from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, collecting, replace_attribute, undo_all
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.directory import write_atomically
+from depyf.regular_files import read_text
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.provenance import KERNEL_LAUNCHES, NODE_STACKS
 from depyf.torch_trace.stages import NamedStage, stage_of
@@ -133,8 +134,7 @@ class WarmCaches:
 
     def _read(self, key: str) -> Optional[List[Note]]:
         try:
-            with open(_path(key), encoding="utf-8") as file:
-                return [(str(name), str(payload)) for name, payload in json.load(file)]
+            return [(str(name), str(payload)) for name, payload in json.loads(read_text(_path(key)))]
         except synchronous(OSError, ValueError, TypeError):
             return None
 

@@ -23,6 +23,7 @@ from depyf.dynamo.capture.session import (
     WrapperFile,
 )
 from depyf.dynamo.capture.what_runs import RUNS_ELSEWHERE
+from depyf.regular_files import read_text
 from depyf.report.analysis.artifacts import (
     FULL_CODE_ORDER,
     KERNELS_ORDER,
@@ -130,8 +131,7 @@ def _which(record: Union[GraphFile, KernelFile]) -> str:
 
 def _content(path: str) -> str:
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
+        return read_text(path)
     except synchronous(OSError):  # somebody has cleared the directory away meanwhile
         return ""
 
