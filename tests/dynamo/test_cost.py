@@ -101,7 +101,7 @@ def test_sessions_far_apart_all_write_the_page(clock: Clock) -> None:
 MANY_SESSIONS = """
 import sys, pathlib
 import torch, depyf
-from depyf.dynamo import manifest
+from depyf.dynamo.dump import manifest
 manifest._AT_ONCE = manifest._SHARE = 0.0
 directory = pathlib.Path(sys.argv[1])
 for number in range(3):
