@@ -78,16 +78,16 @@ def wanted_or_made_of(error: BaseException, kind: Type[BaseException]) -> bool:
 @pytest.mark.parametrize(
     "target",
     [
-        "capture:note_settings",  # entering
-        "capture:listen",
-        "compat:keep_dynamo_out",
-        "capture:dump_graph",  # hooks
-        "transformed:render",
-        "rendering:decompile_code",
-        "capture:write_full_code",  # leaving
-        "manifest:build_run",
-        "manifest:render_page",
-        "capture:end",
+        "dump.active_sessions:note_settings",  # entering
+        "dump.active_sessions:listen",
+        "hooks.compat:keep_dynamo_out",
+        "dump.active_sessions:dump_graph",  # hooks
+        "capture.transformed:render",
+        "capture.rendering:decompile_code",
+        "dump.active_sessions:write_full_code",  # leaving
+        "dump.manifest:build_run",
+        "dump.manifest:render_page",
+        "dump.active_sessions:end",
     ],
 )
 def test_what_a_signal_handler_raises_reaches_the_program(
@@ -119,13 +119,22 @@ def compile_inside(directory: Path) -> None:
         assert compiled(torch.ones(3)).tolist() == function(torch.ones(3)).tolist()
 
 
-@pytest.mark.parametrize("target", ["watch:listen", "watch:summary", "run_trace:listen", "run_trace:Graphs"])
+@pytest.mark.parametrize(
+    "target",
+    [
+        "questions.watch:listen",
+        "questions.watch:summary",
+        "questions.trace.question:listen",
+        "questions.trace.question:Graphs",
+    ],
+)
 def test_watch_and_trace_are_left_as_well(
     monkeypatch: pytest.MonkeyPatch, raising: Callable[[Type[BaseException]], None], target: str
 ) -> None:
     raising(SoftTimeLimitExceeded)
     interrupted_in(monkeypatch, target)
-    with pytest.raises(SoftTimeLimitExceeded), depyf.watch() if target.startswith("watch") else depyf.trace():
+    is_watch = target.startswith("questions.watch")
+    with pytest.raises(SoftTimeLimitExceeded), depyf.watch() if is_watch else depyf.trace():
         pass
     assert not listening()
     assert run_trace._runs._undo == []
