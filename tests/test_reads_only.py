@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Iterator, Set, Tuple
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "depyf"
+SCRIPT_TEMPLATE = PACKAGE / "dynamo" / "scripts" / "template.py"
 
 READERS = ("report", "torch_trace", "diagnosis", "bytecode", "normal", "flow", "lift", "structure", "sweep")
 """Parts of the package that are given dumps, logs and bytecode of strangers."""
@@ -48,15 +49,15 @@ def test_readers_run_nothing() -> None:
 
 
 def test_nothing_is_unpickled_anywhere() -> None:
-    """Scripts that depyf writes load tensors (``script_template``), and the inputs of a replay; it loads none."""
+    """Scripts that depyf writes load tensors (``SCRIPT_TEMPLATE``), and the inputs of a replay; depyf loads none."""
     loads = {"load", "loads", "Unpickler"}
     owners = {*UNPICKLING, "torch", "numpy", "np"}
     for path in sorted(PACKAGE.rglob("*.py")):
         for owner, name in called(ast.parse(path.read_text())):
             if name in loads and (owner in owners or name == "Unpickler"):
-                assert path.name == "script_template.py", (path, owner, name)
+                assert path == SCRIPT_TEMPLATE, (path, owner, name)
 
 
 def test_tensors_of_a_script_are_loaded_without_code() -> None:
-    text = (PACKAGE / "dynamo" / "numerics" / "script_template.py").read_text()
+    text = SCRIPT_TEMPLATE.read_text()
     assert "torch.load(path, weights_only=True)" in text
