@@ -34,3 +34,21 @@ def test_a_path_that_is_gone_is_found() -> None:
         "dynamo/gone.py",
         "docs/none.md",
     ]
+
+
+_MODULE = re.compile(r"``((?:\w+/)*\w+\.py)``")
+OTHERS = {"replay.py", "file.py"}
+"""What depyf writes for the user, and a file of the user's."""
+
+
+def test_the_modules_that_docstrings_name_exist() -> None:
+    package = ROOT / "src" / "depyf"
+    known = [f"/{path.relative_to(package)}" for path in package.rglob("*.py")]
+    known += [f"/{path.relative_to(ROOT)}" for folder in ("tests", "tools") for path in (ROOT / folder).rglob("*.py")]
+    gone = [
+        f"{path.relative_to(package)}: {name}"
+        for path in package.rglob("*.py")
+        for name in _MODULE.findall(path.read_text())
+        if name not in OTHERS and not any(each.endswith(f"/{name}") for each in known)
+    ]
+    assert gone == []

@@ -31,7 +31,7 @@ _forgotten: Dict[int, CodeType] = {}
 """Code whose cache entries depyf took away."""
 
 REMOVED = "removed by depyf, which had it made to observe the graph"
-"""Why a cache entry is invalid that ``dynamo/numerics`` had made; Dynamo keeps such entries in its list."""
+"""Why a cache entry is invalid that ``dynamo/observe`` had made; Dynamo keeps such entries in its list."""
 
 NO_TORCH = "depyf.{name} looks into torch.compile and needs PyTorch: install it with `pip install 'depyf[torch]'`"
 

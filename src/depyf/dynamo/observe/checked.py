@@ -8,7 +8,7 @@ backend, with its options.
 
 How it works: what is compiled does not keep the graph that it was compiled from, and a compiler cache never had it. So
 Dynamo is handed a backend that calls the user's own and notes the graphs on their way (``checked_backend.py``), and
-compiles once more what is called inside (``own_entries.py``). At the end these cache entries are made invalid. The
+compiles once more what is called inside (``shadow_entries.py``). At the end these cache entries are made invalid. The
 entries from before are neither used nor moved meanwhile. Backwards of forwards that ran before are not seen.
 
 Levels: a backend that uses AOTAutograd (Inductor, aot_eager and most others) is observed at ``"aten"``, forward and

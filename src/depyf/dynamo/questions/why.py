@@ -1,7 +1,7 @@
 """``why``: what a call would do. Which cache entry it hits, why the others do not, and what would be compiled.
 
 It asks PyTorch's own guards in the way that counts nothing (``check_verbose``), so that neither hit counters nor the
-order of the entries change; ``failing_guards.py`` finds all that fail, and not only the first.
+order of the entries change; ``guards/failing.py`` finds all that fail, and not only the first.
 """
 
 from __future__ import annotations
