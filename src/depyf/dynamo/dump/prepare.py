@@ -74,10 +74,9 @@ class PrepareDebug:
         exc_value: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        if sys.is_finalizing():  # of a generator that nobody has closed: the end has been seen to, modules are gone
-            return
         try:
-            if self._open:
+            # At the end of the interpreter it is of a generator that nobody has closed: all has been seen to by then.
+            if self._open and not sys.is_finalizing():
                 with without_warnings():
                     capture.stop(self._open[-1])
                 self._open.pop()
