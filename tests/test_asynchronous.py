@@ -186,3 +186,49 @@ def _with_clause(function: Callable[..., object], *arguments: object) -> None:
 def _with_suppressed(function: Callable[..., object], *arguments: object) -> None:
     with suppressed(OSError):
         function(*arguments)
+
+
+class Hostile:
+    """A handler whose attributes can't be read."""
+
+    def __call__(self, *arguments: Any) -> None: ...
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(f"{name} can't be had")
+
+
+def test_objects_that_can_not_be_looked_at_do_not_replace_the_exception() -> None:
+    before = signal.signal(signal.SIGUSR1, Hostile())
+    try:
+        with suppressed(KeyError):
+            {}["what our work has raised"]
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+class Falsy(Exception):
+    def __bool__(self) -> bool:
+        raise RuntimeError("has no truth")
+
+
+def _chained() -> None:
+    try:
+        raise Falsy
+    except Falsy as cause:
+        raise KeyError("ours") from cause
+
+
+def test_an_exception_without_truth_is_a_cause_like_others() -> None:
+    assert not is_asynchronous(caught_in(_chained))
+
+
+def test_what_a_function_in_c_raises_with_arguments_is_no_time_limit() -> None:
+    """As numpy's own exceptions are: their type is neither the standard library's nor ours."""
+    kind = type("CoreError", (Exception,), {"__module__": "numpy_core"})
+    error = caught_in(functools.partial(functools.reduce, functools.partial(_thrown, kind), [1, 2]))
+    assert type(error) is kind
+    assert not is_asynchronous(error)
+
+
+def _thrown(kind: Type[BaseException], *values: object) -> None:
+    (_ for _ in ()).throw(kind("with arguments"))

@@ -6,9 +6,9 @@ is the program's: a time limit, the end of a worker. Python does not mark it, so
 - a frame of the traceback is a signal handler, a trace function or a monitoring callback: Python calls these with the
   frame or the code that they interrupt, which no function is called with in the normal course. A handler that has
   dropped its argument is recognised by its code, as long as it is installed;
-- the type is defined outside of the standard library, PyTorch and depyf, and the exception was raised in one of their
-  frames by an instruction that is no ``raise``: ``PyThreadState_SetAsyncExc`` does that, as libraries for time limits
-  use it. In a frame of anybody else's it has to have no arguments besides, which that function can't give.
+- the type is defined outside of the standard library, PyTorch and depyf, and the exception has no arguments and was
+  raised by an instruction that is no ``raise``: ``PyThreadState_SetAsyncExc`` does that, as libraries for time limits
+  use it.
 
 In doubt about a type of the program's the exception goes on to the program.
 """
@@ -71,7 +71,19 @@ class suppressed:  # noqa: N801 - used as the function contextlib.suppress is
 
 
 def is_asynchronous(error: BaseException) -> bool:
-    """Return whether ``error``, or what it was raised for, came from outside of the work that the traceback shows."""
+    """Return whether ``error``, or what it was raised for, came from outside of the work that the traceback shows.
+
+    Raises only what comes from outside itself; where the answer can't be had, it is False.
+    """
+    try:
+        return _came_from_outside(error)
+    except Exception as failure:  # objects of the program that are looked at may raise
+        if _is_called_with_its_caller(list(_frames(failure.__traceback__))):
+            raise
+        return False
+
+
+def _came_from_outside(error: BaseException) -> bool:
     seen: Set[int] = set()
     current: Optional[BaseException] = error
     while current is not None and id(current) not in seen:
@@ -92,7 +104,7 @@ def _frames(traceback: Optional[TracebackType]) -> Iterator[Tuple[FrameType, int
 
 def _raised_while_handling(error: BaseException, frames: List[FrameType]) -> Optional[BaseException]:
     """Return the exception that one of ``frames`` has made ``error`` of."""
-    before = error.__cause__ or error.__context__
+    before = error.__context__ if error.__cause__ is None else error.__cause__
     first = None if before is None else before.__traceback__
     # One that the program was handling when it called us was caught further out.
     return before if first is not None and any(frame is first.tb_frame for frame in frames) else None
@@ -100,14 +112,18 @@ def _raised_while_handling(error: BaseException, frames: List[FrameType]) -> Opt
 
 def _is_interrupted(frames: List[Tuple[FrameType, int]]) -> bool:
     """Return whether one of the frames was not called by the one before it, but interrupted it."""
-    handlers: Optional[Set[CodeType]] = None
+    if _is_called_with_its_caller(frames):
+        return True
+    of_others = [inner for inner, _ in frames[1:] if not _is_librarys(_root(inner.f_globals.get("__name__")))]
+    return bool(of_others) and not {inner.f_code for inner in of_others}.isdisjoint(_signal_handlers())
+
+
+def _is_called_with_its_caller(frames: List[Tuple[FrameType, int]]) -> bool:
+    """Return whether a function of the program's, or a debugger's, was given the frame or code that it interrupts."""
     for (outer, _), (inner, _) in zip(frames, frames[1:]):
         name = _root(inner.f_globals.get("__name__"))
         if name in _DEBUGGERS or not _is_librarys(name):
             if any(value is outer or value is outer.f_code for value in _arguments(inner)):
-                return True
-            handlers = _signal_handlers() if handlers is None else handlers
-            if inner.f_code in handlers:
                 return True
     return False
 
@@ -147,16 +163,16 @@ def _is_sent(error: BaseException, frames: List[Tuple[FrameType, int]]) -> bool:
     if not frames or not isinstance(error, Exception):
         return False
     frame, offset = frames[-1]
-    in_library = _is_librarys(_root(frame.f_globals.get("__name__")))
     if _is_librarys(_root(type(error).__module__)):
+        in_library = _is_librarys(_root(frame.f_globals.get("__name__")))
         possible = in_library and not error.args and type(error).__name__ in _LIMITS
     else:
-        possible = in_library or not error.args
+        possible = not error.args  # libraries for time limits send types, of which Python makes instances
     return possible and not _raises(frame.f_code, offset)
 
 
 def _raises(code: CodeType, offset: int) -> bool:
-    return any(each.offset == offset and each.opname in _RAISING for each in dis.get_instructions(code))
+    return 0 <= offset < len(code.co_code) and dis.opname[code.co_code[offset]] in _RAISING
 
 
 def _root(module: object) -> str:

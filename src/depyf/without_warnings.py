@@ -8,6 +8,7 @@ about a text that depyf compiles would be an exception.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import warnings
 from typing import Any, Iterator
@@ -20,10 +21,13 @@ class _OnThisThread:
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()
+        self._process = os.getpid()
+        self.active = True
+        """False at the end: ``warnings.catch_warnings`` of another thread may have copied the filters meanwhile."""
 
     def match(self, text: str) -> bool:
         """Whether the warning is to be ignored. ``warnings`` calls it as it would call a regular expression's."""
-        return threading.get_ident() == self._thread
+        return self.active and threading.get_ident() == self._thread and os.getpid() == self._process
 
 
 @contextlib.contextmanager
@@ -33,7 +37,8 @@ def without_warnings() -> Iterator[None]:
     Use it around work of depyf's only: a warning of the user's code that runs inside is lost.
     """
     filters: Any = warnings.filters
-    mine = ("ignore", _OnThisThread(), Warning, None, 0)
+    pattern = _OnThisThread()
+    mine = ("ignore", pattern, Warning, None, 0)
     # In place: functions of ``warnings`` that add a filter also make all that was shown forgotten.
     try:
         try:
@@ -41,9 +46,11 @@ def without_warnings() -> Iterator[None]:
                 filters.insert(0, mine)
             yield
         finally:
+            pattern.active = False
             _remove(filters, mine)
     except BaseException:
-        _remove(filters, mine)  # the line above may have been interrupted
+        pattern.active = False  # the lines above may have been interrupted
+        _remove(filters, mine)
         raise
 
 

@@ -522,3 +522,19 @@ def test_a_directory_whose_name_is_no_utf8_changes_no_exception(tmp_path: Path) 
     assert any(name.startswith("__transformed_code_0_for_mean_of_product") for name in os.listdir(directory))
     assert os.path.islink(DumpDirectory.at(directory).path)
     assert os.path.realpath(DumpDirectory.at(directory).path) == os.path.realpath(directory)
+
+
+def test_two_threads_may_enter_one_object(tmp_path: Path) -> None:
+    session, both = depyf.prepare_debug(tmp_path), threading.Barrier(2, timeout=30)
+
+    def run() -> None:
+        with session:
+            both.wait()
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert capture._sessions == ()
+    assert capture._undo == []

@@ -96,7 +96,7 @@ class Capture:
                 begin(session)
                 safely("noting what keeps Dynamo from compiling")(note_settings)(session)
                 self._see_to_the_end()
-                if len(self._sessions) == 1:
+                if not self._undo:  # the first, or one after a first that failed before it came to this
                     self._install()
                 self._caches.follow(self._sessions)
         except BaseException as error:
@@ -138,7 +138,7 @@ class Capture:
     def tell_so_far(self) -> None:
         """Write the story of what has been compiled so far: cache entries that it is read from are about to go."""
         for session in self._sessions:
-            tell(session)
+            safely("telling what was compiled so far")(tell)(session)
 
     def _see_to_the_end(self) -> None:
         """Tell what is untold when the process ends with sessions open. Forked children tell what they compiled."""
@@ -154,9 +154,9 @@ class Capture:
 
     def _tell_all(self) -> None:
         for session in self._sessions:
-            tell(session)
-            write_manifest(session, at_once=True)
-        write_postponed()
+            safely("telling what was compiled so far")(tell)(session)
+            safely("writing the manifest")(write_manifest)(session, at_once=True)
+        safely("writing the page")(write_postponed)()
 
     def _forget_the_parents(self) -> None:
         self._runs.clear()

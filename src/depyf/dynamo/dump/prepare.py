@@ -77,12 +77,13 @@ class PrepareDebug:
         try:
             # At the end of the interpreter it is of a generator that nobody has closed: all has been seen to by then.
             if self._open and not sys.is_finalizing():
+                session = self._open.pop()  # at once: another thread may leave the same object
                 with without_warnings():
-                    capture.stop(self._open[-1])
-                self._open.pop()
+                    capture.stop(session)
         except BaseException:  # from outside
-            if self._open:
-                self._drop(self._open[-1])
+            left = locals().get("session") or (self._open.pop() if self._open else None)
+            if left is not None:
+                self._drop(left)
             raise
 
     def _drop(self, session: Session) -> None:
