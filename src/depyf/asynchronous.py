@@ -172,7 +172,10 @@ def _is_sent(error: BaseException, frames: List[Tuple[FrameType, int]]) -> bool:
 
 
 def _raises(code: CodeType, offset: int) -> bool:
-    return 0 <= offset < len(code.co_code) and dis.opname[code.co_code[offset]] in _RAISING
+    for each in dis.get_instructions(code):
+        if each.offset >= offset:
+            return each.offset == offset and each.opname in _RAISING
+    return False
 
 
 def _root(module: object) -> str:

@@ -19,7 +19,11 @@ from typing import Any, Callable, List, Optional, Tuple
 import pytest
 
 from depyf.dynamo.store import directory as dump
-from depyf.dynamo.store import shared_directory, writers
+from depyf.dynamo.store import (
+    file_locks,
+    shared_directory,
+    writers,
+)
 from depyf.dynamo.store.directory import DumpDirectory
 from depyf.dynamo.store.writers import FOLDER
 
@@ -483,3 +487,22 @@ def test_a_file_system_that_makes_up_modes_is_not_asked(tmp_path: Path, monkeypa
     monkeypatch.setattr(shared_directory.os, "lstat", made_up)
     shared_directory.check_not_shared(str(tmp_path), str(tmp_path / FOLDER), False)
     assert os.listdir(tmp_path) == []
+
+
+def test_the_lock_of_a_directory_is_entered_again_and_not_waited_for_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    monkeypatch.setattr(file_locks, "_PATIENCE", 0.05)
+    with file_locks.exclusive(str(tmp_path)), file_locks.exclusive(str(tmp_path)):  # as a signal handler does
+        pass
+    handle = os.open(tmp_path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)  # flock DIR python program.py
+        entered = []
+        with file_locks.exclusive(str(tmp_path)):
+            entered.append(1)
+        assert entered
+    finally:
+        os.close(handle)
+    assert file_locks._held == set()

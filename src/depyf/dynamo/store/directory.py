@@ -111,6 +111,7 @@ class DumpDirectory:
             with os.fdopen(place.open_temporary(), "wb") as file:
                 file.write(data)
             with exclusive(self.path):
+                self._shared = self._shared or bool(place.others())  # one may have come while the text was written
                 name = self._name_for(name, data, place)
                 if name not in self._own:
                     place.claim(name)

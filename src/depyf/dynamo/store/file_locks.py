@@ -6,7 +6,9 @@ import contextlib
 import errno
 import os
 import stat
-from typing import Iterator, List, Optional
+import threading
+import time
+from typing import Iterator, List, Optional, Set, Tuple
 
 from depyf.asynchronous import suppressed, synchronous
 from depyf.regular_files import no_follow
@@ -57,26 +59,56 @@ def locked(path: str, create: bool, opened: List[int]) -> Optional[int]:
 
 def is_at(handle: int, path: str) -> bool:
     """Whether the open file is the one at ``path``."""
-    with suppressed(FileNotFoundError, NotADirectoryError):
+    with suppressed(OSError):  # gone, or in a directory that can't be looked into
         return os.path.samestat(os.fstat(handle), os.stat(path))
     return False
 
 
 @contextlib.contextmanager
 def exclusive(directory: str) -> Iterator[None]:
-    """No other process is inside of this for the same directory; where that can't be had, go on without."""
+    """No other process is inside of this for the same directory; where that can't be had soon, go on without.
+
+    A thread that is inside already, as a signal handler may find it, goes on at once.
+    """
     handles: List[int] = []
+    held = threading.get_ident(), os.getpid(), directory
+    again = held in _held
     try:
         try:
-            with suppressed(OSError):
-                handles.append(os.open(directory, os.O_RDONLY))
-                _flock(handles[0], wait=True)
+            if not again:
+                _held.add(held)
+                with suppressed(OSError):
+                    handles.append(os.open(directory, os.O_RDONLY))
+                    _flock_soon(handles[0])
             yield
         finally:
+            if not again:
+                _held.discard(held)
             _release(handles)
     except BaseException:
-        _release(handles)  # the line above may have been interrupted
+        if not again:
+            _held.discard(held)
+        _release(handles)  # the lines above may have been interrupted
         raise
+
+
+_held: Set[Tuple[int, int, str]] = set()
+"""Who is inside of ``exclusive``: thread, process and directory."""
+
+_PATIENCE, _PAUSE = 10.0, 0.005
+"""Seconds to wait for the lock of a directory, which anybody may hold for ever (``flock DIR command``)."""
+
+
+def _flock_soon(handle: int) -> None:
+    """Lock the file; raise ``OSError`` where somebody else holds it for long."""
+    end = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return _flock(handle, wait=False)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                raise
+        time.sleep(_PAUSE)
 
 
 @contextlib.contextmanager

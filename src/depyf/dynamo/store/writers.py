@@ -201,8 +201,9 @@ def _lock_at(path: str) -> Optional[_Lock]:
                 return lock
             except FileExistsError:
                 return None
-            except synchronous(OSError, NotImplementedError):  # no links here, or too many
-                break
+            except synchronous(OSError, NotImplementedError) as error:  # no links here, or too many
+                if getattr(error, "errno", None) != errno.EXDEV:  # else a mount of the same file system
+                    break
         elif lock.has_gone():
             known.remove(lock)
             close_all(lock.handles)
