@@ -81,6 +81,7 @@ class PrepareDebug:
                 with without_warnings():
                     capture.stop(session)
         except BaseException:  # from outside
+            # It may have come before ``session`` was bound, at any line of this function.
             left = locals().get("session") or (self._open.pop() if self._open else None)
             if left is not None:
                 self._drop(left)

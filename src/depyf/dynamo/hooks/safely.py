@@ -13,11 +13,10 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterable, List, Optional, TextIO, Tuple, TypeVar
 
-from depyf import own_package
 from depyf.asynchronous import suppressed, synchronous
 from depyf.dynamo.hooks import compat
 from depyf.messages import log, write
-from depyf.own_package import is_own
+from depyf.own_package import FOLDER, is_own
 
 T = TypeVar("T")
 
@@ -92,7 +91,7 @@ def _place(error: BaseException) -> str:
     while traceback is not None:
         path = traceback.tb_frame.f_code.co_filename
         if is_own(path):
-            found = f"depyf/{os.path.relpath(path, own_package.FOLDER)}:{traceback.tb_lineno}"
+            found = f"depyf/{os.path.relpath(path, FOLDER)}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
     return found
 

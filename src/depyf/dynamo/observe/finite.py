@@ -53,16 +53,6 @@ def count_bad(value: Any) -> Bad:
     return Bad(nans, infs)
 
 
-def only_negative_infinite(value: Any) -> bool:
-    """Whether all that is not finite in it is -Inf, as masks have it."""
-    torch = compat.module("torch")
-    return all(
-        bool((torch.isfinite(plain) | torch.isneginf(plain)).all())
-        for plain in (_plain(each) for each in tensors_in(value))
-        if not plain.is_complex()
-    )
-
-
 STAND_INS: Tuple[Optional[str], ...] = (None, "zero", "one", "max", "min")
 """What can stand in the place of values that are not finite. One alone may do the same as they did: the square root of
 a number below zero is NaN, too, and a large number may overflow where the Inf was."""
