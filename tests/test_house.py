@@ -1,0 +1,88 @@
+"""What ``tools/measure_house.py`` counts only goes down: each count has an upper bound here, the number reached last.
+
+A change that lowers a count lowers its bound. One that raises a count has another way, which the messages name.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Dict
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+BOUNDS: Dict[str, int] = {
+    "any": 1875,
+    "booleans": 100,
+    "parameters": 4,
+    "functions": 4,
+    "files": 18,
+    "private": 87,
+}
+
+INSTEAD: Dict[str, str] = {
+    "any": "object where nothing is asked of the value; torch.Tensor, torch.fx.Node, ... under TYPE_CHECKING",
+    "booleans": "keyword-only parameters, after *",
+    "parameters": "a frozen dataclass of the values that travel together",
+    "functions": "functions with a name for each step",
+    "files": "a module for each idea",
+    "private": "an entry in dynamo/hooks/",
+}
+
+
+def house() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("measure_house", ROOT / "tools" / "measure_house.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+HOUSE = house()
+pytestmark = pytest.mark.skipif(not hasattr(ast, "unparse"), reason="annotations are read by ast.unparse")
+
+
+@pytest.fixture(scope="module")
+def counts() -> Dict[str, int]:
+    return dict(HOUSE.counts(HOUSE.measure()))
+
+
+@pytest.mark.parametrize("kind", list(BOUNDS))
+def test_a_count_does_not_rise(kind: str, counts: Dict[str, int]) -> None:
+    count = counts[kind]
+    assert count <= BOUNDS[kind], f"{HOUSE.KINDS[kind]}: {count}, at most {BOUNDS[kind]}. Instead: {INSTEAD[kind]}"
+
+
+def test_every_count_but_the_lines_has_a_bound() -> None:
+    assert set(BOUNDS) == set(INSTEAD) == set(HOUSE.KINDS) - {"lines"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "count"),
+    [
+        ("any", "def f(x: Any, *y: List[Any], z: int) -> Optional[Any]: ...", 3),
+        ("any", "x: typing.Any\nclass A:\n    y: Dict[str, Any]\nAlias = Mapping[str, Any]", 3),
+        ("any", "def f(x: object, many: str = 'Any'): ...\nAny = 1", 0),
+        ("booleans", "def f(x: bool, *, y: bool = True): ...\nclass A:\n    def __init__(self, y=False): ...", 2),
+        ("booleans", "class A:\n    def __exit__(self, x: bool): ...\ndef f(x: int, y: str = ''): ...", 0),
+        (
+            "parameters",
+            "def f(a, b, c, d, e, f, g, h, i): 0\nclass A:\n    def f(self, a, b, c, d, e, f, g, h): ...",
+            1,
+        ),
+        ("parameters", "def f(a, b, c, d, e, f, *g, h, **i): ...", 1),
+        ("functions", "def f():\n" + "    x = 1\n" * 49 + "def g():\n" + "    x = 1\n" * 50, 1),
+        ("private", "import torch._dynamo\nfrom torch.fx import _pytree\ntorch._C._x.y\nname = 'torch._inductor'", 4),
+        ("private", "import torch.fx\ntorch.nn.Module.__call__\n_x = 'text of torch._dynamo'\n'torch._x'", 0),
+    ],
+)
+def test_what_is_counted(kind: str, source: str, count: int) -> None:
+    find = {**HOUSE.COUNTED_IN_TREES, "private": HOUSE.private_torch_names}[kind]
+    assert len(list(find(ast.parse(source)))) == count
