@@ -66,7 +66,7 @@ def part_of(module: str) -> str:
 
 
 def room_of(module: str) -> Optional[str]:
-    """The room of a module within its package: ``depyf.dynamo.hooks.compat`` -> ``hooks``; None without rooms."""
+    """The room of a module within its package: ``depyf.dynamo.hooks.torch_names`` -> ``hooks``; None without rooms."""
     parts = module.split(".")
     if len(parts) < 3 or parts[1] not in ROOMS:
         return None
@@ -178,7 +178,7 @@ def test_a_file_keeps_to_its_layer(path: Path) -> None:
         ("depyf.source.names", "import dis\nnumber = dis.opmap['CALL']"),
         ("depyf.novelty", "x = 1"),
         ("depyf.dynamo.novelty", "x = 1"),
-        ("depyf.dynamo.hooks.compat", "from depyf.dynamo.capture.session import Session"),
+        ("depyf.dynamo.hooks.torch_names", "from depyf.dynamo.capture.session import Session"),
         ("depyf.dynamo.guards.tree", "from depyf.dynamo import entries"),
         ("depyf.report.model.run", "def f():\n    from depyf.report.render.page import page"),
         ("depyf.source.names", "from depyf.source.printing.literals import literal"),

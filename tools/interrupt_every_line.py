@@ -35,7 +35,7 @@ import torch
 
 import depyf
 from depyf.dynamo.dump.active_sessions import capture
-from depyf.dynamo.hooks import attribution, compat, locks, patching, run_callback
+from depyf.dynamo.hooks import attribution, frame_evaluation, locks, patching, run_callback, torch_names
 
 PACKAGE = os.path.dirname(os.path.abspath(depyf.__file__)) + os.sep
 PHASES = ("enter", "hooks", "leave")
@@ -173,16 +173,16 @@ class State:
             if name.startswith("torch"):
                 logger = logging.getLogger(name)
                 found[f"logger {name}"] = (logger.level, list(logger.handlers), list(logger.filters))
-        hooks = compat.find("torch._dynamo.convert_frame", "_bytecode_hooks") or {}
-        callback = compat.set_eval_frame(None)
-        compat.set_eval_frame(callback)
+        hooks = torch_names.find("torch._dynamo.convert_frame", "_bytecode_hooks") or {}
+        callback = frame_evaluation.set_eval_frame(None)
+        frame_evaluation.set_eval_frame(callback)
         found.update(
             {
                 "bytecode hooks": list(hooks.values()),
-                "callback of runs": run_callback._read() if compat.tells_runs() else None,
+                "callback of runs": run_callback._read() if frame_evaluation.tells_runs() else None,
                 "runs": (run_callback._callback.notes, list(run_callback._callback.installed)),
                 "Dynamo's callback": callback,
-                "stance": compat.stance(),
+                "stance": frame_evaluation.stance(),
                 "sessions": capture._sessions,
                 "undo": list(capture._undo),
                 "undo of settings": list(capture._caches._switch_on),

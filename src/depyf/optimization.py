@@ -8,7 +8,7 @@ import weakref
 from types import CodeType, FunctionType, MethodType
 from typing import Any, Callable, Iterator, List, Optional
 
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import frame_evaluation, torch_names
 
 __all__ = ["TorchCompileWrapperWithCustomDispatcher"]
 
@@ -33,9 +33,9 @@ class TorchCompileWrapperWithCustomDispatcher:
         self.original_code_object: CodeType = type(self).forward.__code__
         self.compiled_callable = compiled_callable
         if use_custom_dispatcher:
-            compat.require_torch("optimization.TorchCompileWrapperWithCustomDispatcher")
+            torch_names.require_torch("optimization.TorchCompileWrapperWithCustomDispatcher")
             self.compiled_callable = _noting_the_caller(compiled_callable, weakref.ref(self))
-            handle = compat.register_bytecode_hook(_collector(weakref.ref(self)))
+            handle = frame_evaluation.register_bytecode_hook(_collector(weakref.ref(self)))
             if handle is not None:
                 weakref.finalize(self, handle.remove)
 

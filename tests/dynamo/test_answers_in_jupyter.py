@@ -16,7 +16,7 @@ pytest.importorskip("jupyter_client")
 from notebook import Notebook, notebook  # noqa: E402
 
 import depyf  # noqa: E402
-from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.hooks import torch_names  # noqa: E402
 
 MODEL = """
 import io, torch, depyf
@@ -99,7 +99,7 @@ def asked(kernel: Notebook, directory: Path) -> Dict[str, str]:
     """What the cells show, by the calls."""
     assert kernel.run(MODEL).status == "ok"
     cells = {"why": WHY, "trace": TRACE}
-    if compat.find("torch._dynamo.eval_frame", "_callback_from_stance") is not None:
+    if torch_names.find("torch._dynamo.eval_frame", "_callback_from_stance") is not None:
         cells.update(probe=PROBE, find_nonfinite=FIND.format(directory=str(directory / "nonfinite")), compare=COMPARE)
         if hasattr(depyf, "extract"):
             cells["extract"] = EXTRACT.format(path=str(directory / "graph.py"))

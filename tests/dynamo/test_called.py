@@ -13,7 +13,7 @@ from torch_versions import needs_stances
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.hooks import cache_entries, frame_evaluation  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 
@@ -163,7 +163,7 @@ def broken(x: Any) -> Any:
 
 def resume_function() -> Any:
     compiled(broken)(torch.ones(2, 4))
-    name = next(name for entry in compat.cache_entries(broken.__code__) for name in depyf_resumes(entry.code))
+    name = next(name for entry in cache_entries.cache_entries(broken.__code__) for name in depyf_resumes(entry.code))
     return broken.__globals__[name]
 
 
@@ -217,7 +217,7 @@ KINDS: Dict[str, Kind] = {
 @pytest.mark.parametrize("name", KINDS)
 def test_what_is_compiled_is_found(name: str, tmp_path: Path) -> None:
     kind = KINDS[name]
-    if kind.since_stances and not compat.has_stances():
+    if kind.since_stances and not frame_evaluation.has_stances():
         pytest.skip("not every PyTorch before 2.6 compiles this")
     given, arguments = kind.make(), (*kind.first, torch.ones(2, 4))
     compiled_graphs.clear()
@@ -238,7 +238,7 @@ def test_what_is_compiled_is_found(name: str, tmp_path: Path) -> None:
     assert [note[:12] for note in answer.notes] == ["around it is"] * (name == "wrapper above")
     path = str(tmp_path / "graph.py")
     assert depyf.extract(given, path=path, check=False).graph.endswith("Captured_Graph")
-    if compat.has_stances():
+    if frame_evaluation.has_stances():
         check_compared(given, arguments, path)
         assert depyf.why(given, *arguments) == answer  # nothing of theirs is left
 
@@ -300,7 +300,7 @@ def test_parts_that_are_compiled_by_themselves_are_said() -> None:
     assert depyf.why(model.two, model.one(x)).hit is not None
     with pytest.raises(LookupError, match="compiled by themselves are one, two"):
         depyf.extract(model)
-    if compat.has_stances():
+    if frame_evaluation.has_stances():
         before = torch._dynamo.utils.counters["stats"]["unique_graphs"]
         answer = depyf.compare(model, x)
         assert answer.same
@@ -336,7 +336,7 @@ def without_graph(x: Any, n: int = 1) -> Any:
 
 def test_what_dynamo_finds_no_graph_in_is_said() -> None:
     given, x = compiled(without_graph), torch.ones(2)
-    if compat.has_stances():
+    if frame_evaluation.has_stances():
         assert "nothing of it was compiled" in str(depyf.compare(given, x))
     assert depyf.why(given, x).would_compile
     given(x)
@@ -366,7 +366,7 @@ def test_what_is_disabled_runs_as_plain_python() -> None:
     ids=["number", "None", "class", "builtin"],
 )
 def test_what_can_not_be_asked_about_is_refused_in_words(question: str, given: Any, words: str) -> None:
-    if question == "compare" and not compat.has_stances():
+    if question == "compare" and not frame_evaluation.has_stances():
         pytest.skip("this PyTorch has no stances")
     with pytest.raises(TypeError, match=f"depyf.{question} can't tell what this call would run: .*{words}"):
         getattr(depyf, question)(given)

@@ -11,7 +11,7 @@ from torch_versions import needs_stances
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.hooks import cache_entries, torch_names  # noqa: E402
 from depyf.dynamo.observe.checked import GraphCall, observe_graphs  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo"), needs_stances]
@@ -43,7 +43,7 @@ def step(compiled: Any, model: Any, x: Any) -> List[Any]:
 
 
 def entries(code: Any) -> List[Any]:
-    return [(str(entry.compile_id), id(entry.code)) for entry in compat.cache_entries(code)]
+    return [(str(entry.compile_id), id(entry.code)) for entry in cache_entries.cache_entries(code)]
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", INDUCTOR])
@@ -189,9 +189,9 @@ def test_stances_hold_inside() -> None:
 
 
 def test_a_torch_that_cannot_be_observed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    find = compat.find
+    find = torch_names.find
     monkeypatch.setattr(
-        compat, "find", lambda module, name: None if name == "_callback_from_stance" else find(module, name)
+        torch_names, "find", lambda module, name: None if name == "_callback_from_stance" else find(module, name)
     )
     with pytest.raises(RuntimeError, match=r"2\.6 and later"), contextlib.ExitStack() as stack:
         stack.enter_context(observe_graphs(lambda _: None))

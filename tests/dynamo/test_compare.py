@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 from depyf.answers.compared import Compared  # noqa: E402
-from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.hooks import cache_entries, torch_names, torch_settings  # noqa: E402
 from depyf.dynamo.questions.compare.judging import Judge  # noqa: E402
 from depyf.dynamo.scripts.backend import BackendInScript, backend_in_script  # noqa: E402
 
@@ -39,7 +39,7 @@ def fresh_torch() -> Any:
 
 
 def entries(function: Any) -> int:
-    return len(compat.cache_entries(function.__code__))
+    return len(cache_entries.cache_entries(function.__code__))
 
 
 # Planted bugs: tools/check_compare.py has all of them
@@ -56,7 +56,9 @@ def test_a_planted_bug_of_inductor_is_found(name: str, tmp_path: Path) -> None:
     answer = check_found(name, tmp_path)
     assert answer.culprit is not None
     if name != "decomposition":
-        if compat.find("torch._inductor.debug", "set_kernel_post_grad_provenance_tracing"):  # else it does not tell
+        if torch_names.find(
+            "torch._inductor.debug", "set_kernel_post_grad_provenance_tracing"
+        ):  # else it does not tell
             assert any(kernel.startswith("cpp_fused") for kernel in answer.culprit.kernels)
         assert [(stage.stage, stage.right) for stage in answer.stages] == [
             ("the backend", False),
@@ -181,10 +183,10 @@ def test_the_culprit_has_the_path_of_its_module_and_parts_are_called_by_what_the
 def test_a_pass_that_is_a_function_is_said_not_to_be_in_the_script() -> None:
     import torch._inductor.config as config
 
-    assert compat.settings_no_script_has() == []
+    assert torch_settings.settings_no_script_has() == []
     # pytest's monkeypatch deletes the setting instead of putting it back: its values are not in the module's __dict__
     with config.patch(post_grad_custom_pre_pass=known_only_here):
-        (gap,) = compat.settings_no_script_has()
+        (gap,) = torch_settings.settings_no_script_has()
     assert gap.startswith("torch._inductor.config.post_grad_custom_pre_pass")
 
 
@@ -274,7 +276,7 @@ def test_nothing_changes() -> None:
     assert torch.equal(torch.get_rng_state(), numbers)
     assert random.getstate() == python
     assert torch._inductor.config.fallback_random == settings
-    if compat.has_regions():  # else the helper, which is called after a graph break, keeps one of ours
+    if cache_entries.has_regions():  # else the helper, which is called after a graph break, keeps one of ours
         assert (entries(Model.forward), entries(helper)) == counted
 
 

@@ -11,11 +11,11 @@ torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 from depyf.dynamo.dump.manifest import run_of  # noqa: E402
-from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.hooks import torch_names  # noqa: E402
 
 
 def test_a_message_of_torchs_is_a_finding(tmp_path: Path) -> None:
-    log = compat.find("torch._inductor.cudagraph_utils", "log_cudagraph_skip_and_bump_counter")
+    log = torch_names.find("torch._inductor.cudagraph_utils", "log_cudagraph_skip_and_bump_counter")
     if log is None:  # PyTorch 2.2 logs it as a hint
         log = logging.getLogger("torch._inductor.compile_fx.__perf_hints").warning
     with depyf.prepare_debug(tmp_path) as session:

@@ -13,12 +13,12 @@ torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 from depyf.dynamo.capture.session import TransformedCode  # noqa: E402
-from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.hooks import torch_names  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
 def _needs_the_callback() -> None:
-    if compat.find("torch._C._dynamo.eval_frame", "set_bytecode_debugger_callback") is None:
+    if torch_names.find("torch._C._dynamo.eval_frame", "set_bytecode_debugger_callback") is None:
         pytest.skip("this PyTorch does not tell which code runs")
 
 
@@ -97,7 +97,7 @@ def test_what_this_directory_holds_already_is_not_dumped_again(tmp_path: Path, b
 
 
 def test_a_debugger_of_somebody_else_goes_on_hearing_of_runs(tmp_path: Path) -> None:
-    module = compat.module("torch._C._dynamo.eval_frame")
+    module = torch_names.module("torch._C._dynamo.eval_frame")
     compiled = torch.compile(lambda x: x + 1, backend="eager")
     heard = []
     module.set_bytecode_debugger_callback(heard.append)

@@ -18,7 +18,7 @@ from scripts import namespace, ran  # noqa: E402
 import depyf  # noqa: E402
 from depyf.cli import main  # noqa: E402
 from depyf.dynamo.entries.call_target import called  # noqa: E402
-from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.hooks import cache_entries  # noqa: E402
 from depyf.dynamo.questions.extract.question import checked, extract_file, write  # noqa: E402
 from depyf.dynamo.questions.extract.sources import Source, held, run_of  # noqa: E402
 from depyf.dynamo.scripts.from_text import script_from_text  # noqa: E402
@@ -76,7 +76,7 @@ def test_a_graph_after_a_break_is_found_by_its_number(tmp_path: Path) -> None:
 
 def test_the_values_of_a_call_are_saved(tmp_path: Path) -> None:
     compiled = compiled_and_called()
-    before = len(compat.cache_entries(broken.__code__))
+    before = len(cache_entries.cache_entries(broken.__code__))
     name = sorted({source.function for source in held(called(compiled, "extract"))})[0]
     x, w = torch.randn(4, 6), torch.randn(6, 3, requires_grad=True)
     answer = depyf.extract(compiled, name, x, w, path=str(tmp_path / "c.py"), check=False)
@@ -86,7 +86,7 @@ def test_the_values_of_a_call_are_saved(tmp_path: Path) -> None:
     assert torch.equal(made[0], x)
     assert torch.equal(made[1], w)
     assert made[1].requires_grad
-    assert len(compat.cache_entries(broken.__code__)) == before
+    assert len(cache_entries.cache_entries(broken.__code__)) == before
     assert w.grad is None
 
 

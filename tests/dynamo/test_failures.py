@@ -21,7 +21,7 @@ torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 from depyf.dynamo.dump.active_sessions import capture  # noqa: E402
-from depyf.dynamo.hooks import compat, safely  # noqa: E402
+from depyf.dynamo.hooks import generated_code, safely  # noqa: E402
 from depyf.dynamo.hooks.structured_trace_listener import TraceHandler  # noqa: E402
 from depyf.dynamo.store.directory import DumpDirectory  # noqa: E402
 
@@ -91,8 +91,8 @@ def broken(target: str) -> Iterator[None]:
         # putting hooks into torch, and taking them out
         "dynamo.dump.active_sessions:Capture.start",
         "dynamo.dump.active_sessions:Capture.stop",
-        "dynamo.hooks.compat:keep_dynamo_out",
-        "dynamo.hooks.compat:set_eval_frame",
+        "dynamo.hooks.frame_evaluation:keep_dynamo_out",
+        "dynamo.hooks.frame_evaluation:set_eval_frame",
         "dynamo.hooks.structured_trace_listener:listen",
         "dynamo.capture.graphs:GraphModules.watch",
         "dynamo.hooks.compiled_names:watch_compiled_names",
@@ -120,7 +120,7 @@ def broken(target: str) -> Iterator[None]:
         "dynamo.store.names:StableNames.text",
         "dynamo.store.directory:DumpDirectory.write",
         "dynamo.store.writers:Place.others",
-        "dynamo.hooks.compat:current_compile_id",
+        "dynamo.hooks.compile_ids:current_compile_id",
         # the end
         "dynamo.dump.active_sessions:tell",
         "dynamo.capture.session:Session.untold",
@@ -130,7 +130,7 @@ def broken(target: str) -> Iterator[None]:
     ],
 )
 def test_a_bug_anywhere_costs_one_message(target: str, tmp_path: Path, messages: Callable[[], List[str]]) -> None:
-    if target.startswith("dynamo.capture.wrappers:") and not list(compat.aot_codegen_modules()):
+    if target.startswith("dynamo.capture.wrappers:") and not list(generated_code.aot_codegen_modules()):
         pytest.skip("this PyTorch generates no wrappers")
     if target == EVENT_OF and not hasattr(torch._logging._internal, "trace_structured"):
         pytest.skip("this PyTorch has no structured trace")

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 import depyf  # noqa: E402
 from depyf.dynamo.capture.compilations import fallbacks  # noqa: E402
 from depyf.dynamo.capture.session import Cause, FrameSkipped  # noqa: E402
-from depyf.dynamo.hooks import compat, safely  # noqa: E402
+from depyf.dynamo.hooks import safely, torch_names  # noqa: E402
 
 
 def run(function: Any, calls: List[Any], directory: Path, **options: Any) -> List[FrameSkipped]:
@@ -123,7 +123,7 @@ def test_an_error_that_reaches_the_program_is_told_from_the_metrics(tmp_path: Pa
 
 @tells_reasons
 def test_frames_without_anything_to_compile_are_listed(tmp_path: Path) -> None:
-    if compat.find("torch._dynamo.convert_frame", "add_skip_reason") is None:
+    if torch_names.find("torch._dynamo.convert_frame", "add_skip_reason") is None:
         pytest.skip("this PyTorch skips frames without a word")
     (found,) = run(lambda x: x, [(torch.ones(2),)], tmp_path)
     assert found.cause is Cause.SKIPPED

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
 from depyf.dynamo.dump.full_code.user_globals import definition_of  # noqa: E402
-from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.hooks import generated_code, torch_names  # noqa: E402
 from depyf.dynamo.store import writers  # noqa: E402
 from depyf.dynamo.store.directory import DumpDirectory  # noqa: E402
 
@@ -124,13 +124,13 @@ def test_a_module_of_pytorchs_that_fails_here_is_no_bug_of_depyfs(
             raise UnicodeDecodeError("ascii", b"\xe2", 0, 1, "ordinal not in range(128)")
         return real(name, package)
 
-    monkeypatch.setattr(compat, "_modules", {})
-    monkeypatch.setattr(compat, "_reported", set())
+    monkeypatch.setattr(torch_names, "_modules", {})
+    monkeypatch.setattr(torch_names, "_reported", set())
     monkeypatch.setattr(importlib, "import_module", import_module)
-    assert compat.pycode_cache() is None
-    assert compat.pycode_cache() is None
+    assert generated_code.pycode_cache() is None
+    assert generated_code.pycode_cache() is None
     assert caplog.text.count("PyTorch's torch._inductor.codecache can't be imported here (UnicodeDecodeError: ") == 1
     assert "Inductor's kernels can't be dumped" in caplog.text
     assert "bug" not in caplog.text
     broken.clear()
-    assert compat.pycode_cache() is not None
+    assert generated_code.pycode_cache() is not None

@@ -13,10 +13,10 @@ torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 from depyf.answers.nonfinite import EAGER, OPERATION  # noqa: E402
-from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.hooks import torch_names  # noqa: E402
 from depyf.dynamo.questions.nonfinite import eager_operations  # noqa: E402
 
-_BASE = compat.find("torch.utils._python_dispatch", "TorchDispatchMode")
+_BASE = torch_names.find("torch.utils._python_dispatch", "TorchDispatchMode")
 pytestmark = [
     pytest.mark.torch,
     pytest.mark.usefixtures("fresh_dynamo"),
@@ -137,10 +137,10 @@ def test_what_another_thread_does_is_told_as_not_seen(tmp_path: Path) -> None:
 
 
 def test_a_torch_without_such_modes_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    find_name = compat.find
+    find_name = torch_names.find
     lookup = torch._dynamo.eval_frame._callback_from_stance
     monkeypatch.setattr(
-        eager_operations.compat,
+        eager_operations.torch_names,
         "find",
         lambda module, name: object if name == "TorchDispatchMode" else find_name(module, name),
     )

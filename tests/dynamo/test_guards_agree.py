@@ -23,7 +23,7 @@ from depyf.dynamo.guards.check_function import EntryGuards, header  # noqa: E402
 from depyf.dynamo.guards.live_values import register  # noqa: E402
 from depyf.dynamo.guards.to_python import Naming  # noqa: E402
 from depyf.dynamo.guards.tree import DICT_MANAGER  # noqa: E402
-from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.hooks import cache_entries, compiled_callables  # noqa: E402
 from depyf.dynamo.store.names import StableNames  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -42,7 +42,7 @@ def compiled_case(case: GuardCase) -> Tuple[Any, Any, EntryGuards]:
     may_raise = torch._dynamo.exc.BackendCompilerFailed if may_fail else ()
     with case.compile_under(), torch._dynamo.config.patch(case.config), contextlib.suppress(may_raise):
         compiled(*case.arguments())
-    entries = compat.cache_entries(case.function.__code__)
+    entries = cache_entries.cache_entries(case.function.__code__)
     if not entries and may_fail:
         pytest.skip("this PyTorch does not compile it")
     assert len(entries) == 1
@@ -78,7 +78,7 @@ def decision_of_pytorch(compiled: Any, manager: Any, values: Any) -> bool:
     # PyTorch before 2.4: the function also asks about the call that it is evaluated for; this is one of ``compiled``
     # that compiles nothing. What it raises is a guard that fails.
     eval_frame = torch._dynamo.eval_frame
-    settings = compat.entry_of(compiled).saved_config_and_hash
+    settings = compiled_callables.entry_of(compiled).saved_config_and_hash
     as_called = eval_frame.restore_guarded_dynamo_config(True, settings, False)
     with eval_frame.backend_cache_wrapper(False), as_called, contextlib.suppress(Exception):
         return bool(manager(values))
@@ -156,7 +156,7 @@ def test_every_guard_of_common_values_is_plain_python(name: str) -> None:
     live = {(line.kind, line.source) for line in guards.lines if line.live}
     shows_state = "___check_global_state() against {" in str(entry.guard_manager)
     allowed = LIVE_KINDS.get(name, {DICT_MANAGER}) | (set() if shows_state else {"GLOBAL_STATE"})
-    allowed |= set() if compat.tells_of_absent_items() else {"SET_CONTAINS"}
+    allowed |= set() if cache_entries.tells_of_absent_items() else {"SET_CONTAINS"}
     if not hasattr(torch._dynamo.guards.GuardBuilder, "SET_CONTAINS"):  # before PyTorch 2.8 no class of an iterator
         allowed |= {"TUPLE_ITERATOR_LEN", "RANGE_ITERATOR_MATCH", DICT_MANAGER}
     assert {kind for kind, _ in live} <= allowed

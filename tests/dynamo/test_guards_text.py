@@ -256,11 +256,11 @@ def function(x: Any, n: int) -> Any:
 
 
 def rendered(name: str = "guard", naming: Optional[Naming] = None) -> EntryGuards:
-    from depyf.dynamo.hooks import compat
+    from depyf.dynamo.hooks import cache_entries
 
     torch._dynamo.reset()
     torch.compile(function, backend="eager")(torch.ones(3), 2)
-    return EntryGuards.of(compat.cache_entries(function.__code__)[0].guard_manager, name, naming)
+    return EntryGuards.of(cache_entries.cache_entries(function.__code__)[0].guard_manager, name, naming)
 
 
 def test_a_guard_without_python_form_asks_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ torch = pytest.importorskip("torch")
 import depyf  # noqa: E402
 from depyf.dynamo.capture.session import TransformedCode  # noqa: E402
 from depyf.dynamo.dump.active_sessions import capture  # noqa: E402
-from depyf.dynamo.hooks import compat, run_callback  # noqa: E402
+from depyf.dynamo.hooks import frame_evaluation, run_callback  # noqa: E402
 from depyf.dynamo.hooks.structured_trace_listener import TraceHandler  # noqa: E402
 from depyf.dynamo.questions.trace import question as run_trace  # noqa: E402
 
@@ -80,7 +80,7 @@ def wanted_or_made_of(error: BaseException, kind: Type[BaseException]) -> bool:
     [
         "dump.active_sessions:note_settings",  # entering
         "dump.active_sessions:listen",
-        "hooks.compat:keep_dynamo_out",
+        "hooks.frame_evaluation:keep_dynamo_out",
         "dump.active_sessions:dump_graph",  # hooks
         "capture.transformed:render",
         "capture.rendering:decompile_code",
@@ -173,7 +173,7 @@ def test_a_time_limit_while_compiled_code_runs_does_not_end_the_process(
     tmp_path: Path, raising: Callable[[Type[BaseException]], None]
 ) -> None:
     """PyTorch calls what listens to runs from C++, which can't pass an exception on: no Python of ours is in it."""
-    if not compat.tells_runs():
+    if not frame_evaluation.tells_runs():
         pytest.skip("this PyTorch does not tell what runs")
     compiled = torch.compile(function, backend="eager")
     with depyf.prepare_debug(tmp_path) as dumped:

@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 from torch_versions import needs_stances  # noqa: E402
 
 import depyf  # noqa: E402
-from depyf.dynamo.hooks import compat, safely  # noqa: E402
+from depyf.dynamo.hooks import generated_code, safely  # noqa: E402
 from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespaces, namespace_of, source_text  # noqa: E402
 from depyf.dynamo.hooks.patching import replace_everywhere  # noqa: E402
 
@@ -100,7 +100,7 @@ def test_a_dump_is_complete(tmp_path: Path, messages: Callable[[], List[str]]) -
     names = {path.name for path in tmp_path.iterdir()}
     assert "full_code_for_scaled_0.py" in names
     assert any(".Backward_graph." in name for name in names)
-    if list(compat.aot_codegen_modules()):
+    if list(generated_code.aot_codegen_modules()):
         assert any(".AOT_" in name for name in names)
     assert "def scaled(x: Any" in (tmp_path / "full_code_for_scaled_0.py").read_text()
 

@@ -16,7 +16,7 @@ from torch_versions import IS_OLD, LOG_NAMES_LINES, TELLS_COMPILE_IDS  # noqa: E
 
 import depyf  # noqa: E402
 from depyf.dynamo.dump.manifest import run_of  # noqa: E402
-from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.hooks import frame_evaluation  # noqa: E402
 from depyf.report.model.manifest import from_json  # noqa: E402
 from depyf.report.model.run import Run  # noqa: E402
 
@@ -105,7 +105,7 @@ def test_a_branch_goes_on_in_two_resume_functions(ran: Callable[..., Tuple[Run, 
     assert [call.function for call in first.calls if call.function is not None] == [1, 2]
     assert [call.graph for call in first.calls if call.graph] == [first.graph]
     assert {by_id["1/0"].function, by_id["2/0"].function} == {1, 2}
-    if compat.tells_runs():
+    if frame_evaluation.tells_runs():
         assert first.runs == 100
         assert (by_id["1/0"].runs or 0) + (by_id["2/0"].runs or 0) == 100
     transformed = next(each for each in run.artifacts if each.id == first.transformed)

@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch")
 import depyf  # noqa: E402
 from depyf import messages  # noqa: E402
 from depyf.dynamo.dump.full_code import writing as full_code  # noqa: E402
-from depyf.dynamo.hooks import compat, safely  # noqa: E402
+from depyf.dynamo.hooks import safely, torch_names  # noqa: E402
 
 
 class Refused(Exception):
@@ -177,7 +177,7 @@ def a_callback(directory: Path) -> List[float]:
 
 
 def a_missing_name(directory: Path) -> List[float]:
-    compat.find_or_report("torch._dynamo", f"no_such_name_{id(directory)}", "nothing is lost")
+    torch_names.find_or_report("torch._dynamo", f"no_such_name_{id(directory)}", "nothing is lost")
     return call()
 
 

@@ -16,7 +16,7 @@ from depyf.dynamo.capture.graphs import write_graph  # noqa: E402
 from depyf.dynamo.capture.session import KernelFile, Session  # noqa: E402
 from depyf.dynamo.capture.warm_caches import WarmCaches  # noqa: E402
 from depyf.dynamo.dump.missing import missing, write_missing  # noqa: E402
-from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.hooks import generated_code, torch_names  # noqa: E402
 from depyf.dynamo.store.directory import DumpDirectory  # noqa: E402
 from depyf.torch_trace.events import Event  # noqa: E402
 from depyf.torch_trace.stages import Stage  # noqa: E402
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def candidates() -> List[Any]:
     """What torch finds in a cache with two entries for a key."""
-    cache = compat.find("torch._inductor.codecache", "GuardedCache")
+    cache = torch_names.find("torch._inductor.codecache", "GuardedCache")
     if cache is None or not hasattr(cache, "iterate_over_candidates"):
         pytest.skip("this PyTorch has no such cache")
 
@@ -105,10 +105,10 @@ READABLE = "class GraphModule(torch.nn.Module):\n    def forward(self, x):\n    
 
 
 def compile_elsewhere(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    compile_fx = compat.module("torch._inductor.compile_fx")
+    compile_fx = torch_names.module("torch._inductor.compile_fx")
     if not hasattr(compile_fx, "FxCompileMode"):
         pytest.skip("this PyTorch compiles in the process only")
-    assert not compat.compiles_elsewhere()
+    assert not generated_code.compiles_elsewhere()
     monkeypatch.setattr(compile_fx, "fx_compile_mode", compile_fx.FxCompileMode.SUBPROCESS)
 
 

@@ -12,7 +12,7 @@ from torch_versions import needs_stances
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.hooks import cache_entries  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo"), needs_stances]
 
@@ -81,7 +81,7 @@ def test_in_debug_only_what_is_not_seen_counts_as_missed(tmp_path: Path, monkeyp
     assert "not looked at: 1 call ran in depyf.debug()" in str(found)
 
 
-@pytest.mark.skipif(not compat.has_regions(), reason="older PyTorch counts our entries with the others")
+@pytest.mark.skipif(not cache_entries.has_regions(), reason="older PyTorch counts our entries with the others")
 def test_calls_beyond_the_recompile_limit_are_told(tmp_path: Path) -> None:
     def scaled(x: Any, n: int) -> Any:
         y = x * n

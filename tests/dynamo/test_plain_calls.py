@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.hooks import frame_evaluation  # noqa: E402
 
 
 def doubled(x: Any) -> Any:
@@ -60,7 +60,7 @@ def case(kind: str, monkeypatch: pytest.MonkeyPatch) -> Tuple[Any, Callable[[], 
 def test_what_kept_it_empty_is_said(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    if not compat.has_stances():
+    if not frame_evaluation.has_stances():
         pytest.skip("PyTorch before 2.6 does not tell of calls that it runs as plain Python")
     caplog.set_level(logging.WARNING, "depyf")
     context, call = case(kind, monkeypatch)
@@ -76,7 +76,7 @@ def test_what_kept_it_empty_is_said(
 def test_calls_that_ran_as_plain_python_are_noted_beside_what_was_compiled(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    if not compat.has_stances():
+    if not frame_evaluation.has_stances():
         pytest.skip("PyTorch before 2.6 does not tell of calls that it runs as plain Python")
     caplog.set_level(logging.WARNING, "depyf")
     compiled = torch.compile(doubled, backend="aot_eager")

@@ -23,7 +23,7 @@ import depyf  # noqa: E402
 from depyf.dynamo.capture.session import GraphFile, Session, TransformedCode  # noqa: E402
 from depyf.dynamo.dump.active_sessions import capture  # noqa: E402
 from depyf.dynamo.dump.pausing import _run_only, without_compilation  # noqa: E402
-from depyf.dynamo.hooks import compat, safely  # noqa: E402
+from depyf.dynamo.hooks import cache_entries, compiled_names, generated_code, safely  # noqa: E402
 from depyf.dynamo.store.directory import DumpDirectory  # noqa: E402
 
 
@@ -119,7 +119,7 @@ def test_nested_ones_are_all_complete_and_code_runs_from_the_innermost(tmp_path:
         assert (outer / name).read_text() == (inner / name).read_text(), name
     session = prepared.session
     assert session is not None
-    (entry,) = compat.cache_entries(branching.__code__)
+    (entry,) = cache_entries.cache_entries(branching.__code__)
     assert os.path.dirname(entry.code.co_filename) == str(inner)
     assert session.transformed_of(entry.code) is not None
 
@@ -150,10 +150,10 @@ def test_torch_is_as_before_afterwards(tmp_path: Path) -> None:
     def state() -> Any:
         return (
             dict(convert_frame._bytecode_hooks),
-            [getattr(*name) for name in [compat.maker_of_names()] if name is not None],
+            [getattr(*name) for name in [compiled_names.maker_of_names()] if name is not None],
             vars(PyCodeCache)["load_by_key_path"],
             vars(torch.fx.GraphModule)["__init__"],
-            [module._compile_and_exec_source for module in compat.aot_codegen_modules()],
+            [module._compile_and_exec_source for module in generated_code.aot_codegen_modules()],
             torch._dynamo.reset,
             [type(handler).__name__ for handler in logging.getLogger("torch.__trace").handlers],
         )
@@ -225,7 +225,7 @@ def test_graphs_and_transformed_code_run_from_the_dump(tmp_path: Path) -> None:
     assert {
         "__compiled_fn_N.Forward_graph.N.py",
         "__compiled_fn_N.Backward_graph.N.py",
-        *("__compiled_fn_N.AOT_runtime_wrapper_orchestration.N.py" for _ in compat.aot_codegen_modules()),
+        *("__compiled_fn_N.AOT_runtime_wrapper_orchestration.N.py" for _ in generated_code.aot_codegen_modules()),
     } <= running("aot_eager")
 
 

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 from depyf.dynamo.dump.pausing import Debug  # noqa: E402
-from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.hooks import cache_entries  # noqa: E402
 from depyf.dynamo.questions.probe.queries import query_of  # noqa: E402
 
 pytestmark = [
@@ -132,14 +132,14 @@ def test_nothing_changes_for_the_program() -> None:
     run(network, compiled, x)
     start = {name: value.clone() for name, value in network.state_dict().items()}
     expected = [each.clone() for each in run(network, compiled, x)]
-    entries = [e.code for e in compat.cache_entries(Model.forward.__code__)]
+    entries = [e.code for e in cache_entries.cache_entries(Model.forward.__code__)]
     network.load_state_dict(start)
     counter = torch._dynamo.testing.CompileCounter()
     with depyf.probe("hidden", gradients=True) as probed:
         got = [each.clone() for each in run(network, compiled, x)]
     assert len(probed["hidden"]) == 7
     assert all(torch.equal(a, b) for a, b in zip(expected, got))
-    again = [e.code for e in compat.cache_entries(Model.forward.__code__)]
+    again = [e.code for e in cache_entries.cache_entries(Model.forward.__code__)]
     assert all(code in again for code in entries)
     counts = dict(torch._dynamo.utils.counters["stats"])
     network.load_state_dict(start)

@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 from depyf.dynamo.dump.active_sessions import capture  # noqa: E402
-from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.hooks import torch_names  # noqa: E402
 from depyf.report.model.manifest import from_json  # noqa: E402
 
 FORK = multiprocessing.get_context("fork")
@@ -113,7 +113,7 @@ def test_a_killed_process_leaves_whole_files_and_no_lock(tmp_path: Path) -> None
 def test_ranks_dump_into_their_own_directories_and_into_one(tmp_path: Path, run_program: Callable[..., str]) -> None:
     if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
         pytest.skip("this PyTorch has no gloo")
-    kinds = ["ddp", "fsdp"] if compat.find("torch.distributed.fsdp", "fully_shard") is not None else ["ddp"]
+    kinds = ["ddp", "fsdp"] if torch_names.find("torch.distributed.fsdp", "fully_shard") is not None else ["ddp"]
     arguments = [
         each for kind in kinds for each in (kind, tmp_path / kind / "rank_{rank}", kind, tmp_path / kind / "both")
     ]

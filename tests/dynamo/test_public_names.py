@@ -45,9 +45,9 @@ def test_every_public_name_exists_and_unknown_ones_do_not() -> None:
 @pytest.mark.parametrize("name", ["prepare_debug", "debug", "watch", "find_nonfinite", "trace", "probe"])
 def test_what_is_printed_of_a_context_manager_says_something(name: str, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    from depyf.dynamo.hooks import compat
+    from depyf.dynamo.hooks import frame_evaluation
 
-    if name in ("find_nonfinite", "probe") and not compat.has_stances():
+    if name in ("find_nonfinite", "probe") and not frame_evaluation.has_stances():
         pytest.skip("PyTorch before 2.6")
     arguments = {"prepare_debug": [tmp_path], "probe": ["y"]}.get(name, [])
     stream = {"stream": io.StringIO()} if name in ("watch", "find_nonfinite", "probe") else {}

@@ -19,12 +19,12 @@ torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 from depyf.answers.ran import Event, Ran, Repeated, runs_of  # noqa: E402
-from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.hooks import frame_evaluation, torch_names  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 
 ENDS_ARE_TOLD = hasattr(sys, "monitoring")
-STARTS_ARE_TOLD = compat.tells_runs() or ENDS_ARE_TOLD
+STARTS_ARE_TOLD = frame_evaluation.tells_runs() or ENDS_ARE_TOLD
 
 
 def broken(x: Any) -> Any:
@@ -134,7 +134,7 @@ def test_a_function_that_runs_as_plain_python_is_told_with_the_reason() -> None:
         for n in range(5):
             compiled(torch.ones(2), float(n))
     plain = [run.thing for run in runs_of(record.events) if run.thing.kind == "plain Python"]
-    if plain or compat.tells_runs():  # some versions make a float dynamic, and never reach the limit
+    if plain or frame_evaluation.tells_runs():  # some versions make a float dynamic, and never reach the limit
         assert {thing.note for thing in plain} == {"recompile limit reached"}
         assert record.counts["scaled as plain Python"] == (3 if ENDS_ARE_TOLD else 1)
 
@@ -261,9 +261,9 @@ def test_each_thread_has_an_order_of_its_own() -> None:
     assert set(record.counts.values()) == {90}
 
 
-@pytest.mark.skipif(not compat.tells_runs(), reason="this PyTorch has no such callback")
+@pytest.mark.skipif(not frame_evaluation.tells_runs(), reason="this PyTorch has no such callback")
 def test_a_callback_of_somebody_else_goes_on() -> None:
-    module = compat.module("torch._C._dynamo.eval_frame")
+    module = torch_names.module("torch._C._dynamo.eval_frame")
     heard: List[Any] = []
     compiled = torch.compile(lambda x: x + 1, backend="eager")
     compiled(torch.ones(2))

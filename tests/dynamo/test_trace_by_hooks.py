@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 from depyf.dynamo.capture.compilations import graph_break  # noqa: E402
 from depyf.dynamo.capture.trace_by_hooks import _Hooks  # noqa: E402
-from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.hooks import structured_trace_listener  # noqa: E402
 from depyf.torch_trace.events import Event  # noqa: E402
 
 
@@ -66,8 +66,8 @@ def test_reasons_of_a_recompilation_wait_for_the_id_of_the_compilation() -> None
 
 
 def test_what_the_trace_has_is_not_told_twice() -> None:
-    assert compat.reports("dynamo_output_graph", "torch._dynamo.output_graph") == hasattr(
+    assert structured_trace_listener.reports("dynamo_output_graph", "torch._dynamo.output_graph") == hasattr(
         torch._logging._internal, "trace_structured"
     )
-    assert not compat.reports("no_such_event", "torch._dynamo.output_graph")
-    assert compat.reports("no_such_event", "torch._dynamo.no_such_module")
+    assert not structured_trace_listener.reports("no_such_event", "torch._dynamo.output_graph")
+    assert structured_trace_listener.reports("no_such_event", "torch._dynamo.no_such_module")

@@ -12,11 +12,12 @@ pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo.hooks import compat  # noqa: E402
+from depyf.dynamo.hooks import torch_names  # noqa: E402
 from depyf.dynamo.hooks.structured_trace_listener import TRACE_LOGGER, listen  # noqa: E402
 
 needs_trace = pytest.mark.skipif(
-    compat.find("torch._logging._internal", "trace_structured") is None, reason="this PyTorch has no structured trace"
+    torch_names.find("torch._logging._internal", "trace_structured") is None,
+    reason="this PyTorch has no structured trace",
 )
 
 
@@ -65,7 +66,7 @@ def test_what_torch_can_not_report_is_said_and_goes_on_only_to_those_who_listen_
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nobody_listens(monkeypatch)
-    internal = compat.module("torch._logging._internal")
+    internal = torch_names.module("torch._logging._internal")
     original = internal.trace_structured
     received: List[Any] = []
 

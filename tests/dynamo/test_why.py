@@ -21,7 +21,7 @@ from depyf.dynamo.capture.trace_by_hooks import supplement  # noqa: E402
 from depyf.dynamo.guards import failing as failing_guards  # noqa: E402
 from depyf.dynamo.guards.check_function import GuardLine  # noqa: E402
 from depyf.dynamo.guards.current_values import as_known_here  # noqa: E402
-from depyf.dynamo.hooks import compat, run_callback  # noqa: E402
+from depyf.dynamo.hooks import cache_entries, run_callback, torch_names, torch_settings  # noqa: E402
 from depyf.dynamo.hooks.structured_trace_listener import listen  # noqa: E402
 from depyf.torch_trace.recompiles import reasons_of  # noqa: E402
 
@@ -50,7 +50,7 @@ def reasons() -> Iterator[List[str]]:
 def state_of(code: Any) -> Tuple[List[int], Dict[str, Dict[str, int]]]:
     """What ``why`` must not change: the entries in their order, and Dynamo's counters."""
     counters = {name: dict(values) for name, values in torch._dynamo.utils.counters.items()}
-    return [id(entry.guard_manager) for entry in compat.cache_entries(code)], counters
+    return [id(entry.guard_manager) for entry in cache_entries.cache_entries(code)], counters
 
 
 def told_otherwise(name: str, case: GuardCase, reasons: List[str]) -> Tuple[int, List[str]]:
@@ -167,7 +167,7 @@ def test_another_backend_callable_is_told() -> None:
         return graph.forward
 
     torch.compile(two_arguments, backend="eager")(torch.ones(2))
-    if compat.cache_entries(two_arguments.__code__)[0].backend is None:
+    if cache_entries.cache_entries(two_arguments.__code__)[0].backend is None:
         pytest.skip("cache entries of this PyTorch do not tell their backend")
     answer = depyf.why(torch.compile(two_arguments, backend=backend), torch.ones(2))
     assert answer.hit is None
@@ -396,7 +396,7 @@ WHEN_OLD = {
 """Before 2.4 PyTorch guards all keys at once, before 2.8 their number first; classes are known by their ids only."""
 
 needs_guards_apart = pytest.mark.skipif(
-    not hasattr(compat.find("torch._C._dynamo.guards", "RootGuardManager"), "clone_manager"),
+    not hasattr(torch_names.find("torch._C._dynamo.guards", "RootGuardManager"), "clone_manager"),
     reason="this PyTorch can only be asked about all of its guards, and names the first that fails",
 )
 needs_a_tree_of_guards = pytest.mark.skipif(
@@ -564,7 +564,7 @@ def test_an_advice_for_all_parameters_is_given_once(monkeypatch: pytest.MonkeyPa
     whole = failing_guards.with_whole_path
     monkeypatch.setattr(failing_guards, "with_whole_path", lambda *place: looked_for.append(place) or whole(*place))
     answer = depyf.why(compiled, torch.ones(2, 3).double())
-    if compat.dynamo_setting("inline_inbuilt_nn_modules") is not True:
+    if torch_settings.dynamo_setting("inline_inbuilt_nn_modules") is not True:
         pytest.skip("this PyTorch guards no parameters of modules")
     assert len(answer.entries[0].failed) == 41
     assert len(answer.advice) == 2

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Dict, List, NamedTuple, Tuple
 
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 
 BREAKPOINT_KNOWS_EARLIER_ONES = hasattr(bdb.Breakpoint, "clearBreakpoints")
 """Before 3.10 the Pdb that breakpoint() makes knows no breakpoints of the one that runs the program."""
@@ -45,7 +45,7 @@ WRAPPER = Stop("<graph>.AOT_runtime_wrapper_orchestration.0.py", "args_ = ", "ar
 BACKWARD_WRAPPER = Stop("<graph>.AOT_compiled_function_backward.0.py", "all_args = ", "grad_args", VALUE)
 
 # PyTorch generates these two since 2.13; 2.15 does it elsewhere, and calls them something else.
-_GENERATED = compat.find("torch._functorch._aot_autograd.subclass_codegen", "_compile_and_exec_source") is not None
+_GENERATED = torch_names.find("torch._functorch._aot_autograd.subclass_codegen", "_compile_and_exec_source") is not None
 _FORWARD_WRAPPERS, _BACKWARD_WRAPPERS = ([WRAPPER], [BACKWARD_WRAPPER]) if _GENERATED else ([], [])
 
 STOPS: Dict[str, List[Stop]] = {

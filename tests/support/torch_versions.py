@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import frame_evaluation, structured_trace_listener, torch_names
 
-needs_stances = pytest.mark.skipif(not compat.has_stances(), reason="PyTorch before 2.6")
+needs_stances = pytest.mark.skipif(not frame_evaluation.has_stances(), reason="PyTorch before 2.6")
 
-IS_OLD = not compat.tells_runs()
+IS_OLD = not frame_evaluation.tells_runs()
 """Whether this is one of the versions that may lack what newer ones have; those may not (tests are strict there)."""
 
-LOG_NAMES_LINES = compat.reports("dynamo_graph_break_reason", "torch._dynamo.symbolic_convert")
+LOG_NAMES_LINES = structured_trace_listener.reports("dynamo_graph_break_reason", "torch._dynamo.symbolic_convert")
 """Up to PyTorch 2.5 the log lacks some graph breaks, has no lines of others, and no entries of recompilations."""
 
 needs_branches_traced_once = pytest.mark.skipif(
-    compat.find("torch._higher_order_ops.cond", "create_fw_bw_graph_branches") is not None,
+    torch_names.find("torch._higher_order_ops.cond", "create_fw_bw_graph_branches") is not None,
     reason="this PyTorch traces the branches of torch.cond anew in each call: no file can hold what runs",
 )
 
-TELLS_COMPILE_IDS = hasattr(compat.find("torch._C._dynamo.eval_frame", "_CacheEntry"), "compile_id")
+TELLS_COMPILE_IDS = hasattr(torch_names.find("torch._C._dynamo.eval_frame", "_CacheEntry"), "compile_id")
 """Whether cache entries say which compilation made them (2.5 and later)."""
 
 HAS_GUARD_TREES = any(
-    compat.find("torch._dynamo.guards", name) is not None for name in ("GuardManager", "GuardManagerWrapper")
+    torch_names.find("torch._dynamo.guards", name) is not None for name in ("GuardManager", "GuardManagerWrapper")
 )
 """Whether guards are a tree of C++ objects (2.4 and later), and not one Python function."""

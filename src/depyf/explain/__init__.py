@@ -20,8 +20,8 @@ def dump_src(original_code: Union[CodeType, Callable[..., Any]], module: Any = N
     """
     from depyf.dynamo.dump.full_code import writing as full_code
     from depyf.dynamo.entries.call_target import called
-    from depyf.dynamo.hooks import compat
+    from depyf.dynamo.hooks import torch_names
 
-    compat.require_torch("explain.dump_src")
+    torch_names.require_torch("explain.dump_src")
     code = original_code if isinstance(original_code, CodeType) else called(original_code, "explain.dump_src").code
     return full_code.dump_src(code)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Iterator, Mapping, Optional
 
 from depyf.dynamo.dump.active_sessions import capture
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import generated_code
 
 
 def _dump_src_dir() -> Optional[str]:
@@ -16,7 +16,7 @@ def _dump_src_dir() -> Optional[str]:
 
 def _unpatched_load_by_key_path() -> Optional[Callable[..., Any]]:
     """Inductor's own loader of generated modules, also while ``prepare_debug`` stands in front of it."""
-    cache = compat.pycode_cache()
+    cache = generated_code.pycode_cache()
     loader = getattr(cache, "load_by_key_path", None)
     return getattr(loader, "__wrapped__", loader) if capture.current() is not None else loader
 

@@ -131,7 +131,7 @@ class _Recording:
 
     def _begin(self) -> None:
         from depyf.dynamo.dump.prepare import prepare_debug
-        from depyf.dynamo.hooks import compat
+        from depyf.dynamo.hooks import structured_trace_listener
         from depyf.dynamo.hooks.safely import safely
 
         with self._lock:
@@ -144,7 +144,7 @@ class _Recording:
 
             self._trace = trace().__enter__()
         if self._progress is not None and self._open.session is not None:
-            self._progress.numbers = compat.interned_strings
+            self._progress.numbers = structured_trace_listener.interned_strings
             show: Callable[..., Any] = safely("showing how far it is")(self._progress)
             self._open.session.watch(show)
         if self._find_nonfinite:

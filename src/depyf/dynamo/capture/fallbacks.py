@@ -18,7 +18,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Seque
 from depyf.dynamo.capture.session import Cause, FrameSkipped
 from depyf.dynamo.capture.trace_by_hooks import supplement
 from depyf.dynamo.entries.decorated import shown_name
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import compile_ids, frame_evaluation, frames, torch_names, torch_settings
 from depyf.dynamo.hooks.patching import Undo, call_before
 from depyf.dynamo.hooks.safely import describe, safely
 from depyf.dynamo.hooks.structured_trace_listener import listen
@@ -56,14 +56,14 @@ class Fallbacks:
             ("add_skip_reason", self._skip),  # PyTorch 2.13 and later
         ]
         undo: List[Undo] = []
-        if compat.find("torch._dynamo.convert_frame", "add_skip_reason") is None:
+        if torch_names.find("torch._dynamo.convert_frame", "add_skip_reason") is None:
             # What an older one gives up for a graph break, in a loop for example, it only tells between the lines.
             undo += [listen(self._event), *supplement(self._event)]
-            ends = compat.watch_bytecode(self._has_code)
+            ends = frame_evaluation.watch_bytecode(self._has_code)
             undo += [] if ends is None else [ends]
         for name, note in notes:
-            if compat.find("torch._dynamo.convert_frame", name) is not None:
-                undo.append(call_before(compat.module("torch._dynamo.convert_frame"), name, note))
+            if torch_names.find("torch._dynamo.convert_frame", name) is not None:
+                undo.append(call_before(torch_names.module("torch._dynamo.convert_frame"), name, note))
         return undo
 
     @safely("noting an error that makes a frame fall back to eager")
@@ -74,20 +74,20 @@ class Fallbacks:
         if cause is not Cause.ERROR:
             reason = reason[len(f"{type(error).__name__}: ") :]  # the type of these says nothing
         for session in self._receivers():
-            place = compat.place_of(error)
-            compile_id, frame_locals = compat.compile_id_of(error), compat.frame_locals(code)
+            place = compile_ids.place_of(error)
+            compile_id, frame_locals = compile_ids.compile_id_of(error), frames.frame_locals(code)
             session.add(_record(session, code, cause, reason, compile_id, place, limit, frame_locals))
 
     @safely("noting that Dynamo goes on behind a graph break")
     def _has_code(self, original: CodeType, transformed: CodeType) -> None:
-        self._broken.pop(compat.current_compile_id(), None)
+        self._broken.pop(compile_ids.current_compile_id(), None)
 
     @safely("noting a frame that Dynamo skips for a graph break")
     def _event(self, event: Event) -> None:
         if event.name == "dynamo_graph_break_reason":
             self._broken[event.compile_id] = break_report(event)
         elif event.name == "compilation_metrics":
-            broken, code = self._broken.pop(event.compile_id, None), compat.code_being_compiled()
+            broken, code = self._broken.pop(event.compile_id, None), frames.code_being_compiled()
             if broken is not None and code is not None and not event.meta.get("fail_type"):
                 place = None if broken.filename is None or broken.line is None else (broken.filename, broken.line)
                 for session in self._receivers():
@@ -106,7 +106,7 @@ class Fallbacks:
 
 def _cause_of(error: BaseException, reason: str) -> Tuple[Cause, Optional[str]]:
     """What kind of error it is; the name of the limit where one was reached."""
-    soft = tuple(filter(None, (compat.find("torch._dynamo.exc", name) for name in ("Unsupported", "UserError"))))
+    soft = tuple(filter(None, (torch_names.find("torch._dynamo.exc", name) for name in ("Unsupported", "UserError"))))
     limit = _LIMIT.search(reason)
     first_line = reason.split("\n", 1)[0]
     if limit is not None and ("limit exceeded" in first_line or "reached" in first_line):
@@ -133,7 +133,7 @@ def _record(
         filename=code.co_filename,
         first_line=code.co_firstlineno,
         place=place,
-        limit=None if limit is None else (limit, compat.dynamo_setting(limit)),
+        limit=None if limit is None else (limit, torch_settings.dynamo_setting(limit)),
         original_code=weakref.ref(code),
     )
 
@@ -151,7 +151,7 @@ def _others_folders() -> Tuple[str, ...]:
     packages = {"site-packages", "dist-packages"}
     names = sorted(set(os.listdir(library)) - packages) if os.path.isdir(library) else []
     folders = [
-        os.path.dirname(str(compat.module("torch").__file__)),
+        os.path.dirname(str(torch_names.module("torch").__file__)),
         FOLDER,
         *(os.path.join(library, n) for n in names),
     ]

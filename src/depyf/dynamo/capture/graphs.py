@@ -16,7 +16,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from depyf.dynamo.capture.relocate import SourceFile
 from depyf.dynamo.capture.session import GraphFile, KernelFile, Session
 from depyf.dynamo.capture.what_runs import note_what_runs
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import frame_evaluation, torch_names
 from depyf.dynamo.hooks.attribution import GraphOwners, current_compile_id, current_piece, origin_of
 from depyf.dynamo.hooks.interpreted import run_by_forward
 from depyf.dynamo.hooks.locks import Lock
@@ -52,7 +52,7 @@ class GraphModules:
 
     def watch(self) -> Optional[Undo]:
         """Note every graph module from now on; answers the function that ends it."""
-        cls = compat.find_or_report("torch.fx.graph_module", "GraphModule", "graphs can't be stepped through")
+        cls = torch_names.find_or_report("torch.fx.graph_module", "GraphModule", "graphs can't be stepped through")
         if cls is None:
             return None
         original = cls.__init__
@@ -185,7 +185,7 @@ def _relocate(session: Session, module: Any, source: SourceFile) -> bool:
     if not session.stepping:
         session.unmoved.add(module)
         return True
-    compat.skip_code(moved)
+    frame_evaluation.skip_code(moved)
     forward.__code__ = moved
     run_by_forward(module)
     return True

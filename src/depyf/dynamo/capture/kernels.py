@@ -13,7 +13,7 @@ from depyf.asynchronous import synchronous
 from depyf.dynamo.capture.relocate import told_apart
 from depyf.dynamo.capture.session import GeneratedLines, KernelFile, Receivers
 from depyf.dynamo.capture.what_runs import RUNS, RUNS_ELSEWHERE, note_what_runs
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import frames, generated_code
 from depyf.dynamo.hooks.attribution import current_compile_id, current_piece
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
 from depyf.dynamo.hooks.safely import report_failure, safely
@@ -28,7 +28,7 @@ _CACHE_PATH_COMMENT = re.compile(r"^(\s*# kernel path:) .*$", re.MULTILINE)
 
 def watch_kernels(receivers: Receivers) -> Optional[Undo]:
     """From now on load wrapper modules from copies in the dump directory; answers the function that ends it."""
-    cache = compat.pycode_cache()
+    cache = generated_code.pycode_cache()
     if cache is None or not hasattr(cache, "load_by_key_path"):
         return None
     original = cache.load_by_key_path
@@ -69,7 +69,7 @@ def loading_copies(original: Loader, receivers: Receivers) -> Loader:
 
 @safely("noting where the lines of an Inductor kernel come from")
 def _note_lines(receivers: Receivers, path: str) -> None:
-    lines = compat.lines_of_generated(path)
+    lines = generated_code.lines_of_generated(path)
     for session in receivers():
         for kernel in session.records(KernelFile, current_compile_id()):
             if lines and (kernel.generated == path or os.path.basename(kernel.path) == os.path.basename(path)):
@@ -100,7 +100,7 @@ def _copied(receivers: Receivers, path: str) -> Optional[str]:
         text = text_of_copy(generated, RUNS if session.stepping else RUNS_ELSEWHERE)
         copy = session.directory.write(f"{function}.kernel_{index}.py", text)
         if copy is not None:
-            backward = compat.loads_backward()
+            backward = frames.loads_backward()
             session.add(KernelFile(compile_id, function, index, copy, path, text, backward, session.stepping, piece))
             if compile_id is not None and session.events("compilation_metrics", compile_id):
                 # A backward, or a piece, that is compiled when it is first called.

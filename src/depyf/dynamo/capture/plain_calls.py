@@ -24,7 +24,7 @@ from depyf.dynamo.capture.session import (
     Session,
     TransformedCode,
 )
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import frame_evaluation, torch_names, torch_settings
 from depyf.dynamo.hooks.patching import Undo, registered, replace_attribute
 from depyf.dynamo.hooks.safely import has_failed, safely
 
@@ -38,10 +38,10 @@ _COMPILES_NOTHING = ("force_eager", "eager_on_recompile")
 
 def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
     """Note from now on in each session which calls run as plain Python, and why; None where that can't be seen."""
-    original = compat.find("torch._dynamo.eval_frame", "_callback_from_stance")
+    original = torch_names.find("torch._dynamo.eval_frame", "_callback_from_stance")
     if original is None:
         return None
-    config: Any = compat.find("torch._dynamo", "config")
+    config: Any = torch_names.find("torch._dynamo", "config")
     open_ = True
 
     @safely("noting that a call runs as plain Python")
@@ -50,7 +50,7 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
         code = getattr(getattr(function, "__func__", function), "__code__", None)
         name = str(getattr(function, "__qualname__", type(function).__qualname__))
         if callable(callback):
-            why = f"torch.compiler.set_stance({compat.stance()!r}) was in force"
+            why = f"torch.compiler.set_stance({frame_evaluation.stance()!r}) was in force"
         elif code is not None and _is_the_programs(code, receivers()):
             why = "torch.compiler.disable keeps Dynamo out"
         else:
@@ -74,7 +74,9 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
         open_ = False
         undo()
 
-    undo = replace_attribute(compat.module("torch._dynamo.eval_frame"), "_callback_from_stance", callback_from_stance)
+    undo = replace_attribute(
+        torch_names.module("torch._dynamo.eval_frame"), "_callback_from_stance", callback_from_stance
+    )
     return registered(end)
 
 
@@ -89,10 +91,10 @@ def note_settings(session: Session) -> None:
     for name in _VARIABLES:
         if os.environ.get(name, "") == "1":
             session.plain_calls.setdefault(f"{name}=1 is set in the environment", {})
-    if compat.dynamo_setting("disable"):
+    if torch_settings.dynamo_setting("disable"):
         session.plain_calls.setdefault(_DISABLED, {})
-    if compat.stance() in _COMPILES_NOTHING:
-        session.plain_calls.setdefault(f"torch.compiler.set_stance({compat.stance()!r}) was in force", {})
+    if frame_evaluation.stance() in _COMPILES_NOTHING:
+        session.plain_calls.setdefault(f"torch.compiler.set_stance({frame_evaluation.stance()!r}) was in force", {})
 
 
 def plain_calls_text(session: Session) -> List[str]:

@@ -11,7 +11,7 @@ import functools
 import threading
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.patching import Undo, replace_everywhere
 from depyf.dynamo.hooks.safely import safely
 from depyf.torch_trace.events import Event
@@ -31,9 +31,9 @@ class LaunchNotes:
 
     def watch(self) -> List[Undo]:
         """Note every launch from now on; answers the functions that end it."""
-        if compat.find("torch._inductor.debug", _TRACER) is None:
+        if torch_names.find("torch._inductor.debug", _TRACER) is None:
             return []
-        original = getattr(compat.module("torch._inductor.debug"), _TRACER)  # that of a session around this one
+        original = getattr(torch_names.module("torch._inductor.debug"), _TRACER)  # that of a session around this one
 
         @functools.wraps(original)
         def and_note(*args: Any, **kwargs: Any) -> Any:

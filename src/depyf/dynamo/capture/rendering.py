@@ -11,7 +11,7 @@ from depyf.asynchronous import synchronous
 from depyf.decompiler import decompile_code
 from depyf.dynamo.capture.listing import listing_of, running_from
 from depyf.dynamo.entries.hints import hints_for
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import compile_ids, frames
 from depyf.dynamo.hooks.safely import describe, report_failure
 from depyf.dynamo.store.names import StableNames, rename
 from depyf.result import Decompilation, DecompilationError, Hints, Verdict
@@ -64,10 +64,10 @@ def render(
     id of code that was compiled before anybody captured: what runs stays as it is. With ``runs=False`` it does so, too,
     and the text says it.
     """
-    compile_id = earlier or str(compat.current_compile_id())
+    compile_id = earlier or str(compile_ids.current_compile_id())
     readable, real_names = stable.code(transformed)
     readable = readable.replace(co_name=name)  # transformed code of a lambda is no lambda: it holds statements
-    hints = hints_for(readable, original, real_names, compat.frame_globals(original), graph_outputs or {})
+    hints = hints_for(readable, original, real_names, frames.frame_globals(original), graph_outputs or {})
     decompilation, reason = _decompile(readable, name, hints)
     if decompilation is not None and decompilation.verdict.code_proved:
         code, reason = _compile(decompilation, readable, path)

@@ -18,7 +18,7 @@ import traceback
 from types import CodeType
 from typing import Any, Callable, Iterable, List, Optional, Tuple
 
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import compile_ids, structured_trace_listener, torch_names
 from depyf.dynamo.hooks.patching import Undo, call_before, registered, replace_attribute, replace_everywhere
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.names import compiled_fn_number
@@ -48,8 +48,10 @@ def supplement(receive: Receive) -> List[Undo]:
         ("compilation_metrics", "torch._dynamo.utils", hooks.ends),
         ("recompile_reasons", "torch._dynamo.guards", hooks.recompilations),  # its reasons come before the end
     ]
-    installed = [install() for event, sender, install in substitutes if not compat.reports(event, sender)]
-    traced = compat.reports("dynamo_output_graph", "torch._dynamo.output_graph")
+    installed = [
+        install() for event, sender, install in substitutes if not structured_trace_listener.reports(event, sender)
+    ]
+    traced = structured_trace_listener.reports("dynamo_output_graph", "torch._dynamo.output_graph")
     installed.append(hooks.printed_graphs() if traced else hooks.graphs())
     return [undo for undo in [*installed, hooks.end] if undo is not None]
 
@@ -66,7 +68,9 @@ class _Hooks:
         self._receive = lambda event: None
 
     def _send(self, name: str, meta: Any, payload: Optional[str]) -> None:
-        self._receive(Event(name, compat.current_compile_id(), compat.current_attempt(), meta, payload, time.time()))
+        self._receive(
+            Event(name, compile_ids.current_compile_id(), compile_ids.current_attempt(), meta, payload, time.time())
+        )
 
     @safely("reading a graph that torch formats for its logs")
     def _send_graph(self, name: Optional[str], module: Any) -> None:
@@ -82,7 +86,9 @@ class _Hooks:
         return self._formatted(lambda title: None if _in_trace(title) else title)
 
     def _formatted(self, event_of: Callable[[str], Optional[str]]) -> Optional[Undo]:
-        original = compat.find_or_report("torch._dynamo.utils", _FORMATTER, "graphs that are printed can't be dumped")
+        original = torch_names.find_or_report(
+            "torch._dynamo.utils", _FORMATTER, "graphs that are printed can't be dumped"
+        )
         if original is None:
             return None
 
@@ -105,8 +111,8 @@ class _Hooks:
 
     def _around_passes(self, function: str, before: str, after: Optional[str]) -> Optional[Undo]:
         name = f"_recursive_{function}"  # calls itself for the graphs in a graph; older versions have only the other
-        name = name if compat.find("torch._inductor.compile_fx", name) is not None else function
-        original = compat.find("torch._inductor.compile_fx", name)
+        name = name if torch_names.find("torch._inductor.compile_fx", name) is not None else function
+        original = torch_names.find("torch._inductor.compile_fx", name)
         if original is None:
             return None
 
@@ -125,11 +131,11 @@ class _Hooks:
                 self._thread.inside = False
                 raise
 
-        return replace_attribute(compat.module("torch._inductor.compile_fx"), name, run_passes)
+        return replace_attribute(torch_names.module("torch._inductor.compile_fx"), name, run_passes)
 
     def graph_breaks(self) -> Optional[Undo]:
         """Why graphs end where they do: Dynamo makes an object of it each time."""
-        cls = compat.find("torch._dynamo.output_graph", "GraphCompileReason")
+        cls = torch_names.find("torch._dynamo.output_graph", "GraphCompileReason")
         original = getattr(cls, "__post_init__", None)
         if cls is None or original is None:
             return None
@@ -143,7 +149,7 @@ class _Hooks:
 
     def _breaks_that_skip(self) -> Optional[Undo]:
         """Graph breaks in loops: Dynamo gives up the frame, by an exception that it makes while it handles another."""
-        skip, broken = (compat.find("torch._dynamo.exc", name) for name in ("SkipFrame", "Unsupported"))
+        skip, broken = (torch_names.find("torch._dynamo.exc", name) for name in ("SkipFrame", "Unsupported"))
         if skip is None or broken is None:
             return None
         original = skip.__init__
@@ -169,7 +175,7 @@ class _Hooks:
     def recompilations(self) -> Optional[Undo]:
         """Which guards failed. Before 2.3 torch asks before the compilation has an id: the answer waits for its end."""
         function = "get_and_maybe_log_recompilation_reason"
-        original = compat.find("torch._dynamo.convert_frame", function)
+        original = torch_names.find("torch._dynamo.convert_frame", function)
         if original is None:
             return None
 
@@ -177,11 +183,11 @@ class _Hooks:
         def get_reasons(cache_entry: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
             reasons = original(cache_entry, frame, *args, **kwargs)
             self._thread.reasons = (_place_of(frame.f_code), reasons)
-            if compat.compilation_has_id():
+            if compile_ids.compilation_has_id():
                 self._send_reasons(frame.f_code)
             return reasons
 
-        undo = replace_attribute(compat.module("torch._dynamo.convert_frame"), function, get_reasons)
+        undo = replace_attribute(torch_names.module("torch._dynamo.convert_frame"), function, get_reasons)
         return _both(undo, _before_metrics(self._send_reasons))
 
     @safely("noting why a function is compiled again")
@@ -206,7 +212,7 @@ class _Hooks:
 
 def _before_metrics(note: Callable[..., object]) -> Optional[Undo]:
     """Call ``note`` with torch's numbers about each compilation when that ends, however it ends."""
-    module = compat.module("torch._dynamo.convert_frame")
+    module = torch_names.module("torch._dynamo.convert_frame")
     for name in ("record_compilation_metrics", "log_compilation_event"):
         if hasattr(module, name):
             return call_before(module, name, note)

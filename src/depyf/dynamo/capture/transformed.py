@@ -12,7 +12,7 @@ from depyf.dynamo.capture.rendering import Rendering, render
 from depyf.dynamo.capture.session import Receivers, Session, TransformedCode
 from depyf.dynamo.entries.decorated import shown_name_now
 from depyf.dynamo.entries.hints import count_outputs, resume_code
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import compile_ids, frames
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.names import compiled_fn_number, file_stem
 from depyf.dynamo_code import RESUME_PREFIX
@@ -78,7 +78,7 @@ def _dump(session: Session, original: CodeType, transformed: CodeType) -> _Dumpe
 def _record(dumped: _Dumped, original: CodeType, transformed: CodeType, running: CodeType) -> TransformedCode:
     rendering = dumped.rendering
     return TransformedCode(
-        compile_id=compat.current_compile_id(),
+        compile_id=compile_ids.current_compile_id(),
         function=original.co_name,
         qualified_name=shown_name_now(original),
         filename=original.co_filename,
@@ -104,7 +104,7 @@ def _resumes_called(
     session: Session, original: CodeType, transformed: CodeType
 ) -> Dict[str, Tuple[str, str, int, int]]:
     """The resume functions that the code calls, by the names that are shown."""
-    scope = compat.frame_globals(original) or {}
+    scope = frames.frame_globals(original) or {}
     found: Dict[str, Tuple[str, str, int, int]] = {}
     for name in transformed.co_names:
         code = resume_code(scope.get(name))[0] if name.startswith(RESUME_PREFIX) else None
@@ -115,7 +115,7 @@ def _resumes_called(
 
 def _graph_outputs(session: Session) -> Dict[str, int]:
     """The number of outputs of the graphs that this compilation captured, by the stable name they are called with."""
-    captured = [file for file in session.graph_files(compat.current_compile_id()) if file.stage is Stage.CAPTURED]
+    captured = [file for file in session.graph_files(compile_ids.current_compile_id()) if file.stage is Stage.CAPTURED]
     counts = {file.function: count_outputs(file.text) for file in captured}
     return {function: count for function, count in counts.items() if count is not None}
 

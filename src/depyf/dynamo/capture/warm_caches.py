@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.capture.session import Receivers, Session
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names, torch_settings
 from depyf.dynamo.hooks.attribution import current_compile_id
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, collecting, replace_attribute, undo_all
@@ -52,13 +52,13 @@ class WarmCaches:
         """Where look-ups can't be seen, switch the caches off as long as one of the open ``sessions`` wants that."""
         wanted = not self._sees_look_ups and any(session.force_recompile for session in sessions)
         if wanted and not self._switch_on:
-            collecting(self._switch_on, compat.switch_caches_off)
+            collecting(self._switch_on, torch_settings.switch_caches_off)
         elif not wanted:
             undo_all(self._switch_on)
 
     def watch(self) -> Optional[Undo]:
         """See every cache look-up from now on; answers the function that ends it."""
-        cache = compat.find("torch._inductor.codecache", "GuardedCache")
+        cache = torch_names.find("torch._inductor.codecache", "GuardedCache")
         lookup = vars(cache).get("iterate_over_candidates") if cache is not None else None
         if not isinstance(lookup, classmethod):
             return None  # before 2.8: what a warm cache loses is told (missing.py), and force_recompile turns it off
@@ -141,4 +141,4 @@ class WarmCaches:
 
 def _path(key: str) -> str:
     """Where the notes for a key lie: in torch's own cache directory, so that they go when that is cleared."""
-    return os.path.join(compat.cache_directory(), "depyf", key[1:3], f"{key}.{_FORM}.json")
+    return os.path.join(torch_settings.cache_directory(), "depyf", key[1:3], f"{key}.{_FORM}.json")

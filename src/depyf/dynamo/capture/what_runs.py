@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import List, Optional, Sequence
 
 from depyf.dynamo.capture.session import GraphFile, KernelFile, Session
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import backends
 from depyf.torch_trace.stages import NamedStage, Stage, is_boxed, with_status
 
 RUNS = "This file is what runs: a breakpoint in it stops."
@@ -61,7 +61,7 @@ def backward_is_pending(session: Session, file: GraphFile) -> bool:
     if session.events("bwd_compilation_metrics", file.compile_id):
         return False
     # A backend that runs graphs boxes their arguments when it compiles them; older ones interpret them.
-    return not file.runs or not (compat.interprets_graphs() or is_boxed(file.text))
+    return not file.runs or not (backends.interprets_graphs() or is_boxed(file.text))
 
 
 def _status(file: GraphFile, files: Sequence[GraphFile], kernels: Sequence[KernelFile], pending: bool) -> str:

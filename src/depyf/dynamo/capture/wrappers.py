@@ -10,7 +10,7 @@ from typing import Any, Callable, List
 from depyf.dynamo.capture.relocate import SourceFile, nested_codes
 from depyf.dynamo.capture.session import Receivers, WrapperFile
 from depyf.dynamo.capture.what_runs import DOES_NOT_RUN, RUNS, RUNS_ELSEWHERE
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import frame_evaluation, generated_code
 from depyf.dynamo.hooks.attribution import current_compile_id, current_piece
 from depyf.dynamo.hooks.patching import Undo, replace_everywhere
 from depyf.dynamo.hooks.safely import safely
@@ -22,7 +22,9 @@ _GENERATOR = "_compile_and_exec_source"
 def watch_wrappers(receivers: Receivers) -> List[Undo]:
     """From now on write each generated wrapper to a file and run it from there; answers the functions that end it."""
     # One of the modules may have it from the other: each is replaced once, wherever it is known.
-    originals = {id(each): each for each in (getattr(module, _GENERATOR) for module in compat.aot_codegen_modules())}
+    originals = {
+        id(each): each for each in (getattr(module, _GENERATOR) for module in generated_code.aot_codegen_modules())
+    }
     return [
         replace_everywhere(_GENERATOR, original, _generating_files(original, receivers))
         for original in originals.values()
@@ -67,4 +69,4 @@ def _move_to_file(receivers: Receivers, function: Any, source: str, artifact: st
 def _skip_all(code: CodeType) -> None:
     # torch names these files as if they lay in torch/, which is what keeps Dynamo from tracing them; ours don't.
     for each in nested_codes(code):
-        compat.skip_code(each)
+        frame_evaluation.skip_code(each)

@@ -33,7 +33,7 @@ from depyf.dynamo.dump.full_code.writing import write_full_code
 from depyf.dynamo.dump.manifest import begin, end, forget_the_parents, note_runs, write_manifest, write_postponed
 from depyf.dynamo.dump.missing import write_missing
 from depyf.dynamo.dump.precompiled import dump_earlier
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import compile_ids, frame_evaluation, torch_names
 from depyf.dynamo.hooks.attribution import Attribution, GraphOwners, standalone_name
 from depyf.dynamo.hooks.autograd_threads import watch_autograd_threads
 from depyf.dynamo.hooks.compiled_names import watch_compiled_names
@@ -166,7 +166,7 @@ class Capture:
 
     def _install(self) -> None:
         for package in ("depyf", *(each for each in _DEBUGGERS if each in sys.modules)):
-            self._add(functools.partial(compat.keep_dynamo_out, package))
+            self._add(functools.partial(frame_evaluation.keep_dynamo_out, package))
         self._add(lambda: listen(self._receive))
         self._add(lambda: supplement(self._receive))
         self._add(self._modules.watch)
@@ -197,7 +197,7 @@ class Capture:
 
     def _watch_reset(self) -> Optional[Undo]:
         """Tell the story of what is compiled before ``torch._dynamo.reset`` throws it away."""
-        original = compat.find("torch._dynamo", "reset")
+        original = torch_names.find("torch._dynamo", "reset")
         if original is None:
             return None
 
@@ -206,10 +206,10 @@ class Capture:
             self.tell_so_far()
             return original(*args, **kwargs)
 
-        return replace_attribute(compat.module("torch._dynamo"), "reset", reset)
+        return replace_attribute(torch_names.module("torch._dynamo"), "reset", reset)
 
     def _watch_bytecode(self) -> Optional[Undo]:
-        return compat.watch_bytecode(bytecode_hook(self.receivers, self._graphs_are_complete))
+        return frame_evaluation.watch_bytecode(bytecode_hook(self.receivers, self._graphs_are_complete))
 
     def count_runs(self) -> None:
         """Count in the open sessions what transformed code has run since the last time."""
@@ -230,7 +230,7 @@ class Capture:
         number = compiled_fn_number(name)
         if number is None:
             return
-        compile_id = compat.current_compile_id()
+        compile_id = compile_ids.current_compile_id()
         self._attribution.captured(compile_id)
         if compile_id is not None:
             self._names[compile_id] = name, number
@@ -266,7 +266,7 @@ class Capture:
             self._caches.forget(event.compile_id)
 
     def _graphs_are_complete(self) -> None:
-        compile_id = compat.current_compile_id()
+        compile_id = compile_ids.current_compile_id()
         if compile_id is not None:
             self._run_from_files(compile_id)
 

@@ -8,7 +8,7 @@ from typing import Any, Optional
 
 from depyf.decompiler import decompile_code
 from depyf.dynamo.entries.hints import hints_for
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import frame_evaluation, frames, torch_names
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.names import file_stem
@@ -25,10 +25,10 @@ def install() -> None:
     ``ImportError`` when PyTorch is not installed.
     """
     global _handle
-    compat.require_torch("install")
+    torch_names.require_torch("install")
     with _lock:
         if _handle is None:
-            _handle = compat.register_bytecode_hook(_log_source)
+            _handle = frame_evaluation.register_bytecode_hook(_log_source)
 
 
 def uninstall() -> None:
@@ -42,7 +42,7 @@ def uninstall() -> None:
 
 @safely("adding source to the bytecode log")
 def _log_source(original: CodeType, transformed: CodeType) -> Optional[CodeType]:
-    log = compat.find_or_report("torch._dynamo.convert_frame", "bytecode_log", "the bytecode log can't be found")
+    log = torch_names.find_or_report("torch._dynamo.convert_frame", "bytecode_log", "the bytecode log can't be found")
     if log is not None and log.isEnabledFor(logging.DEBUG):
         place = f"{original.co_name} ({original.co_filename}:{original.co_firstlineno})"
         log.debug("%s", f"DECOMPILED {place}\n{_source(transformed, original)}")
@@ -51,7 +51,7 @@ def _log_source(original: CodeType, transformed: CodeType) -> Optional[CodeType]
 
 def _source(code: CodeType, original: CodeType) -> str:
     name = file_stem(original.co_name)
-    hints = hints_for(code, original, {}, compat.frame_globals(original), {})
+    hints = hints_for(code, original, {}, frames.frame_globals(original), {})
     try:
         decompilation = decompile_code(code.replace(co_name=name), name=name, hints=hints)
     except DecompilationError as error:

@@ -29,7 +29,7 @@ from depyf.dynamo.dump.facts import (
     graph_names,
     transformed_facts,
 )
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import frame_evaluation, structured_trace_listener, torch_names
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import Failure, failure_listeners, safely
 from depyf.dynamo.store.directory import DumpDirectory
@@ -155,7 +155,7 @@ def note_runs(session: Session) -> None:
         session.graph_times.clear()
     for record in session.records(TransformedCode):
         times = session.times_run(record)
-        if known is not None and times is not None and (compat.tells_runs() or session.ran):
+        if known is not None and times is not None and (frame_evaluation.tells_runs() or session.ran):
             key = (record.compile_id, record.function, record.index)
             known.runs[key] = max(times, known.runs.get(key, 0))
 
@@ -257,9 +257,9 @@ def _bare_run(known: _Chronicle) -> Run:
     """What is sure of a run that can't be described."""
     return Run(
         depyf=_version(),
-        torch=compat.torch_version(),
+        torch=torch_names.torch_version(),
         python=platform.python_version(),
-        rank=compat.distributed_rank(),
+        rank=torch_names.distributed_rank(),
         command=tuple(_command()),
         started=known.started,
     )
@@ -298,13 +298,13 @@ def _run_of(session: Session, known: _Chronicle, records: Sequence[Record]) -> T
     run = build_run(
         events,
         artifacts,
-        rank=compat.distributed_rank(),
+        rank=torch_names.distributed_rank(),
         command=_command(),
         started=known.started,
         depyf=_version(),
-        torch=compat.torch_version(),
+        torch=torch_names.torch_version(),
         python=platform.python_version(),
-        names={number: path for path, number in dict(compat.interned_strings()).items()},
+        names={number: path for path, number in dict(structured_trace_listener.interned_strings()).items()},
         directory=_working_directory(),
         graphs=graph_names(records),
         transformed=transformed_facts(records, known.runs, known.times),

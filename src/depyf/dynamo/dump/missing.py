@@ -8,7 +8,7 @@ from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.dynamo.capture.session import EarlierFunction, GraphFile, KernelFile, Session
 from depyf.dynamo.capture.what_runs import backward_is_pending
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import generated_code
 from depyf.torch_trace.events import STANDALONE
 from depyf.torch_trace.stages import Stage
 
@@ -90,7 +90,7 @@ def _reason(session: Session, compile_id: Optional[str]) -> Tuple[str, str]:
     """Why stages of this compilation are missing, and how to get them."""
     if _from_cache(session, compile_id):
         return _FROM_CACHE, _RECOMPILE
-    return (_ELSEWHERE, _HERE) if compat.compiles_elsewhere() else (_NOT_REPORTED, _NOT_AT_ALL)
+    return (_ELSEWHERE, _HERE) if generated_code.compiles_elsewhere() else (_NOT_REPORTED, _NOT_AT_ALL)
 
 
 def _from_cache(session: Session, compile_id: Optional[str]) -> bool:

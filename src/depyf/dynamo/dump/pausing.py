@@ -10,7 +10,7 @@ from typing import Any, ContextManager, Iterator, List, Optional, Type
 
 from depyf.bytecode.parsing import parse
 from depyf.dynamo.dump.active_sessions import capture
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.autograd_threads import watch_autograd_threads
 from depyf.dynamo.hooks.debugger_exit import end_tracing_at_exit
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
@@ -21,7 +21,7 @@ class Debug:
     """The context manager that ``debug`` returns. Entering it stops in the debugger, once."""
 
     def __init__(self) -> None:
-        compat.require_torch("debug")
+        torch_names.require_torch("debug")
         self._no_compilation: Optional[ContextManager[Any]] = None
         self._out_of_threads: Optional[Undo] = None
 
@@ -137,14 +137,14 @@ def debug() -> Debug:
 
 def without_compilation() -> ContextManager[Any]:
     """A context in which Dynamo runs what it has compiled, and the rest as plain Python."""
-    set_stance = compat.find("torch.compiler", "set_stance")
+    set_stance = torch_names.find("torch.compiler", "set_stance")
     return _run_only() if set_stance is None else set_stance("eager_on_recompile")
 
 
 @contextlib.contextmanager
 def _run_only() -> Iterator[None]:
     """The same for a torch without stances: every callback that Dynamo would set means "run only"."""
-    eval_frame = compat.module("torch._dynamo.eval_frame")
+    eval_frame = torch_names.module("torch._dynamo.eval_frame")
     original = eval_frame.set_eval_frame
 
     def set_eval_frame(callback: Any) -> Any:

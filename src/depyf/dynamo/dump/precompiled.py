@@ -17,7 +17,7 @@ from depyf.dynamo.capture.rendering import render
 from depyf.dynamo.capture.session import EarlierFunction, KernelFile, Session, TransformedCode
 from depyf.dynamo.capture.what_runs import DOES_NOT_RUN
 from depyf.dynamo.dump.full_code.story import global_scope
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import cache_entries, known_code, torch_settings
 from depyf.dynamo.hooks.recovered import Kernel, Recovered, recover
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.names import compiled_fn_number, file_stem
@@ -46,8 +46,12 @@ def _is_in(directory: str, code: CodeType) -> bool:
 
 
 def _dump(session: Session, code: CodeType, told: Set[str]) -> None:
-    original = compat.original_of(code)
-    entry = next((e for e in compat.cache_entries(original) if e.code is code), None) if original is not None else None
+    original = known_code.original_of(code)
+    entry = (
+        next((e for e in cache_entries.cache_entries(original) if e.code is code), None)
+        if original is not None
+        else None
+    )
     if original is None or entry is None:
         return  # it has left the cache, or never was in it: torch has forgotten whose code it is
     scope = global_scope(entry.guard_manager)
@@ -130,7 +134,9 @@ def _write_kernel(session: Session, function: str, compile_id: Optional[str], ke
 def _what_runs(path: Optional[str]) -> str:
     if path is None:
         return ""
-    cached = path.startswith(compat.cache_directory() + os.sep)  # a directory that may be another one in every run
+    cached = path.startswith(
+        torch_settings.cache_directory() + os.sep
+    )  # a directory that may be another one in every run
     return f" What runs: {os.path.basename(path)} in Inductor's cache" if cached else f" What runs: {path}"
 
 

@@ -10,7 +10,7 @@ from typing import List, Optional, Type, Union
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.dump.active_sessions import capture
 from depyf.dynamo.dump.manifest import run_of
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.directory import DumpDirectory, absolute
 from depyf.report.render.inline import summary_html
@@ -35,7 +35,7 @@ class PrepareDebug:
         stepping: bool = True,
         allow_shared: bool = False,
     ) -> None:
-        compat.require_torch("prepare_debug")
+        torch_names.require_torch("prepare_debug")
         dump_src_dir = os.fsdecode(dump_src_dir)
         if not dump_src_dir:
             raise ValueError("depyf.prepare_debug needs the name of a directory to dump into ('.' is the current one)")

@@ -17,7 +17,14 @@ from typing import Any, Callable, ContextManager, Dict, Iterator, Mapping, Optio
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.entries.hints import RESUMED
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import (
+    cache_entries,
+    compiled_callables,
+    frame_evaluation,
+    known_code,
+    torch_names,
+    torch_settings,
+)
 
 
 @dataclass(frozen=True)
@@ -87,21 +94,23 @@ class Called:
         """Why no compiled code runs now, although there may be some; empty where it does."""
         if self.entered is not None and getattr(self.entered, "callback", None) is None:
             return "torch.compiler.disable keeps Dynamo out"
-        if compat.dynamo_setting("disable"):
+        if torch_settings.dynamo_setting("disable"):
             return "torch._dynamo.config.disable is set"
-        return "torch.compiler.set_stance('force_eager') is in force" if compat.stance() == "force_eager" else ""
+        return (
+            "torch.compiler.set_stance('force_eager') is in force" if frame_evaluation.stance() == "force_eager" else ""
+        )
 
     @property
     def left_alone(self) -> str:
         """Why Dynamo does not compile this code, whatever it is called with; empty where it does."""
         if self.switched_off:
             return self.switched_off
-        if compat.skips(self.code) and not _has_hooks(self.inner):
+        if frame_evaluation.skips(self.code) and not _has_hooks(self.inner):
             return (
                 f"Dynamo compiles no frame of {self.shown[0]}, which is a library's. What torch.compile() returns has "
                 "a frame of its own around it; Module.compile() of this PyTorch makes none"
             )
-        if compat.looked_at_in_vain(self.code):
+        if cache_entries.looked_at_in_vain(self.code):
             return (
                 "Dynamo has looked at it before and compiled nothing of it: there was nothing to compile, or it could "
                 "not go on after a graph break, or the compiler raised an exception (then it tries again)"
@@ -157,13 +166,13 @@ def called(given: Any, question: str) -> Called:
 
 def _way_in(target: Any) -> Tuple[Optional[Any], Any, Any]:
     """Dynamo's object around ``target``, what is in there, and where the frames of a call begin."""
-    if compat.is_compiled_module(target):
+    if compiled_callables.is_compiled_module(target):
         own = vars(target)
-        begin = compat.unwrapped(own.get("_forward") or own.get("forward"))
+        begin = compiled_callables.unwrapped(own.get("_forward") or own.get("forward"))
         return target.dynamo_ctx, _innermost(target._orig_mod), _python_function(begin or target._orig_mod)
-    entered = compat.entry_of(target)
+    entered = compiled_callables.entry_of(target)
     if entered is not None:
-        inner = compat.unwrapped(target)
+        inner = compiled_callables.unwrapped(target)
         if _entered(inner):  # compiled twice: the outer one counts, the inner function is compiled
             _, inner, frame = _way_in(inner)
             return entered, inner, frame
@@ -171,14 +180,18 @@ def _way_in(target: Any) -> Tuple[Optional[Any], Any, Any]:
     if isinstance(target, _modules()):
         own_call = getattr(target, "_compiled_call_impl", None)
         if own_call is not None:
-            return compat.entry_of(own_call), target, _python_function(compat.unwrapped(own_call))
+            return (
+                compiled_callables.entry_of(own_call),
+                target,
+                _python_function(compiled_callables.unwrapped(own_call)),
+            )
         frame = _python_function(target)
         method = frame
         while not _entered(method) and _leads_to_compiled(method):
             method = _one_in(method)
-        return compat.entry_of(method), target, frame
+        return compiled_callables.entry_of(method), target, frame
     frame = _python_function(target)
-    within = None if isinstance(target, (FunctionType, MethodType)) else compat.entry_of(frame)
+    within = None if isinstance(target, (FunctionType, MethodType)) else compiled_callables.entry_of(frame)
     return within, target, frame
 
 
@@ -224,11 +237,11 @@ def _is_torchs_call(target: Any) -> bool:
     known = (getattr(modules, "_call_impl", None), getattr(modules, "_wrapped_call_impl", None))
     own = _call_of(type(target.__self__))
     function = target.__func__
-    return function in known or (function is own and compat.is_torchs(function.__code__) and not _entered(function))
+    return function in known or (function is own and known_code.is_torchs(function.__code__) and not _entered(function))
 
 
 def _entered(function: Any) -> bool:
-    return compat.entry_of(function) is not None
+    return compiled_callables.entry_of(function) is not None
 
 
 def _call_of(cls: type) -> Any:
@@ -241,10 +254,10 @@ def _down_to_code(found: Called) -> Called:
     plain = list(found.wrappers)
     frame = found.frame
     while frame is not None and not calls_torchs_own(_plain(frame).__code__):
-        inner = compat.unwrapped(frame)
+        inner = compiled_callables.unwrapped(frame)
         if inner is None:
             inner = _one_in(frame)
-            if inner is None or not (_leads_to_compiled(frame) or compat.skips(_plain(frame).__code__)):
+            if inner is None or not (_leads_to_compiled(frame) or frame_evaluation.skips(_plain(frame).__code__)):
                 break
             plain.append(_plain(frame))
         frame = _python_function(inner)
@@ -278,7 +291,7 @@ def _leads_to_compiled(target: Any) -> bool:
 
 def _context_of(wrapper: Any) -> Optional[Callable[[], ContextManager[Any]]]:
     """What makes the context that a wrapper of torch's enters (``no_grad``, ``autocast``); None for other wrappers."""
-    if not compat.is_torchs(wrapper.__code__):
+    if not known_code.is_torchs(wrapper.__code__):
         return None
     variables = dict(closure_of(wrapper))
     if "ctx_factory" in variables:
@@ -318,7 +331,7 @@ def _plain(function: Any) -> Any:
 
 
 def _modules() -> Any:
-    return compat.module("torch").nn.Module
+    return torch_names.module("torch").nn.Module
 
 
 def _has_hooks(target: Any) -> bool:

@@ -13,7 +13,7 @@ from depyf.dynamo.entries.call_target import Called, calls_torchs_own, closure_o
 from depyf.dynamo.guards.check_function import EntryGuards
 from depyf.dynamo.guards.live_values import NotLiveError
 from depyf.dynamo.guards.to_python import Naming
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import cache_entries
 
 _CALLED = ("L['fn']", "L['fn'].__code__")
 """What the guards of ``inner`` look at to know what it calls."""
@@ -21,20 +21,20 @@ _CALLED_BY_FUNCTION = re.compile(r"___check_(?:obj|type)_id\(L\['fn'\](?:\.__cod
 """The same before PyTorch 2.4, whose guards have no source but their text."""
 
 
-def entries_of(found: Called, same_tensors: bool = False) -> List[compat.CacheEntry]:
+def entries_of(found: Called, same_tensors: bool = False) -> List[cache_entries.CacheEntry]:
     """Dynamo's cache entries for what is called, in the order in which they are tried.
 
     A module of another object but of the same class fits as well: Dynamo uses its entry if all guards hold. With
     ``same_tensors`` its parameters have to fit, too.
     """
-    entries = compat.cache_entries(found.code, getattr(found.entered, "_isolate_recompiles_id", -1))
+    entries = cache_entries.cache_entries(found.code, getattr(found.entered, "_isolate_recompiles_id", -1))
     if not calls_torchs_own(found.code):
         return entries
     values = {**dict(closure_of(found.frame)), "args": found.args, "kwargs": dict(found.kwargs)}
     return [entry for entry in entries if _is_for(entry, values, same_tensors)]
 
 
-def _is_for(entry: compat.CacheEntry, values: Mapping[str, Any], same_tensors: bool) -> bool:
+def _is_for(entry: cache_entries.CacheEntry, values: Mapping[str, Any], same_tensors: bool) -> bool:
     manager = entry.guard_manager
     guards = EntryGuards.of(manager, "guard", Naming(lambda text: text))
     scope: Dict[str, Any] = dict(guards.live.global_scope() or {})

@@ -12,7 +12,7 @@ from typing import Any, Mapping, Optional
 
 from depyf.dynamo.guards import python_guards as guards_function
 from depyf.dynamo.guards.tree import checks_of
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import frames
 from depyf.dynamo.hooks.loaded_modules import namespace_of
 
 _DEEPEST = 20
@@ -26,7 +26,7 @@ def shown_name(code: CodeType, frame_locals: Mapping[str, Any]) -> str:
 
 def shown_name_now(code: CodeType) -> str:
     """The same of the code that Dynamo compiles now, seen from within a hook."""
-    return shown_name(code, compat.frame_locals(code) or {})
+    return shown_name(code, frames.frame_locals(code) or {})
 
 
 def short_name_now(code: CodeType) -> str:

@@ -6,7 +6,7 @@ from types import CodeType
 from typing import Any, Mapping, Sequence, Tuple
 
 from depyf.dynamo.guards import python_guards as guards_function
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import cache_entries, compiled_callables
 
 
 def first_failure(manager: Any, values: Mapping[str, Any]) -> Tuple[Sequence[str], bool]:
@@ -19,17 +19,17 @@ def first_failure(manager: Any, values: Mapping[str, Any]) -> Tuple[Sequence[str
     return list(answer.verbose_code_parts), bool(answer.result)
 
 
-def is_backend_of(entry: compat.CacheEntry, backend: Any) -> bool:
+def is_backend_of(entry: cache_entries.CacheEntry, backend: Any) -> bool:
     """Whether the entry was compiled with this backend of the user's, as Dynamo compares them."""
     used = entry.backend
     if backend is None or used is None:
         return True
-    return used is backend or compat.innermost_backend(used) is backend or bool(used == backend)
+    return used is backend or compiled_callables.innermost_backend(used) is backend or bool(used == backend)
 
 
 def would_hit(code: CodeType, values: Mapping[str, Any], backend: Any, region: int = -1) -> bool:
     """Whether some cache entry of ``code`` would run for these local variables."""
     return any(
         is_backend_of(entry, backend) and first_failure(entry.guard_manager, values)[1]
-        for entry in compat.cache_entries(code, region)
+        for entry in cache_entries.cache_entries(code, region)
     )

@@ -11,7 +11,7 @@ from depyf.bytecode.parsing import parse
 from depyf.diagnosis.guard_words import as_written
 from depyf.dynamo.guards import runtime as guard_runtime
 from depyf.dynamo.guards.tensor_words import shown
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.safely import describe
 from depyf.source.printing.unparsing import unparse
 
@@ -73,9 +73,9 @@ def _with_state(key: str) -> str:
     autocast = _AUTOCAST.match(key)
     try:
         if autocast is None:
-            asked = compat.find("torch", _STATES.get(key, ""))
+            asked = torch_names.find("torch", _STATES.get(key, ""))
             return key if asked is None else f"{key}={asked()}"
-        asked = compat.find("torch", "is_autocast_enabled" if autocast[2] == "enabled" else "get_autocast_dtype")
+        asked = torch_names.find("torch", "is_autocast_enabled" if autocast[2] == "enabled" else "get_autocast_dtype")
         return key if asked is None else f"{key}={asked(autocast[1])}"
     except TypeError:  # before 2.4 it takes no device
         return key

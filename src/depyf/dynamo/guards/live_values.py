@@ -13,7 +13,7 @@ from types import CodeType
 from typing import Any, Callable, Dict, FrozenSet, Mapping, Optional, Sequence, Tuple
 
 from depyf.dynamo.guards import python_guards as guards_function
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.locks import Lock
 
 
@@ -140,7 +140,7 @@ def check_in_its_grad_mode(root: Any, frame_locals: Mapping[str, Any]) -> Any:
     answer = root.check_verbose(dict(frame_locals))
     if answer.result or [part.strip() for part in answer.verbose_code_parts] != [_OTHER_GRAD_MODE]:
         return answer
-    torch: Any = compat.module("torch")
+    torch: Any = torch_names.module("torch")
     with torch.set_grad_enabled(not torch.is_grad_enabled()):
         return root.check_verbose(dict(frame_locals))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from depyf.asynchronous import synchronous
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.safely import describe
 
 _LONGEST = 80
@@ -14,7 +14,7 @@ _LONGEST = 80
 def shown(value: Any) -> str:
     """``value`` on one line of at most 80 characters; never raises."""
     try:
-        tensor = compat.find("torch", "Tensor")
+        tensor = torch_names.find("torch", "Tensor")
         if tensor is not None and isinstance(value, tensor):
             return f"{value.dtype}".replace("torch.", "") + f"{list(value.shape)} on {value.device}"
         text = " ".join(repr(value).split())

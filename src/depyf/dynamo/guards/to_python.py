@@ -21,7 +21,7 @@ from depyf.dynamo.guards import runtime as guard_runtime
 from depyf.dynamo.guards.literals import literal_value
 from depyf.dynamo.guards.python_guards import is_same_in_every_run
 from depyf.dynamo.guards.tree import ACCESS, DICT_MANAGER, TEXT, Check
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import cache_entries
 
 _ID_CHECK = re.compile(r"_{2,3}check_(obj_id|type_id|fake_script_type)\((.*), (\d+)\)(?:, type=(.*))?\Z", re.S)
 _CLASS = re.compile(r"<(?:class|enum) '(.*)'>\Z", re.S)
@@ -286,7 +286,7 @@ def _dict_version(check: Check, code: str, naming: Naming) -> Optional[str]:
 
 def _set_contains(check: Check, code: str, naming: Naming) -> Optional[str]:
     match = re.match(r"(not )?set\.__contains__\((.*)\)\Z", code, re.S)
-    if match is None or (not match.group(1) and not compat.tells_of_absent_items()):
+    if match is None or (not match.group(1) and not cache_entries.tells_of_absent_items()):
         return None
     arguments = match.group(2)
     # C++ fails a container that is no set in either case.

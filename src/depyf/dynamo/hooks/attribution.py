@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import compile_ids, known_code, torch_names
 from depyf.dynamo.hooks.patching import Undo, replace_attribute, replace_everywhere
 from depyf.dynamo.hooks.safely import safely
 from depyf.own_package import is_own
@@ -31,7 +31,7 @@ _numbers = itertools.count()
 
 def current_compile_id() -> Optional[str]:
     """The id of the compilation that this thread works for; None where it works for none."""
-    return compat.current_compile_id() or getattr(_here, "compile_id", None)
+    return compile_ids.current_compile_id() or getattr(_here, "compile_id", None)
 
 
 def current_piece() -> str:
@@ -166,12 +166,12 @@ class Attribution:
     def watch(self) -> List[Undo]:
         """Attribute what is compiled from now on; answers the functions that end it."""
         undo: List[Undo] = []
-        compiler = compat.find("torch._inductor.compile_fx", "compile_fx")
+        compiler = torch_names.find("torch._inductor.compile_fx", "compile_fx")
         if compiler is not None:
             undo.append(replace_everywhere("compile_fx", compiler, self._compiling(compiler)))
-        ahead = compat.find("torch._dynamo.aot_compile", "aot_compile_fullgraph")
+        ahead = torch_names.find("torch._dynamo.aot_compile", "aot_compile_fullgraph")
         if ahead is not None:
-            owner = compat.module("torch._dynamo.aot_compile")
+            owner = torch_names.module("torch._dynamo.aot_compile")
             undo.append(replace_attribute(owner, "aot_compile_fullgraph", self._ahead_of_time(ahead)))
         return undo
 
@@ -284,7 +284,7 @@ def _described(name: str, code: Optional[CodeType]) -> Dict[str, Any]:
     if code is not None:
         return {"co_name": code.co_name, "co_filename": code.co_filename, "co_firstlineno": code.co_firstlineno}
     frame: Optional[FrameType] = sys._getframe(1)
-    while frame is not None and (compat.is_torchs(frame.f_code) or is_own(frame.f_code.co_filename)):
+    while frame is not None and (known_code.is_torchs(frame.f_code) or is_own(frame.f_code.co_filename)):
         frame = frame.f_back
     if frame is None:
         return {"co_name": name, "co_filename": "<unknown>", "co_firstlineno": 0}

@@ -6,7 +6,7 @@ import functools
 import weakref
 from typing import Any, Callable, List, Optional
 
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import frame_evaluation, torch_names
 from depyf.dynamo.hooks.patching import Undo
 
 _METHODS = ("_backward_impl", "backward")
@@ -17,7 +17,7 @@ Method = Callable[..., Any]
 
 def all_backward_classes() -> List[type]:
     """Those of all graphs that are alive, also of those that Dynamo has forgotten."""
-    function: Any = compat.find("torch.autograd.function", "Function")
+    function: Any = torch_names.find("torch.autograd.function", "Function")
     return [each for each in function.__subclasses__() if "compiled_bw" in vars(each)]
 
 
@@ -32,7 +32,7 @@ def replace_backward(owner: type, around: Callable[[Method], Method]) -> Optiona
         return None
     original = vars(owner)[method]
     replacement: Any = functools.wraps(original.__func__)(around(original.__func__))
-    compat.skip_code(replacement.__code__)
+    frame_evaluation.skip_code(replacement.__code__)
     replacement._depyf_original = original
     setattr(owner, method, staticmethod(replacement))
     owner_alive: Any = weakref.ref(owner)

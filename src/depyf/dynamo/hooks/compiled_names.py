@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Optional
+from types import ModuleType
+from typing import Any, Callable, Optional, Tuple
 
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
 
 
 def watch_compiled_names(note: Callable[[str], object]) -> Optional[Undo]:
     """Call ``note`` with each name from now on, on the thread that compiles; it must not raise. Answers how to end it,
     None where this torch can't be watched."""
-    maker = compat.maker_of_names()
+    maker = maker_of_names()
     if maker is None:
         return None
     module, attribute = maker
@@ -25,3 +26,16 @@ def watch_compiled_names(note: Callable[[str], object]) -> Optional[Undo]:
         return name
 
     return replace_attribute(module, attribute, make_name)
+
+
+def maker_of_names() -> Optional[Tuple[ModuleType, str]]:
+    """The module and the name of the function that makes up ``__compiled_fn_<id>`` for Dynamo's output graph."""
+    for attribute in ("make_compiled_fn_name", "unique_id"):
+        if torch_names.find("torch._dynamo.output_graph", attribute) is not None:
+            return torch_names.module("torch._dynamo.output_graph"), attribute
+    torch_names.report_once(
+        "torch._dynamo.output_graph.unique_id",
+        "this PyTorch has neither make_compiled_fn_name nor unique_id in torch._dynamo.output_graph: "
+        "graph files can't be named after their __compiled_fn",
+    )
+    return None

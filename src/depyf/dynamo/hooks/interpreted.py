@@ -10,7 +10,7 @@ import functools
 import weakref
 from typing import Any, List
 
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import backends, torch_names
 from depyf.dynamo.hooks.locks import Lock
 
 _runs_by_forward: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -23,7 +23,7 @@ def run_by_forward(module: Any) -> None:
 
     That outlasts the session: people step through the graphs once they are compiled.
     """
-    if not compat.interprets_graphs():
+    if not backends.interprets_graphs():
         return
     with _lock:
         _runs_by_forward.add(module)
@@ -34,7 +34,7 @@ def _install() -> None:
     global _installed
     if _installed:
         return
-    interpreter = compat.find("torch.fx", "Interpreter")
+    interpreter = torch_names.find("torch.fx", "Interpreter")
     original = getattr(interpreter, "boxed_run", None)
     if interpreter is None or original is None:
         return

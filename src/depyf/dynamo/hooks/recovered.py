@@ -12,7 +12,7 @@ from types import BuiltinMethodType, CodeType, FunctionType, MethodType
 from typing import Any, Deque, Dict, Iterator, List, Optional, Tuple
 
 from depyf.asynchronous import synchronous
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.torch_trace.stages import Stage
 
 _MOST_OBJECTS = 5000
@@ -46,7 +46,7 @@ def recover(compiled: Any) -> Recovered:
     graphs: Dict[Stage, Any] = {}
     kernels: List[Kernel] = []
     pending = False
-    graph_module = compat.find("torch.fx.graph_module", "GraphModule") or ()
+    graph_module = torch_names.find("torch.fx.graph_module", "GraphModule") or ()
     for part, stage in _walk(compiled, graph_module):
         if isinstance(part, graph_module):
             graphs.setdefault(stage, part)
@@ -59,7 +59,7 @@ def recover(compiled: Any) -> Recovered:
 
 def backward_classes(compiled: Any) -> List[type]:
     """The classes of AOTAutograd's in ``compiled`` that run a compiled backward."""
-    graph_module = compat.find("torch.fx.graph_module", "GraphModule") or ()
+    graph_module = torch_names.find("torch.fx.graph_module", "GraphModule") or ()
     return [part for part, _ in _walk(compiled, graph_module) if isinstance(part, type) and "compiled_bw" in vars(part)]
 
 
@@ -95,7 +95,7 @@ def _parts(part: Any) -> List[Tuple[str, Any]]:
         return [("", part.__func__)]
     if isinstance(part, (list, tuple)):
         return [("", each) for each in part]
-    function = compat.find("torch.autograd.function", "Function")
+    function = torch_names.find("torch.autograd.function", "Function")
     if isinstance(part, type):
         return list(vars(part).items()) if function is not None and issubclass(part, function) else []
     if type(part).__module__.startswith(_WALKED_INTO):

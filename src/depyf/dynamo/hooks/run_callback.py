@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import BuiltinFunctionType, CodeType
 from typing import Any, Callable, List, Optional, Tuple
 
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import frame_evaluation, torch_names
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, registered
 
@@ -54,7 +54,7 @@ class _Callback:
             if previous is not None:
                 previous(code)
 
-        compat.skip_code(about_to_run.__code__)  # Dynamo is on when it is called
+        frame_evaluation.skip_code(about_to_run.__code__)  # Dynamo is on when it is called
         self.installed.append((about_to_run, previous))
         _write(about_to_run)
 
@@ -74,11 +74,11 @@ def watch_runs(note: Note) -> Optional[Undo]:
 
     ``note`` must not raise; best it is a function in C. ``None`` where this torch (before 2.13) does not tell.
     """
-    if not compat.tells_runs():
+    if not frame_evaluation.tells_runs():
         return None
     code = getattr(note, "__code__", None)
     if code is not None:
-        compat.skip_code(code)
+        frame_evaluation.skip_code(code)
     done = False
 
     def undo() -> None:
@@ -97,8 +97,8 @@ def watch_runs(note: Note) -> Optional[Undo]:
 
 
 def _read() -> Any:
-    return compat.module("torch._C._dynamo.eval_frame").get_bytecode_debugger_callback()
+    return torch_names.module("torch._C._dynamo.eval_frame").get_bytecode_debugger_callback()
 
 
 def _write(callback: Any) -> None:
-    compat.module("torch._C._dynamo.eval_frame").set_bytecode_debugger_callback(callback)
+    torch_names.module("torch._C._dynamo.eval_frame").set_bytecode_debugger_callback(callback)

@@ -11,7 +11,7 @@ import weakref
 from types import CodeType
 from typing import Any, Callable, Dict, Optional
 
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import frame_evaluation
 from depyf.dynamo.hooks.patching import Undo, registered
 
 _FREE_FOR_ALL = (4, 3)
@@ -45,7 +45,7 @@ class Monitoring:
         self._monitoring.register_callback(tool, events.PY_START, on_start)
         self._monitoring.register_callback(tool, events.PY_RETURN, on_return)
         for called in (on_start, on_return):
-            compat.skip_code(called.__code__)
+            frame_evaluation.skip_code(called.__code__)
         return self._end
 
     def watch(self, code: CodeType, *, starts: bool) -> None:

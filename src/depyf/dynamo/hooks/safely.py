@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterable, List, Optional, TextIO, Tuple, TypeVar
 
 from depyf.asynchronous import suppressed, synchronous
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import frame_evaluation, torch_names
 from depyf.messages import log, write
 from depyf.own_package import FOLDER, is_own
 
@@ -127,18 +127,18 @@ def safely(doing: str) -> Callable[[Callable[..., T]], Callable[..., Optional[T]
             before = _UNKNOWN
             try:
                 try:
-                    before = compat.set_eval_frame(None)
+                    before = frame_evaluation.set_eval_frame(None)
                     return function(*args, **kwargs)
                 except synchronous() as error:
                     report_failure(doing, error)
                 finally:
                     if before is not _UNKNOWN:
-                        compat.set_eval_frame(before)
+                        frame_evaluation.set_eval_frame(before)
             except synchronous() as error:  # of a torch that keeps Dynamo off in some other way
                 report_failure(doing, error)
             except BaseException:
                 if before is not _UNKNOWN:
-                    compat.set_eval_frame(before)  # the same above may have been interrupted
+                    frame_evaluation.set_eval_frame(before)  # the same above may have been interrupted
                 raise
             return None
 
@@ -196,7 +196,7 @@ def say(stream: Optional[TextIO], lines: Iterable[str]) -> None:
 def with_rank(line: str) -> str:
     """Return a line that begins with ``depyf``, with the rank of a process that is one of several: all of them write to
     the same terminal."""
-    rank = compat.distributed_rank()
+    rank = torch_names.distributed_rank()
     return line if rank is None else line.replace("depyf", f"depyf [rank {rank}]", 1)
 
 

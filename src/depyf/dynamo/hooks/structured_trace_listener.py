@@ -11,11 +11,12 @@ listens itself (``TORCH_TRACE``), and it would fail anyhow.
 from __future__ import annotations
 
 import functools
+import importlib.util
 import logging
 from typing import Any, Callable, List
 
 from depyf.asynchronous import synchronous
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.patching import Undo, registered, replace_everywhere
 from depyf.dynamo.hooks.safely import report_failure
 from depyf.torch_trace.events import Event, event_of
@@ -47,7 +48,7 @@ class TraceHandler(logging.Handler):
 
 def listen(receive: Callable[[Event], object]) -> Undo:
     """Send every event to ``receive`` from now on; answers the function that ends it."""
-    compat.find("torch._logging", "_internal")
+    torch_names.find("torch._logging", "_internal")
     logger = logging.getLogger(TRACE_LOGGER)
     handler = TraceHandler(receive)
     # Not addHandler: torch's own handler removes itself from the list while the first record is being dispatched, and
@@ -81,7 +82,7 @@ _ADVICE = "PyTorch can't describe something of this program; depyf only asked it
 
 def _isolate(logger: logging.Logger) -> None:
     """Keep what fails in torch while it reports to nobody but us from the compilation, until nobody of us listens."""
-    original = compat.find("torch._logging._internal", "trace_structured")
+    original = torch_names.find("torch._logging._internal", "trace_structured")
     if original is None or _isolation or any(map(_is_the_programs, logger.handlers)):
         return
 
@@ -103,3 +104,21 @@ def _is_the_programs(handler: logging.Handler) -> bool:
     if isinstance(handler, TraceHandler):
         return False
     return not (type(handler).__name__ == "LazyTraceHandler" and getattr(handler, "root_dir", None) is None)
+
+
+@functools.lru_cache(maxsize=None)
+def reports(event: str, module_name: str) -> bool:
+    """Whether this torch has the event in its structured trace: the module that would send it names it.
+
+    The module is read and not imported, which can take seconds. What can't be read is taken to report it.
+    """
+    spec = importlib.util.find_spec(module_name)
+    if spec is None or spec.origin is None:
+        return True
+    with open(spec.origin, encoding="utf-8") as file:
+        return f'"{event}"' in file.read()
+
+
+def interned_strings() -> Any:
+    """The table (text to number) that the structured trace abbreviates file names with."""
+    return torch_names.find("torch._logging.structured", "INTERN_TABLE") or {}

@@ -23,7 +23,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Optional, Type
 
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.observe.checked_backend import begin
 from depyf.dynamo.observe.observation import ATEN, DYNAMO, GraphCall, ObservedGraph, Observer, observation
 
@@ -37,7 +37,7 @@ class observe_graphs:  # noqa: N801 - used like a function
     """
 
     def __init__(self, observer: Observer) -> None:
-        compat.require_torch("observe_graphs")
+        torch_names.require_torch("observe_graphs")
         self._observer = observer
 
     def __enter__(self) -> None:

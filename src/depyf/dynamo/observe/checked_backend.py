@@ -15,7 +15,7 @@ import threading
 from dataclasses import replace
 from typing import Any, Callable, Iterator, List, Optional, Tuple
 
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import compile_ids, torch_names
 from depyf.dynamo.hooks.backward_methods import all_backward_classes, replace_backward
 from depyf.dynamo.hooks.compiled_names import watch_compiled_names
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
@@ -101,10 +101,12 @@ def _note_name(name: str) -> None:
 
 def _watch_aot(observation: Observation) -> Optional[Undo]:
     """Observe what AOTAutograd's compilers make; which function is given them depends on the version."""
-    module = compat.module("torch._functorch.aot_autograd")
+    module = torch_names.module("torch._functorch.aot_autograd")
     name = next((n for n in ("aot_stage2_compile", "create_aot_dispatcher_function") if hasattr(module, n)), None)
     if name is None:
-        compat.report_once("observe aot", "this PyTorch's AOTAutograd is not known: backward graphs are not observed")
+        torch_names.report_once(
+            "observe aot", "this PyTorch's AOTAutograd is not known: backward graphs are not observed"
+        )
         return None
     original = getattr(module, name)
     signature = inspect.signature(original)
@@ -177,7 +179,7 @@ def _observed_compiler(observation: Observation, compilation: _Compilation, comp
 
 
 def _watch_inductor(observation: Observation) -> Optional[Undo]:
-    original = compat.find("torch._inductor.compile_fx", "_compile_fx_inner")
+    original = torch_names.find("torch._inductor.compile_fx", "_compile_fx_inner")
     if original is None:
         return None
 
@@ -198,7 +200,7 @@ def _watch_inductor(observation: Observation) -> Optional[Undo]:
             return compiled
         return _observed(observation, note, compiled, boxed=bool(getattr(compiled, "_boxed_call", False)))
 
-    return replace_attribute(compat.module("torch._inductor.compile_fx"), "_compile_fx_inner", compile_one)
+    return replace_attribute(torch_names.module("torch._inductor.compile_fx"), "_compile_fx_inner", compile_one)
 
 
 def _observed(observation: Observation, graph: ObservedGraph, compiled: Any, *, boxed: bool) -> Callable[..., Any]:
@@ -226,7 +228,7 @@ def _describe(compilation: _Compilation, module: Any, level: str) -> ObservedGra
     written = graph_facts.written_inputs(copied.graph) if level == ATEN else tuple(range(inputs))
     names = compilation.names if len(compilation.names) == inputs and not compilation.backward else ("",) * inputs
     return ObservedGraph(
-        compile_id=compat.current_compile_id(),
+        compile_id=compile_ids.current_compile_id(),
         function=_without_suffix(compilation.function),
         backward=compilation.backward,
         level=level,
@@ -241,7 +243,7 @@ def _describe(compilation: _Compilation, module: Any, level: str) -> ObservedGra
 
 def _count_of_results(outputs: int) -> int:
     """How many of the outputs of a forward graph are for the program; AOTAutograd knows."""
-    tracing = getattr(compat.find("torch._guards", "TracingContext"), "try_get", lambda: None)()
+    tracing = getattr(torch_names.find("torch._guards", "TracingContext"), "try_get", lambda: None)()
     count = getattr(getattr(tracing, "fw_metadata", None), "num_forward_returns", None)
     return outputs if not isinstance(count, int) or count > outputs else count
 
@@ -267,6 +269,6 @@ def _compiling(compilation: _Compilation) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _settings() -> Iterator[None]:
-    config: Any = compat.find("torch._functorch", "config")
+    config: Any = torch_names.find("torch._functorch", "config")
     with config.patch({name: False for name in _OFF if hasattr(config, name)}):
         yield

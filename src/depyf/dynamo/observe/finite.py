@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from depyf.answers.nonfinite import TensorFacts
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 
 
 class Bad(NamedTuple):
@@ -21,8 +21,8 @@ class Bad(NamedTuple):
 
 def tensors_in(value: Any) -> List[Any]:
     """The tensors in a value, however they are nested, that can hold values that are not finite."""
-    flat: Any = compat.find("torch.utils._pytree", "tree_flatten")
-    tensor: Any = compat.find("torch", "Tensor")
+    flat: Any = torch_names.find("torch.utils._pytree", "tree_flatten")
+    tensor: Any = torch_names.find("torch", "Tensor")
     leaves = value if isinstance(value, (list, tuple)) and not any(map(_nested, value)) else flat(value)[0]
     return [each for each in leaves if isinstance(each, tensor) and (each.is_floating_point() or each.is_complex())]
 
@@ -33,7 +33,7 @@ def _nested(value: Any) -> bool:
 
 def all_finite(values: Iterable[Any]) -> bool:
     """Whether all values in these tensors are finite: one answer of each device is waited for."""
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     by_device: Dict[Any, List[Any]] = {}
     for each in values:
         if each.numel():
@@ -43,7 +43,7 @@ def all_finite(values: Iterable[Any]) -> bool:
 
 def count_bad(value: Any) -> Bad:
     """How many values in it are not finite."""
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     nans = infs = 0
     for each in tensors_in(value):
         plain = _plain(each)
@@ -61,7 +61,7 @@ a number below zero is NaN, too, and a large number may overflow where the Inf w
 def made_finite(value: Any, stand_in: Optional[str] = None) -> Any:
     """A copy of a tensor whose values that are not finite are replaced, by one of its others (or 1) where ``stand_in``
     does not say by what; other things as they are."""
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     if not tensors_in([value]):
         return value
     finite = torch.isfinite(_plain(value))
@@ -75,7 +75,7 @@ def made_finite(value: Any, stand_in: Optional[str] = None) -> Any:
 
 def facts(name: str, tensor: Any) -> TensorFacts:
     """The tensor in numbers."""
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     plain = _plain(tensor.detach())
     number = plain.abs() if plain.is_complex() else plain
     known = number[torch.isfinite(number)].double() if number.is_floating_point() else number.double()

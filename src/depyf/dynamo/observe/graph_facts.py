@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any, Dict, Iterator, List, Tuple
 
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 
 _RANDOM = ("inductor_seed", "inductor_random", "inductor_randint", "philox", "run_and_save_rng", "run_with_rng")
 """Parts of the names of what draws random numbers and has no tag that says so."""
@@ -18,7 +18,7 @@ class GraphCopy:
     """
 
     def __init__(self, module: Any) -> None:
-        graph_class: Any = compat.find("torch.fx", "Graph")
+        graph_class: Any = torch_names.find("torch.fx", "Graph")
         self.graph = graph_class()
         known: Dict[Any, Any] = {}
         self._attributes: Dict[str, Any] = {}
@@ -35,7 +35,7 @@ class GraphCopy:
 
     def module(self) -> Any:
         if self._module is None:
-            graph_module: Any = compat.find("torch.fx", "GraphModule")
+            graph_module: Any = torch_names.find("torch.fx", "GraphModule")
             self._module = graph_module(self._attributes, self.graph)
         return self._module
 
@@ -53,7 +53,7 @@ def placeholders(graph: Any) -> List[Any]:
 
 def output_nodes(graph: Any) -> List[Any]:
     """What the graph returns, one for each of its outputs: a node, or a constant."""
-    flat: Any = compat.find("torch.utils._pytree", "tree_flatten")
+    flat: Any = torch_names.find("torch.utils._pytree", "tree_flatten")
     output = next(node for node in reversed(list(graph.nodes)) if node.op == "output")
     leaves: List[Any] = flat(output.args[0])[0]
     return leaves
@@ -61,8 +61,8 @@ def output_nodes(graph: Any) -> List[Any]:
 
 def is_random(module: Any) -> bool:
     """Whether the graph, or one that it calls, draws random numbers."""
-    graph_module: Any = compat.find("torch.fx", "GraphModule")
-    tag = getattr(compat.find("torch", "Tag"), "nondeterministic_seeded", None)
+    graph_module: Any = torch_names.find("torch.fx", "GraphModule")
+    tag = getattr(torch_names.find("torch", "Tag"), "nondeterministic_seeded", None)
     for part in module.modules():
         if isinstance(part, graph_module):
             for node in part.graph.nodes:

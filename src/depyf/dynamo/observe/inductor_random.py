@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any, Dict, Tuple
 
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.observe.random_state import RandomState
 
 _DRAWS = ("prims.inductor_seeds.", "prims.inductor_seed.", "prims.inductor_random.", "prims.inductor_randint.")
@@ -18,7 +18,7 @@ def draws(operator: Any) -> bool:
 
 def draw(operator: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
     """What code of Inductor's for this operator alone gives: a number depends on the seed and its position only."""
-    tensor: Any = compat.find("torch", "Tensor")
+    tensor: Any = torch_names.find("torch", "Tensor")
     given = tuple(value for value in args if isinstance(value, tensor))
     pattern = tuple(_HERE if isinstance(value, tensor) else _hashable(value) for value in args)
     return _kernel(operator, pattern, tuple(sorted(kwargs.items())), tuple(str(each.device) for each in given))(*given)
@@ -33,7 +33,7 @@ def _hashable(value: Any) -> Any:
 
 @functools.lru_cache(maxsize=64)
 def _kernel(operator: Any, pattern: Tuple[Any, ...], kwargs: Any, devices: Tuple[str, ...]) -> Any:
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     graph = torch.fx.Graph()
     inputs = iter([graph.placeholder(f"seed_{number}") for number in range(len(devices))])
     arguments = tuple(next(inputs) if each is _HERE else each for each in pattern)
@@ -41,5 +41,5 @@ def _kernel(operator: Any, pattern: Tuple[Any, ...], kwargs: Any, devices: Tuple
     module = torch.fx.GraphModule(torch.nn.Module(), graph)
     examples = [torch.zeros((), dtype=torch.int64, device=device) for device in devices]
     with RandomState(examples).restored():  # compiling draws, too
-        compiled = compat.module("torch._inductor").compile(module, examples)
+        compiled = torch_names.module("torch._inductor").compile(module, examples)
     return lambda *values: compiled(*values)[0]

@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 
 from depyf.answers.nonfinite import Line
 from depyf.diagnosis.guard_words import as_written
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import known_code
 from depyf.own_package import is_own
 from depyf.report.analysis.sources import is_library
 from depyf.torch_trace.breaks import code_of, frames_of
@@ -115,7 +115,7 @@ def running_place(known: Dict[int, Tuple[CodeType, bool]]) -> Optional[Tuple[str
         code = frame.f_code
         if id(code) not in known:
             path = code.co_filename
-            other = path.startswith("<") or is_own(path) or is_library(path) or compat.original_of(code) is not None
+            other = path.startswith("<") or is_own(path) or is_library(path) or known_code.original_of(code) is not None
             other = other or os.path.basename(path).startswith(_DUMPED)
             known[id(code)] = code, not other
         if known[id(code)][1]:

@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.observe.graph_facts import GraphCopy
@@ -165,7 +165,7 @@ class _Before:
 
 @safely("keeping what goes into a compiled graph")
 def _before(graph: ObservedGraph, arguments: List[Any]) -> _Before:
-    tensor: Any = compat.find("torch", "Tensor")
+    tensor: Any = torch_names.find("torch", "Tensor")
     with _unseen():
         originals = {i: arguments[i] for i in graph.written if isinstance(arguments[i], tensor)}
         inputs = tuple(value.detach().clone() if i in originals else value for i, value in enumerate(arguments))
@@ -175,7 +175,7 @@ def _before(graph: ObservedGraph, arguments: List[Any]) -> _Before:
 @contextlib.contextmanager
 def _unseen() -> Any:
     """No gradients, and none of the user's dispatch modes: they would count what we do."""
-    disable: Any = compat.find("torch.utils._python_dispatch", "_disable_current_modes") or contextlib.nullcontext
-    no_grad: Any = compat.find("torch", "no_grad")
+    disable: Any = torch_names.find("torch.utils._python_dispatch", "_disable_current_modes") or contextlib.nullcontext
+    no_grad: Any = torch_names.find("torch", "no_grad")
     with disable(), no_grad():
         yield

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Dict, Iterable, Iterator
 
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 
 
 class RandomState:
@@ -34,7 +34,7 @@ def is_capturing() -> bool:
 
 
 def _torch() -> Any:
-    return compat.module("torch")
+    return torch_names.module("torch")
 
 
 def _read(device: str) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Callable, Iterator
 
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.observe.inductor_random import draw, draws
 from depyf.dynamo.observe.observation import ATEN, GraphCall
 
@@ -26,7 +26,7 @@ class Replay:
 
     def run(self, after: Look, *, until: Any = None, before: Callable[[Any, Values], None] = lambda *_: None) -> None:
         """Interpret the graph up to the node ``until`` (default: all of it)."""
-        interpreter: Any = compat.find("torch.fx", "Interpreter")
+        interpreter: Any = torch_names.find("torch.fx", "Interpreter")
 
         class Replaying(interpreter):  # type: ignore[misc]
             def run_node(self, node: Any) -> Any:
@@ -50,14 +50,14 @@ class Replay:
         return next(node for node in self._call.graph.module.graph.nodes if node.name == name)
 
     def _inputs(self) -> Iterator[Any]:
-        tensor: Any = compat.find("torch", "Tensor")
+        tensor: Any = torch_names.find("torch", "Tensor")
         for number, value in enumerate(self._call.inputs):
             yield value.clone() if number in self._call.graph.written and isinstance(value, tensor) else value
 
 
 def run_node(node: Any, values: Values) -> Any:
     """What the node gives when those that it takes have these values; raises what it raises."""
-    map_arg: Any = compat.find("torch.fx.node", "map_arg")
+    map_arg: Any = torch_names.find("torch.fx.node", "map_arg")
     args, kwargs = map_arg(node.args, values), map_arg(node.kwargs, values)
     if node.op == "call_method":
         return getattr(args[0], node.target)(*args[1:], **kwargs)
@@ -70,7 +70,7 @@ class _Stopped(Exception):
 
 @contextlib.contextmanager
 def _as_it_ran(call: GraphCall) -> Iterator[None]:
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     with contextlib.ExitStack() as stack:
         stack.enter_context(torch.no_grad())
         if call.random_state is not None:

@@ -16,7 +16,7 @@ from depyf.dynamo.capture.fallbacks import Fallbacks
 from depyf.dynamo.dump.active_sessions import capture
 from depyf.dynamo.dump.pausing import compiles_nothing
 from depyf.dynamo.entries.entry_check import would_hit
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import cache_entries, compiled_callables, frame_evaluation, torch_names
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
 from depyf.dynamo.hooks.safely import safely
@@ -49,7 +49,7 @@ class OwnEntries:
 
     def install(self) -> Undo:
         """Raises ``RuntimeError`` where this torch can't be observed."""
-        original = compat.find("torch._dynamo.eval_frame", "_callback_from_stance")
+        original = torch_names.find("torch._dynamo.eval_frame", "_callback_from_stance")
         if original is None:
             raise RuntimeError(_NOT_SUPPORTED)
 
@@ -71,7 +71,7 @@ class OwnEntries:
             return answer if ours is None else ours
 
         self._tally.begin()
-        undo = [replace_attribute(compat.module("torch._dynamo.eval_frame"), "_callback_from_stance", and_ours)]
+        undo = [replace_attribute(torch_names.module("torch._dynamo.eval_frame"), "_callback_from_stance", and_ours)]
         undo += safely("noting what Dynamo gives up")(Fallbacks(lambda: [self._tally]).watch)() or []
 
         def close() -> None:
@@ -104,13 +104,13 @@ class OwnEntries:
     @safely("observing a compiled function")
     def _only_known(self, callback: Any, otherwise: Any) -> Optional[Any]:
         """The same where the program's stance lets nothing be compiled that has not been compiled before."""
-        if otherwise is False and compat.run_this_once() is None:
+        if otherwise is False and frame_evaluation.run_this_once() is None:
             return None
         if isinstance(otherwise, _OnlyKnown):  # another observes, too
             known, callback = otherwise.known, otherwise.callback
             otherwise = otherwise.otherwise
         else:
-            known = _Known(compat.innermost_backend(callback), self._current_region())
+            known = _Known(compiled_callables.innermost_backend(callback), self._current_region())
         ours = self._ours(callback, True)
         return None if ours is None else _OnlyKnown(ours, known, otherwise, self._tally)
 
@@ -129,7 +129,7 @@ class OwnEntries:
         if clone is None or hooks is None:
             return None  # of a stance that decides itself what is compiled and when
         compiler = _inside(convert)
-        user_backend = compat.innermost_backend(compiler)
+        user_backend = compiled_callables.innermost_backend(compiler)
         backend = next(
             (ours for theirs, ours in self._backends if theirs is user_backend or theirs == user_backend), None
         )
@@ -140,14 +140,14 @@ class OwnEntries:
 
     def _current_region(self) -> int:
         """The user's region of entries (-1: there is none) that is set now."""
-        read = compat.find("torch._C._dynamo.eval_frame", "get_eval_frame_isolate_recompiles_id")
+        read = torch_names.find("torch._C._dynamo.eval_frame", "get_eval_frame_isolate_recompiles_id")
         region = -1 if read is None else int(read())
         return next((users for users, ours in self._regions.items() if ours == region), region)
 
     def _enter_region(self) -> None:
-        read = compat.find("torch._C._dynamo.eval_frame", "get_eval_frame_isolate_recompiles_id")
-        write = compat.find("torch._C._dynamo.eval_frame", "set_eval_frame_isolate_recompiles_id")
-        numbers = compat.find("torch._dynamo.eval_frame", "_next_isolate_recompiles_id")
+        read = torch_names.find("torch._C._dynamo.eval_frame", "get_eval_frame_isolate_recompiles_id")
+        write = torch_names.find("torch._C._dynamo.eval_frame", "set_eval_frame_isolate_recompiles_id")
+        numbers = torch_names.find("torch._dynamo.eval_frame", "_next_isolate_recompiles_id")
         if read is None or write is None or numbers is None:
             return
         region = read()
@@ -163,7 +163,7 @@ class OwnEntries:
         if self._made:
             capture.tell_so_far()  # sessions read the entries
         for guards in self._made:
-            compat.forget_entry(guards)
+            cache_entries.forget_entry(guards)
         self._made.clear()
         self._callbacks.clear()
 
@@ -193,7 +193,7 @@ class _Callback:
         with _limits_for_ours(frame):
             answer = self.callback(frame, cache_entry, *args, **kwargs)
         code = getattr(answer, "guarded_code", answer)
-        guards = None if code is None else compat.guards_of(code)
+        guards = None if code is None else cache_entries.guards_of(code)
         if guards is not None:
             self.made.append(guards)
         return answer
@@ -224,7 +224,7 @@ class _OnlyKnown:
             return self.callback(frame, cache_entry, *args, **kwargs)
         if self.otherwise is False:
             self._note_missed(frame)
-            return compat.run_this_once()
+            return frame_evaluation.run_this_once()
         return self.otherwise(frame, cache_entry, *args, **kwargs)
 
     @safely("looking for what has been compiled before")
@@ -235,21 +235,21 @@ class _OnlyKnown:
     def _note_missed(self, frame: Any) -> None:
         if not self._has_missed and not is_library(frame.f_code.co_filename):
             self._has_missed = True
-            self._tally.missed_here(RUNS_AS_PLAIN.format(compat.stance()))
+            self._tally.missed_here(RUNS_AS_PLAIN.format(frame_evaluation.stance()))
 
 
 def _compiles_nothing_new() -> bool:
     """Whether the program's stance lets nothing be compiled in a call; in ``debug()`` we compile nothing either."""
-    return compat.stance().endswith("_on_recompile") and not compiles_nothing()
+    return frame_evaluation.stance().endswith("_on_recompile") and not compiles_nothing()
 
 
 @contextlib.contextmanager
 def _limits_for_ours(frame: Any) -> Iterator[None]:
     """Raise Dynamo's limits by the entries that are not ours, where they count together."""
     with contextlib.ExitStack() as stack:
-        if compat.find("torch._C._dynamo.eval_frame", "set_eval_frame_isolate_recompiles_id") is None:
-            there = len(compat.cache_entries(frame.f_code))
-            config: Any = compat.find("torch._dynamo", "config")
+        if torch_names.find("torch._C._dynamo.eval_frame", "set_eval_frame_isolate_recompiles_id") is None:
+            there = len(cache_entries.cache_entries(frame.f_code))
+            config: Any = torch_names.find("torch._dynamo", "config")
             limits = {name: getattr(config, name) + there for name in _LIMITS if hasattr(config, name)}
             stack.enter_context(config.patch(limits))
         yield

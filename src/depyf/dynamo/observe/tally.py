@@ -13,7 +13,7 @@ from typing import Dict, List, Optional, Set, Tuple
 from depyf.answers.looked import Looked
 from depyf.dynamo.capture.session import Cause, FrameSkipped
 from depyf.dynamo.dump.pausing import compiles_nothing
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import frame_evaluation, torch_settings
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.store.names import StableNames
 
@@ -174,11 +174,11 @@ class Looking:
 
 def why_not_observed(answer: object, ours: object) -> str:
     """Why a call is not observed for which Dynamo uses the callback ``answer``, and we ``ours``; "" when it is."""
-    if compat.dynamo_setting("disable"):
+    if torch_settings.dynamo_setting("disable"):
         return _DISABLED
     if ours is not None:
         return ""
-    stance = compat.stance()
+    stance = frame_evaluation.stance()
     if answer is None:
         return RUNS_AS_PLAIN.format(stance)
     if compiles_nothing():

@@ -21,7 +21,7 @@ from depyf.dynamo.entries.decorated import short_name_now
 from depyf.dynamo.entries.guarded_frame import guarded_frame_of
 from depyf.dynamo.guards.current_values import as_known_here
 from depyf.dynamo.guards.failing import with_whole_path
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import frames, torch_names
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, collecting, undo_all
 from depyf.dynamo.hooks.safely import report_failure, safely, say, users
@@ -47,7 +47,7 @@ class Watch:
     """
 
     def __init__(self, callback: Optional[Callback] = None, stream: Optional[TextIO] = None) -> None:
-        compat.require_torch("watch")
+        torch_names.require_torch("watch")
         self.happened: List[Happening] = []
         self.compiled = False
         """Whether Dynamo has tried to compile anything since it began."""
@@ -215,7 +215,7 @@ def _recompile(event: Event) -> Optional[Happening]:
     guards = failed_guards(event)
     if not guards:
         return None
-    code = compat.code_being_compiled()
+    code = frames.code_being_compiled()
     frame = guarded_frame_of(code)
     told = [explain(as_known_here(guard.text), frame=frame) for guard in guards]
     told = [with_changed_keys(each, set(), None, frame) for each in told]  # which ones, torch does not say here

@@ -23,7 +23,14 @@ from depyf.dynamo.guards import python_guards as guards_function
 from depyf.dynamo.guards.check_function import EntryGuards
 from depyf.dynamo.guards.failing import failing_guards, parts_of, with_whole_path
 from depyf.dynamo.guards.to_python import Naming
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import (
+    cache_entries,
+    compiled_callables,
+    frame_evaluation,
+    known_code,
+    torch_names,
+    torch_settings,
+)
 from depyf.dynamo.store.names import compiled_fn_number
 
 _NAMED = 3
@@ -44,10 +51,12 @@ def why(compiled: Any, *args: Any, **kwargs: Any) -> Why:
     Raises ``TypeError`` when the arguments do not fit, or when there is no Python function behind ``compiled``, and
     ``ImportError`` without PyTorch.
     """
-    compat.require_torch("why")
+    torch_names.require_torch("why")
     if isinstance(compiled, FrameType):
         code, values = _of_frame(compiled)
-        return _answer(compat.cache_entries(code), values, None, getattr(code, "co_qualname", code.co_name), code)
+        return _answer(
+            cache_entries.cache_entries(code), values, None, getattr(code, "co_qualname", code.co_name), code
+        )
     found = called(compiled, "why")
     try:
         values = found.frame_locals(args, kwargs)
@@ -60,16 +69,16 @@ def why(compiled: Any, *args: Any, **kwargs: Any) -> Why:
         answer = replace(answer, outcome=outcome, left_alone=True)
     elif found.switched_off:
         answer = replace(answer, entries=(), outcome=f"runs as plain Python: {found.left_alone}", left_alone=True)
-    elif answer.hit is None and compat.stance() in _WITHOUT_RECOMPILES:
-        does = _WITHOUT_RECOMPILES[compat.stance()]
-        outcome = f"{does}: torch.compiler.set_stance({compat.stance()!r}) is in force, and no entry fits"
+    elif answer.hit is None and frame_evaluation.stance() in _WITHOUT_RECOMPILES:
+        does = _WITHOUT_RECOMPILES[frame_evaluation.stance()]
+        outcome = f"{does}: torch.compiler.set_stance({frame_evaluation.stance()!r}) is in force, and no entry fits"
         answer = replace(answer, outcome=outcome, left_alone=True)
     return replace(answer, notes=_notes(found))
 
 
 def _answer(found: Sequence[Any], values: Mapping[str, Any], entered: Any, name: str, code: CodeType) -> Why:
     """The answer for a call that finds these cache entries; ``name`` and ``code`` are what a person calls it."""
-    backend = None if entered is None else compat.innermost_backend(getattr(entered, "callback", None))
+    backend = None if entered is None else compiled_callables.innermost_backend(getattr(entered, "callback", None))
     frame = guarded_frame_of(code)
     entries = [_entry(each, values, backend, code.co_filename, frame) for each in found]
     for index, each in enumerate(entries):
@@ -104,7 +113,7 @@ def _notes(found: Called) -> Tuple[str, ...]:
 
 def line_that_guards(code: CodeType, subject: str) -> Optional[Tuple[str, int]]:
     """The line of the user (with its file) that made Dynamo guard ``subject``, in some cache entry of ``code``."""
-    for entry in compat.cache_entries(code):
+    for entry in cache_entries.cache_entries(code):
         manager = entry.guard_manager
         if guards_function.is_function(manager):
             continue
@@ -117,13 +126,15 @@ def line_that_guards(code: CodeType, subject: str) -> Optional[Tuple[str, int]]:
 
 def _of_frame(frame: FrameType) -> Tuple[CodeType, Dict[str, Any]]:
     """The original code that a frame runs (Dynamo knows it), and its arguments and free variables as they are."""
-    code = compat.original_of(frame.f_code) or frame.f_code
+    code = known_code.original_of(frame.f_code) or frame.f_code
     stars = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + stars] + code.co_freevars
     return code, {name: frame.f_locals[name] for name in names if name in frame.f_locals}
 
 
-def _entry(entry: compat.CacheEntry, values: Mapping[str, Any], backend: Any, file: str, frame: GuardedFrame) -> Entry:
+def _entry(
+    entry: cache_entries.CacheEntry, values: Mapping[str, Any], backend: Any, file: str, frame: GuardedFrame
+) -> Entry:
     number, manager = entry.compile_id, entry.guard_manager
     graphs = tuple(_graphs_of(entry.code))
     first, holds = first_failure(manager, values)
@@ -159,7 +170,7 @@ def _limit(entries: Sequence[Any], values: Mapping[str, Any]) -> Optional[Tuple[
         (("recompile_limit", "cache_size_limit"), alike),
     ):
         for name in names:
-            value = compat.dynamo_setting(name)
+            value = torch_settings.dynamo_setting(name)
             if value is not None:
                 if count >= value:
                     return name, int(value)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Iterator, List, Optional, Tuple
 
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import backends
 from depyf.dynamo.hooks.loaded_modules import loaded_namespaces
 
 NO_BACKEND = "none"
@@ -24,7 +24,7 @@ class BackendInScript:
 
 def backend_in_script(backend: Any, name: str) -> BackendInScript:
     """Return what a script calls ``backend``, which PyTorch calls ``name`` here."""
-    registered = compat.registered_backend(name) if name in compat.names_of_backends() else None
+    registered = backends.registered_backend(name) if name in backends.names_of_backends() else None
     if type(backend).__module__ == "torch" and getattr(backend, "compiler_name", None) == name:
         backend = None  # what torch.compile wraps around a backend that was given by its name
     if registered is not None and backend in (None, registered) and (_is_installed(name) or _is_torchs(registered)):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from depyf.asynchronous import synchronous
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.scripts.imports import Imports
 from depyf.dynamo.scripts.tensors import Tensors
 from depyf.report.analysis.sources import is_library
@@ -101,8 +101,8 @@ class _Classes:
 
     def _made(self, value: Any, target: str, *, interpreted: bool) -> str:
         """An expression for a member."""
-        torch = compat.module("torch")
-        if isinstance(value, compat.module("torch.fx").GraphModule):
+        torch = torch_names.module("torch")
+        if isinstance(value, torch_names.module("torch.fx").GraphModule):
             # Dynamo makes globals called `cond_true_0`: ours have other names.
             made = self.write(value, f"graph_{target}", whole=interpreted)
             return f"torch.fx.symbolic_trace({made})" if interpreted else made
@@ -144,7 +144,7 @@ def _is_interpreted(module: Any, target: str) -> bool:
 def _makes(text: str, cls: type) -> bool:
     """Whether the ``repr`` of a module is an expression that makes one."""
     try:
-        return isinstance(eval(text, {"torch": compat.module("torch")}), cls)
+        return isinstance(eval(text, {"torch": torch_names.module("torch")}), cls)
     except synchronous():
         return False
 
@@ -189,7 +189,7 @@ def forward_source(graph: Any, imports: Imports) -> str:
 
 def _plain_copy(graph: Any) -> Any:
     """The graph with arguments one by one (AOTAutograd's take one list), and the user's line as each node's stack."""
-    copy = compat.module("torch.fx").Graph(tracer_cls=getattr(graph, "_tracer_cls", None))
+    copy = torch_names.module("torch.fx").Graph(tracer_cls=getattr(graph, "_tracer_cls", None))
     known: Dict[Any, Any] = {}
     for node in graph.nodes:
         known[node] = copied = copy.node_copy(node, lambda each: known[each])

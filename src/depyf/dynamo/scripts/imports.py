@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, Dict, List, Optional
 
 from depyf.asynchronous import synchronous
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespace, loaded_namespaces
 from depyf.dynamo.scripts.operators import (
     NoSourceError,
@@ -98,7 +98,7 @@ class Imports:
         if known:
             return
         known.append(value)
-        operator = compat.find("torch._library.custom_ops", "CustomOpDef")
+        operator = torch_names.find("torch._library.custom_ops", "CustomOpDef")
         if operator is not None and isinstance(value, operator):
             self._sources.update(dict.fromkeys(self._defined(value)))
             self._sources[f"{name} = {variable_of(value)}"] = None
@@ -118,7 +118,7 @@ class Imports:
 
     def literal(self, value: Any) -> Optional[str]:
         """An expression for a value that has one: numbers, texts, containers of them, ``torch.float32``."""
-        torch = compat.module("torch")
+        torch = torch_names.module("torch")
         if value is None or isinstance(value, (bool, int, str, bytes)):
             return repr(value)
         if isinstance(value, float):
@@ -143,7 +143,7 @@ class Imports:
 
     def for_operator(self, target: Any) -> None:
         """Import what registers an operator: a library of the user's, or the module of a higher order operator."""
-        operators = compat.module("torch._ops")
+        operators = torch_names.module("torch._ops")
         if isinstance(target, operators.HigherOrderOperator):
             self._lines[f"import {type(target).__module__}"] = None
         elif isinstance(target, (operators.OpOverload, operators.OpOverloadPacket)):
@@ -153,7 +153,7 @@ class Imports:
     def for_library(self, name: str) -> None:
         """Import what registers the operator of this qualified name (``aten::add``)."""
         namespace, _, operator = name.partition("::")
-        if namespace == "prims" and compat.find("torch._prims", operator) is None:
+        if namespace == "prims" and torch_names.find("torch._prims", operator) is None:
             namespace = "inductor_prims"
         if namespace in _BUILT_IN:
             return
@@ -162,7 +162,7 @@ class Imports:
             if namespace == "rngprims":
                 self._late["torch._prims.rng_prims.register_rng_prims()"] = None
             return
-        defined = (compat.find("torch._library.custom_ops", "OPDEFS") or {}).get(name)
+        defined = (torch_names.find("torch._library.custom_ops", "OPDEFS") or {}).get(name)
         if defined is not None:
             self._custom_operator(name, defined)
         else:
@@ -172,7 +172,7 @@ class Imports:
         """An operator made by ``torch.library.Library``, or in another language."""
         places = registered_at(name)
         modules = [_module_of(place.rpartition(":")[0]) for place in places]
-        libraries = sorted(compat.module("torch").ops.loaded_libraries)
+        libraries = sorted(torch_names.module("torch").ops.loaded_libraries)
         known = all(module is not None and _in_a_fresh_process(module) for module in modules)
         if places and known and all(map(runs_on_import, places)):
             for module in dict.fromkeys(modules):

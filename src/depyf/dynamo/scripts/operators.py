@@ -18,7 +18,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
 from depyf.dynamo.entries.call_target import closure_of
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import known_code, torch_names
 from depyf.dynamo.hooks.loaded_modules import loaded_namespace, source_text
 
 _KNOWN = frozenset(dir(builtins)) | {"__name__", "__file__", "__class__"}
@@ -126,7 +126,7 @@ def _name(function: Any, otherwise: str) -> str:
 def _kernel(function: Any) -> Any:
     """The user's function in what torch puts around a kernel."""
     inner = inspect.unwrap(function)
-    return dict(closure_of(inner)).get("fn", function) if compat.is_torchs(inner.__code__) else function
+    return dict(closure_of(inner)).get("fn", function) if known_code.is_torchs(inner.__code__) else function
 
 
 def _mutated(defined: Any) -> Tuple[str, ...]:
@@ -149,8 +149,8 @@ def runs_on_import(place: str) -> bool:
 
 def registered_at(name: str) -> List[str]:
     """The places (``file:line``) in Python that registered an operator, or something for it."""
-    dump = compat.find("torch._C", "_dispatch_dump")
-    root = os.path.dirname(str(compat.module("torch").__file__))
+    dump = torch_names.find("torch._C", "_dispatch_dump")
+    root = os.path.dirname(str(torch_names.module("torch").__file__))
     found = []
     for line in (dump(name) if dump is not None else "").splitlines():
         _, _, place = line.partition("registered at ")

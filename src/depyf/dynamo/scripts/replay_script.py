@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Dict, Tuple
 
 from depyf.answers.nonfinite import NonFinite
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names, torch_settings
 from depyf.dynamo.observe.node_words import operation_of
 from depyf.dynamo.observe.observation import GraphCall
 from depyf.dynamo.scripts.backend import backend_in_script
@@ -66,7 +66,7 @@ def write_replay(directory: str, node: Any, args: Tuple[Any, ...], kwargs: Dict[
     needed = Imports()
     needed.for_operator(node.target)
     setup = _setup(needed)
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     torch.save({"args": args, "kwargs": kwargs}, os.path.join(directory, "inputs.pt"))
     path = os.path.join(directory, "replay.py")
     text = _TEMPLATE.format(
@@ -103,7 +103,7 @@ def write_graph_replay(directory: str, call: GraphCall, found: NonFinite) -> Scr
         backend=backend.name,
         gradients=False,
     )
-    gaps = (backend.gap, *compat.settings_no_script_has())
+    gaps = (backend.gap, *torch_settings.settings_no_script_has())
     return replace(script, notes=(*(gap for gap in gaps if gap), *script.notes))
 
 
@@ -124,9 +124,9 @@ def _call(node: Any) -> Tuple[str, str]:
     if hasattr(target, "_schema"):
         return "", f"torch.ops.{target}(*args, **kwargs)"
     module, name = str(getattr(target, "__module__", None) or ""), str(getattr(target, "__name__", ""))
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     for home in (module, "torch", "torch.nn.functional"):
-        if home and compat.find(home, name) is target:
+        if home and torch_names.find(home, name) is target:
             used = home.replace("_operator", "operator")
             return ("" if used.split(".")[0] == "torch" else f"import {used}"), f"{used}.{name}(*args, **kwargs)"
     if getattr(torch.Tensor, name, None) is target:

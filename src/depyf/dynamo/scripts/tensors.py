@@ -10,7 +10,7 @@ import math
 from typing import Any, Dict, List, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 
 _UNKNOWN_SIZE = 4
 """Stands for a size that depends on data, and that nobody has a value for."""
@@ -62,7 +62,7 @@ class Tensors:
         return self._gradients and bool(value.requires_grad)
 
     def _scalar(self, name: str, value: Any) -> str:
-        torch = compat.module("torch")
+        torch = torch_names.module("torch")
         for symbolic, plain in ((torch.SymInt, int), (torch.SymFloat, float), (torch.SymBool, bool)):
             if isinstance(value, symbolic):
                 return self._symbol(name, value, plain)
@@ -70,7 +70,7 @@ class Tensors:
             return f"float({str(value)!r})"
         if value is None or isinstance(value, (bool, int, float, str)):
             return repr(value)
-        generator = compat.find("torch", "Generator")
+        generator = torch_names.find("torch", "Generator")
         if generator is not None and isinstance(value, generator):
             return f"torch.Generator({str(value.device)!r})"
         self.notes.append(f"the input {name} is a {type(value).__name__}, which this script has no way to make")
@@ -84,7 +84,7 @@ class Tensors:
             return "None"
 
     def _odd(self, name: str, value: Any) -> str:
-        torch = compat.module("torch")
+        torch = torch_names.module("torch")
         dense = type(value) in (torch.Tensor, torch.nn.Parameter)
         kind = str(value.layout).replace("torch.", "") if dense else type(value).__name__
         try:
@@ -114,19 +114,19 @@ class Tensors:
 
 
 def is_tensor(value: Any) -> bool:
-    return isinstance(value, compat.module("torch").Tensor)
+    return isinstance(value, torch_names.module("torch").Tensor)
 
 
 def is_real(value: Any) -> bool:
     """Whether a tensor has values: it is neither fake nor on the meta device."""
-    fake = compat.find("torch._subclasses.fake_tensor", "FakeTensor") or ()
+    fake = torch_names.find("torch._subclasses.fake_tensor", "FakeTensor") or ()
     return is_tensor(value) and not isinstance(value, fake) and value.device.type != "meta" and not _is_odd(value)
 
 
 def _is_odd(value: Any) -> bool:
     """Sparse and wrapped tensors have no storage of their own."""
-    torch = compat.module("torch")
-    fake = compat.find("torch._subclasses.fake_tensor", "FakeTensor") or torch.Tensor
+    torch = torch_names.module("torch")
+    fake = torch_names.find("torch._subclasses.fake_tensor", "FakeTensor") or torch.Tensor
     return value.layout != torch.strided or type(value) not in (torch.Tensor, torch.nn.Parameter, fake)
 
 
@@ -171,7 +171,7 @@ def _contiguous(shape: Sequence[int]) -> Tuple[int, ...]:
 
 def _bounds(value: Any) -> str:
     """The range that the values of a real tensor are in: random ones in it keep indices valid, and roots real."""
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     if not is_real(value) or value.numel() == 0 or value.is_complex() or value.dtype == torch.bool:
         return ""
     data = value.detach()
@@ -185,7 +185,7 @@ def _bounds(value: Any) -> str:
 
 
 def _literal(value: Any) -> str:
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     listed = value.detach().tolist()
     text = repr(listed)
     if "inf" in text or "nan" in text:

@@ -12,7 +12,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names, torch_settings
 from depyf.dynamo.scripts import template
 from depyf.dynamo.scripts.graph import GraphCode, graph_code, names_of_inputs
 from depyf.dynamo.scripts.tensors import Tensors, compact, is_real, is_tensor
@@ -86,7 +86,7 @@ def write_script(
     )
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     if data is not None:
-        compat.module("torch").save(saved, data)
+        torch_names.module("torch").save(saved, data)
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
     return Script(path, data, (*tensors.notes, *code.notes, *code.imports.notes))
@@ -126,7 +126,7 @@ def script_text(
 
 
 def _head(title: str, notes: Sequence[str], data: Optional[str]) -> str:
-    torch = compat.torch_version()
+    torch = torch_names.torch_version()
     lines = textwrap.wrap(f"{title}: a script that runs on its own (written by depyf, PyTorch {torch}).", 112)
     what = f"Its inputs are saved in {data}." if data else "The values of its inputs are made up."
     lines += ["", f"It runs the graph eagerly and compiled, and compares. {what}"]
@@ -138,7 +138,7 @@ def _head(title: str, notes: Sequence[str], data: Optional[str]) -> str:
 
 def _imports(code: GraphCode, data: bool) -> str:
     own = ["import argparse", "import importlib", *(["import os"] if data else []), "import sys"]
-    settings = compat.settings_that_were_changed()
+    settings = torch_settings.settings_that_were_changed()
     if _RANDOM.search(code.text):
         settings = [each for each in settings if "fallback_random" not in each]
         settings.append("torch._inductor.config.fallback_random = True  # the random numbers of eager mode")

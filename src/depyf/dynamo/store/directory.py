@@ -15,7 +15,7 @@ from typing import Counter as CounterType
 from typing import Dict, Optional, Set, Union
 
 from depyf.asynchronous import suppressed, synchronous
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import Failure, describe, dumping_into, note_failure, report_failure
 from depyf.dynamo.store.file_locks import exclusive
@@ -138,7 +138,7 @@ class DumpDirectory:
         """
         if name in self._own or not self._shared:
             return name
-        rank = compat.distributed_rank()
+        rank = torch_names.distributed_rank()
         claimed = place.claimed_by_others()
         by_rank = [] if rank is None else [_marked(name, f"rank_{rank}")]
         candidates = [*by_rank, name] if rank else [name, *by_rank]

@@ -12,7 +12,7 @@ from depyf.dynamo.capture.rendering import render
 from depyf.dynamo.capture.session import FrameSkipped, Session, TransformedCode
 from depyf.dynamo.dump.fallbacks_text import explanation
 from depyf.dynamo.entries.hints import resume_code
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import cache_entries
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.names import StableNames, file_stem
 from depyf.dynamo_code import RESUME_PREFIX
@@ -171,7 +171,7 @@ def _story(code: CodeType, known: _Known) -> Story:
     numbers = {record.index for record in records}
     entries: List[Entry] = []
     by_running_code = {id(record.running_code()): record for record in reversed(records)}
-    cached_entries = compat.cache_entries(code)
+    cached_entries = cache_entries.cache_entries(code)
     of_others = {id(cached.code) for cached in cached_entries if cached.code is not None}
     for cached in cached_entries:
         if cached.code is not None:
@@ -190,7 +190,7 @@ def _story(code: CodeType, known: _Known) -> Story:
 
 
 def _record_of_dead(
-    cached: compat.CacheEntry, records: Sequence[TransformedCode], of_others: Set[int]
+    cached: cache_entries.CacheEntry, records: Sequence[TransformedCode], of_others: Set[int]
 ) -> Optional[TransformedCode]:
     """What was captured of a cache entry whose code is gone (see ``CacheEntry``), known by its compile id alone.
 
@@ -201,7 +201,9 @@ def _record_of_dead(
     return next((r for r in latest_first if cached.compile_id is not None and r.compile_id == cached.compile_id), None)
 
 
-def _entry_without_record(original: CodeType, cached: compat.CacheEntry, number: int, stable: StableNames) -> Entry:
+def _entry_without_record(
+    original: CodeType, cached: cache_entries.CacheEntry, number: int, stable: StableNames
+) -> Entry:
     """An entry that was compiled while nobody captured: its code is decompiled now."""
     name = f"__transformed_code_{number}_for_{file_stem(original.co_name)}"
     if cached.code is None:

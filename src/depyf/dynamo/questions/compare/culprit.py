@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 from depyf.answers.compared import AOT, DECOMPOSITIONS, Culprit
 from depyf.asynchronous import synchronous
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.safely import describe
 from depyf.dynamo.observe.graph_facts import placeholders
 from depyf.dynamo.observe.node_words import module_of, value_name
@@ -320,7 +320,7 @@ def _is_backward(node: Any) -> bool:
 
 def operation(node: Any) -> str:
     """``torch.ops.aten.sin.default(x)``, as it stands in the graph, with ``value_name`` for its operands."""
-    fx = compat.module("torch.fx")
+    fx = torch_names.module("torch.fx")
     graph = fx.Graph()
     known: Dict[Any, Any] = {}
     for each in node.all_input_nodes:

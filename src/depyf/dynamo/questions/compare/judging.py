@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from depyf.answers.compared import Errors, Measured
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 
 _FACTOR = 8.0
 """How many times eager's error a compiled value may have."""
@@ -43,7 +43,7 @@ class Judge:
 
         ``noise`` is how far two eager runs are apart, against the size of the values.
         """
-        torch = compat.module("torch")
+        torch = torch_names.module("torch")
         if type(eager) is float and type(compiled) is float and compiled != eager:
             # Out of a tensor, for the most part, with as many digits as those have.
             exact = torch.tensor(reference, dtype=torch.float64) if isinstance(reference, float) else None
@@ -88,7 +88,7 @@ class Judge:
             return Measured(
                 name, kind, theirs, ours, f"NaN or Inf in {int(broken.sum())} other places", theirs is not None
             )
-        torch = compat.module("torch")
+        torch = torch_names.module("torch")
         floor = (_ROUNDINGS if theirs is not None else 4 * _ROUNDINGS) * torch.finfo(eager.dtype).eps + 4 * noise
         size = _largest(exact)
         own = theirs or Errors(0.0, 0.0, 0.0)
@@ -107,7 +107,7 @@ class Judge:
 
 def is_little(error: float, eager: Any) -> bool:
     """Whether an error, as a part of the values, may come of rounding at unlucky places in the type of ``eager``."""
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     return (
         isinstance(eager, torch.Tensor)
         and eager.is_floating_point()
@@ -117,19 +117,19 @@ def is_little(error: float, eager: Any) -> bool:
 
 def _useless(dtype: Any) -> float:
     """The error of both runs, as a part of the value, from which on a reference is of no use."""
-    bits = int(compat.module("torch").finfo(dtype).bits)
+    bits = int(torch_names.module("torch").finfo(dtype).bits)
     return 0.05 if bits >= 32 else 0.5
 
 
 def _is_rounding(actual: Any, plain: Any, dtype: Any) -> bool:
     """Whether two values are as close as small numbers are that should be zero."""
-    limit = _NOTHING_LEFT * compat.module("torch").finfo(dtype).eps
+    limit = _NOTHING_LEFT * torch_names.module("torch").finfo(dtype).eps
     return bool(errors_of(actual, plain).largest <= limit)
 
 
 def errors_of(actual: Any, exact: Any) -> Errors:
     """The errors of a tensor against another, where both are finite."""
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     where = actual.isfinite() & exact.isfinite()
     if not bool(where.any()):
         return Errors(0.0, 0.0, 0.0)
@@ -143,7 +143,7 @@ def errors_of(actual: Any, exact: Any) -> Errors:
 
 
 def _wide(value: Any) -> Any:
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     return value.detach().to(torch.complex128 if value.dtype.is_complex else torch.float64)
 
 

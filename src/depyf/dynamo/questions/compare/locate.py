@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.compared import Measured
 from depyf.asynchronous import synchronous
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.observe.graph_facts import output_nodes
 from depyf.dynamo.questions.compare.judging import Judge
 from depyf.dynamo.questions.compare.recorded import copy_of, kept
@@ -52,7 +52,7 @@ class Found:
 
 def interpreted(module: Any, inputs: Sequence[Any], rng_state: Any) -> Values:
     """The value of every node of the graph for these inputs, which stay as they are."""
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     nodes = _interpret(module, kept(inputs), rng_state)
     narrow = next((v.dtype for v in inputs if isinstance(v, torch.Tensor) and v.dtype.is_floating_point), torch.float32)
     try:
@@ -65,10 +65,10 @@ def interpreted(module: Any, inputs: Sequence[Any], rng_state: Any) -> Values:
 
 def without_views(module: Any, inputs: Sequence[Any]) -> Any:
     """The graph with ``reshape`` for ``view`` where eager mode gives other strides than the graph was made with."""
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     try:
         with torch.random.fork_rng(devices=[]), torch.no_grad():
-            compat.module("torch.fx").Interpreter(module).run(*kept(inputs))
+            torch_names.module("torch.fx").Interpreter(module).run(*kept(inputs))
         return module
     except synchronous(RuntimeError):
         changed = copy_of(module)
@@ -79,15 +79,15 @@ def without_views(module: Any, inputs: Sequence[Any]) -> Any:
 
 
 def _widened(value: Any) -> Any:
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     if not isinstance(value, torch.Tensor):
         return value
     return value.detach().to(torch.float64) if value.dtype.is_floating_point else value.detach().clone()
 
 
 def _interpret(module: Any, inputs: Sequence[Any], rng_state: Any) -> Dict[Any, Any]:
-    torch = compat.module("torch")
-    interpreter = compat.module("torch.fx").Interpreter
+    torch = torch_names.module("torch")
+    interpreter = torch_names.module("torch.fx").Interpreter
     nodes: Dict[Any, Any] = {}
     view, reshape = torch.ops.aten.view.default, torch.ops.aten.reshape.default
 
@@ -265,7 +265,7 @@ class Isolated:
         """Which of these nodes are wrong when the graph is compiled with them as its outputs."""
         module = with_outputs(self._module, nodes)
         good = interpreted(module, self._inputs, self._rng_state)
-        torch = compat.module("torch")
+        torch = torch_names.module("torch")
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             compiled = self._compile(copy_of(module), kept(self._inputs))
             if self._rng_state is not None:
@@ -284,7 +284,7 @@ def with_outputs(module: Any, nodes: Sequence[Any], only_needed: bool = False) -
 
     Operations that nobody uses stay otherwise: they may write to their inputs.
     """
-    fx = compat.module("torch.fx")
+    fx = torch_names.module("torch.fx")
     graph = fx.Graph(tracer_cls=getattr(module.graph, "_tracer_cls", None))
     listed = list(module.graph.nodes)
     last = max(listed.index(node) for node in nodes)

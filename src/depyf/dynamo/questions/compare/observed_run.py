@@ -10,14 +10,14 @@ from types import FunctionType, ModuleType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from depyf.asynchronous import synchronous
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.questions.compare.private_copy import DEEPEST, PrivateCopy, tensors_in
 
 
 @contextlib.contextmanager
 def random_numbers_kept(seed: Optional[int] = None) -> Iterator[None]:
     """Inside, random numbers go on as they would have, or from ``seed``; afterwards they are as they were before."""
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     python = random.getstate()
     numpy: Any = sys.modules.get("numpy")
     numbers = numpy.random.get_state() if numpy is not None else None
@@ -53,7 +53,7 @@ def run(call: PrivateCopy, function: Callable[..., Any], backward: bool) -> Obse
     Those are ``output...``, ``gradient of ...`` for everything that requires one, and ``... afterwards`` for what the
     call has written to. Raises ``NoGradientsError`` where ``backward`` asks for what can't be had.
     """
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     before = {name: tensor.grad for name, tensor in call.tensors.items() if tensor.is_leaf}
     returned = function(*call.args, **call.kwargs)
     outputs = list(_outputs(returned, "output"))
@@ -71,7 +71,7 @@ def run(call: PrivateCopy, function: Callable[..., Any], backward: bool) -> Obse
 
 def _outputs(value: Any, name: str, depth: int = 0) -> Iterator[Tuple[str, Any]]:
     """What a call has returned, taken apart: tensors, arrays, numbers and texts, wherever they are."""
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     numpy: Any = sys.modules.get("numpy")
     if isinstance(value, (bool, int, float, complex, str, bytes, torch.dtype, torch.device)):
         yield name, value
@@ -95,7 +95,7 @@ def _outputs(value: Any, name: str, depth: int = 0) -> Iterator[Tuple[str, Any]]
 
 def _plain_tensors(value: Any, name: str) -> Iterator[Tuple[str, Any]]:
     """The tensors with values that a tensor is made of: a sparse or nested one, one of another class; itself else."""
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     flatten = getattr(value, "__tensor_flatten__", None)
     if flatten is not None:
         for inner in flatten()[0]:
@@ -113,7 +113,7 @@ def _same(copied: Any, original: Any) -> bool:
 
 
 def _same_values(copied: Any, original: Any) -> bool:
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     if copied.dtype != original.dtype:
         original = original.to(copied.dtype)
     if copied.shape != original.shape or torch.equal(copied, original):
@@ -124,7 +124,7 @@ def _same_values(copied: Any, original: Any) -> bool:
 
 
 def _gradients(call: PrivateCopy, outputs: List[Tuple[str, Any]]) -> Iterator[Tuple[str, Any]]:
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     ends = [(name, value) for name, value in outputs if isinstance(value, torch.Tensor) and value.requires_grad]
     starts = [(name, value) for name, value in call.tensors.items() if value.requires_grad and value.is_leaf]
     starts = [(name, value) for name, value in starts if value.layout == torch.strided]
@@ -144,7 +144,7 @@ def _gradients(call: PrivateCopy, outputs: List[Tuple[str, Any]]) -> Iterator[Tu
 
 def _tangent(value: Any, number: int) -> Any:
     """What the gradients start from: random numbers (the gradient of a softmax's sum is zero), the same in each run."""
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     generator = torch.Generator().manual_seed(number)
     made = torch.randn(value.shape, generator=generator, dtype=torch.float32)
     return made.to(device=value.device, dtype=value.dtype)

@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optio
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.entries.call_target import Called, closure_of
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import compiled_callables, torch_names
 from depyf.dynamo.hooks.safely import describe
 from depyf.dynamo.scripts.tensors import compact
 
@@ -104,7 +104,7 @@ _USED_BY_ALL = (types.ModuleType, type(threading.Lock()), type(threading.RLock()
 
 def _used_by_all(value: Any, seen: Set[int]) -> Iterator[Any]:
     """Locks, files and Python modules in a value, which a copy has in common with it."""
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     if isinstance(value, _USED_BY_ALL):
         yield value
     elif id(value) in seen or isinstance(value, (str, bytes, int, float, type, types.FunctionType, torch.Tensor)):
@@ -124,7 +124,7 @@ def _name_of_wrapped(wrapper: Any) -> str:
 
 
 def _copied(tensor: Any, wide: bool) -> Any:
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     data = tensor.detach()
     if wide and data.dtype.is_floating_point:
         new = data.to(torch.float64)
@@ -152,7 +152,7 @@ def _named_arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator
 
 def _reached(function: Any) -> Iterator[Tuple[str, Any]]:
     """Modules and tensors that a call of the function reaches by its own names."""
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     if isinstance(function, functools.partial):
         yield from _reached(function.func)
         yield from _named_arguments(function.args, function.keywords)
@@ -168,7 +168,7 @@ def _reached(function: Any) -> Iterator[Tuple[str, Any]]:
 
 def _variables(function: types.FunctionType) -> Dict[str, Any]:
     """Variables of the enclosing function, and global ones that the code names, which hold tensors or modules."""
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     found: Dict[str, Any] = {}
     found.update(closure_of(function))
     for name in _names(function.__code__):
@@ -187,7 +187,7 @@ def _names(code: types.CodeType) -> Iterator[str]:
 
 def _tensors(value: Any, name: str, depth: int = 0) -> Iterator[Tuple[str, Any]]:
     """The tensors in a value: in containers, modules, and the attributes of plain objects."""
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     if isinstance(value, torch.Tensor):
         yield name, value
     elif depth > DEEPEST or isinstance(value, (str, bytes, int, float, type, types.ModuleType, types.FunctionType)):
@@ -214,7 +214,7 @@ def tensors_in(value: Any, name: str) -> List[Tuple[str, Any]]:
 
 
 def _function(function: Any, memo: Dict[int, Any]) -> Callable[..., Any]:
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     if isinstance(function, functools.partial):
         args, keywords = copy.deepcopy((function.args, function.keywords), memo)
         return functools.partial(_function(function.func, memo), *args, **keywords)
@@ -224,13 +224,13 @@ def _function(function: Any, memo: Dict[int, Any]) -> Callable[..., Any]:
     if isinstance(function, torch.nn.Module):
         module = copy.deepcopy(function, memo)
         for each in module.modules():
-            for name, value in list(vars(each).items()) if compat.entry_of(each) is None else ():
-                if compat.unwrapped(value) is not None:  # compiled for the module that this is a copy of
-                    vars(each)[name] = copy.deepcopy(compat.unwrapped(value), memo)
+            for name, value in list(vars(each).items()) if compiled_callables.entry_of(each) is None else ():
+                if compiled_callables.unwrapped(value) is not None:  # compiled for the module that this is a copy of
+                    vars(each)[name] = copy.deepcopy(compiled_callables.unwrapped(value), memo)
         forward = _plain_function(vars(module).get("forward") or type(module).forward)
         if isinstance(forward, types.FunctionType):
             module.forward = types.MethodType(_with_own_code(forward, {}, {}), module)
-        if compat.entry_of(inspect.getattr_static(type(module), "__call__")) is None:
+        if compiled_callables.entry_of(inspect.getattr_static(type(module), "__call__")) is None:
             return module  # type: ignore[no-any-return]
         return types.MethodType(torch.nn.Module._call_impl, module)  # its class is compiled: a call would be twice
     if isinstance(function, types.FunctionType):
@@ -244,7 +244,7 @@ def _function(function: Any, memo: Dict[int, Any]) -> Callable[..., Any]:
 
 def _plain_function(function: Any) -> Any:
     """The function in a method, and in what ``torch.compile`` put around it."""
-    inner = compat.unwrapped(function)
+    inner = compiled_callables.unwrapped(function)
     return getattr(function, "__func__", function) if inner is None else _plain_function(inner)
 
 

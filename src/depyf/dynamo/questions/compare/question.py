@@ -9,7 +9,14 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from depyf.answers.compared import BACKEND, DYNAMO, Compared, Measured, StageResult
 from depyf.asynchronous import synchronous
 from depyf.dynamo.entries.call_target import Called, called
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import (
+    backends,
+    cache_entries,
+    compiled_callables,
+    frame_evaluation,
+    torch_names,
+    torch_settings,
+)
 from depyf.dynamo.hooks.safely import describe
 from depyf.dynamo.questions.compare.culprit import Fault, Search, described, kernels_of, reproducing
 from depyf.dynamo.questions.compare.judging import Judge, is_little
@@ -62,11 +69,11 @@ def compare(
     Raises ``ImportError`` without PyTorch, ``RuntimeError`` with one before 2.6, ``TypeError`` for what can't be called
     or copied, and what ``fn`` raises in eager mode.
     """
-    compat.require_torch("compare")
-    compat.keep_dynamo_out("depyf")  # what records and copies runs while things are compiled
-    if not compat.has_stances():
+    torch_names.require_torch("compare")
+    frame_evaluation.keep_dynamo_out("depyf")  # what records and copies runs while things are compiled
+    if not frame_evaluation.has_stances():
         raise RuntimeError("depyf.compare needs PyTorch 2.6 or later: in older ones it would name wrong operations")
-    if compat.stance() != "default" or compat.dynamo_setting("disable"):
+    if frame_evaluation.stance() != "default" or torch_settings.dynamo_setting("disable"):
         raise RuntimeError(
             "depyf.compare can't compile here: torch.compiler.set_stance or torch._dynamo.config.disable is in force. "
             "Call it outside of that"
@@ -170,14 +177,14 @@ class _Comparison:
 
     def _narrow(self) -> Any:
         """The floating point type that is computed in."""
-        torch = compat.module("torch")
+        torch = torch_names.module("torch")
         types = [v.dtype for v in self._eager.values() if isinstance(v, torch.Tensor) and v.dtype.is_floating_point]
         return types[0] if types else torch.float32
 
     def _stage(self, stage: str, name: str, backend: Callable[..., Any]) -> Tuple[StageResult, Recorder]:
         recorder = Recorder(backend, name)
         undo = recorder.install()
-        isolate = compat.has_regions()
+        isolate = cache_entries.has_regions()
         try:
             results = self._run(lambda function: compiled_with(function, recorder, self._dynamic, isolate))
         except synchronous() as error:
@@ -225,7 +232,7 @@ class _Comparison:
         Python code may ask whether it is compiled, and compute with tensors then what it has numbers for in eager mode:
         the steps of ``torch.optim.Adam``. How far that is from eager mode is allowed for, as far as it is little.
         """
-        backend = compat.registered_backend("eager")
+        backend = backends.registered_backend("eager")
         if backend is None or not self._reference or self._judge != Judge():
             return False
         result, _ = self._stage(DYNAMO, "eager", backend)
@@ -260,7 +267,7 @@ class _Comparison:
         for stage, name in STAGES:
             if name == self._name:
                 return stage, results, search.in_stage(stage, last, before)
-            backend = compat.registered_backend(name)
+            backend = backends.registered_backend(name)
             if backend is None:
                 continue
             result, recorder = self._stage(stage, name, backend)
@@ -276,7 +283,7 @@ class _Comparison:
         try:
             backend = backend_in_script(self._backend, self._name)
             written = reproducing(fault, directory, backend.name)
-            gaps = [each for each in (backend.gap, *compat.settings_no_script_has(), *written.notes) if each]
+            gaps = [each for each in (backend.gap, *torch_settings.settings_no_script_has(), *written.notes) if each]
             script = written.path
         except synchronous() as error:
             self._notes.append(f"no script was written: {describe(error)[:200]}")
@@ -295,11 +302,13 @@ def _why_nothing(returned: str) -> str:
 def backend_of(backend: Any, entered: Any) -> Tuple[Callable[..., Any], str]:
     """The backend as a callable, and its name."""
     if backend is None:
-        inner = compat.innermost_backend(getattr(entered, "callback", None)) if entered is not None else None
+        inner = (
+            compiled_callables.innermost_backend(getattr(entered, "callback", None)) if entered is not None else None
+        )
         own = backend_itself(inner)
-        known = getattr(inner, "compiler_name", None) in compat.names_of_backends()
+        known = getattr(inner, "compiler_name", None) in backends.names_of_backends()
         backend = (inner if known else own) if callable(own) else "inductor"
     if isinstance(backend, str):
-        return compat.registered_backend(backend, required=True), backend
+        return backends.registered_backend(backend, required=True), backend
     name = getattr(backend, "compiler_name", None) or getattr(backend, "__name__", type(backend).__name__)
     return backend, str(name)

@@ -14,7 +14,7 @@ from types import CodeType
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from depyf.dynamo.capture.provenance import LaunchNotes
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import frames, torch_names, torch_settings
 from depyf.dynamo.hooks.patching import Undo, replace_everywhere
 from depyf.dynamo.scripts.tensors import compact, is_real
 
@@ -86,8 +86,8 @@ class Recorder:
         self._launches = LaunchNotes()
 
     def __call__(self, module: Any, inputs: Sequence[Any], **kwargs: Any) -> Any:
-        place = place_of(compat.code_being_compiled())
-        compilation = Compilation(len(self.compilations), compat.name_of_captured(module) or "", place)
+        place = place_of(frames.code_being_compiled())
+        compilation = Compilation(len(self.compilations), frames.name_of_captured(module) or "", place)
         self.compilations.append(compilation)
         graph = compilation.graphs[CAPTURED] = Graph(CAPTURED, copy_of(module))
         self._here.compilation = compilation
@@ -99,7 +99,7 @@ class Recorder:
 
     def install(self) -> List[Undo]:
         """Watch what goes through AOTAutograd from now on; answers the functions that end it."""
-        original = compat.find("torch._functorch.aot_autograd", "aot_module_simplified")
+        original = torch_names.find("torch._functorch.aot_autograd", "aot_module_simplified")
         if original is None:
             return []
 
@@ -111,7 +111,7 @@ class Recorder:
             return original(module, inputs, **self._watched(compilation, module, kwargs))
 
         undo = replace_everywhere("aot_module_simplified", original, and_keep)
-        return [compat.have_launches_told(), *self._launches.watch(), undo]
+        return [torch_settings.have_launches_told(), *self._launches.watch(), undo]
 
     def _watched(self, compilation: Compilation, module: Any, given: Dict[str, Any]) -> Dict[str, Any]:
         kwargs = dict(given)
@@ -127,7 +127,9 @@ class Recorder:
                 return answer
 
             kwargs["pre_grad_passes"] = pre_grad_passes
-        partition: Any = kwargs.get("partition_fn") or compat.find("torch._functorch.partitioners", "default_partition")
+        partition: Any = kwargs.get("partition_fn") or torch_names.find(
+            "torch._functorch.partitioners", "default_partition"
+        )
 
         def partition_fn(joint: Any, *args: Any, **more: Any) -> Any:
             graphs.setdefault(JOINT, Graph(JOINT, copy_of(joint)))
@@ -159,7 +161,7 @@ class Recorder:
                 arguments.clear()
             keep = len(graph.calls) < _MOST_CALLS
             before = kept(given) if keep else []
-            state = compat.module("torch").get_rng_state() if keep else None
+            state = torch_names.module("torch").get_rng_state() if keep else None
             outputs = compiled(list(given)) if takes_list else compiled(*given)
             if keep:
                 many = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
@@ -174,7 +176,7 @@ class Recorder:
 
 def copy_of(module: Any) -> Any:
     """A graph module with a graph of its own: passes change the graph in place."""
-    fx = compat.module("torch.fx")
+    fx = torch_names.module("torch.fx")
     graph = fx.Graph(tracer_cls=getattr(module.graph, "_tracer_cls", None))
     known: Dict[Any, Any] = {}
     for node in module.graph.nodes:
@@ -189,7 +191,7 @@ def copy_of(module: Any) -> Any:
 
 def kept(values: Sequence[Any]) -> List[Any]:
     """Copies of the tensors among the values, as they are now."""
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     with torch.no_grad():
         return [
             compact(value).requires_grad_(value.requires_grad) if is_real(value) else _odd(value) for value in values
@@ -197,5 +199,5 @@ def kept(values: Sequence[Any]) -> List[Any]:
 
 
 def _odd(value: Any) -> Any:
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     return value.detach().clone() if isinstance(value, torch.Tensor) else value

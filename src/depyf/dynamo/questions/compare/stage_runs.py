@@ -16,7 +16,14 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from depyf.answers.compared import AOT, DECOMPOSITIONS, DYNAMO
 from depyf.asynchronous import synchronous
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import (
+    cache_entries,
+    compiled_callables,
+    frame_evaluation,
+    known_code,
+    torch_names,
+    torch_settings,
+)
 from depyf.dynamo.hooks.safely import report_failure
 from depyf.dynamo.questions.compare.recorded import Recorder
 from depyf.dynamo.questions.compare.wide import Widened
@@ -31,7 +38,7 @@ STAGES: Tuple[Tuple[str, str], ...] = (
 
 def backend_itself(backend: Any) -> Any:
     """The function that was given to ``torch.compile``, in what that and Dynamo put around it."""
-    inner = compat.innermost_backend(backend)
+    inner = compiled_callables.innermost_backend(backend)
     return getattr(inner, "compiler_fn", inner)
 
 
@@ -51,19 +58,19 @@ class CompiledCode:
         if id(original) in self._seen:
             return
         self._seen[id(original)] = original
-        if not compat.cache_entries(original):
+        if not cache_entries.cache_entries(original):
             self._fresh[id(original)] = original
         else:
             self.left.append(original)
-            self._theirs += [entry.guard_manager for entry in compat.cache_entries(original)]
+            self._theirs += [entry.guard_manager for entry in cache_entries.cache_entries(original)]
 
     def forget(self) -> None:
         for code in self._fresh.values():
-            compat.forget_code(code)
+            cache_entries.forget_code(code)
         for code in self.left:
-            for entry in compat.cache_entries(code):
+            for entry in cache_entries.cache_entries(code):
                 if self._is_ours(entry):
-                    compat.forget_entry(entry.guard_manager)
+                    cache_entries.forget_entry(entry.guard_manager)
 
     def _is_ours(self, entry: Any) -> bool:
         if entry.backend is not None:
@@ -84,10 +91,10 @@ def nothing_left_behind() -> Iterator[CompiledCode]:
         except synchronous() as error:
             report_failure("noting what is compiled", error)
 
-    hook = compat.register_bytecode_hook(note)
-    sizes = compat.sizes_that_dynamo_has_seen()
+    hook = frame_evaluation.register_bytecode_hook(note)
+    sizes = known_code.sizes_that_dynamo_has_seen()
     before = None if sizes is None else copy.deepcopy(dict(sizes))
-    caches_on = compat.switch_caches_off()
+    caches_on = torch_settings.switch_caches_off()
     try:
         yield entries
     finally:
@@ -102,14 +109,14 @@ def nothing_left_behind() -> Iterator[CompiledCode]:
 
 def nothing_compiled() -> Any:
     """Inside, what is compiled on its own (a layer, a helper) runs in eager mode, too."""
-    return compat.module("torch").compiler.set_stance("force_eager")
+    return torch_names.module("torch").compiler.set_stance("force_eager")
 
 
 def compiled_with(
     function: Callable[..., Any], recorder: Callable[..., Any], dynamic: Optional[bool], isolate: bool
 ) -> Any:
     """``torch.compile`` of a private copy."""
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     options: Dict[str, Any] = {"backend": recorder, "dynamic": dynamic}
     if isolate and "isolate_recompiles" in inspect.signature(torch.compile).parameters:
         options["isolate_recompiles"] = True
@@ -119,7 +126,7 @@ def compiled_with(
 @contextlib.contextmanager
 def same_random_numbers() -> Iterator[None]:
     """Let Inductor draw the random numbers of eager mode."""
-    config = compat.find("torch._inductor", "config")
+    config = torch_names.find("torch._inductor", "config")
     if config is None or not hasattr(config, "fallback_random"):
         yield
         return

@@ -15,7 +15,7 @@ from typing import Any, Callable, Deque, Dict, Iterator, List, Sequence, Set, Tu
 
 from depyf.asynchronous import suppressed, synchronous
 from depyf.dynamo.entries.call_target import Called
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespace, namespace_of
 from depyf.dynamo.hooks.safely import report_failure
 from depyf.report.analysis.sources import is_library
@@ -31,7 +31,7 @@ class Shared:
     """The values of the program that a call of ``target`` may change, as they are now."""
 
     def __init__(self, target: Called, arguments: Sequence[Any]) -> None:
-        torch = compat.module("torch")
+        torch = torch_names.module("torch")
         self._kept: Tuple[Any, ...] = (torch.Tensor, torch.nn.Module, torch.optim.Optimizer)
         self._seen: Dict[int, Any] = {}
         self._undo: List[Callable[[], None]] = []
@@ -115,7 +115,7 @@ class Shared:
         elif isinstance(value, MethodType):
             self._classes(value.__func__)
             self._classes(value.__self__)
-        elif isinstance(value, compat.module("torch").nn.Module):
+        elif isinstance(value, torch_names.module("torch").nn.Module):
             for each in value.modules():
                 self._add(type(each))
         elif isinstance(value, (list, tuple)):
@@ -168,7 +168,7 @@ class Shared:
             self._add(type(value))
 
     def _tensor(self, tensor: Any) -> None:
-        torch = compat.module("torch")
+        torch = torch_names.module("torch")
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout != torch.strided:
             return
         before, gradient = tensor.detach().clone(), tensor.grad

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Iterator
 
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 
 
 @contextlib.contextmanager
@@ -22,7 +22,7 @@ def in_float64(narrow: Any) -> Iterator[None]:
 @contextlib.contextmanager
 def default_type_float64() -> Iterator[None]:
     """Inside, new tensors are float64 where nobody asks for another type."""
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
@@ -47,9 +47,9 @@ class Widened:
 
 
 def _mode(narrow: Any) -> Any:
-    torch = compat.module("torch")
-    base = compat.module("torch.utils._python_dispatch").TorchDispatchMode
-    tree_map = compat.module("torch.utils._pytree").tree_map
+    torch = torch_names.module("torch")
+    base = torch_names.module("torch.utils._python_dispatch").TorchDispatchMode
+    tree_map = torch_names.module("torch.utils._pytree").tree_map
     wider = dict.fromkeys((torch.float32, torch.float16, torch.bfloat16), torch.float64)
     wider[torch.complex64] = torch.complex128
     seeded = getattr(getattr(torch, "Tag", None), "nondeterministic_seeded", None)

@@ -11,7 +11,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 from depyf.answers.extracted import Extracted
 from depyf.answers.graph_ids import id_in_dump, normalized
 from depyf.dynamo.entries.call_target import called
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names, torch_settings
 from depyf.dynamo.questions.compare.locate import without_views
 from depyf.dynamo.questions.compare.question import backend_of
 from depyf.dynamo.questions.extract.sources import Source, fake_inputs, held, run_of
@@ -59,7 +59,7 @@ def extract(
     Raises ``LookupError``, which lists the graphs that there are, when ``graph_id`` fits none or several of them, and
     ``TypeError`` for what can't be called or copied.
     """
-    compat.require_torch("extract")
+    torch_names.require_torch("extract")
     directory = getattr(compiled, "dump_src_dir", compiled)  # of a session
     if isinstance(directory, (str, os.PathLike)):
         return extract_file(os.fspath(directory), graph_id, path=path, check=check)
@@ -77,7 +77,7 @@ def extract(
     backend, name = backend_of(None, found.entered)
     named = backend_in_script(backend, name)
     script = write(source, path or f"{source.name}.py", named.name, values)
-    gaps = [f"not in the script: {gap}" for gap in (named.gap, *compat.settings_no_script_has()) if gap]
+    gaps = [f"not in the script: {gap}" for gap in (named.gap, *torch_settings.settings_no_script_has()) if gap]
     return checked(source.name, script, (*source.notes, *gaps), check)
 
 
@@ -205,7 +205,7 @@ def write(source: Source, path: str, backend: str, values: bool) -> Script:
         values=values and call is not None and not source.notes,
         expected=None if call is None else call.outputs,
         backend=backend,
-        gradients=of_dynamo and compat.module("torch").is_grad_enabled(),
+        gradients=of_dynamo and torch_names.module("torch").is_grad_enabled(),
         rng_state=None if call is None else call.rng_state,
         contexts=surroundings() if of_dynamo else (),
     )
@@ -213,7 +213,7 @@ def write(source: Source, path: str, backend: str, values: bool) -> Script:
 
 def surroundings() -> Tuple[str, ...]:
     """The context managers that a graph of Dynamo's is run in here, as expressions."""
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     found = [] if torch.is_grad_enabled() else ["torch.no_grad()"]
     for device in ("cpu", "cuda"):
         dtype = _autocast_on(device)
@@ -224,7 +224,7 @@ def surroundings() -> Tuple[str, ...]:
 
 def _autocast_on(device: str) -> Any:
     """The type that autocast computes in on this type of device now; None where it is off."""
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     if hasattr(torch, "get_autocast_dtype"):
         return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
     if device == "cpu":  # up to 2.3

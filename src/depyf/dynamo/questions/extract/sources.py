@@ -11,7 +11,7 @@ from depyf.asynchronous import synchronous
 from depyf.dynamo.dump.full_code.story import global_scope
 from depyf.dynamo.entries.call_target import Called
 from depyf.dynamo.entries.called_entries import entries_of
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import backends, cache_entries, torch_names
 from depyf.dynamo.hooks.recovered import recover
 from depyf.dynamo.observe.graph_facts import placeholders
 from depyf.dynamo.questions.compare.observed_run import NoGradientsError, random_numbers_kept, run
@@ -77,7 +77,7 @@ def compiled_functions(target: Called) -> List[Compiled]:
         if code in seen:
             continue
         seen.add(code)
-        entries = entries_of(target, same_tensors=True) if code is target.code else compat.cache_entries(code)
+        entries = entries_of(target, same_tensors=True) if code is target.code else cache_entries.cache_entries(code)
         for entry in entries:
             scope: Mapping[str, Any] = global_scope(entry.guard_manager)
             for name in entry.code.co_names if entry.code is not None else ():
@@ -122,7 +122,7 @@ def _has_values(module: Any) -> bool:
 
 def _made_again(compiled: Compiled, captured: Any) -> Iterator[Source]:
     """The graphs that AOTAutograd makes of a captured one, with Inductor's decompositions and made-up inputs."""
-    backend = compat.registered_backend("aot_eager_decomp_partition")
+    backend = backends.registered_backend("aot_eager_decomp_partition")
     if backend is None:
         return
     recorder = Recorder(backend, "aot_eager_decomp_partition")
@@ -146,7 +146,7 @@ def _made_again(compiled: Compiled, captured: Any) -> Iterator[Source]:
 
 
 def _run_backward(outputs: Any) -> None:
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     ends = [each for each in outputs if isinstance(each, torch.Tensor) and each.requires_grad]
     if ends:
         torch.autograd.backward(ends, [torch.ones_like(each) for each in ends])
@@ -154,7 +154,7 @@ def _run_backward(outputs: Any) -> None:
 
 def _made_up(module: Any) -> List[Any]:
     """Real inputs for a graph whose inputs are known as fakes, as a script makes them."""
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     tensors = Tensors(values=False)
     expressions = tensors.inputs(names_of_inputs(module), fake_inputs(module))
     names: Dict[str, Any] = {"torch": torch}
@@ -200,10 +200,10 @@ def _recorded(
         for undo in recorder.install():
             stack.callback(undo)
         copied = private_copy(target, args, kwargs)
-        function = copied.compiled(lambda each: compiled_with(each, recorder, dynamic, compat.has_regions()))
+        function = copied.compiled(lambda each: compiled_with(each, recorder, dynamic, cache_entries.has_regions()))
         stack.enter_context(Shared(target, (*args, *kwargs.values())).put_back())
         with contextlib.suppress(NoGradientsError):  # it has run its backward graphs itself
-            run(copied, function, compat.module("torch").is_grad_enabled())
+            run(copied, function, torch_names.module("torch").is_grad_enabled())
     return recorder.compilations
 
 

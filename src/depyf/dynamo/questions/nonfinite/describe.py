@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from depyf.answers.nonfinite import COMPILED, EAGER, INPUT, OPERATION, RESULT, NonFinite, Step, TensorFacts
 from depyf.asynchronous import synchronous
 from depyf.diagnosis.guard_words import as_written
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.safely import describe as describe_error
 from depyf.dynamo.observe import graph_facts
 from depyf.dynamo.observe.finite import Bad, facts
@@ -202,9 +202,9 @@ class Describer:
         return value_name(node)
 
     def _inputs(self, call: GraphCall, node: Any, args: Any, kwargs: Any) -> List[TensorFacts]:
-        map_arg: Any = compat.find("torch.fx.node", "map_arg")
-        flat: Any = compat.find("torch.utils._pytree", "tree_flatten")
-        tensor: Any = compat.find("torch", "Tensor")
+        map_arg: Any = torch_names.find("torch.fx.node", "map_arg")
+        flat: Any = torch_names.find("torch.utils._pytree", "tree_flatten")
+        tensor: Any = torch_names.find("torch", "Tensor")
         names: List[Any] = []
         map_arg((node.args, node.kwargs), names.append)
         values = [each for each in flat((args, kwargs))[0] if isinstance(each, tensor)]
@@ -249,8 +249,8 @@ def _in_module(node: Any) -> str:
 
 
 def _facts_of(name: str, value: Any) -> Optional[TensorFacts]:
-    flat: Any = compat.find("torch.utils._pytree", "tree_flatten")
-    tensor: Any = compat.find("torch", "Tensor")
+    flat: Any = torch_names.find("torch.utils._pytree", "tree_flatten")
+    tensor: Any = torch_names.find("torch", "Tensor")
     tensors = [each for each in flat(value)[0] if isinstance(each, tensor)]
     return facts(name, tensors[0]) if tensors else None
 

@@ -14,7 +14,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from depyf.answers.nonfinite import Line, TensorFacts
 from depyf.asynchronous import synchronous
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.observe.finite import all_finite, count_bad, facts, tensors_in
@@ -60,7 +60,7 @@ class EagerOperations:
 
     def start(self) -> None:
         """Raises ``RuntimeError`` where this torch's modes can't be entered around compiled code."""
-        base = compat.find("torch.utils._python_dispatch", "TorchDispatchMode")
+        base = torch_names.find("torch.utils._python_dispatch", "TorchDispatchMode")
         if not hasattr(base, "supports_higher_order_operators"):
             raise RuntimeError(
                 "this PyTorch has no TorchDispatchMode.supports_higher_order_operators (2.9 and later have it): "
@@ -114,7 +114,7 @@ class EagerOperations:
             birth = worse[0]
         else:
             birth = self._born(operator, arguments, taken, results, node)
-        weak: Any = compat.find("torch.multiprocessing.reductions", "StorageWeakRef")
+        weak: Any = torch_names.find("torch.multiprocessing.reductions", "StorageWeakRef")
         with self._lock:
             for each in results:
                 storage = _storage(each)
@@ -136,11 +136,11 @@ class EagerOperations:
         )
 
     def _note_line(self) -> None:
-        number: Any = compat.find("torch._C._autograd", "_get_sequence_nr") or compat.find(
+        number: Any = torch_names.find("torch._C._autograd", "_get_sequence_nr") or torch_names.find(
             "torch.autograd", "_get_sequence_nr"
         )
         place = running_place(self._users)
-        if number is not None and place is not None and compat.module("torch").is_grad_enabled():
+        if number is not None and place is not None and torch_names.module("torch").is_grad_enabled():
             with self._lock:
                 self._lines[number() - 1] = place
                 if len(self._lines) > _MOST_LINES:
@@ -148,7 +148,7 @@ class EagerOperations:
 
 
 def _autograd_node() -> Any:
-    current = compat.find("torch._C", "_current_autograd_node")
+    current = torch_names.find("torch._C", "_current_autograd_node")
     return None if current is None else current()
 
 
@@ -160,7 +160,7 @@ def _storage(tensor: Any) -> Any:
 
 
 def _mode_class() -> Any:
-    base: Any = compat.find("torch.utils._python_dispatch", "TorchDispatchMode")
+    base: Any = torch_names.find("torch.utils._python_dispatch", "TorchDispatchMode")
 
     class Watching(base):  # type: ignore[misc]
         supports_higher_order_operators = True

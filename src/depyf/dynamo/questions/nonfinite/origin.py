@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
 from depyf.asynchronous import synchronous
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.observe import graph_facts
 from depyf.dynamo.observe.finite import STAND_INS, Bad, count_bad, made_finite
 from depyf.dynamo.observe.makers import Makers, writes_in_place
@@ -116,14 +116,14 @@ def is_written_down_by(operator: Any, arguments: Any) -> bool:
 
 def has_infinite(arguments: Any) -> bool:
     """Whether one of these arguments is a number that is not finite: the user wrote it."""
-    flat: Any = compat.find("torch.utils._pytree", "tree_flatten")
+    flat: Any = torch_names.find("torch.utils._pytree", "tree_flatten")
     return any(each - each != 0 for each in flat(arguments)[0] if isinstance(each, float))
 
 
 def capture(call: GraphCall, node: Any) -> Tuple[Tuple[Any, ...], Dict[str, Any], Any]:
     """The arguments of the node as they are before it runs, and what it gives."""
-    map_arg: Any = compat.find("torch.fx.node", "map_arg")
-    tensor: Any = compat.find("torch", "Tensor")
+    map_arg: Any = torch_names.find("torch.fx.node", "map_arg")
+    tensor: Any = torch_names.find("torch", "Tensor")
     found: Dict[str, Any] = {}
 
     def copy(value: Any) -> Any:
@@ -143,7 +143,7 @@ def capture(call: GraphCall, node: Any) -> Tuple[Tuple[Any, ...], Dict[str, Any]
 
 
 def _mapped(function: Any, value: Any) -> Any:
-    tree_map: Any = compat.find("torch.utils._pytree", "tree_map")
+    tree_map: Any = torch_names.find("torch.utils._pytree", "tree_map")
     return tree_map(function, value)
 
 
@@ -201,7 +201,7 @@ def _may_run_again(node: Any) -> bool:
         return False
     schema = getattr(node.target, "_schema", None)
     if schema is not None:
-        tag = getattr(compat.find("torch", "Tag"), "nondeterministic_seeded", None)
+        tag = getattr(torch_names.find("torch", "Tag"), "nondeterministic_seeded", None)
         return not schema.is_mutable and tag not in node.target.tags
     name = str(getattr(node.target, "__name__", node.target))
     return not writes_in_place(node) and not any(each in name for each in ("rand", "dropout", "norm", "bernoulli"))

@@ -16,7 +16,7 @@ from typing import Any, Dict, List, Optional, Set, TextIO, Tuple, Type
 from depyf.answers.looked import Looked
 from depyf.answers.nonfinite import NonFinite, summary
 from depyf.asynchronous import synchronous
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import safely, say
 from depyf.dynamo.observe.checked import DYNAMO, GraphCall, ObservedGraph, observe_graphs
@@ -49,7 +49,7 @@ class FindNonFinite:
         all_graphs: bool = False,
         stream: Optional[TextIO] = None,
     ) -> None:
-        compat.require_torch("find_nonfinite")
+        torch_names.require_torch("find_nonfinite")
         self.found: List[NonFinite] = []
         self._stop = stop
         self._all_graphs = all_graphs

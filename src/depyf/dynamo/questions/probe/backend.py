@@ -12,7 +12,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any, Callable, Optional, Tuple
 
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import compile_ids
 from depyf.dynamo.hooks.compiled_names import watch_compiled_names
 from depyf.dynamo.hooks.patching import Undo
 from depyf.dynamo.hooks.safely import safely
@@ -89,7 +89,7 @@ class CapturedGraphs:
         inputs = [node.name for node in graph_facts.placeholders(module.graph)]
         number = compiled_fn_number(_here.name)
         graph = ObservedGraph(
-            compile_id=compat.current_compile_id(),
+            compile_id=compile_ids.current_compile_id(),
             function="" if number is None else f"__compiled_fn_{number}",
             backward=False,
             level=DYNAMO,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from depyf.diagnosis.guard_words import as_written
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import frames, torch_names
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
 from depyf.dynamo.hooks.safely import safely
 
@@ -107,7 +107,7 @@ def bindings_so_far(graph: Any, inputs: Mapping[str, str]) -> Tuple[Binding, ...
 
 def _others(inputs: Mapping[str, str], known: Set[Optional[str]]) -> Iterator[Binding]:
     """The inputs that no variable is bound to: parameters, buffers, globals."""
-    code = compat.code_being_compiled()
+    code = frames.code_being_compiled()
     for node, source in inputs.items():
         match = _INPUT.match(as_written(source))
         if match is None or code is None or (node in known and match["owner"] is None):
@@ -152,7 +152,7 @@ def watch_bindings() -> Optional[Undo]:
     undo: List[Undo] = []
     runs: List[Tuple[Any, Any]] = []
     for name in _TRANSLATORS:
-        translator = compat.find("torch._dynamo.symbolic_convert", name)
+        translator = torch_names.find("torch._dynamo.symbolic_convert", name)
         table = getattr(translator, "dispatch_table", None)
         if not isinstance(table, list):
             continue
@@ -164,7 +164,7 @@ def watch_bindings() -> Optional[Undo]:
             runs.append((translator, translator.run))
     undo += [replace_attribute(translator, "run", _noting_arguments(run)) for translator, run in runs]
     if not undo:
-        compat.report_once("probe names", "this PyTorch's tracer is not known: names of variables can't be probed")
+        torch_names.report_once("probe names", "this PyTorch's tracer is not known: names of variables can't be probed")
         return None
 
     def undo_all() -> None:

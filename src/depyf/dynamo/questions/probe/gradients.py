@@ -12,7 +12,7 @@ import functools
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence
 
 from depyf.answers.probed import Probed
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.observe.observation import GraphCall
 from depyf.dynamo.observe.random_state import RandomState
@@ -20,7 +20,7 @@ from depyf.dynamo.observe.random_state import RandomState
 
 def follow_gradients(call: GraphCall, recorded: Mapping[str, Sequence[Probed]], *, keep: Callable[[Any], Any]) -> None:
     """Fill in ``grad`` of what was recorded (by the names of nodes), once the gradients of the results are known."""
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     outputs = {at: value for at, value in enumerate(call.outputs) if isinstance(value, torch.Tensor)}
     outputs = {at: value for at, value in outputs.items() if value.requires_grad}
     if not outputs or not recorded:
@@ -50,8 +50,8 @@ def _tell(arrived: Callable[[Any, Any], object], result: Any, gradient: Optional
 
 def _run_with_gradients(call: GraphCall, names: Any) -> Any:
     """The values of these nodes and the results, with their history."""
-    torch = compat.module("torch")
-    interpreter: Any = compat.find("torch.fx", "Interpreter")
+    torch = torch_names.module("torch")
+    interpreter: Any = torch_names.find("torch.fx", "Interpreter")
     values: Dict[str, Any] = {}
 
     class Keeping(interpreter):  # type: ignore[misc]
@@ -77,7 +77,7 @@ def _run_with_gradients(call: GraphCall, names: Any) -> Any:
 
 def _with_history(call: GraphCall, number: int, value: Any) -> Any:
     """The input of a call as one that has a gradient, if it had, and that may be written to."""
-    torch = compat.module("torch")
+    torch = torch_names.module("torch")
     if not isinstance(value, torch.Tensor):
         return value
     leaf = value.detach().clone()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
 from depyf.answers.happening import shortened
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.observe.node_words import line_of
 from depyf.dynamo.questions.probe.bindings import RETURNED, Binding, function_name
 from depyf.torch_trace.breaks import frames_of
@@ -139,7 +139,7 @@ def _unnamed(node: Any, query: Query) -> Binding:
 def _is_file(path: str, asked: str) -> bool:
     """Whether ``asked`` (a path, or the end of one) names this file. An empty one names all of the user's."""
     if not asked:
-        package = os.path.dirname(str(compat.module("torch").__file__)) + os.sep
+        package = os.path.dirname(str(torch_names.module("torch").__file__)) + os.sep
         return not path.startswith(package)
     parts, wanted = os.path.normpath(path).split(os.sep), os.path.normpath(asked).split(os.sep)
     return path == asked or parts[-len(wanted) :] == wanted

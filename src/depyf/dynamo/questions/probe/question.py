@@ -16,7 +16,7 @@ from depyf.answers.nonfinite import Line
 from depyf.answers.probed import COMPILED, REPLAYED, Probed, ProbedValues
 from depyf.asynchronous import synchronous
 from depyf.dynamo.dump.pausing import compiles_nothing
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo
 from depyf.dynamo.hooks.safely import safely, say
@@ -52,7 +52,7 @@ class Probe:
         limit: int = 1000,
         stream: Optional[TextIO] = None,
     ) -> None:
-        compat.require_torch("probe")
+        torch_names.require_torch("probe")
         if keep not in (TENSORS, STATISTICS):
             raise ValueError(f"depyf.probe keeps {TENSORS!r} or {STATISTICS!r}, and not {keep!r}")
         self._queries = [query_of(each) for each in asked]
@@ -215,7 +215,7 @@ class Probe:
         return False
 
     def _copy(self, value: Any) -> Any:
-        tensor: Any = compat.find("torch", "Tensor")
+        tensor: Any = torch_names.find("torch", "Tensor")
         return value.detach().clone() if isinstance(value, tensor) else None
 
     def _probed(self, captured: Captured, found: Found, value: Any, source: str, call: int) -> Probed:

@@ -15,7 +15,7 @@ from types import CodeType, FunctionType
 from typing import Any, Callable, List, MutableMapping, Optional
 
 from depyf.answers.ran import BACKWARD, GRAPH, Thing
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import frame_evaluation
 from depyf.dynamo.hooks.backward_methods import all_backward_classes, replace_backward
 from depyf.dynamo.hooks.patching import Undo
 from depyf.dynamo.hooks.recovered import backward_classes
@@ -112,7 +112,7 @@ def _timed(
             spot.lane = ran(number, start, caller)
 
     timed._depyf_timed = True  # type: ignore[attr-defined]
-    compat.skip_code(timed.__code__)  # type: ignore[attr-defined]
+    frame_evaluation.skip_code(timed.__code__)  # type: ignore[attr-defined]
     return timed  # type: ignore[return-value]
 
 

@@ -17,7 +17,7 @@ from typing import Callable, Dict, List, Optional, Set, Tuple
 
 from depyf.answers.ran import BACKWARD, CODE, Thing
 from depyf.asynchronous import synchronous
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import frame_evaluation
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import safely
 
@@ -232,6 +232,6 @@ _CALLED_WHILE_DYNAMO_IS_ON = (
 
 def keep_dynamo_out() -> None:
     """Tell Dynamo that nothing here is to be compiled."""
-    compat.keep_dynamo_out("depyf")
+    frame_evaluation.keep_dynamo_out("depyf")
     for function in _CALLED_WHILE_DYNAMO_IS_ON:
-        compat.skip_code(function.__code__)
+        frame_evaluation.skip_code(function.__code__)

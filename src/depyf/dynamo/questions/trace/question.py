@@ -17,7 +17,7 @@ from depyf.dynamo.capture.trace_by_hooks import supplement
 from depyf.dynamo.dump.active_sessions import capture
 from depyf.dynamo.dump.full_code.story import global_scope
 from depyf.dynamo.entries.decorated import short_name_now, short_name_of_entry
-from depyf.dynamo.hooks import compat
+from depyf.dynamo.hooks import cache_entries, compile_ids, frame_evaluation, frames, known_code, torch_names
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, collecting
 from depyf.dynamo.hooks.run_callback import watch_runs
@@ -47,7 +47,7 @@ class Trace:
     """
 
     def __init__(self) -> None:
-        compat.require_torch("trace")
+        torch_names.require_torch("trace")
         self._record: Optional[RunRecord] = None
         self._open = False
         self._notes: Tuple[str, ...] = ()
@@ -188,13 +188,13 @@ class _Runs:
                     key = (thing.name, thing.kind == BACKWARD)
                     known = session.graph_times.get(key, (0, 0.0))
                     session.graph_times[key] = (known[0] + total.count, known[1] + total.seconds)
-            if not compat.tells_runs():
+            if not frame_evaluation.tells_runs():
                 self._tell_runs(session, record)
 
     def _tell_runs(self, session: Session, record: RunRecord) -> None:
         """Sessions count by themselves what runs, where torch tells it without a trace."""
         counts = record.counts()
-        for code in compat.transformed_codes():
+        for code in known_code.transformed_codes():
             runs = counts.get(self._lanes.numbers.get(id(code), -1), 0)
             known = session.ran.setdefault(id(code), [weakref.ref(code), 0])
             known[1] += runs
@@ -253,12 +253,12 @@ class _Runs:
 
     def _meet(self, code: CodeType, number: int) -> Optional[Thing]:
         """Transformed code runs for the first time: who it is, and from now on its graphs are timed."""
-        original = compat.original_of(code)
+        original = known_code.original_of(code)
         if original is None:
             return None
-        entry = next((each for each in compat.cache_entries(original) if each.code is code), None)
+        entry = next((each for each in cache_entries.cache_entries(original) if each.code is code), None)
         if entry is None:  # it is being compiled
-            compile_id, scope = compat.current_compile_id(), compat.frame_globals(original)
+            compile_id, scope = compile_ids.current_compile_id(), frames.frame_globals(original)
         else:
             compile_id, scope = entry.compile_id, global_scope(entry.guard_manager)
         name = short_name_now(original) if entry is None else short_name_of_entry(original, entry.guard_manager)
@@ -284,7 +284,7 @@ class _Runs:
     def _meet_all(self) -> None:
         """All transformed code that there is: where torch does not tell what runs, and because a forward may have run
         before, whose backward runs now."""
-        for code in compat.transformed_codes():
+        for code in known_code.transformed_codes():
             if id(code) not in self._lanes.numbers:
                 self._lanes.meet(code)
 

@@ -1,0 +1,34 @@
+"""The backends that ``torch.compile`` knows by name."""
+
+from __future__ import annotations
+
+from types import CodeType
+from typing import Any, Iterator, List
+
+from depyf.dynamo.hooks.torch_names import find
+
+
+def interprets_graphs() -> bool:
+    """Whether the backend aot_eager hands its graphs to ``torch.fx.Interpreter`` (2.13 calls their ``forward``)."""
+    compiler = find("torch._dynamo.backends.debugging", "boxed_nop")
+    code = getattr(compiler, "__code__", None)
+    return code is not None and any("boxed_run" in each.co_names for each in _with_nested(code))
+
+
+def _with_nested(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _with_nested(constant)
+
+
+def registered_backend(name: str, required: bool = False) -> Any:
+    """The backend of that name; None where torch has none, or, if it is ``required``, what torch raises then."""
+    lookup: Any = find("torch._dynamo.backends.registry", "lookup_backend")
+    return lookup(name) if required or name in names_of_backends() else None
+
+
+def names_of_backends() -> List[str]:
+    """The names of all backends that torch knows."""
+    known = find("torch._dynamo.backends.registry", "list_backends")
+    return [] if known is None else list(known(exclude_tags=()))

@@ -1,0 +1,94 @@
+"""Dynamo's cache entries: read, copied, taken away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any, Dict, List, Optional
+
+from depyf.dynamo.hooks.torch_names import find, find_or_report
+
+_forgotten: Dict[int, CodeType] = {}
+"""Code whose cache entries depyf took away."""
+
+REMOVED = "removed by depyf, which had it made to observe the graph"
+"""Why a cache entry is invalid that ``dynamo/observe`` had made; Dynamo keeps such entries in its list."""
+
+
+def tells_of_absent_items() -> bool:
+    """Whether the text of a guard on what a set holds says which way it is meant (not so in 2.8 and 2.9)."""
+    builder = find("torch._dynamo.guards", "GuardBuilder")
+    return not hasattr(builder, "SET_CONTAINS") or hasattr(builder, "SET_NOT_CONTAINS")
+
+
+@dataclass(frozen=True)
+class CacheEntry:
+    """One of Dynamo's cache entries as it was when it was read.
+
+    Dynamo's own object is gone when something dies that it guards, and who reads it then ends the process. ``code`` is
+    None where Dynamo has thrown it away, ``compile_id`` and ``backend`` where this torch does not tell them.
+    """
+
+    code: Optional[CodeType]
+    guard_manager: Any
+    compile_id: Optional[str]
+    backend: Any
+
+
+def _as_read(entry: Any) -> CacheEntry:
+    compile_id = getattr(entry, "compile_id", None)
+    known = None if compile_id is None else str(compile_id)
+    return CacheEntry(entry.code, guards_of(entry), known, getattr(entry, "backend", None))
+
+
+def cache_entries(code: CodeType, region: int = -1) -> List[CacheEntry]:
+    """Dynamo's cache entries of the original ``code``, most recently used first.
+
+    ``region`` is that of a ``torch.compile(..., isolate_recompiles=True)``, whose entries are tried before all others'.
+    """
+    of_region = find("torch._dynamo.eval_frame", "_get_cache_entries_for_region") if region != -1 else None
+    own = [] if of_region is None else list(of_region(code, region))
+    lookup = find_or_report(
+        "torch._dynamo.eval_frame", "_debug_get_cache_entry_list", "cache entries and their guards can't be read"
+    )
+    found = own if lookup is None else own + [entry for entry in lookup(code) if entry not in own]
+    entries = [_as_read(entry) for entry in found]
+    return [entry for entry in entries if getattr(entry.guard_manager, "invalidation_reason", None) != REMOVED]
+
+
+def forget_code(code: CodeType) -> None:
+    """Take all cache entries of ``code`` away."""
+    reset = find("torch._dynamo.eval_frame", "reset_code") or find("torch._C._dynamo.eval_frame", "reset_code")
+    if reset is not None:
+        _forgotten[id(code)] = code
+        reset(code)
+
+
+def looked_at_in_vain(code: CodeType) -> bool:
+    """Whether Dynamo has been asked to compile ``code``, and has no cache entry to show for it."""
+    seen = find("torch._dynamo.convert_frame", "input_codes")
+    lookup = find("torch._dynamo.eval_frame", "_debug_get_cache_entry_list")
+    if seen is None or lookup is None or id(code) in _forgotten:
+        return False
+    return code in seen and not lookup(code)
+
+
+def guards_of(entry: Any) -> Any:
+    """The guards of a cache entry; PyTorch up to 2.5 calls them ``check_fn``."""
+    return getattr(entry, "guard_manager", None) or getattr(entry, "check_fn", None)
+
+
+def forget_entry(guards: Any) -> None:
+    """Make the cache entry with these guards invalid: it stays in Dynamo's list, unused, and counts for no limit."""
+    deleted = find("torch._dynamo.guards", "DeletedGuardManagerWrapper")
+    entry, owner = getattr(guards, "cache_entry", None), getattr(guards, "extra_state", None)
+    if deleted is not None and entry is not None and owner is not None:
+        removed = deleted(REMOVED)
+        # It must not count as one for the same objects: the limit.
+        removed.id_matched_objs = {"depyf": object}
+        owner.invalidate(entry, removed)
+
+
+def has_regions() -> bool:
+    """Whether this torch (2.13) can keep the cache entries of one ``torch.compile`` apart from those of others."""
+    return find("torch._dynamo.eval_frame", "_get_cache_entries_for_region") is not None

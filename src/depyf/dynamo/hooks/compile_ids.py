@@ -1,0 +1,68 @@
+"""Which compilation a thread is in, and which one an exception comes from."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from types import FrameType
+from typing import Any, Optional, Tuple
+
+from depyf.dynamo.hooks.torch_names import find
+
+_ids_of_contexts: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+
+
+def current_compile_id() -> Optional[str]:
+    """The id of the compilation that this thread is in, as ``"frame/compile"``; ``None`` outside of one.
+
+    It is also set while autograd compiles a backward graph lazily. Up to 2.3 torch goes back to the tracing context of
+    the forward graph then, but not to its id; so the id is remembered by that context.
+    """
+    context = find("torch._guards", "CompileContext")
+    current = getattr(context, "current_compile_id", None)
+    compile_id = current() if current is not None else None
+    tracing = getattr(find("torch._guards", "TracingContext"), "try_get", lambda: None)()
+    if compile_id is None:
+        return None if tracing is None else _ids_of_contexts.get(tracing)
+    if tracing is not None:
+        _ids_of_contexts[tracing] = str(compile_id)
+    return str(compile_id)
+
+
+def current_attempt() -> int:
+    """How often Dynamo has begun this compilation anew."""
+    context = find("torch._guards", "CompileContext")
+    current = getattr(context, "current_trace_id", None)
+    trace_id = current() if current is not None else None
+    return getattr(trace_id, "attempt", 0)
+
+
+def compilation_has_id() -> bool:
+    """Whether the function of Dynamo's that calls a hook, perhaps through others of ours, compiles under an id."""
+    caller: Optional[FrameType] = sys._getframe(1)
+    while caller is not None and caller.f_globals.get("__name__") != "torch._dynamo.convert_frame":
+        caller = caller.f_back
+    return caller is not None and "compile_id" in caller.f_locals
+
+
+def compile_id_of(error: BaseException) -> Optional[str]:
+    """The id of the compilation that raised ``error``, which has ended by now; None where there was none.
+
+    Later versions of PyTorch attach it to most of their exceptions; else it is a local variable of a function of
+    Dynamo's that the traceback goes through.
+    """
+    compile_id = getattr(error, "compile_id", None)
+    traceback = error.__traceback__
+    while compile_id is None and traceback is not None:
+        compile_id = traceback.tb_frame.f_locals.get("compile_id")
+        traceback = traceback.tb_next
+    return None if compile_id is None else str(compile_id)
+
+
+def place_of(error: BaseException) -> Optional[Tuple[str, int]]:
+    """The file and line of the user's code at which Dynamo raised ``error``; None where it does not say so."""
+    place = getattr(error, "innermost_user_frame_summary", None)
+    stack = getattr(error, "real_stack", None)
+    if place is None and stack:
+        place = stack[-1]
+    return None if place is None else (str(place.filename), int(place.lineno))

@@ -1,0 +1,51 @@
+"""What ``torch.compile`` has put around a callable, and what is inside of it."""
+
+from __future__ import annotations
+
+from types import MethodType, SimpleNamespace
+from typing import Any, Optional
+
+from depyf.dynamo.hooks.known_code import is_torchs
+from depyf.dynamo.hooks.torch_names import find
+
+
+def entry_of(compiled: Any) -> Optional[Any]:
+    """The object of Dynamo's (``OptimizeContext``) that ``torch.compile`` put around ``compiled``; None for others.
+
+    A wrapper of somebody else's around a compiled function has the attributes of that one, but not its code.
+    """
+    if is_compiled_module(compiled):
+        return compiled.dynamo_ctx
+    function = getattr(compiled, "__func__", compiled)
+    code = getattr(function, "__code__", None)
+    if code is None or not hasattr(function, "_torchdynamo_orig_callable"):
+        return None
+    if "self" not in code.co_freevars:  # up to 2.5, what is disabled does not know by what
+        disabled = getattr(function, "_torchdynamo_disable", False) and is_torchs(code)
+        return SimpleNamespace(callback=None) if disabled else None
+    cell = function.__closure__[code.co_freevars.index("self")]
+    found = cell.cell_contents
+    return found if hasattr(found, "callback") and is_torchs(code) else None
+
+
+def is_compiled_module(value: Any) -> bool:
+    """Whether this is what ``torch.compile`` made of a module."""
+    made = find("torch._dynamo.eval_frame", "OptimizedModule")
+    return made is not None and isinstance(value, made)
+
+
+def unwrapped(function: Any) -> Optional[Any]:
+    """What ``torch.compile`` was given to make ``function``; None where that was not made by it."""
+    if entry_of(function) is None:
+        return None
+    inner = function._orig_mod if is_compiled_module(function) else function._torchdynamo_orig_callable
+    if isinstance(function, MethodType) and inner is not None and not isinstance(inner, MethodType):
+        return MethodType(inner, function.__self__)  # decorated in the body of its class
+    return inner
+
+
+def innermost_backend(callback: Any) -> Any:
+    """The backend of the user's in what Dynamo put around it, as its cache entries know it."""
+    names = ("_torchdynamo_orig_backend", "_torchdynamo_orig_callable")  # the second up to 2.7
+    inner = next((getattr(callback, name) for name in names if hasattr(callback, name)), None)
+    return callback if inner is None else innermost_backend(inner)

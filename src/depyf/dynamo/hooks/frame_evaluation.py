@@ -1,0 +1,97 @@
+"""Which frames Dynamo compiles, what it does with them, and what it calls then."""
+
+from __future__ import annotations
+
+from types import CodeType
+from typing import Any, Callable, List, Optional, Set
+
+from depyf.dynamo.hooks.patching import Undo, registered
+from depyf.dynamo.hooks.torch_names import find, find_or_report, module
+
+_kept_out: Set[str] = set()
+
+
+def register_bytecode_hook(hook: Callable[[CodeType, CodeType], Optional[CodeType]]) -> Optional[Any]:
+    """Register ``hook(original, transformed)``; answers the handle whose ``remove()`` undoes it."""
+    register = find_or_report(
+        "torch._dynamo.convert_frame", "register_bytecode_hook", "transformed code can't be captured"
+    )
+    return None if register is None else register(hook)
+
+
+def watch_bytecode(hook: Callable[[CodeType, CodeType], Optional[CodeType]]) -> Optional[Undo]:
+    """Call ``hook(original, transformed)`` for each code object that Dynamo makes; returns what ends that."""
+    handles: List[Any] = []
+
+    def end() -> None:
+        while handles:
+            handles[-1].remove()
+            handles.pop()
+        hooks = find("torch._dynamo.convert_frame", "_bytecode_hooks") or {}
+        for key in [key for key, value in hooks.items() if value is hook]:  # its handle never came
+            hooks.pop(key, None)
+
+    registered(end)
+    handles.append(register_bytecode_hook(hook))
+    if handles == [None]:
+        handles.clear()
+        return None
+    return end
+
+
+def skip_code(code: CodeType) -> bool:
+    """Tell Dynamo never to trace ``code``; False where it can't be told."""
+    skip = find("torch._dynamo.eval_frame", "skip_code") or find("torch._C._dynamo.eval_frame", "skip_code")
+    if skip is None:
+        return False
+    skip(code)
+    return True
+
+
+def keep_dynamo_out(package: str) -> None:
+    """Tell Dynamo never to trace frames of this package's files."""
+    add = find("torch._dynamo.trace_rules", "add") or find("torch._dynamo.skipfiles", "add")
+    if add is not None and package not in _kept_out:
+        add(package)
+        _kept_out.add(package)
+
+
+def set_eval_frame(callback: Any) -> Any:
+    """Set what Dynamo does with this thread's new frames (None: nothing); answers what it was."""
+    setter = find("torch._C._dynamo.eval_frame", "set_eval_frame")
+    return None if setter is None else setter(callback)
+
+
+def has_stances() -> bool:
+    """Whether this PyTorch has ``torch.compiler.set_stance`` (2.6 and later)."""
+    return find("torch._dynamo.eval_frame", "_callback_from_stance") is not None
+
+
+def stance() -> str:
+    """The stance that ``torch.compiler.set_stance`` has set; ``default`` where there are none."""
+    known = getattr(module("torch._dynamo.eval_frame"), "_stance", None)  # it is replaced with each
+    return str(getattr(known, "stance", "default"))
+
+
+def run_this_once() -> Optional[Any]:
+    """What a callback of Dynamo's answers so that a frame runs as it is this time, and is asked for the next time.
+
+    None where this PyTorch (before 2.7) has no such answer; to answer nothing means never to be asked again.
+    """
+    answer, strategy, action = (
+        find("torch._dynamo.types", name) for name in ("ConvertFrameReturn", "FrameExecStrategy", "FrameAction")
+    )
+    if answer is None or strategy is None or action is None:
+        return None
+    return answer(frame_exec_strategy=strategy(action.DEFAULT, action.DEFAULT), apply_to_code=False)
+
+
+def skips(code: CodeType) -> bool:
+    """Whether Dynamo never compiles a frame of this code, because of the file that it is in."""
+    check = find("torch._dynamo.trace_rules", "check") or find("torch._dynamo.skipfiles", "check")
+    return bool(check is not None and check(code))
+
+
+def tells_runs() -> bool:
+    """Whether this torch tells when transformed code runs (see ``run_callback``)."""
+    return find("torch._C._dynamo.eval_frame", "set_bytecode_debugger_callback") is not None

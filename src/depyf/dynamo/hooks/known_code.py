@@ -1,0 +1,35 @@
+"""Code objects that Dynamo knows, and those of PyTorch itself."""
+
+from __future__ import annotations
+
+import os
+from types import CodeType
+from typing import Any, List, Optional
+
+from depyf.dynamo.hooks.torch_names import find, module
+
+
+def original_of(transformed: CodeType) -> Optional[CodeType]:
+    """The user's code (or that of a resume function) that Dynamo made ``transformed`` of; None if forgotten."""
+    known = find("torch._dynamo.utils", "orig_code_map")
+    original = None if known is None else known.get(transformed)
+    return original if isinstance(original, CodeType) else None
+
+
+def transformed_codes() -> List[CodeType]:
+    """All code that Dynamo has made and not forgotten."""
+    known = getattr(find("torch._dynamo.utils", "orig_code_map"), "refs", None) or {}
+    codes = [reference() for reference in list(known.values())]
+    return [code for code in codes if isinstance(code, CodeType)]
+
+
+def is_torchs(code: CodeType) -> bool:
+    """Whether code is in a file of torch's."""
+    root = os.path.dirname(str(module("torch").__file__))
+    return code.co_filename.startswith(root + os.sep)
+
+
+def sizes_that_dynamo_has_seen() -> Optional[Any]:
+    """The table, by code, from which Dynamo tells which sizes vary; None where this torch keeps it elsewhere."""
+    read = find("torch._dynamo.pgo", "get_code_state")
+    return None if read is None else read()

@@ -1,0 +1,109 @@
+"""Settings of PyTorch: read, set for a while, and written into scripts."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+import tempfile
+from typing import Any, Callable, Iterable, List, Tuple
+
+from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
+from depyf.dynamo.hooks.patching import registered
+from depyf.dynamo.hooks.torch_names import find
+
+
+def dynamo_setting(name: str) -> Any:
+    """The value of a setting of ``torch._dynamo.config``; None where this torch has no such setting."""
+    return getattr(find("torch._dynamo", "config"), name, None)
+
+
+_CACHES_OFF = (
+    ("torch._inductor.config", "fx_graph_cache", False),
+    ("torch._inductor.config", "fx_graph_remote_cache", False),
+    ("torch._functorch.config", "enable_autograd_cache", False),
+)
+
+_LAUNCHES_TOLD = (("torch._inductor.config.trace", "provenance_tracking_level", 1),)
+
+
+def switch_caches_off() -> Callable[[], None]:
+    """Keep torch from using its caches of compiled graphs; answers the function that puts the settings back."""
+    return _set(_CACHES_OFF)
+
+
+def have_launches_told() -> Callable[[], None]:
+    """Let Inductor say which nodes each kernel computes: 2.9 does only if asked to, which makes other entries in its
+    caches. Answers the function that puts the setting back."""
+    return _set(_LAUNCHES_TOLD)
+
+
+def _set(settings: Iterable[Tuple[str, str, Any]]) -> Callable[[], None]:
+    """Settings of torch's, where it has them; answers the function that puts them back."""
+    changed: List[Tuple[Any, str, Any]] = []
+
+    def undo() -> None:
+        while changed:
+            setattr(*changed[-1])
+            changed.pop()
+
+    registered(undo)
+    for name, switch, value in settings:
+        config = find(*name.rsplit(".", 1))
+        if config is not None and hasattr(config, switch):
+            changed.append((config, switch, getattr(config, switch)))
+            setattr(config, switch, value)
+    return undo
+
+
+def cache_directory() -> str:
+    """The directory where torch keeps its compile caches."""
+    where = find("torch._inductor.runtime.cache_dir_utils", "cache_dir") or find(
+        "torch._inductor.runtime.runtime_utils", "cache_dir"
+    )
+    return str(where()) if where is not None else os.path.join(tempfile.gettempdir(), "depyf")
+
+
+_SET_BY_TORCH = (".deterministic", ".fake_tensor_allow_unsafe_data_ptr_access", "_cache")
+"""Told as changed though nobody did: one stands for another setting, one is set while Dynamo traces; and the caches
+that we switch off."""
+
+
+def settings_that_were_changed() -> List[str]:
+    """Statements that give Inductor and AOTAutograd the settings of this process, as far as they can be written."""
+    statements: List[str] = []
+    for name in ("torch._inductor", "torch._functorch"):
+        config = find(name, "config") if name + ".config" in sys.modules else None
+        tell = getattr(config, "codegen_config", None)
+        defaults = getattr(config, "_config", {})
+        for line in tell().splitlines() if tell is not None else ():
+            setting, _, text = line.partition(" = ")
+            try:
+                value = ast.literal_eval(parse(text, "eval"))
+            except synchronous(ValueError, SyntaxError):
+                continue
+            known = defaults.get(setting.partition(".config.")[2])
+            # A setting that was changed for a while, and put back, is told as well.
+            if not setting.endswith(_SET_BY_TORCH) and (known is None or getattr(known, "default", known) != value):
+                statements.append(line)
+    return statements
+
+
+def settings_no_script_has() -> List[str]:
+    """The settings of Inductor and AOTAutograd that hold functions or other objects of this program, such as passes."""
+    found: List[str] = []
+    for name in ("torch._inductor", "torch._functorch"):
+        config = find(name, "config") if name + ".config" in sys.modules else None
+        for setting, entry in dict(getattr(config, "_config", {})).items():
+            if getattr(entry, "deprecated", False) or getattr(entry, "justknob", None) or setting.startswith("_"):
+                continue
+            value = getattr(config, setting, None)
+            if value is not None and value is not getattr(entry, "default", None) and _is_of_a_program(value):
+                found.append(f"{name}.config.{setting}, which is no plain value")
+    return found
+
+
+def _is_of_a_program(value: Any) -> bool:
+    module = getattr(value, "__module__", None) if callable(value) else type(value).__module__
+    return str(module).partition(".")[0] not in ("torch", "builtins")
