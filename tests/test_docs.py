@@ -52,3 +52,16 @@ def test_the_modules_that_docstrings_name_exist() -> None:
         if name not in OTHERS and not any(each.endswith(f"/{name}") for each in known)
     ]
     assert gone == []
+
+
+_LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+
+
+def test_every_page_is_linked_and_every_link_leads_somewhere() -> None:
+    linked = set()
+    for page in PAGES:
+        for target in _LINK.findall(page.read_text()):
+            path = (page.parent / target).resolve()
+            assert path.exists(), f"{page.name} links to {target}"
+            linked.add(path)
+    assert [page.name for page in PAGES if page not in linked and page.name != "README.md"] == []

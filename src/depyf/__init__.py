@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, List
 
 if TYPE_CHECKING:
-    from depyf.decompiler import DecompilationError, Decompiler, decompile, decompile_code, decompile_pyc
+    from depyf.decompiler import Decompiler, decompile, decompile_code, decompile_pyc
     from depyf.dynamo.dump.bytecode_log import install, uninstall
     from depyf.dynamo.dump.pausing import debug
     from depyf.dynamo.dump.prepare import prepare_debug
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from depyf.dynamo.questions.trace.question import trace
     from depyf.dynamo.questions.watch import watch
     from depyf.dynamo.questions.why import why
-    from depyf.result import Decompilation, Hints, Verdict
+    from depyf.result import Decompilation, DecompilationError, Hints, Verdict
 
 __version__ = "1.0.0.dev0"
 

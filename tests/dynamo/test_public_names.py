@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import os
 import subprocess
@@ -39,6 +40,21 @@ def test_every_public_name_exists_and_unknown_ones_do_not() -> None:
         assert name in dir(depyf)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         depyf.nothing  # noqa: B018
+
+
+def test_a_public_name_is_in_every_list_and_in_the_readme() -> None:
+    tree = ast.parse(Path(depyf.__file__).read_text())
+    (typed,) = (each for each in tree.body if isinstance(each, ast.If))
+    for_type_checkers = {
+        alias.name: each.module for each in typed.body if isinstance(each, ast.ImportFrom) for alias in each.names
+    }
+    assert for_type_checkers == depyf._HOMES
+    assert sorted(depyf._HOMES) == depyf.__all__
+    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text()
+    functions = [name for name in depyf.__all__ if name.islower()]
+    assert [
+        name for name in functions if f"`depyf.{name}(" not in readme and f"`with depyf.{name}(" not in readme
+    ] == []
 
 
 @pytest.mark.torch

@@ -151,3 +151,22 @@ def test_every_file_of_the_page_is_in_it() -> None:
     files = [path for path in web.rglob("*") if path.is_file() and path.suffix in (".js", ".css")]
     assert len(files) > 15
     assert [path.name for path in files if path.read_text(encoding="utf-8") not in text] == []
+
+
+WEB = Path(page.__file__).parent / "web"
+VIEW = re.compile(r'VIEWS\.push\(\{ id: "(\w+)", title: "(\w+)"')
+
+
+def test_every_script_and_style_is_on_the_page() -> None:
+    assert sorted(page._SCRIPTS) == sorted(each.name for each in (WEB / "script").iterdir())
+    assert sorted(page._STYLES) == sorted(each.name for each in (WEB / "style").iterdir())
+
+
+def test_every_view_is_documented_and_has_a_picture() -> None:
+    document = (Path(__file__).resolve().parents[2] / "docs" / "page.md").read_text()
+    views = [match.groups() for name in page._SCRIPTS for match in VIEW.finditer((WEB / "script" / name).read_text())]
+    assert len(views) > 5
+    for id_, title in views:
+        section = document.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+        assert section, f"docs/page.md has no section {title!r}"
+        assert re.search(rf"\(screenshots/\w+-{id_}\.png\)", section), f"the section {title!r} has no picture"

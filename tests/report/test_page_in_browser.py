@@ -14,6 +14,12 @@ KERNELS = "__compiled_fn_1.kernel_0.py"
 BACKWARD = "__compiled_fn_1.kernel_1.py"
 
 
+def test_these_are_all_views(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"]) as page:
+        links = page.eval_on_selector_all("#views a", "all => all.map(each => each.getAttribute('href'))")
+        assert links == [f"#{view}" for view in VIEWS]
+
+
 def lit(page: Any, pane: str, kind: str = "hit") -> List[int]:
     """The lines of a pane that light up."""
     numbers: List[int] = page.eval_on_selector_all(f"#{pane} .line.{kind}", "all => all.map(e => +e.dataset.line)")

@@ -8,7 +8,7 @@ from typing import Any, Callable
 
 import pytest
 
-from depyf.source.passes import simplify
+from depyf.source.passes import PASSES, simplify
 from depyf.source.passes.branches import flatten_branches, remove_passes
 from depyf.source.passes.copies import propagate_copies
 from depyf.source.passes.endings import tidy_returns
@@ -381,3 +381,7 @@ def _statements(shape: str, count: int) -> Any:
             yield f"    {name} = x\n    g({name}, {name})\n"
     if shape == "keep":
         yield "    return [" + ", ".join(f"__temp_{number}" for number in reversed(range(count))) + "]\n"
+
+
+def test_every_pass_has_its_shapes_here() -> None:
+    assert [each.__name__ for each in PASSES if each.__name__ not in globals()] == []
