@@ -2,6 +2,7 @@
 
     python tools/run_random_programs.py --kind syntax -n 10000 -j 2          # every kind of expression and statement
     python tools/run_random_programs.py --kind programs -n 10000             # nested control flow
+    python tools/run_random_programs.py --kind finally -n 1000               # finally in finally, jumps in every slot
     python tools/run_random_programs.py --kind flow -n 10000                 # control flow that no compiler writes
     python tools/run_random_programs.py --kind syntax -n 500 --seed 7 --store /tmp/failures
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
+import random_finally
 import random_flow
 import random_programs
 import random_syntax
@@ -94,6 +95,10 @@ def time_limit(seconds: float = CPU_SECONDS) -> Iterator[None]:
 
 def check_programs(rng: random.Random) -> Verdict:
     return check_source(random_programs.program_from(rng, rng.randint(1, 6)), random_programs.run)
+
+
+def check_finally(rng: random.Random) -> Verdict:
+    return check_source(random_finally.program_from(rng), random_programs.run)
 
 
 def check_syntax(rng: random.Random) -> Verdict:
@@ -238,12 +243,14 @@ def group_of(reason: str) -> str:
 # --- all of them -------------------------------------------------------------------------------------------------
 
 CHECKS: Dict[str, Callable[[random.Random], Verdict]] = {
+    "finally": check_finally,
     "flow": check_flow,
     "programs": check_programs,
     "syntax": check_syntax,
 }
 
 STORED: Dict[str, Tuple[str, Callable[[str], Verdict]]] = {
+    "finally": (".py", lambda text: check_source(text, random_programs.run)),
     "flow": (".ops", lambda text: check_normal(read(text))),
     "programs": (".py", lambda text: check_source(text, random_programs.run)),
     "syntax": (".py", lambda text: check_source(text, random_syntax.run)),
