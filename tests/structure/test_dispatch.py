@@ -109,6 +109,35 @@ NEEDS_STATE = {
             a()
         return b()
         """,
+    "a finally body left by break, to what stands behind the loop": """
+        while a():
+            try:
+                b()
+            finally:
+                if c():
+                    break
+                a()
+            c()
+        b()
+        """,
+    "a finally body left for two places": """
+        while a():
+            try:
+                if b():
+                    continue
+            finally:
+                if c():
+                    break
+                try:
+                    b()
+                finally:
+                    if a():
+                        continue
+            c()
+        else:
+            a()
+        return b()
+        """,
 }
 
 
@@ -122,6 +151,12 @@ def test_ordinary_code_needs_no_state_variable(name: str) -> None:
 @pytest.mark.parametrize("name", NEEDS_STATE)
 def test_what_has_no_plain_form_is_proved_too(name: str) -> None:
     assert_same(NEEDS_STATE[name], dispatched(code_of(NEEDS_STATE[name])))
+
+
+def test_a_loop_that_runs_once_leaves_a_finally_body() -> None:
+    """Control goes on behind the statement, where no ``break`` or ``continue`` of the program leads to."""
+    text = dispatched(code_of(NEEDS_STATE["a finally body left by break, to what stands behind the loop"]))
+    assert "break" in text.partition("finally:")[2]
 
 
 def _node(id: int, term: object, *calls: str) -> Node:

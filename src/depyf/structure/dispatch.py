@@ -185,6 +185,8 @@ class _Writer:
                 return None
             if here.frame is not None:
                 return here.frame
+            if isinstance(target, End) and here.level[-1:] == (Context("handler", target.anchor),):
+                return None
             here = here.outer
         return None
 
@@ -243,16 +245,12 @@ class _Writer:
         """A ``try`` statement whose body is entered at ``here``."""
         if self.contexts.is_with(context):
             raise Unstructured(f"the body of the with statement at {context.anchor} is entered from elsewhere")
-        clauses = [] if self.contexts.is_finally(context) else self.edges.clauses(context)
+        if self.contexts.is_finally(context):
+            return self._finally(context, here, scope, depth)
+        clauses = self.edges.clauses(context)
         inner = scope if clauses and clauses[0].following is None else None
         body, falls = self.sequence(self.contexts.path_of(context), here, depth + 1, outer=inner)
         handler = self.contexts.path_of(Context("handler", context.anchor))
-        if self.contexts.is_finally(context):
-            final, ends = self.sequence(handler, {context.anchor: Arrival()}, depth + 1)
-            if set(ends) - {End(context.anchor)}:
-                raise Unstructured(f"the finally body at {context.anchor} is left by a jump")
-            _drop(ends)
-            return [ast.Try(body, [], [], final)], as_one_jump(falls)
         written: List[ast.ExceptHandler] = []
         for clause in clauses:
             if clause.following is not None:
@@ -264,6 +262,55 @@ class _Writer:
         if inner is not None:
             return [ast.Try(body, written, [], [])], as_one_jump(falls)
         return self._after_groups(body, written, falls, context, depth)
+
+    def _finally(self, context: Context, here: Live, scope: Scope, depth: int) -> Written:
+        """A ``try`` statement with a ``finally`` clause.
+
+        If a jump leaves the clause, ``break`` and ``continue`` of the loop around the statement say so; where they
+        don't lead to its target, the statement stands in a loop of its own, which runs once.
+        """
+        handler = self.contexts.path_of(Context("handler", context.anchor))
+        jumps = self._jumps_out(handler)
+        once = LoopFrame(scope.level, frozenset())
+        outer: Optional[Scope] = None
+        if jumps and all(self._frame_left(target, scope) for target in jumps):
+            outer = scope
+        elif jumps:
+            outer = Scope(scope.level, Order({}, (), frozenset(), None), frozenset(), once, scope)
+        body, falls = self.sequence(self.contexts.path_of(context), here, depth + 1)
+        final, ends = self.sequence(handler, {context.anchor: Arrival()}, depth + 1, outer=outer)
+        self._leave_finally(final, ends, End(context.anchor), handler, outer)
+        statement = ast.Try(body, [], [], final)
+        falls = as_one_jump(merged(as_one_jump(falls), once.breaks))
+        if outer is None or outer is scope:
+            return [statement], falls
+        return [ast.While(ast.Constant(True), [statement, ast.Break()], [])], falls
+
+    def _jumps_out(self, handler: Path) -> Set[int]:
+        """Where jumps out of the ``finally`` clause at ``handler`` lead to."""
+        result: Set[int] = set()
+        for id, path in self.contexts.paths.items():
+            if path[: len(handler)] == handler:
+                for target in self.edges.exits(id):
+                    way = self.edges.way(self.edges.path_behind(id, target), target)
+                    if way.returned is None and self.contexts.paths[way.target][: len(handler)] != handler:
+                        result.add(way.target)
+        return result
+
+    def _leave_finally(
+        self, final: List[ast.stmt], ends: Live, end: End, handler: Path, outer: Optional[Scope]
+    ) -> None:
+        """Write the jumps that are left at the end of a ``finally`` clause; what was interrupted goes on at ``end``."""
+        jumps = {target: arrival for target, arrival in ends.items() if target != end}
+        if not jumps:
+            _drop(ends)
+            return
+        if outer is None:
+            raise Unstructured(f"the finally body at {end.anchor} is left by a jump")
+        _keep(ends)
+        for target, arrival in jumps.items():
+            part, _ = self._leave(target, arrival, outer)
+            final.append(ast.If(self.states.test(handler, [target]), part, []))
 
     def _group_clause(self, clause: Clause, following: int, handler: Path, depth: int) -> List[ast.stmt]:
         """The body of an ``except*`` clause, which control leaves at its end only."""
