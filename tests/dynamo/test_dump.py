@@ -505,4 +505,4 @@ def test_the_lock_of_a_directory_is_entered_again_and_not_waited_for_for_ever(
         assert entered
     finally:
         os.close(handle)
-    assert file_locks._held == set()
+    assert file_locks._held == {}

@@ -74,7 +74,7 @@ def run_dumped(
         raise CannotRunError(str(error)) from error
 
 
-def _alone(directory: str) -> ContextManager[None]:
+def _alone(directory: str) -> ContextManager[bool]:
     """No other process of depyf does this for the same directory at the same time."""
     from depyf.dynamo.store.file_locks import exclusive
 

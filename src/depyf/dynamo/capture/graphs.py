@@ -6,7 +6,6 @@ file; so is one that differs only in how it takes its arguments (aot_eager boxes
 
 from __future__ import annotations
 
-import os
 import sys
 import weakref
 from dataclasses import replace
@@ -200,7 +199,7 @@ def _has_file(session: Session, module: Any) -> bool:
     if module in session.unmoved:
         return True
     code = getattr(vars(type(module)).get("forward"), "__code__", None)
-    return code is not None and os.path.dirname(code.co_filename) == session.directory.path
+    return code is not None and session.directory.is_in(code.co_filename)
 
 
 def _dump_module(session: Session, compile_id: str, module: Any, stage: Stage) -> None:

@@ -82,7 +82,7 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
 
 def _is_the_programs(code: CodeType, sessions: Sequence[Session]) -> bool:
     """Whether it is code of the program, and none that was made: backends keep Dynamo out of their graphs."""
-    made = any(os.path.dirname(code.co_filename) == session.directory.path for session in sessions)
+    made = any(session.directory.is_in(code.co_filename) for session in sessions)
     return is_users(code) and not made and not code.co_filename.startswith("<")
 
 

@@ -196,7 +196,7 @@ def write_manifest(session: Session, *, at_once: bool = False) -> None:
 def write_postponed() -> None:
     """Write what was put off, in directories that are still there: the process ends."""
     for known in list(_chronicles.values()):
-        if known.postponed and known.last is not None and os.path.isdir(known.last.directory.path):
+        if known.postponed and known.last is not None and known.last.directory.exists():
             write_manifest(known.last, at_once=True)
 
 

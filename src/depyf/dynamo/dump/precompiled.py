@@ -20,13 +20,14 @@ from depyf.dynamo.dump.full_code.story import global_scope
 from depyf.dynamo.hooks import cache_entries, known_code, torch_settings
 from depyf.dynamo.hooks.recovered import Kernel, Recovered, recover
 from depyf.dynamo.hooks.safely import safely
+from depyf.dynamo.store.directory import DumpDirectory
 from depyf.dynamo.store.names import compiled_fn_number, file_stem
 from depyf.torch_trace.stages import Stage, with_status
 
 _EARLIER = "Compiled before prepare_debug was entered."
 
-_copied: Dict[Tuple[str, int], weakref.ref[CodeType]] = {}
-"""The code objects that have a copy in a directory, by its path and their ids."""
+_copied: Dict[Tuple[int, int], weakref.ref[CodeType]] = {}
+"""The code objects that have a copy in a directory, by the ids of both."""
 
 
 def dump_earlier(session: Session) -> None:
@@ -34,15 +35,15 @@ def dump_earlier(session: Session) -> None:
     ours = {id(record.running_code()) for record in session.records(TransformedCode)}
     told = {record.function for record in session.records(EarlierFunction)}
     for code in session.codes_that_ran():
-        if id(code) not in ours and not _is_in(session.directory.path, code):
+        if id(code) not in ours and not _is_in(session.directory, code):
             safely("dumping a function that was compiled earlier")(_dump)(session, code, told)
 
 
-def _is_in(directory: str, code: CodeType) -> bool:
+def _is_in(directory: DumpDirectory, code: CodeType) -> bool:
     """Whether the directory has it already: as the file that it runs from, or as a copy. It has a copy from now on."""
-    copied = _copied.get((directory, id(code)))
-    _copied[directory, id(code)] = weakref.ref(code)
-    return os.path.dirname(code.co_filename) == directory or (copied is not None and copied() is code)
+    copied = _copied.get((id(directory), id(code)))
+    _copied[id(directory), id(code)] = weakref.ref(code)
+    return directory.is_in(code.co_filename) or (copied is not None and copied() is code)
 
 
 def _dump(session: Session, code: CodeType, told: Set[str]) -> None:

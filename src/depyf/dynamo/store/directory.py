@@ -12,7 +12,7 @@ import os
 import threading
 from collections import Counter
 from typing import Counter as CounterType
-from typing import Dict, Optional, Set, Union
+from typing import Dict, Optional, Tuple, Union
 
 from depyf.asynchronous import suppressed, synchronous
 from depyf.dynamo.hooks import torch_names
@@ -21,28 +21,40 @@ from depyf.dynamo.hooks.safely import Failure, describe, dumping_into, note_fail
 from depyf.dynamo.store.file_locks import exclusive
 from depyf.dynamo.store.plain_names import with_plain_name
 from depyf.dynamo.store.shared_directory import SharedDirectoryError, check_not_shared
-from depyf.dynamo.store.writers import FOLDER, Place
+from depyf.dynamo.store.writers import FOLDER, Claimed, Place
 from depyf.messages import warn
 from depyf.regular_files import open_regular
 
 _ENDINGS = (".json", ".md", ".html")
+
+_File = Tuple[int, int]
 
 _registry: Dict[str, DumpDirectory] = {}
 _registry_lock = Lock()
 
 
 class DumpDirectory:
-    """One dump directory of this process. Get it with ``DumpDirectory.at``."""
+    """One dump directory of this process. Get it with ``DumpDirectory.at``.
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    It stays the directory that its name led to when the session began, also where the name is a link that is turned.
+    """
+
+    def __init__(self, path: str, real: str) -> None:
+        self._given = path
+        self._real = real
+        self._name = with_plain_name(path)
+        self._names = {self._name}
         self._lock = Lock()
         self._next: CounterType[str] = Counter()
         self._failed = False
         self._place: Optional[Place] = None
-        self._own: Set[str] = set()
+        self._own: Dict[str, _File] = {}
+        """The files that this process has written and runs from, with what tells them from those of others."""
         self._shared = False
         self._allow_shared = False
+        self._kept_apart = False
+        self._at_first: Optional[_File] = None
+        """The directory itself, when the session began."""
 
     @staticmethod
     def at(path: Union[str, os.PathLike[str]], *, allow_shared: bool = False) -> DumpDirectory:
@@ -52,12 +64,14 @@ class DumpDirectory:
         earlier functions still run. With ``allow_shared`` other users may write there.
         """
         path = absolute(path)
+        real = _real(path)
         with _registry_lock:
-            directory = _registry.get(_real(path))
+            directory = _registry.get(real)
             if directory is None:
-                directory = _registry[_real(path)] = DumpDirectory(with_plain_name(path))
+                directory = _registry[real] = DumpDirectory(path, real)
         directory._allow_shared = allow_shared
         directory._failed = False  # once for each time that somebody wants to dump here
+        directory._at_first = None  # it may have been made anew since the last session
         dumping_into(directory.path)
         try:
             os.makedirs(path, mode=0o700, exist_ok=True)  # sources and constants of the program are in it
@@ -68,6 +82,28 @@ class DumpDirectory:
         except synchronous() as error:  # a bug must not keep the program from entering prepare_debug
             report_failure("preparing the dump directory", error)
         return directory
+
+    @property
+    def path(self) -> str:
+        """The name of the directory in the names of files: the one that was given, as long as it leads there."""
+        if self._name == self._given != self._real and not _leads_to(self._name, self._real):
+            warn(
+                "%s does not lead to the dump directory %s any more: what the session dumps goes on into the directory "
+                "with which it has begun",
+                self._name,
+                self._real,
+            )
+            self._name = with_plain_name(self._real)
+            self._names.add(self._name)
+        return self._name
+
+    def is_in(self, path: str) -> bool:
+        """Return whether ``path`` is that of a file here, by any name that the directory had in this process."""
+        return os.path.dirname(path) in self._names
+
+    def exists(self) -> bool:
+        """Return whether the directory is there."""
+        return os.path.isdir(self._real)
 
     def take_number(self, kind: str) -> int:
         """The next number, from 0, for files of this ``kind`` (any text that names a series)."""
@@ -103,33 +139,78 @@ class DumpDirectory:
     def remove(self, path: str) -> None:
         """Remove a file that ``write`` has written, if it is there."""
         with suppressed(OSError):
-            os.unlink(path)
+            os.unlink(os.path.join(self._real, os.path.basename(path)))
 
     def _write_whole(self, name: str, data: bytes) -> str:
         place = self._my_place()
         try:
             with os.fdopen(place.open_temporary(), "wb") as file:
                 file.write(data)
-            with exclusive(self.path):
-                self._shared = self._shared or bool(place.others())  # one may have come while the text was written
+            with exclusive(self._real) as alone:
+                self._shared = self._shared or place.has_others()  # one may have come while the text was written
                 name = self._name_for(name, data, place)
                 if name not in self._own:
                     place.claim(name)
-                os.replace(place.temporary, self.file(name))
+                    if self._shared and not alone:
+                        name = self._not_claimed_meanwhile(name, data, place)
+                name = self._put(place, name)
         except BaseException:
             with suppressed(OSError):
                 os.unlink(place.temporary)
             raise
-        self._own.add(name)
         return self.file(name)
+
+    def _put(self, place: Place, name: str) -> str:
+        """Give the temporary file its name; return another one where what lies there can't be replaced."""
+        written = _file_of(os.lstat(place.temporary))
+        try:
+            os.replace(place.temporary, os.path.join(self._real, name))
+        except synchronous(PermissionError) as error:
+            marked = _marked(name, f"process_{place.number}")
+            if marked == name:
+                raise
+            place.claim(marked)
+            os.replace(place.temporary, os.path.join(self._real, marked))
+            self._keep_apart(marked, describe(error))
+            name = marked
+        self._own[name] = written
+        return name
 
     def _my_place(self) -> Place:
         if self._place is None or not self._place.holds():
-            self._own, self._shared = set(), False
-            check_not_shared(self.path, os.path.join(self.path, FOLDER), self._allow_shared)
-            self._place = Place(self.path)
-        self._shared = self._shared or bool(self._place.others())
+            kept: Dict[str, _File] = {}
+            if self._place is not None and self._place.process == os.getpid():  # else they are the parent's
+                kept = {name: file for name, file in self._own.items() if self._is_still(name, file)}
+            check_not_shared(self._real, os.path.join(self._real, FOLDER), self._allow_shared)
+            place = Place(self._real)
+            try:
+                if kept:
+                    place.claim(*kept)
+            except BaseException:
+                place.give_back()
+                raise
+            self._place, self._own, self._shared = place, kept, False
+            self._say_if_another()
+        elif self._at_first is None:
+            self._at_first = _file_of(os.stat(self._real))
+        self._shared = self._shared or self._place.has_others()
         return self._place
+
+    def _is_still(self, name: str, file: _File) -> bool:
+        with suppressed(OSError):
+            return _file_of(os.lstat(os.path.join(self._real, name))) == file
+        return False
+
+    def _say_if_another(self) -> None:
+        """Say it when the directory is another one than at the beginning of the session."""
+        now = _file_of(os.stat(self._real))
+        if self._at_first is not None and self._at_first != now:
+            warn(
+                "the dump directory %s was moved or removed, and made anew, after the session had begun: "
+                "what was dumped before is not in it",
+                self.path,
+            )
+        self._at_first = now
 
     def _name_for(self, name: str, data: bytes, place: Place) -> str:
         """``name``, or another one when a living process runs from a file of this name that says something else.
@@ -138,14 +219,52 @@ class DumpDirectory:
         """
         if name in self._own or not self._shared:
             return name
+        mine = _marked(name, f"process_{place.number}")
+        if place.is_apart:  # nobody knows of it, and it knows of nobody
+            self._keep_apart(mine, f"PermissionError: {FOLDER} in it is closed to this user")
+            return mine
         rank = torch_names.distributed_rank()
         claimed = place.claimed_by_others()
         by_rank = [] if rank is None else [_marked(name, f"rank_{rank}")]
         candidates = [*by_rank, name] if rank else [name, *by_rank]
         for candidate in candidates:
-            if candidate in self._own or candidate not in claimed or _holds(self.file(candidate), data):
+            if candidate in self._own or not self._is_others(candidate, claimed) or self._holds(candidate, data):
                 return candidate
-        return _marked(name, f"process_{place.number}")
+        if name not in claimed.names:
+            self._keep_apart(mine, f"what other processes run from, as {FOLDER} in it lists it, can't be read")
+        return mine
+
+    def _is_others(self, name: str, claimed: Claimed) -> bool:
+        """Return whether another process runs from the file, or may do so."""
+        if name in claimed.names:
+            return True
+        return not claimed.complete and os.path.lexists(os.path.join(self._real, name))
+
+    def _not_claimed_meanwhile(self, name: str, data: bytes, place: Place) -> str:
+        """Return ``name``; another one where a process has claimed it since we looked: no lock keeps it out here.
+
+        Both may have done so. Each looks after it has claimed, so that one of them sees the other, or both do.
+        """
+        if name not in place.claimed_by_others().names or self._holds(name, data):
+            return name
+        name = _marked(name, f"process_{place.number}")
+        place.claim(name)
+        return name
+
+    def _holds(self, name: str, data: bytes) -> bool:
+        return _holds(os.path.join(self._real, name), data)
+
+    def _keep_apart(self, name: str, why: str) -> None:
+        """Say, once, that files of others are left alone where nobody asked for that."""
+        if not self._kept_apart:
+            self._kept_apart = True
+            warn(
+                "the dump directory %s has files that this process may not read or replace (%s). They are left alone, "
+                "and files that would have the same names get others, such as %s. The dump is complete nevertheless",
+                self.path,
+                why,
+                name,
+            )
 
     def _report(self, error: OSError) -> None:
         if not self._failed:
@@ -175,6 +294,21 @@ def _real(path: str) -> str:
         return os.path.realpath(path)
     except synchronous(OSError):
         return path
+
+
+def _leads_to(name: str, directory: str) -> bool:
+    """Return whether ``name`` is one of the directory; also when that is gone."""
+    try:
+        there = os.stat(directory)
+    except synchronous(OSError):
+        return True
+    with suppressed(OSError):
+        return os.path.samestat(os.stat(name), there)
+    return False
+
+
+def _file_of(status: os.stat_result) -> _File:
+    return status.st_dev, status.st_ino
 
 
 def _marked(name: str, mark: str) -> str:

@@ -8,7 +8,7 @@ import os
 import stat
 import threading
 import time
-from typing import Iterator, List, Optional, Set, Tuple
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.asynchronous import suppressed, synchronous
 from depyf.regular_files import no_follow
@@ -19,31 +19,67 @@ except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
 
+Identity = Tuple[int, int, int]
+
+
+def identity(handle: int) -> Identity:
+    """Return what tells the file of a descriptor from every other. Raises ``OSError``.
+
+    Numbers of removed files are given out again, so that the time of the last change is a part of it.
+    """
+    status = os.fstat(handle)
+    return status.st_dev, status.st_ino, status.st_mtime_ns
+
+
+def is_same(handle: int, known: Optional[Identity]) -> bool:
+    """Return whether the descriptor is still that of the file ``known``.
+
+    The program may have closed it (``os.closerange`` in a daemon), and have a file of its own by that number now.
+    """
+    with suppressed(OSError):
+        return known is not None and identity(handle) == known
+    return False
+
+
 def close_all(handles: List[int]) -> None:
+    """Close descriptors that were opened in the same call: what is kept longer may be the program's by now."""
     while handles:
         os.close(handles.pop())
 
 
-def locked(path: str, create: bool, opened: List[int]) -> Optional[int]:
-    """A handle of the file, locked; None when somebody else has it, or it can't be known that nobody has.
+_NOT_OURS = {errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENXIO}
 
-    With ``create`` the file is made if need be. A link is nobody's place, and is not followed. ``opened`` holds the
-    handle for a caller who is interrupted.
-    """
-    flags = os.O_RDWR | os.O_APPEND | no_follow()
-    new = False
-    if create:
-        with suppressed(FileExistsError):
-            opened.append(os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o666))
-            new = True
+
+def made_locked(path: str, opened: List[int]) -> Optional[int]:
+    """Make the file and return a handle of it, locked where locks work; None when there is one already, or another
+    process has locked it at once. ``opened`` holds the handle for a caller who is interrupted."""
     try:
-        if not new:
-            opened.append(os.open(path, flags))
-        handle = opened[-1]
+        opened.append(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | no_follow(), 0o666))
+    except synchronous(FileExistsError):
+        return None
+    return _locked(path, opened, True)
+
+
+def locked(path: str, opened: List[int]) -> Optional[int]:
+    """Return a handle of the file, locked; None when somebody else has it, or it can't be known that nobody has.
+
+    A link is nobody's place, and is not followed. ``opened`` is that of ``made_locked``.
+    """
+    flags = os.O_APPEND | getattr(os, "O_NONBLOCK", 0) | no_follow()
+    try:
+        try:
+            opened.append(os.open(path, flags | os.O_RDWR))
+        except synchronous(PermissionError):  # another user's, which can be locked by whoever may read it
+            opened.append(os.open(path, flags | os.O_RDONLY))
     except synchronous(OSError) as error:
-        if error.errno in (errno.ENOENT, errno.ELOOP, errno.EISDIR):
+        if error.errno in _NOT_OURS:
             return None
         raise
+    return _locked(path, opened, False)
+
+
+def _locked(path: str, opened: List[int], new: bool) -> Optional[int]:
+    handle = opened[-1]
     try:
         _flock(handle, wait=False)
         same = is_at(handle, path) and stat.S_ISREG(os.fstat(handle).st_mode)  # not cleared away meanwhile
@@ -65,35 +101,43 @@ def is_at(handle: int, path: str) -> bool:
 
 
 @contextlib.contextmanager
-def exclusive(directory: str) -> Iterator[None]:
+def exclusive(directory: str) -> Iterator[bool]:
     """No other process is inside of this for the same directory; where that can't be had soon, go on without.
 
-    A thread that is inside already, as a signal handler may find it, goes on at once.
+    Gives whether that is so. A thread that is inside already, as a signal handler may find it, goes on at once.
     """
     handles: List[int] = []
     held = threading.get_ident(), os.getpid(), directory
     again = held in _held
+    alone = again and _held[held]
     try:
         try:
             if not again:
-                _held.add(held)
+                _held[held] = False
                 with suppressed(OSError):
                     handles.append(os.open(directory, os.O_RDONLY))
+                    _directories[id(handles)] = handles, identity(handles[0])[:2]
                     _flock_soon(handles[0])
-            yield
+                    alone = _held[held] = True
+            yield alone
         finally:
             if not again:
-                _held.discard(held)
+                _held.pop(held, None)
+            _directories.pop(id(handles), None)
             _release(handles)
     except BaseException:
         if not again:
-            _held.discard(held)
+            _held.pop(held, None)
+        _directories.pop(id(handles), None)
         _release(handles)  # the lines above may have been interrupted
         raise
 
 
-_held: Set[Tuple[int, int, str]] = set()
-"""Who is inside of ``exclusive``: thread, process and directory."""
+_held: Dict[Tuple[int, int, str], bool] = {}
+"""Who is inside of ``exclusive``: thread, process and directory; and whether they have its lock."""
+
+_directories: Dict[int, Tuple[List[int], Tuple[int, int]]] = {}
+"""The descriptors of directories that threads have open in ``exclusive``, and which directories these are."""
 
 _PATIENCE, _PAUSE = 10.0, 0.005
 """Seconds to wait for the lock of a directory, which anybody may hold for ever (``flock DIR command``)."""
@@ -115,25 +159,53 @@ def _flock_soon(handle: int) -> None:
 def locked_file(path: str) -> Iterator[None]:
     """Hold the lock of the file at ``path``, which is made if need be; raises ``OSError`` when it can't be."""
     handles: List[int] = []
+    known: List[Tuple[int, int]] = []
     try:
         try:
             handles.append(os.open(path, os.O_RDWR | os.O_CREAT | no_follow(), 0o666))
+            known.append(identity(handles[0])[:2])
             with suppressed(OSError):  # a system without locks
                 _flock(handles[0], wait=True)
             yield
         finally:
-            _release(handles)
+            _release(handles, known)
     except BaseException:
-        _release(handles)  # the line above may have been interrupted
+        _release(handles, known)  # the line above may have been interrupted
         raise
 
 
-def _release(handles: List[int]) -> None:
-    """Release the locks of the files and close them: not only closed, as a child forked meanwhile has them as well."""
+def _release(handles: List[int], known: Sequence[Tuple[int, int]] = ()) -> None:
+    """Release the locks of the files and close them: not only closed, as a child forked meanwhile has them as well.
+
+    ``known`` are the files, where code of the program's ran meanwhile, which may have closed them.
+    """
     while handles:
-        with suppressed(OSError):
-            _flock(handles[-1], wait=False, release=True)
-        os.close(handles.pop())
+        if not known or _is_one_of(handles[-1], known):
+            with suppressed(OSError):
+                _flock(handles[-1], wait=False, release=True)
+            os.close(handles.pop())
+        else:
+            handles.pop()
+
+
+def _is_one_of(handle: int, known: Sequence[Tuple[int, int]]) -> bool:
+    with suppressed(OSError):
+        return identity(handle)[:2] in known
+    return False
+
+
+def _after_fork_in_child() -> None:
+    """Close the directories that threads of the parent have locked: else they stay so when the parent is killed."""
+    for handles, known in list(_directories.values()):
+        if handles and _is_one_of(handles[0], [known]):
+            os.close(handles[0])
+        handles.clear()
+    _directories.clear()
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def _flock(handle: int, wait: bool, release: bool = False) -> None:

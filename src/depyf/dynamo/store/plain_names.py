@@ -1,17 +1,26 @@
 """A name for a directory that every reader of tracebacks can print: code runs from files by that name.
 
 PyTorch's own printer of tracebacks fails on file names that are no UTF-8, and the program's exception with it.
+
+The name is a link. A forked child runs from the files of its parent, and may live longer: each process that knows the
+link notes its number beside it, and the last one to end removes it.
 """
 
 from __future__ import annotations
 
 import atexit
+import multiprocessing
 import os
 import shutil
 import tempfile
+from multiprocessing import util
+from typing import List
 
-from depyf.asynchronous import synchronous
+from depyf.asynchronous import suppressed, synchronous
 from depyf.messages import warn
+
+_folders: List[str] = []
+"""Where this process, or one that it was forked from, has made links."""
 
 
 def with_plain_name(path: str) -> str:
@@ -20,11 +29,12 @@ def with_plain_name(path: str) -> str:
         return path
     try:
         folder = tempfile.mkdtemp(prefix="depyf-")
+        _folders.append(folder)
+        _note_process(folder)
         link = os.path.join(folder, "dump")
         os.symlink(path, link)
     except synchronous(OSError, NotImplementedError):
         return path
-    atexit.register(_remove, folder, os.getpid())
     if not _is_plain(link):
         return path
     warn("the name of the dump directory is no UTF-8, which PyTorch can't print: code runs from its files as %s", link)
@@ -39,6 +49,48 @@ def _is_plain(path: str) -> bool:
     return True
 
 
-def _remove(folder: str, process: int) -> None:
-    if os.getpid() == process:  # a forked child leaves it to its parent
-        shutil.rmtree(folder, ignore_errors=True)
+def _note_process(folder: str) -> None:
+    with suppressed(OSError):
+        os.close(os.open(os.path.join(folder, str(os.getpid())), os.O_WRONLY | os.O_CREAT, 0o600))
+
+
+def _leave() -> None:
+    """Remove the links that no other process runs from."""
+    while _folders:
+        folder = _folders.pop()
+        with suppressed(OSError):
+            os.unlink(os.path.join(folder, str(os.getpid())))
+        with suppressed(OSError):
+            if not any(_lives(name) for name in os.listdir(folder)):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _lives(name: str) -> bool:
+    """Return whether a process of this number lives; not for what is no number."""
+    if not name.isdigit() or not hasattr(os, "fork"):
+        return False
+    try:
+        os.kill(int(name), 0)
+    except synchronous(ProcessLookupError, OverflowError):
+        return False
+    except synchronous(OSError):  # another user's by now
+        return True
+    return True
+
+
+def _after_fork_in_child() -> None:
+    for folder in _folders:
+        _note_process(folder)
+
+
+def _leave_with_multiprocessing(_: object = None) -> None:
+    """A process of multiprocessing ends by ``os._exit``, behind its finalizers, which a forked one first forgets."""
+    util.Finalize(None, _leave, exitpriority=-2)  # after the places, and what is still written
+
+
+atexit.register(_leave)
+util.register_after_fork(_leave, _leave_with_multiprocessing)
+if multiprocessing.parent_process() is not None:
+    _leave_with_multiprocessing()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

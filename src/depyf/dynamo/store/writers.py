@@ -3,48 +3,75 @@
 Every process has a place: a file in a hidden folder that it keeps locked while it lives, and beside it a list of what
 it has written. The kernel gives the lock back when the process ends, however it ends, so nothing stays locked. Where
 files can't be locked (some network file systems, Windows), a place that was not given back counts as living: that costs
-names, and never a file.
+names, and never a file. The same holds for what can't be read.
 
 A process runs from what it has written as long as it lives, but does not keep a descriptor for each directory: its
-places are hard links to one file, as far as they are on one file system that has links.
+places are hard links to one file, as far as they are on one file system that has links, and for the same users. That
+descriptor is used and closed only while it is that file's: the program may close all that it did not open.
 """
 
 from __future__ import annotations
 
 import atexit
 import errno
+import multiprocessing
 import os
 import re
 import stat
 import time
+from dataclasses import dataclass, field
+from multiprocessing import util
 from typing import Dict, Iterator, List, Optional, Set, Tuple
 
 from depyf.asynchronous import suppressed, synchronous
-from depyf.dynamo.store.file_locks import close_all, exclusive, is_at, locked
+from depyf.dynamo.store.access import Access, access_like, current_user
+from depyf.dynamo.store.file_locks import Identity, close_all, exclusive, identity, is_at, is_same, locked, made_locked
 from depyf.regular_files import no_follow, open_regular
 
 FOLDER = ".depyf_writers"
 
 _NUMBER = re.compile("0|[1-9][0-9]{0,8}")
 
+_MOST_PLACES, _MOST_LOST, _PATIENCE = 10_000, 8, 10.0
+"""So many places are tried, so many files are made that somebody else has locked or removed at once, and so many
+seconds are spent on it, before there is no place."""
+
 _places: List[Place] = []
+
+
+@dataclass
+class Claimed:
+    """The names of the files that other processes run from; not ``complete`` where some of that can't be read."""
+
+    names: Set[str] = field(default_factory=set)
+    complete: bool = True
 
 
 class Place:
     """The place of this process among those that write into ``directory``."""
 
     def __init__(self, directory: str) -> None:
-        """Take the lowest free place; raises ``OSError`` when the directory can't be written."""
+        """Take the lowest free place; raises ``OSError`` when the directory can't be written.
+
+        Where another user keeps us out of the folder of the places, it is in a folder of this user's: nobody knows of
+        it (``is_apart``), and its number is one that nobody else has.
+        """
         self.process = os.getpid()
+        self.is_apart = False
         self._directory = directory
-        self._folder = os.path.join(directory, FOLDER)
-        self._claims: Dict[int, _Claims] = {}
+        self._read: Dict[int, _Claims] = {}
+        self._claimed: List[str] = []
+        self._torn = False
+        self._access = access_like(directory)
         with exclusive(directory):
-            with suppressed(FileExistsError):
-                os.mkdir(self._folder, stat.S_IMODE(os.stat(directory).st_mode))  # for those who may write
-            if os.path.islink(self._folder):  # it leads to where somebody else wants us to write
-                raise OSError(errno.ELOOP, "a symbolic link is in the place of a folder of depyf's", self._folder)
-            self.number, self._lock = self._take()
+            try:
+                self._folder = self._enter(FOLDER)
+                self.number, self._lock = self._take(0)
+            except synchronous(PermissionError):
+                self.is_apart = True
+                self._access = Access()
+                self._folder = self._enter(f"{FOLDER}.{current_user()}")
+                self.number, self._lock = self._take(_MOST_PLACES + current_user() % 900_000 * 100)
         _places.append(self)
 
     @property
@@ -62,21 +89,43 @@ class Place:
         """Whether this is the running process's, and still there: a forked child has its parent's in its memory."""
         return self.process == os.getpid() and self._lock.is_at(self._path(self.number))
 
-    def claim(self, name: str) -> None:
-        """Note that this process runs from the file ``name``."""
-        handle = os.open(self._list(self.number), os.O_WRONLY | os.O_APPEND | no_follow())
+    def claim(self, *names: str) -> None:
+        """Note that this process runs from these files. Raises ``OSError``, and then it is noted for none of them."""
+        path = self._list(self.number)
         try:
-            os.write(handle, os.fsencode(name) + b"\n")
+            handle = os.open(path, os.O_WRONLY | os.O_APPEND | no_follow())
+        except synchronous(FileNotFoundError):  # somebody has cleared up
+            self._make_list(self.number, (*self._claimed, *names))
+        else:
+            self._append(handle, b"".join(os.fsencode(name) + b"\n" for name in names))
+        self._claimed += names
+
+    def _append(self, handle: int, lines: bytes) -> None:
+        """Write to the end of the list and close it; on a full disk all of it or nothing."""
+        torn, self._torn = self._torn, True
+        try:
+            end = os.fstat(handle).st_size
+            try:
+                write_all(handle, b"\n" + lines if torn else lines)
+            except BaseException:
+                with suppressed(OSError):
+                    os.ftruncate(handle, end)
+                    self._torn = torn
+                raise
         finally:
-            os.close(handle)
+            os.close(handle)  # a network file system may only now find that there is no room
+        self._torn = False
 
     def others(self) -> List[int]:
-        """The places of other processes that live; what dead ones left is cleared away."""
+        """The places of other processes that live; what dead ones left is cleared away.
+
+        Raises ``OSError`` where that can't be looked at.
+        """
         living = []
         opened: List[int] = []
         try:
             for number in self._numbers():
-                if locked(self._path(number), create=False, opened=opened) is None:
+                if locked(self._path(number), opened) is None:
                     living.append(number)
                 else:
                     self._clear(number)
@@ -86,47 +135,108 @@ class Place:
             close_all(opened)
             raise
 
-    def claimed_by_others(self) -> Set[str]:
-        """The names of the files that other living processes run from."""
-        names: Set[str] = set()
-        living = self.others()
-        self._claims = {number: self._claims.get(number, _Claims()) for number in living}
+    def has_others(self) -> bool:
+        """Return whether other processes write here, or may do so."""
+        try:
+            return self.is_apart or bool(self.others())
+        except synchronous(PermissionError):
+            return True
+
+    def claimed_by_others(self) -> Claimed:
+        """The files that other living processes run from."""
+        found = Claimed()
+        try:
+            living = self.others()
+        except synchronous(PermissionError):
+            return Claimed(complete=False)
+        self._read = {number: self._read.get(number, _Claims()) for number in living}
         for number in living:
-            with suppressed(OSError):
-                self._claims[number].read(self._list(number))
-            names |= self._claims[number].names
-        return names
+            try:
+                self._read[number].read(self._list(number))
+            except synchronous(OSError):  # a place may have been given back meanwhile
+                found.complete = found.complete and not os.path.lexists(self._path(number))
+            found.names |= self._read[number].names
+        return found
 
     def give_back(self) -> None:
         """Leave the directory; nobody keeps the files of this process any more."""
+        if self.process != os.getpid():
+            return
         with exclusive(self._directory):
+            with suppressed(OSError):
+                self.others()
             if self.holds():
                 self._clear(self.number)
-                with suppressed(OSError):  # others are there
-                    os.rmdir(self._folder)
+            with suppressed(OSError):  # others are there
+                os.rmdir(self._folder)
 
-    def _take(self) -> Tuple[int, _Lock]:
+    def _enter(self, name: str) -> str:
+        """Make the folder of the places, for those who may write into the directory; return its path."""
+        folder = os.path.join(self._directory, name)
+        with suppressed(FileExistsError):
+            os.mkdir(folder, 0o700 if self.is_apart else stat.S_IMODE(os.stat(self._directory).st_mode))
+        if os.path.islink(folder):  # it leads to where somebody else wants us to write
+            raise OSError(errno.ELOOP, "a symbolic link is in the place of a folder of depyf's", folder)
+        if self.is_apart and os.lstat(folder).st_uid != current_user():
+            raise PermissionError(errno.EPERM, "another user has made a folder of this one's", folder)
+        self._access.give_folder(folder)
+        return folder
+
+    def _take(self, first: int) -> Tuple[int, _Lock]:
         """Take the lowest free place; its list of files begins with what tells it from that of any other process."""
-        number = 0
-        while True:
-            lock = _lock_at(self._path(number))
+        end, lost = time.monotonic() + _PATIENCE, 0
+        for number in range(first, first + _MOST_PLACES):
+            path = self._path(number)
+            was_free = not os.path.lexists(path)
+            lock = _lock_at(path, self._access)
             if lock is not None:
-                with suppressed(FileNotFoundError):
-                    os.unlink(self._list(number))
-                handle = os.open(self._list(number), os.O_WRONLY | os.O_CREAT | os.O_EXCL | no_follow(), 0o666)
-                try:
-                    os.write(handle, f"{self.process} {time.time_ns()}\n".encode())
-                finally:
-                    os.close(handle)
-                return number, lock
-            number += 1
+                if self._begin_list(number, lock):
+                    return number, lock
+            elif was_free or not os.path.lexists(path):
+                lost += 1
+            if lost >= _MOST_LOST or time.monotonic() > end:
+                break
+        raise OSError(errno.EAGAIN, "others hold or remove every place among the writers", self._folder)
+
+    def _begin_list(self, number: int, lock: _Lock) -> bool:
+        """Begin the list of a place that was taken; False where another user's files, which can't be removed, are left
+        of an earlier one. The place is free again then, and when it raises ``OSError``."""
+        try:
+            with suppressed(FileNotFoundError):
+                os.unlink(self._path(number) + ".writing")
+            self._make_list(number, ())
+            return True
+        except BaseException as error:
+            for path in (self._list(number), self._path(number)):
+                with suppressed(OSError):
+                    os.unlink(path)
+            if isinstance(error, PermissionError):
+                return False
+            raise
+
+    def _make_list(self, number: int, names: Tuple[str, ...]) -> None:
+        path = self._list(number)
+        with suppressed(FileNotFoundError):
+            os.unlink(path)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | no_follow(), 0o666)
+        try:
+            self._access.give_file(handle)
+            head = f"{self.process} {time.time_ns()}\n".encode()
+            write_all(handle, head + b"".join(os.fsencode(name) + b"\n" for name in names))
+        except BaseException:
+            with suppressed(OSError):
+                os.unlink(path)
+            raise
+        finally:
+            os.close(handle)
 
     def _numbers(self) -> Iterator[int]:
-        """The places of others: files whose name is a number, as we write one."""
+        """The places of others: files whose name is a number, as we write one. Also ours, where we have lost it."""
+        own = self.number if self.holds() else None
         with os.scandir(self._folder) as entries:
             for entry in entries:
                 if _NUMBER.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-                    if int(entry.name) != self.number:
+                    if int(entry.name) != own:
                         yield int(entry.name)
 
     def _clear(self, number: int) -> None:
@@ -140,6 +250,15 @@ class Place:
     def _list(self, number: int) -> str:
         """What lists the files that the process at that place runs from."""
         return self._path(number) + ".files"
+
+
+def write_all(handle: int, data: bytes) -> None:
+    """Write all of ``data``: a disk that fills takes a part, and says so only when it is asked again."""
+    while data:
+        written = os.write(handle, data)
+        if not written:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        data = data[written:]
 
 
 class _Claims:
@@ -164,14 +283,23 @@ class _Claims:
 
 
 class _Lock:
-    """A file that this process keeps open and locked, with its names: one in each of several directories."""
+    """A file that this process keeps open and locked, with its names: one in each of several directories.
 
-    def __init__(self) -> None:
+    ``known`` is what tells it from a file of the program's that has got its descriptor.
+    """
+
+    def __init__(self, access: Access) -> None:
+        self.access = access
         self.handles: List[int] = []
+        self.known: Optional[Identity] = None
         self.paths: List[str] = []
 
+    def is_ours(self) -> bool:
+        """Return whether it is still open."""
+        return bool(self.handles) and is_same(self.handles[0], self.known)
+
     def is_at(self, path: str) -> bool:
-        return bool(self.handles) and is_at(self.handles[0], path)
+        return self.is_ours() and is_at(self.handles[0], path)
 
     def path(self) -> Optional[str]:
         """Return one of its names; None where it has none any more, or none that is known."""
@@ -180,21 +308,29 @@ class _Lock:
         return self.paths[-1] if self.paths else None
 
     def has_gone(self) -> bool:
-        """Return whether all its names were removed: a directory may also have been moved."""
-        return not self.handles or os.fstat(self.handles[0]).st_nlink == 0
+        """Return whether all its names were removed, or it was closed: a directory may also have been moved."""
+        return not self.is_ours() or os.fstat(self.handles[0]).st_nlink == 0
+
+    def close(self) -> None:
+        """Close it, if nobody else did."""
+        if self.is_ours():
+            close_all(self.handles)
+        self.handles.clear()
 
 
 _locks: Dict[int, List[_Lock]] = {}
 """Those that are open, by file system."""
 
 
-def _lock_at(path: str) -> Optional[_Lock]:
+def _lock_at(path: str, access: Access) -> Optional[_Lock]:
     """Make ``path`` a name of a lock of this process's; None where another process that lives has it."""
     known = _locks.setdefault(os.stat(os.path.dirname(path)).st_dev, [])
+    _remove_dead(path)
     for lock in list(known):
         name = lock.path()
         if name is not None:
-            _remove_dead(path)
+            if lock.access != access:  # those who may write there could not open it
+                continue
             lock.paths.append(path)
             try:
                 os.link(name, path, follow_symlinks=False)
@@ -206,22 +342,29 @@ def _lock_at(path: str) -> Optional[_Lock]:
                     break
         elif lock.has_gone():
             known.remove(lock)
-            close_all(lock.handles)
-    lock = _Lock()
-    known.append(lock)
-    lock.paths.append(path)
-    if locked(path, create=True, opened=lock.handles) is not None:
+            lock.close()
+    lock = _Lock(access)
+    try:
+        if made_locked(path, lock.handles) is None:
+            return None
+        access.give_file(lock.handles[0])
+        lock.known = identity(lock.handles[0])
+        lock.paths.append(path)
+        known.append(lock)
         return lock
-    known.remove(lock)
-    return None
+    except BaseException:
+        known[:] = [each for each in known if each is not lock]
+        close_all(lock.handles)
+        raise
 
 
 def _remove_dead(path: str) -> None:
     """Remove the place of a process that has ended."""
     opened: List[int] = []
     try:
-        if locked(path, create=False, opened=opened) is not None:
-            os.unlink(path)
+        if locked(path, opened) is not None:
+            with suppressed(OSError):  # another user's
+                os.unlink(path)
     finally:
         close_all(opened)
 
@@ -230,7 +373,7 @@ def _close_locks() -> None:
     while _locks:
         for lock in _locks.popitem()[1]:
             with suppressed(OSError):
-                close_all(lock.handles)
+                lock.close()
 
 
 def _give_all_back() -> None:
@@ -246,6 +389,14 @@ def _after_fork_in_child() -> None:
     _close_locks()
 
 
+def _give_back_with_multiprocessing(_: object = None) -> None:
+    """A process of multiprocessing ends by ``os._exit``, behind its finalizers, which a forked one first forgets."""
+    util.Finalize(None, _give_all_back, exitpriority=-1)
+
+
 atexit.register(_give_all_back)
+util.register_after_fork(_give_all_back, _give_back_with_multiprocessing)
+if multiprocessing.parent_process() is not None:
+    _give_back_with_multiprocessing()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)

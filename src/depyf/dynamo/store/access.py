@@ -1,0 +1,68 @@
+"""Who may read what depyf keeps in a dump directory: those who may write into it, whatever the umask.
+
+A user who makes the first file there, or root, who works in the directories of others, would keep the rest out.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+
+from depyf.asynchronous import suppressed
+from depyf.regular_files import no_follow
+
+
+@dataclass(frozen=True)
+class Access:
+    """The owner and group that files get (-1: as they are), and the modes that files and folders get at least."""
+
+    user: int = -1
+    group: int = -1
+    file_mode: int = 0
+    folder_mode: int = 0
+    made_by: int = 0
+
+    def give_file(self, handle: int) -> None:
+        """Give a file that was just made to them, as far as that is allowed here."""
+        self._give(handle, self.file_mode)
+
+    def give_folder(self, folder: str) -> None:
+        """Do so for a folder, if it is this user's."""
+        if not self.folder_mode:
+            return
+        with suppressed(OSError):
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | no_follow())
+            try:
+                if os.fstat(handle).st_uid == current_user():
+                    self._give(handle, self.folder_mode)
+            finally:
+                os.close(handle)
+
+    def _give(self, handle: int, mode: int) -> None:
+        with suppressed(OSError):
+            if (self.user, self.group) != (-1, -1):
+                os.fchown(handle, self.user, self.group)
+        with suppressed(OSError):
+            has = stat.S_IMODE(os.fstat(handle).st_mode)
+            if mode & ~has:
+                os.fchmod(handle, has | mode)
+
+
+def access_like(directory: str) -> Access:
+    """Return who may write into ``directory``. Raises ``OSError``."""
+    if not hasattr(os, "fchown"):  # Windows
+        return Access()
+    status = os.stat(directory)
+    user = status.st_uid if current_user() == 0 and status.st_uid != 0 else -1
+    group_writes, others_write = bool(status.st_mode & stat.S_IWGRP), bool(status.st_mode & stat.S_IWOTH)
+    if user == -1 and not group_writes and not others_write:
+        return Access(made_by=current_user())
+    group = status.st_gid if group_writes or user != -1 else -1
+    file_mode = (0o040 if group_writes else 0) | (0o004 if others_write else 0)
+    return Access(user, group, file_mode, stat.S_IMODE(status.st_mode), current_user())
+
+
+def current_user() -> int:
+    """Return the number of the user whose rights this process has; 0 where users have none."""
+    return os.geteuid() if hasattr(os, "geteuid") else 0
