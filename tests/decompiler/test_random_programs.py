@@ -52,7 +52,7 @@ def test_most_programs_of_any_syntax_are_programs_and_come_back_proved() -> None
 def test_finally_in_finally_with_a_jump_in_every_slot_comes_back_proved() -> None:
     """Of these 84 to 86 were, before a jump out of a ``finally`` body had a form of its own."""
     found = outcomes("finally", 100)
-    assert found.count("exact") + found.count("equivalent") >= 93
+    assert found.count("exact") + found.count("equivalent") >= 96
 
 
 @pytest.mark.parametrize("file", sorted(REGRESSIONS.glob("*_*.*")), ids=lambda file: file.name)

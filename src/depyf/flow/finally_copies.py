@@ -191,7 +191,7 @@ class _CopyMatch:
                 behind = self._behind(theirs, drops[: len(drops) // 2] if self.returns else ())
                 if behind is None:
                     return False
-                theirs = behind
+                theirs, nested = behind, _LEFT
                 continue
             if theirs[1] == len(other.ops) or not same_operation(instr, other.ops[theirs[1]]):
                 return False
@@ -239,7 +239,10 @@ class _CopyMatch:
             self.todo.append(((term.body, 0), (copy.body, 0), nested))
             self.todo.append(((term.exhausted, 0), (copy.exhausted, 0), nested))
             return term.async_ == copy.async_
-        return False
+        # Both leave for a finally body around them that doesn't let them go on.
+        ends = isinstance(term, End) and isinstance(copy, End) and not block.ops and not other.ops
+        left = [one for one, two in zip(block.leaves, other.leaves) if one == two or (one, two) in self.regions]
+        return ends and len(left) == len(block.leaves) == len(other.leaves)
 
     def _continue_at(self, position: Position) -> bool:
         if self.continuation is None:
@@ -271,6 +274,10 @@ def _drops_exception(ops: List[Instr], index: int) -> Optional[Tuple[Tuple[Op, A
         return _DROPS
     return _DROPS_BELOW if kinds == _DROPS_BELOW else None
 
+
+_LEFT = 1 << 20
+"""In the place of a number of exceptions: that of the handler is dropped. What is dropped from then on belongs to
+handlers around this one, and the copy drops it, too."""
 
 _DROPS: Tuple[Tuple[Op, Any], ...] = ((Op.POP, None), (Op.POP_EXC, None))
 _DROPS_BELOW: Tuple[Tuple[Op, Any], ...] = ((Op.SWAP, 2), (Op.POP, None), (Op.SWAP, 2), (Op.POP_EXC, None))

@@ -765,3 +765,67 @@ def free_variable_never_reached(x):
         z = y
 
     return inner(), Inner.z, inner.__code__.co_freevars
+
+
+# run: finally_left_for_behind_the_loop([1, 2], [0, 1], [1])
+# run: finally_left_for_behind_the_loop([1, 2], [1, 1], [])
+def finally_left_for_behind_the_loop(turns, stops, answers):
+    while turns:
+        try:
+            turns.pop()
+            if answers:
+                continue
+        finally:
+            print('out')
+            if stops.pop():
+                break
+            try:
+                print('in')
+            finally:
+                print(answers)
+            return turns
+    print('behind')
+    return turns, stops
+
+
+# run: break_out_of_two_finally(lambda: 1 / 0)
+# run: break_out_of_two_finally(lambda: 1)
+def break_out_of_two_finally(f):
+    while f:
+        try:
+            print('in')
+            try:
+                return f()
+            except KeyError:
+                print('caught')
+            finally:
+                print('inner')
+                break
+            raise ValueError
+        finally:
+            print('outer')
+            break
+    else:
+        print('else')
+    return 'behind'
+
+
+# run: return_in_finally_in_finally([1, 2], lambda: 1 / 0)
+# run: return_in_finally_in_finally([1, 2], lambda: 1)
+# run: return_in_finally_in_finally([], lambda: 1)
+def return_in_finally_in_finally(items, f):
+    for item in items:
+        try:
+            f()
+        except ZeroDivisionError:
+            break
+        finally:
+            print(item)
+            try:
+                if item == 2:
+                    return
+                return f()
+            finally:
+                print('inner')
+                return
+    return items
