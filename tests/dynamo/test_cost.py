@@ -104,11 +104,12 @@ import torch, depyf
 from depyf.dynamo.dump import manifest
 manifest._AT_ONCE = manifest._SHARE = 0.0
 directory = pathlib.Path(sys.argv[1])
-for number in range(3):
-    scope = {}
-    exec(f"def function_{number}(x): return x + {number}", scope)
+def function_0(x): return x + 3
+def function_1(x): return x + 1
+def function_2(x): return x + 2
+for function in (function_0, function_1, function_2):
     with depyf.prepare_debug(directory):
-        torch.compile(scope[f"function_{number}"], backend="eager")(torch.ones(2))
+        torch.compile(function, backend="eager")(torch.ones(2))
     told = [n for n in range(3) if f"function_{n}`" in (directory / "index.md").read_text()]
     print(told, (directory / "index_is_not_up_to_date.txt").exists())
 """

@@ -86,7 +86,9 @@ def test_a_program_with_six_reasons_to_recompile(ran: Callable[..., Tuple[Run, O
         assert by_id["10/0"].guard_failures == 6
         assert by_id["10/1"].dynamic == ("s28: L['times']",) or by_id["10/1"].dynamic[0].endswith(": L['times']")
     titles = [finding.title for finding in run.findings]
-    assert titles.count("recompiles was recompiled once") == 6  # each for a cause of its own
+    once, twice = (titles.count(f"recompiles was recompiled {times}") for times in ("once", "2 times"))
+    # Each for a cause of its own. PyTorch before 2.4 names the first guard that fails in its order, the same for two.
+    assert (once, twice) == (6, 0) or (IS_OLD and (once, twice) == (4, 1))
     (disabled,) = [title for title in titles if "asks_the_compiler_to_stay_out" in title]
     assert disabled.endswith("Skip calling `torch.compiler.disable()`d function: note")
     (explanation,) = [each.explanation for each in run.breaks if "disable()`d" in each.reason]

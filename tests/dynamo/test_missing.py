@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any, List
@@ -155,3 +156,32 @@ def test_nothing_vanishes_when_caches_are_warm(tmp_path: Path, monkeypatch: pyte
         return  # before 2.8 nobody sees when a graph is taken out of the cache: what it lacks is told, as seen above
     cold, warm = ({p.name: p.read_bytes() for p in dumps[run].glob("_*.py")} for run in ("cold", "warm"))
     assert cold == warm
+
+
+@pytest.mark.inductor
+def test_custom_passes_that_a_cache_leaves_out_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph_passes = pytest.importorskip("torch._inductor.custom_graph_pass", reason="this PyTorch has no such passes")
+    from torch._inductor import config
+
+    class Fused(graph_passes.CustomGraphPass):  # type: ignore[misc, name-defined]
+        ran = 0
+
+        def __call__(self, graph: Any) -> None:
+            self.ran += 1
+
+        def uuid(self) -> bytes:
+            return b"the same although its code has changed"
+
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
+    fused, notes = Fused(), []
+    with config.patch(post_grad_custom_post_pass=fused, fx_graph_cache=True):
+        for directory in ("cold", "warm"):
+            torch._dynamo.reset()
+            with depyf.prepare_debug(tmp_path / directory):
+                torch.compile(lambda x: x.sin() + 1)(torch.ones(4))
+            notes.append(json.loads((tmp_path / directory / "manifest.json").read_text()).get("notes", []))
+    assert fused.ran == 1
+    cold, (warm,) = notes
+    assert cold == []
+    assert warm.startswith("post_grad_custom_post_pass (")
+    assert "Fused) did not run for compile id 0/0: " in warm

@@ -17,6 +17,7 @@ from case import detached
 
 import depyf
 from depyf.dynamo.capture.session import TransformedCode
+from depyf.result import Verdict
 
 Step = Callable[[], Any]
 
@@ -76,7 +77,7 @@ PROGRAMS: Dict[str, Callable[[str], Step]] = {"branch": branch, "bert": bert}
 
 
 def unproved(records: List[TransformedCode]) -> List[Tuple[str, str, str]]:
-    return [(r.function, r.verdict, r.reason) for r in records if r.verdict not in ("exact", "equivalent")]
+    return [(r.function, r.verdict, r.reason) for r in records if not Verdict(r.verdict).code_proved]
 
 
 def unparsable(directory: Path) -> List[str]:

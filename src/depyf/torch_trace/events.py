@@ -27,6 +27,9 @@ _BULKY = frozenset({"str", "describe_tensor", "describe_storage", "describe_sour
 STANDALONE = "standalone/"
 """How compile ids begin of what is compiled without Dynamo: torch gives it none, depyf does."""
 
+FX_GRAPH_HIT, AOTAUTOGRAD_HIT = "fx_graph_cache_hit", "aotautograd_cache_hit"
+"""Inductor's cache, and that of AOTAutograd, gave the compiled graph."""
+
 LATER = "later_compilation"
 """Reported by depyf when a graph was compiled after its compilation had ended; ``meta`` has the time."""
 

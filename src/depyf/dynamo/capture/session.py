@@ -198,6 +198,14 @@ class Incomplete:
     failure: str
 
 
+@dataclass(frozen=True)
+class CachedWithPasses:
+    """A compiled graph that comes from PyTorch's caches, and the custom passes that so did not run."""
+
+    compile_id: Optional[str]
+    passes: Tuple[str, ...]
+
+
 Record = Union[
     Event,
     CompiledFunction,
@@ -211,6 +219,7 @@ Record = Union[
     FullCodeFile,
     NoteFile,
     Incomplete,
+    CachedWithPasses,
 ]
 R = TypeVar("R", bound=Record)
 

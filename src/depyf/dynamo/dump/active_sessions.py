@@ -17,6 +17,7 @@ from types import CodeType
 from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Tuple
 
 from depyf.asynchronous import is_asynchronous, synchronous
+from depyf.dynamo.capture.cached_passes import note_custom_passes
 from depyf.dynamo.capture.cudagraphs import watch_cudagraphs
 from depyf.dynamo.capture.fallbacks import Fallbacks
 from depyf.dynamo.capture.graphs import GraphModules, dump_graph, run_from_files
@@ -257,6 +258,7 @@ class Capture:
         for session in self.receivers():
             session.add(event)
             write_graph_file(session, event)
+            note_custom_passes(session, event)
         self._caches.event(event)
         more = self._provenance.of(event)
         if more is not None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
+from depyf.dynamo.capture.cached_passes import cached_passes_text
 from depyf.dynamo.capture.plain_calls import NOTHING, plain_calls_text, why_empty
 from depyf.dynamo.capture.session import GraphFile, Incomplete, KernelFile, Record, Session, TransformedCode
 from depyf.dynamo.dump.facts import (
@@ -267,7 +268,7 @@ def _bare_run(known: _Chronicle) -> Run:
 
 def _notes(session: Session) -> List[str]:
     nothing = why_empty(session)
-    return [nothing] if nothing else plain_calls_text(session)
+    return [nothing] if nothing else [*plain_calls_text(session), *cached_passes_text(session)]
 
 
 def _failures(records: Sequence[Record]) -> Tuple[str, ...]:

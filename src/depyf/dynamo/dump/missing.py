@@ -9,14 +9,14 @@ from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 from depyf.dynamo.capture.session import EarlierFunction, GraphFile, KernelFile, Session
 from depyf.dynamo.capture.what_runs import backward_is_pending
 from depyf.dynamo.hooks import generated_code
-from depyf.torch_trace.events import STANDALONE
+from depyf.torch_trace.events import AOTAUTOGRAD_HIT, FX_GRAPH_HIT, STANDALONE
 from depyf.torch_trace.stages import Stage
 
 _ONCE = (Stage.CAPTURED, Stage.BEFORE_PRE_GRAD, Stage.AFTER_PRE_GRAD, Stage.FORWARD)
 _ONCE_WITH_GRADIENTS = (Stage.JOINT, Stage.BACKWARD)
 _FOR_EACH_KERNEL = (Stage.BEFORE_POST_GRAD, Stage.AFTER_POST_GRAD)
 
-_HITS = ("fx_graph_cache_hit", "aotautograd_cache_hit")
+_HITS = (FX_GRAPH_HIT, AOTAUTOGRAD_HIT)
 
 _FROM_CACHE = "PyTorch took the compiled graph from its caches, which do not keep this."
 _ELSEWHERE = "Inductor compiled in another process, or as if in one (TORCHINDUCTOR_FX_COMPILE_MODE)."

@@ -104,6 +104,18 @@ def settings_no_script_has() -> List[str]:
     return found
 
 
+def custom_passes(settings: Iterable[str]) -> Tuple[str, ...]:
+    """Return those of Inductor's settings that hold a pass of the program's now, each with the name of that."""
+    config = find("torch._inductor", "config") if "torch._inductor.config" in sys.modules else None
+    found: List[str] = []
+    for setting in settings:
+        value = getattr(config, setting, None)
+        passes = value if isinstance(value, (list, tuple)) else [] if value is None else [value]
+        names = [str(getattr(each, "__qualname__", type(each).__qualname__)) for each in passes if callable(each)]
+        found += [f"{setting} ({', '.join(names)})"] if names else []
+    return tuple(found)
+
+
 def _is_of_a_program(value: Any) -> bool:
     module = getattr(value, "__module__", None) if callable(value) else type(value).__module__
     return str(module).partition(".")[0] not in ("torch", "builtins")

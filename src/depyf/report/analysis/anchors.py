@@ -16,10 +16,10 @@ from depyf.report.analysis.graph_links import comments
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Artifact
 from depyf.torch_trace.breaks import Frame
-from depyf.torch_trace.events import Event
+from depyf.torch_trace.events import AOTAUTOGRAD_HIT, FX_GRAPH_HIT, Event
 from depyf.torch_trace.provenance import CAPTURED
 
-_HITS = frozenset({"fx_graph_cache_hit", "aotautograd_cache_hit"})
+_HITS = frozenset({FX_GRAPH_HIT, AOTAUTOGRAD_HIT})
 
 Function = Tuple[str, str]
 """File and name."""
