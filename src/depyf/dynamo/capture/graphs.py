@@ -10,7 +10,7 @@ import sys
 import weakref
 from dataclasses import replace
 from types import FrameType, FunctionType
-from typing import Any, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple
 
 from depyf.dynamo.capture.relocate import SourceFile
 from depyf.dynamo.capture.session import GraphFile, KernelFile, Session
@@ -35,7 +35,10 @@ from depyf.torch_trace.stages import (
     without_imports,
 )
 
-_PRINT_OPTIONS: Tuple[Dict[str, bool], ...] = (
+if TYPE_CHECKING:
+    import torch
+
+_PRINT_OPTIONS: Tuple[Mapping[str, Any], ...] = (
     {"print_output": False, "include_stride": True, "include_device": True},
     {"print_output": False},
 )
@@ -56,7 +59,7 @@ class GraphModules:
             return None
         original = cls.__init__
 
-        def __init__(module: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it replaces one
+        def __init__(module: torch.fx.GraphModule, *args: object, **kwargs: object) -> None:  # noqa: N807 - it replaces one
             original(module, *args, **kwargs)
             self._note(module, sys._getframe(1), args[0] if args else kwargs.get("root"))
 
@@ -65,20 +68,20 @@ class GraphModules:
         return replace_attribute(cls, "__init__", __init__)
 
     @safely("noting a graph module")
-    def _note(self, module: Any, maker: FrameType, root: Any) -> None:
+    def _note(self, module: torch.fx.GraphModule, maker: FrameType, root: object) -> None:
         compile_id = current_compile_id()
         self._owners.note(module, compile_id, origin_of(maker, root))
         if compile_id is not None:
             with self._lock:
                 self._made.setdefault(compile_id, []).append(weakref.ref(module))
 
-    def alive(self, compile_id: str) -> List[Any]:
+    def alive(self, compile_id: str) -> List[object]:
         """The modules made so far during this compilation that are alive."""
         with self._lock:
             made = list(self._made.get(compile_id, ()))
         return [module for module in (ref() for ref in made) if module is not None]
 
-    def take(self, compile_id: str) -> List[Any]:
+    def take(self, compile_id: str) -> List[object]:
         """The modules made during this compilation that are alive; they are forgotten here."""
         with self._lock:
             made = self._made.pop(compile_id, [])
@@ -116,7 +119,7 @@ def write_graph(
     return record
 
 
-def run_from_files(session: Session, compile_id: str, modules: List[Any]) -> None:
+def run_from_files(session: Session, compile_id: str, modules: List[object]) -> None:
     """Relocate those of ``modules`` that are graphs of this compilation onto the files of their stages.
 
     Where Inductor made a kernel module none of them runs. A captured graph that a backend of the user's own has
@@ -156,7 +159,7 @@ def _relocate_onto(session: Session, file: GraphFile, modules: List[Any]) -> Non
     _not_relocated(session, candidates, file)
 
 
-def _is_outline_of(module: Any, printed: Outline) -> bool:
+def _is_outline_of(module: torch.fx.GraphModule, printed: Outline) -> bool:
     nodes = list(module.graph.nodes)
     inputs = tuple(str(node.target) for node in nodes if node.op == "placeholder")
     results = tuple(node.name for node in nodes if node.op not in ("placeholder", "output"))
@@ -175,11 +178,11 @@ def _not_relocated(session: Session, modules: List[Any], file: GraphFile) -> Lis
     return left
 
 
-def _relocate(session: Session, module: Any, source: SourceFile) -> bool:
+def _relocate(session: Session, module: torch.fx.GraphModule, source: SourceFile) -> bool:
     getattr(module, "real_recompile", lambda: None)()  # torch generates some modules' code at the first call only
     forward = vars(type(module)).get("forward")
     moved = source.relocated(forward.__code__) if isinstance(forward, FunctionType) else None
-    if moved is None:
+    if moved is None or not isinstance(forward, FunctionType):
         return False
     if not session.stepping:
         session.unmoved.add(module)
@@ -190,25 +193,25 @@ def _relocate(session: Session, module: Any, source: SourceFile) -> bool:
     return True
 
 
-def _is_captured(module: Any) -> bool:
+def _is_captured(module: torch.fx.GraphModule) -> bool:
     """Whether Dynamo made this module to hand it to the backend; up to 2.6 it does not say in which compilation."""
     return "dynamo_compile_id" in module.meta or hasattr(module, "compile_subgraph_reason")
 
 
-def _has_file(session: Session, module: Any) -> bool:
+def _has_file(session: Session, module: torch.fx.GraphModule) -> bool:
     if module in session.unmoved:
         return True
     code = getattr(vars(type(module)).get("forward"), "__code__", None)
     return code is not None and session.directory.is_in(code.co_filename)
 
 
-def _dump_module(session: Session, compile_id: str, module: Any, stage: Stage) -> None:
+def _dump_module(session: Session, compile_id: str, module: torch.fx.GraphModule, stage: Stage) -> None:
     function = session.function_name(compile_id)
     index = session.directory.take_number(f"{function}.{stage.value}")
     _not_relocated(session, [module], write_graph(session, compile_id, function, stage, index, readable_text(module)))
 
 
-def readable_text(module: Any) -> str:
+def readable_text(module: torch.fx.GraphModule) -> str:
     """The graph of a graph module, as torch shows it."""
     for options in _PRINT_OPTIONS:
         try:

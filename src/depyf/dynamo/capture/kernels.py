@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from types import FunctionType
-from typing import Any, Callable, Optional
+from typing import Callable, Optional
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.capture.relocate import told_apart
@@ -18,7 +18,7 @@ from depyf.dynamo.hooks.attribution import current_compile_id, current_piece
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
 from depyf.dynamo.hooks.safely import report_failure, safely
 
-Loader = Callable[..., Any]
+Loader = Callable[..., object]
 
 _CALL = re.compile(r"^(?:def call\(|call = |class Runner\b)", re.MULTILINE)
 """What only the wrapper of a whole graph has. Single kernels stay where Inductor keeps its notes about them."""
@@ -37,7 +37,7 @@ def watch_kernels(receivers: Receivers) -> Optional[Undo]:
     chosen = getattr(chooser, "patched_load_by_key_path", None) or loading_copies(original, receivers)
 
     @functools.wraps(original)
-    def load_by_key_path(*args: Any, **kwargs: Any) -> Any:
+    def load_by_key_path(*args: object, **kwargs: object) -> object:
         return chosen(*args, **kwargs)
 
     return replace_attribute(cache, "load_by_key_path", staticmethod(load_by_key_path))
@@ -47,7 +47,7 @@ def loading_copies(original: Loader, receivers: Receivers) -> Loader:
     """``original(key, path, ...)`` with ``path`` replaced by that of a copy in the dump directory."""
 
     @functools.wraps(original)
-    def load_by_key_path(key: str, path: str, *args: Any, **kwargs: Any) -> Any:
+    def load_by_key_path(key: str, path: str, *args: object, **kwargs: object) -> object:
         copy = _copied(receivers, path)
         if copy is None:
             module = original(key, path, *args, **kwargs)
@@ -76,7 +76,7 @@ def _note_lines(receivers: Receivers, path: str) -> None:
                 session.add(GeneratedLines(kernel.compile_id, kernel.path, lines))
 
 
-def _tell_apart(module: Any, path: str) -> None:
+def _tell_apart(module: object, path: str) -> None:
     """Let debuggers tell the functions of equal modules apart: graphs that are alike have the same kernels."""
     namespaces = [vars(module), *(vars(value) for value in vars(module).values() if isinstance(value, type))]
     for namespace in namespaces:

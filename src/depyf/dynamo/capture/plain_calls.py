@@ -41,7 +41,7 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
     original = torch_names.find("torch._dynamo.eval_frame", "_callback_from_stance")
     if original is None:
         return None
-    config: Any = torch_names.find("torch._dynamo", "config")
+    config: object = torch_names.find("torch._dynamo", "config")
     open_ = True
 
     @safely("noting that a call runs as plain Python")
@@ -59,7 +59,7 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
             session.plain_calls.setdefault(why, {}).setdefault(name)
 
     @functools.wraps(original)
-    def callback_from_stance(callback: Any) -> Any:
+    def callback_from_stance(callback: object) -> object:
         answer = original(callback)
         if open_ and (callback is None or callable(callback)):
             if not callable(answer):

@@ -36,7 +36,7 @@ class LaunchNotes:
         original = getattr(torch_names.module("torch._inductor.debug"), _TRACER)  # that of a session around this one
 
         @functools.wraps(original)
-        def and_note(*args: Any, **kwargs: Any) -> Any:
+        def and_note(*args: object, **kwargs: object) -> object:
             self._note(*args, **kwargs)
             return original(*args, **kwargs)
 
@@ -49,7 +49,7 @@ class LaunchNotes:
         return launches
 
     @safely("noting what a kernel computes")
-    def _note(self, nodes: Any, kernel_name: Any, *args: Any, **kwargs: Any) -> None:
+    def _note(self, nodes: Any, kernel_name: object, *args: object, **kwargs: object) -> None:
         if not hasattr(self._thread, "launches"):
             self._thread.launches = []
         names: Dict[str, None] = {}
@@ -62,7 +62,7 @@ class LaunchNotes:
         self._thread.launches.append((str(kernel_name), list(names), list(stacks)))
 
 
-def _origins(nodes: Any) -> Iterator[Any]:
+def _origins(nodes: object) -> Iterator[Any]:
     """The graph nodes that these nodes of Inductor's stand for, in the order of the graph."""
     one = getattr(nodes, "origin_node", None)  # of an extern kernel: exactly what it computes
     found: Dict[Any, None] = {} if one is None else {one: None}
@@ -82,7 +82,7 @@ def _origins(nodes: Any) -> Iterator[Any]:
 class Provenance:
     """Makes events of what is known of a graph or of a generated module when torch reports it."""
 
-    def __init__(self, modules: Callable[[str], Sequence[Any]]) -> None:
+    def __init__(self, modules: Callable[[str], Sequence[object]]) -> None:
         self._modules = modules
         self.launches = LaunchNotes()
 

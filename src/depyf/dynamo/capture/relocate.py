@@ -80,8 +80,8 @@ def _moved_onto(code: CodeType, place: CodeType) -> Optional[CodeType]:
     if len(code.co_consts) != len(place.co_consts):
         return None
     names, place_names = names_of(code).nested.values(), names_of(place).nested.values()
-    moved_consts: List[Any] = []
-    compared_consts: List[Any] = []
+    moved_consts: List[object] = []
+    compared_consts: List[object] = []
     for ours, theirs in zip(code.co_consts, place.co_consts):
         nested = isinstance(ours, CodeType) and isinstance(theirs, CodeType)
         moved = _moved_onto(ours, theirs) if nested else ours
@@ -100,7 +100,7 @@ def _moved_onto(code: CodeType, place: CodeType) -> Optional[CodeType]:
     return code.replace(co_consts=tuple(moved_consts), **_lines_of(place)) if compared == place else None
 
 
-def _is_one_of(constant: Any, names: Iterable[str]) -> bool:
+def _is_one_of(constant: object, names: Iterable[str]) -> bool:
     return type(constant) is str and constant in names
 
 

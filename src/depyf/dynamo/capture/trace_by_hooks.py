@@ -16,13 +16,16 @@ import threading
 import time
 import traceback
 from types import CodeType
-from typing import Any, Callable, Iterable, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Iterable, List, Optional, Tuple
 
 from depyf.dynamo.hooks import compile_ids, structured_trace_listener, torch_names
 from depyf.dynamo.hooks.patching import Undo, call_before, registered, replace_attribute, replace_everywhere
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.names import compiled_fn_number
 from depyf.torch_trace.events import Event
+
+if TYPE_CHECKING:
+    import torch
 
 Receive = Callable[[Event], object]
 
@@ -73,7 +76,7 @@ class _Hooks:
         )
 
     @safely("reading a graph that torch formats for its logs")
-    def _send_graph(self, name: Optional[str], module: Any) -> None:
+    def _send_graph(self, name: Optional[str], module: torch.fx.GraphModule) -> None:
         if name is not None:
             self._send(name, {}, module.print_readable(print_output=False))
 
@@ -93,7 +96,7 @@ class _Hooks:
             return None
 
         @functools.wraps(original)
-        def lazy_format_graph_code(name: str, gm: Any, *args: Any, **kwargs: Any) -> Any:
+        def lazy_format_graph_code(name: str, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
             if hasattr(gm, "print_readable"):  # a graph that no module owns comes as None
                 self._send_graph(event_of(str(name)), gm)
             return original(name, gm, *args, **kwargs)
@@ -117,7 +120,7 @@ class _Hooks:
             return None
 
         @functools.wraps(original)
-        def run_passes(gm: Any, *args: Any, **kwargs: Any) -> Any:
+        def run_passes(gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
             if getattr(self._thread, "inside", False):
                 return original(gm, *args, **kwargs)
             try:

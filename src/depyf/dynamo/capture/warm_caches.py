@@ -78,7 +78,7 @@ class WarmCaches:
 
         return replace_attribute(cache, "iterate_over_candidates", classmethod(iterate_over_candidates))
 
-    def _candidates_with_notes(self, key: str, candidates: Iterator[Any]) -> Iterator[Any]:
+    def _candidates_with_notes(self, key: str, candidates: Iterator[object]) -> Iterator[object]:
         notes = self._read(key)
         if notes is None:
             self._miss(key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from types import CodeType, FunctionType
-from typing import Any, Callable, List
+from typing import Callable, List
 
 from depyf.dynamo.capture.relocate import SourceFile, nested_codes
 from depyf.dynamo.capture.session import Receivers, WrapperFile
@@ -31,11 +31,11 @@ def watch_wrappers(receivers: Receivers) -> List[Undo]:
     ]
 
 
-def _generating_files(original: Callable[..., Any], receivers: Receivers) -> Callable[..., Any]:
+def _generating_files(original: Callable[..., object], receivers: Receivers) -> Callable[..., object]:
     @functools.wraps(original)
     def compile_and_exec_source(
-        source: str, globals_dict: Any, fn_name: str, artifact_name: str, *args: Any, **kwargs: Any
-    ) -> Any:
+        source: str, globals_dict: object, fn_name: str, artifact_name: str, *args: object, **kwargs: object
+    ) -> object:
         function = original(source, globals_dict, fn_name, artifact_name, *args, **kwargs)
         _move_to_file(receivers, function, source, artifact_name)
         return function
@@ -44,7 +44,7 @@ def _generating_files(original: Callable[..., Any], receivers: Receivers) -> Cal
 
 
 @safely("writing an AOTAutograd wrapper")
-def _move_to_file(receivers: Receivers, function: Any, source: str, artifact: str) -> None:
+def _move_to_file(receivers: Receivers, function: object, source: str, artifact: str) -> None:
     if not isinstance(function, FunctionType):
         return
     compile_id = current_compile_id()

@@ -6,7 +6,7 @@ import ast
 import contextlib
 import sys
 from types import CodeType, FrameType, TracebackType
-from typing import Any, ContextManager, Iterator, List, Optional, Type
+from typing import ContextManager, Iterator, List, Optional, Type
 
 from depyf.bytecode.parsing import parse
 from depyf.dynamo.dump.active_sessions import capture
@@ -22,7 +22,7 @@ class Debug:
 
     def __init__(self) -> None:
         torch_names.require_torch("debug")
-        self._no_compilation: Optional[ContextManager[Any]] = None
+        self._no_compilation: Optional[ContextManager[object]] = None
         self._out_of_threads: Optional[Undo] = None
 
     def __enter__(self) -> Debug:
@@ -135,7 +135,7 @@ def debug() -> Debug:
     return Debug()
 
 
-def without_compilation() -> ContextManager[Any]:
+def without_compilation() -> ContextManager[object]:
     """A context in which Dynamo runs what it has compiled, and the rest as plain Python."""
     set_stance = torch_names.find("torch.compiler", "set_stance")
     return _run_only() if set_stance is None else set_stance("eager_on_recompile")
@@ -147,7 +147,7 @@ def _run_only() -> Iterator[None]:
     eval_frame = torch_names.module("torch._dynamo.eval_frame")
     original = eval_frame.set_eval_frame
 
-    def set_eval_frame(callback: Any) -> Any:
+    def set_eval_frame(callback: object) -> object:
         return original(False if callable(callback) else callback)
 
     names = [name for name, value in vars(eval_frame).items() if value is original]  # some versions have an alias

@@ -40,11 +40,11 @@ class Called:
     """
 
     inner: Any
-    outer: Any
+    outer: object
     entered: Optional[Any]
     frame: Any
     wrappers: Tuple[Any, ...] = ()
-    contexts: Tuple[Callable[[], ContextManager[Any]], ...] = field(default=(), repr=False)
+    contexts: Tuple[Callable[[], ContextManager[object]], ...] = field(default=(), repr=False)
     opaque: Tuple[Any, ...] = ()
     args: Tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
@@ -74,14 +74,14 @@ class Called:
         return type(self.inner).__qualname__
 
     @property
-    def parts(self) -> Mapping[str, Any]:
+    def parts(self) -> Mapping[str, object]:
         """What is compiled by itself in something that is not, with Dynamo's objects around it.
 
         These are the modules in a module, and functions and methods that its code names.
         """
         if self.entered is not None:
             return {}
-        named: Dict[str, Any] = {}
+        named: Dict[str, object] = {}
         if isinstance(self.inner, _modules()):
             modules = self.inner.named_modules()
             named.update((name, each) for name, each in modules if name and not name.endswith("_orig_mod"))
@@ -125,7 +125,7 @@ class Called:
                 stack.enter_context(make())
             yield
 
-    def frame_locals(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Dict[str, Any]:
+    def frame_locals(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Dict[str, object]:
         """What guards see as ``L`` for these arguments. Raises ``TypeError`` when they do not fit."""
         plain = _plain(self.frame)
         owner = (self.frame.__self__,) if inspect.ismethod(self.frame) else ()
@@ -142,7 +142,7 @@ class Called:
         return {**bound.arguments, **dict(closure_of(plain))}
 
 
-def called(given: Any, question: str) -> Called:
+def called(given: object, question: str) -> Called:
     """The way into ``given``, for ``depyf.<question>``.
 
     Raises ``TypeError``, in words for the person who asked, where there is no Python function behind it.
@@ -164,7 +164,7 @@ def called(given: Any, question: str) -> Called:
     return replace(found, inner=_behind(inner)) if _is_of_torchs(inner) else found
 
 
-def _way_in(target: Any) -> Tuple[Optional[Any], Any, Any]:
+def _way_in(target: Any) -> Tuple[Optional[object], object, object]:
     """Dynamo's object around ``target``, what is in there, and where the frames of a call begin."""
     if compiled_callables.is_compiled_module(target):
         own = vars(target)
@@ -195,7 +195,7 @@ def _way_in(target: Any) -> Tuple[Optional[Any], Any, Any]:
     return within, target, frame
 
 
-def _named_by(frame: Any) -> Iterator[Tuple[str, Any]]:
+def _named_by(frame: object) -> Iterator[Tuple[str, object]]:
     """What the code of a function or bound method may call by a name: functions, modules, its owner's methods."""
     plain, owner = _plain(frame), getattr(frame, "__self__", None)
     for name in plain.__code__.co_names:
@@ -207,15 +207,15 @@ def _named_by(frame: Any) -> Iterator[Tuple[str, Any]]:
             yield name, value
 
 
-def _static(cls: type, name: str) -> Any:
+def _static(cls: type, name: str) -> object:
     return inspect.getattr_static(cls, name, None)
 
 
-def _innermost(target: Any) -> Any:
+def _innermost(target: object) -> object:
     return _way_in(target)[1]
 
 
-def _python_function(target: Any) -> Optional[Any]:
+def _python_function(target: Any) -> Optional[object]:
     """The Python function or bound method that a call of ``target`` begins with, behind what torch does for modules."""
     if isinstance(target, functools.partial):
         return _python_function(target.func)
@@ -229,7 +229,7 @@ def _python_function(target: Any) -> Optional[Any]:
     return _python_function(MethodType(own, target)) if isinstance(own, FunctionType) else None
 
 
-def _is_torchs_call(target: Any) -> bool:
+def _is_torchs_call(target: object) -> bool:
     """Whether this is ``__call__`` of a module as torch has it, which calls ``forward``."""
     modules = _modules()
     if not isinstance(target, MethodType) or not isinstance(target.__self__, modules):
@@ -240,11 +240,11 @@ def _is_torchs_call(target: Any) -> bool:
     return function in known or (function is own and known_code.is_torchs(function.__code__) and not _entered(function))
 
 
-def _entered(function: Any) -> bool:
+def _entered(function: object) -> bool:
     return compiled_callables.entry_of(function) is not None
 
 
-def _call_of(cls: type) -> Any:
+def _call_of(cls: type) -> object:
     """What a class has as its ``__call__``."""
     return _static(cls, "__call__")
 
@@ -270,7 +270,7 @@ def _down_to_code(found: Called) -> Called:
     )
 
 
-def _one_in(target: Any) -> Optional[Any]:
+def _one_in(target: object) -> Optional[object]:
     """What a plain wrapper (made with ``functools.wraps``) is around, bound as it is; None for others."""
     if not isinstance(target, (FunctionType, MethodType)):
         return None
@@ -280,7 +280,7 @@ def _one_in(target: Any) -> Optional[Any]:
     return wrapped
 
 
-def _leads_to_compiled(target: Any) -> bool:
+def _leads_to_compiled(target: object) -> bool:
     """Whether a plain wrapper has something compiled inside, or is it."""
     for _ in range(100):  # wrappers may go round in a circle
         if target is None or _entered(target):
@@ -289,13 +289,13 @@ def _leads_to_compiled(target: Any) -> bool:
     return False
 
 
-def _context_of(wrapper: Any) -> Optional[Callable[[], ContextManager[Any]]]:
+def _context_of(wrapper: Any) -> Optional[Callable[[], ContextManager[object]]]:
     """What makes the context that a wrapper of torch's enters (``no_grad``, ``autocast``); None for other wrappers."""
     if not known_code.is_torchs(wrapper.__code__):
         return None
     variables = dict(closure_of(wrapper))
     if "ctx_factory" in variables:
-        make: Callable[[], ContextManager[Any]] = variables["ctx_factory"]
+        make: Callable[[], ContextManager[object]] = variables["ctx_factory"]
         return make
     instance = variables.get("autocast_instance")
     return None if instance is None else lambda: copy.copy(instance)  # it keeps what was before in itself
@@ -306,12 +306,12 @@ def calls_torchs_own(code: CodeType) -> bool:
     return code.co_name == "inner" and code.co_filename.endswith("external_utils.py")
 
 
-def _is_of_torchs(function: Any) -> bool:
+def _is_of_torchs(function: object) -> bool:
     code = getattr(_plain(function), "__code__", None)
     return isinstance(code, CodeType) and calls_torchs_own(code)
 
 
-def _behind(function: Any) -> Any:
+def _behind(function: object) -> object:
     """What torch's function ``inner`` calls."""
     return dict(closure_of(function))["fn"]
 
@@ -326,7 +326,7 @@ def closure_of(function: Any) -> Iterator[Tuple[str, Any]]:
             continue
 
 
-def _plain(function: Any) -> Any:
+def _plain(function: object) -> Any:
     return getattr(function, "__func__", function)
 
 
@@ -334,12 +334,12 @@ def _modules() -> Any:
     return torch_names.module("torch").nn.Module
 
 
-def _has_hooks(target: Any) -> bool:
+def _has_hooks(target: object) -> bool:
     owner = getattr(target, "__self__", target)
     return any(getattr(owner, name, None) for name in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks"))
 
 
-def _not_callable(given: Any) -> str:
+def _not_callable(given: object) -> str:
     kind = type(given).__name__
     wanted = "give what torch.compile returned: a function, a method or a module"
     if isinstance(given, type):

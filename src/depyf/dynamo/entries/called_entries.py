@@ -34,7 +34,7 @@ def entries_of(found: Called, same_tensors: bool = False) -> List[cache_entries.
     return [entry for entry in entries if _is_for(entry, values, same_tensors)]
 
 
-def _is_for(entry: cache_entries.CacheEntry, values: Mapping[str, Any], same_tensors: bool) -> bool:
+def _is_for(entry: cache_entries.CacheEntry, values: Mapping[str, object], same_tensors: bool) -> bool:
     manager = entry.guard_manager
     guards = EntryGuards.of(manager, "guard", Naming(lambda text: text))
     scope: Dict[str, Any] = dict(guards.live.global_scope() or {})

@@ -9,7 +9,7 @@ from depyf.dynamo.guards import python_guards as guards_function
 from depyf.dynamo.hooks import cache_entries, compiled_callables
 
 
-def first_failure(manager: Any, values: Mapping[str, Any]) -> Tuple[Sequence[str], bool]:
+def first_failure(manager: Any, values: Mapping[str, object]) -> Tuple[Sequence[str], bool]:
     """What PyTorch says of the first guard that fails for these local variables, and whether none does."""
     if getattr(manager, "invalidation_reason", None) is not None:
         return [f"Cache line invalidated: {manager.invalidation_reason}"], False
@@ -19,7 +19,7 @@ def first_failure(manager: Any, values: Mapping[str, Any]) -> Tuple[Sequence[str
     return list(answer.verbose_code_parts), bool(answer.result)
 
 
-def is_backend_of(entry: cache_entries.CacheEntry, backend: Any) -> bool:
+def is_backend_of(entry: cache_entries.CacheEntry, backend: object) -> bool:
     """Whether the entry was compiled with this backend of the user's, as Dynamo compares them."""
     used = entry.backend
     if backend is None or used is None:
@@ -27,7 +27,7 @@ def is_backend_of(entry: cache_entries.CacheEntry, backend: Any) -> bool:
     return used is backend or compiled_callables.innermost_backend(used) is backend or bool(used == backend)
 
 
-def would_hit(code: CodeType, values: Mapping[str, Any], backend: Any, region: int = -1) -> bool:
+def would_hit(code: CodeType, values: Mapping[str, object], backend: object, region: int = -1) -> bool:
     """Whether some cache entry of ``code`` would run for these local variables."""
     return any(
         is_backend_of(entry, backend) and first_failure(entry.guard_manager, values)[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from types import CodeType
-from typing import Any, Mapping, Optional, Set
+from typing import Mapping, Optional, Set
 
 from depyf.diagnosis.changed_keys import CHANGED_KEYS, keys_of, keys_written, with_changed_keys
 from depyf.diagnosis.guard_advice import GuardedFrame
@@ -24,7 +24,7 @@ def guarded_frame_of(code: Optional[CodeType]) -> GuardedFrame:
     return GuardedFrame(code.co_name.startswith(RESUMED), positional, keywords)
 
 
-def in_call(words: GuardWords, frame: GuardedFrame, manager: Any, values: Mapping[str, Any]) -> GuardWords:
+def in_call(words: GuardWords, frame: GuardedFrame, manager: object, values: Mapping[str, object]) -> GuardWords:
     """Return the words for a guard that fails in a call with these ``values``; ``manager`` has the entry's guards."""
     words = in_frame(words, frame)
     if words.cause not in CHANGED_KEYS:
@@ -37,6 +37,6 @@ def in_call(words: GuardWords, frame: GuardedFrame, manager: Any, values: Mappin
     return with_changed_keys(words, _keys_guarded(words.subject, manager) if before is None else before, now, frame)
 
 
-def _keys_guarded(subject: str, manager: Any) -> Set[str]:
+def _keys_guarded(subject: str, manager: object) -> Set[str]:
     guards = EntryGuards.of(manager, "guard", Naming(lambda text: text))
     return keys_of(subject, (line.source for line in guards.lines))

@@ -19,7 +19,7 @@ def hints_for(
     transformed: CodeType,
     original: CodeType,
     real_names: Mapping[str, str],
-    frame_globals: Optional[Mapping[str, Any]],
+    frame_globals: Optional[Mapping[str, object]],
     graph_outputs: Mapping[str, int],
 ) -> Hints:
     """The hints for ``transformed``, which Dynamo wrote for ``original``.
@@ -43,7 +43,7 @@ def hints_for(
     )
 
 
-def _of_the_user(original: CodeType, frame_globals: Mapping[str, Any]) -> FrozenSet[str]:
+def _of_the_user(original: CodeType, frame_globals: Mapping[str, object]) -> FrozenSet[str]:
     """The globals that ``original`` loads itself, and that are called as Dynamo calls its own.
 
     Resume functions load modules that Dynamo has put there.
@@ -53,7 +53,7 @@ def _of_the_user(original: CodeType, frame_globals: Mapping[str, Any]) -> Frozen
     return frozenset(loaded - modules if original.co_name.startswith(RESUMED) else loaded)
 
 
-def _parameters(function: Any) -> Tuple[str, ...]:
+def _parameters(function: object) -> Tuple[str, ...]:
     """The parameters of a resume function; a factory that makes it from cells holds its code as a constant."""
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType):

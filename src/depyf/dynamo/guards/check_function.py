@@ -48,7 +48,7 @@ class EntryGuards:
     live: LiveGuard = field(repr=False)
 
     @staticmethod
-    def of(manager: Any, name: str, naming: Optional[Naming] = None) -> EntryGuards:
+    def of(manager: object, name: str, naming: Optional[Naming] = None) -> EntryGuards:
         """Render the guards of ``cache_entry.guard_manager``; functions of one file share a ``naming``."""
         naming = naming or Naming(lambda text: text)
         lines: List[GuardLine] = []
@@ -82,12 +82,14 @@ class EntryGuards:
         """What a file that holds only this function needs at run time."""
         return live_table_of([self], self.naming)
 
-    def evaluate(self, frame_locals: Mapping[str, Any], frame_globals: Optional[Mapping[str, Any]] = None) -> bool:
+    def evaluate(
+        self, frame_locals: Mapping[str, object], frame_globals: Optional[Mapping[str, object]] = None
+    ) -> bool:
         """Whether all guards hold for these arguments and free variables (by name), under the current global state."""
         return self.function()(frame_locals, self._globals(frame_globals))
 
     def failing(
-        self, frame_locals: Mapping[str, Any], frame_globals: Optional[Mapping[str, Any]] = None
+        self, frame_locals: Mapping[str, object], frame_globals: Optional[Mapping[str, object]] = None
     ) -> List[GuardLine]:
         """Every guard that does not hold, also those that PyTorch would not have come to."""
         scope = self._globals(frame_globals)
@@ -101,7 +103,7 @@ class EntryGuards:
         function: Callable[[Mapping[str, Any], Mapping[str, Any]], bool] = names[self.name]
         return function
 
-    def _globals(self, frame_globals: Optional[Mapping[str, Any]]) -> Mapping[str, Any]:
+    def _globals(self, frame_globals: Optional[Mapping[str, object]]) -> Mapping[str, object]:
         if frame_globals is not None:
             return frame_globals
         scope = self.live.global_scope()
@@ -110,7 +112,7 @@ class EntryGuards:
         return scope
 
 
-def _holds(expression: str, names: Dict[str, Any], frame_locals: Any, frame_globals: Any) -> bool:
+def _holds(expression: str, names: Dict[str, object], frame_locals: object, frame_globals: object) -> bool:
     check = guard_runtime.___guard(lambda: eval(expression, {**names, "L": frame_locals, "G": frame_globals}))
     return check()
 
@@ -120,7 +122,7 @@ def one_line(comment: str) -> str:
     return " ".join(comment.splitlines())
 
 
-def _lines_of(check: Check, name: str, naming: Naming, manager: Any) -> List[GuardLine]:
+def _lines_of(check: Check, name: str, naming: Naming, manager: object) -> List[GuardLine]:
     if check.kind == "TORCH_FUNCTION_MODE_STACK":
         structural = _mode_stack(manager, naming)
     else:
@@ -146,7 +148,7 @@ def _live_line(check: Check, name: str, code: str, user_line: str, naming: Namin
     return GuardLine(check.kind, check.source, code, expression, user_line, True, check.path)
 
 
-def _mode_stack(manager: Any, naming: Naming) -> Optional[str]:
+def _mode_stack(manager: object, naming: Naming) -> Optional[str]:
     """The expression for the stack of torch function modes; the classes stand in the closure of PyTorch's checker."""
     checker: Any = (getattr(manager, "closure_vars", None) or {}).get("___check_torch_function_mode_stack")
     code = getattr(checker, "__code__", None)
@@ -211,7 +213,7 @@ def names_used(entries: Sequence[EntryGuards]) -> Set[str]:
 
 def namespace(entries: Sequence[EntryGuards], table: LiveTable) -> Dict[str, Any]:
     """The globals that the guard functions see when they are run without a file."""
-    names: Dict[str, Any] = {"___live": table, "___ids": table.ids, "___names": table.names}
+    names: Dict[str, object] = {"___live": table, "___ids": table.ids, "___names": table.names}
     names["___guard"] = guard_runtime.___guard
     text = "\n".join(_IMPORTED_MODULES[name] for name in names_used(entries) if name in _IMPORTED_MODULES)
     exec(text, names)

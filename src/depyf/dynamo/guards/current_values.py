@@ -18,7 +18,7 @@ from depyf.source.printing.unparsing import unparse
 _OF_SHAPES = ("size", "stride", "storage_offset")
 
 
-def value_of(code: str, frame_locals: Mapping[str, Any], frame_globals: Mapping[str, Any]) -> Optional[str]:
+def value_of(code: str, frame_locals: Mapping[str, object], frame_globals: Mapping[str, object]) -> Optional[str]:
     """The left side of a comparison (``L['n'] == 2``), evaluated; None where the guard is no comparison of values.
 
     For relations of sizes it is all values in it: ``x.size()[0] = 5``.
@@ -88,7 +88,9 @@ _CHECK_TENSOR = re.compile(
 )
 
 
-def tensor_mismatch(code: str, frame_locals: Mapping[str, Any], frame_globals: Mapping[str, Any]) -> Optional[str]:
+def tensor_mismatch(
+    code: str, frame_locals: Mapping[str, object], frame_globals: Mapping[str, object]
+) -> Optional[str]:
     """How a tensor differs from what ``check_tensor(...)`` demands, in PyTorch's words; None where it does not say.
 
     PyTorch finds the words for the first guard that fails only.
@@ -131,7 +133,7 @@ def _mismatches(match: Match[str], value: Any) -> Iterator[str]:
                 yield f"{tensor} {what} mismatch at index {index}. expected {demanded}, actual {now}"
 
 
-def _sizes(tree: ast.expr, scope: Mapping[str, Any]) -> Optional[str]:
+def _sizes(tree: ast.expr, scope: Mapping[str, object]) -> Optional[str]:
     told = {}
     for node in ast.walk(tree):
         is_offset = isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "storage_offset"
@@ -143,7 +145,7 @@ def _sizes(tree: ast.expr, scope: Mapping[str, Any]) -> Optional[str]:
     return ", ".join(f"{name} is {value}" for name, value in told.items()) or None
 
 
-def _evaluated(tree: ast.expr, scope: Mapping[str, Any]) -> Optional[str]:
+def _evaluated(tree: ast.expr, scope: Mapping[str, object]) -> Optional[str]:
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - {"L", "G"}
     helpers = {name: getattr(guard_runtime, name) for name in names if hasattr(guard_runtime, name)}
     try:

@@ -66,7 +66,7 @@ class _Found:
         return self.line.source == EPILOGUE or "ALIASING" in self.line.kind or "OVERLAPPING" in self.line.kind
 
 
-def failing_guards(manager: Any, values: Mapping[str, Any], first: Sequence[str], file: str) -> Failing:
+def failing_guards(manager: object, values: Mapping[str, object], first: Sequence[str], file: str) -> Failing:
     """All guards of an entry that fail for these local variables, in causes and what follows from them.
 
     ``first`` is what PyTorch says of the first one, ``file`` that of the function.
@@ -95,7 +95,7 @@ _UNKNOWN = FailedGuard("", "", "", GuardWords("", "its guards do not hold, and P
 
 
 def _found(
-    line: GuardLine, guards: EntryGuards, manager: Any, values: Mapping[str, Any], scope: Mapping[str, Any]
+    line: GuardLine, guards: EntryGuards, manager: object, values: Mapping[str, object], scope: Mapping[str, object]
 ) -> _Found:
     parts, code = parts_of(line), as_known_here(line.code)
     text = guards_function.mismatch(manager, line.code, values) or _words_of_torch(line, guards, values)
@@ -119,14 +119,14 @@ def _number_of_keys(line: GuardLine) -> str:
     return "" if checked is None else f"len({line.source}) != {checked.group(1)}"
 
 
-def _words_of_torch(line: GuardLine, guards: EntryGuards, values: Mapping[str, Any]) -> Optional[str]:
+def _words_of_torch(line: GuardLine, guards: EntryGuards, values: Mapping[str, object]) -> Optional[str]:
     """What PyTorch says of a guard that only it can check."""
     texts = guards.live.words_of_path(values, line.path) if line.live and line.source != EPILOGUE else ()
     return as_known_here(texts[0]) if len(texts) == 1 else None
 
 
 def _named_first(
-    found: Sequence[_Found], first: Sequence[str], values: Mapping[str, Any], scope: Mapping[str, Any]
+    found: Sequence[_Found], first: Sequence[str], values: Mapping[str, object], scope: Mapping[str, object]
 ) -> List[_Found]:
     """The guard that PyTorch names before the others, in its words."""
     if len(first) != 1:  # a whole list of relations of sizes, some of which fails
@@ -205,7 +205,7 @@ def _is_below(source: str, above: str) -> bool:
     return re.search(re.escape(above) + r"(?!\w)", source) is not None
 
 
-def _missing(code: str, values: Mapping[str, Any], scope: Mapping[str, Any]) -> str:
+def _missing(code: str, values: Mapping[str, object], scope: Mapping[str, object]) -> str:
     """The first part of a source, or of an expression of them, that can't be read for this call; empty if all can."""
     try:
         tree = parse(code, mode="eval").body
@@ -221,7 +221,7 @@ def _reads_values(tree: ast.AST) -> bool:
     return any(isinstance(each, ast.Name) and each.id in ("L", "G") for each in ast.walk(tree))
 
 
-def _can_be_read(tree: Any, names: Dict[str, Any]) -> bool:
+def _can_be_read(tree: Any, names: Dict[str, object]) -> bool:
     try:
         eval(compile(ast.Expression(tree), "<guard>", "eval"), names)
     except NameError:  # a helper of PyTorch's that is not known: the guard itself says more
@@ -246,7 +246,7 @@ def _is_about(line: GuardLine, named: str) -> bool:
     return about_tensor or about_size or (named.startswith("GLOBAL_STATE") and line.kind == "GLOBAL_STATE")
 
 
-def _told_by_torch(text: str, values: Mapping[str, Any], scope: Mapping[str, Any]) -> FailedGuard:
+def _told_by_torch(text: str, values: Mapping[str, object], scope: Mapping[str, object]) -> FailedGuard:
     parts = split(as_known_here(text))
     return FailedGuard(
         "", parts.code, "", explain(parts.code, value_of(parts.code, values, scope)), parts.user_code, parts.place

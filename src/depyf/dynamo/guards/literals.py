@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
-from typing import Any, Dict, Tuple
+from typing import Dict, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
@@ -45,7 +45,7 @@ def is_literal(node: ast.AST) -> bool:
     return False
 
 
-def _literal_namespace() -> Dict[str, Any]:
+def _literal_namespace() -> Dict[str, object]:
     names = guard_runtime.torch_guard_names()
     try:
         names["np"] = importlib.import_module("numpy")
@@ -55,7 +55,7 @@ def _literal_namespace() -> Dict[str, Any]:
     return names
 
 
-def literal_value(text: str) -> Tuple[bool, Any]:
+def literal_value(text: str) -> Tuple[bool, object]:
     """(True, value) of a text that is a literal in the sense of ``is_literal``; (False, None) otherwise."""
     try:
         tree = parse(text, mode="eval")

@@ -68,7 +68,7 @@ _OTHER_GRAD_MODE = "GLOBAL_STATE changed: grad_mode"
 class LiveGuard:
     """The guards of one cache entry in PyTorch's own form, held weakly: it answers as long as the entry exists."""
 
-    def __init__(self, manager: Any) -> None:
+    def __init__(self, manager: object) -> None:
         self._manager = weakref.ref(manager)
         self._partial: Dict[FrozenSet[str], Any] = {}
 
@@ -79,7 +79,7 @@ class LiveGuard:
             raise NotLiveError("the cache entry of this guard is gone (torch._dynamo.reset, or an object of it died)")
         return manager
 
-    def check(self, frame_locals: Mapping[str, Any]) -> bool:
+    def check(self, frame_locals: Mapping[str, object]) -> bool:
         """All guards of the entry, as PyTorch checks them; ``frame_locals`` holds the arguments and free variables."""
         manager = self._living()
         if guards_function.is_function(manager):
@@ -87,7 +87,7 @@ class LiveGuard:
         # Not ``check``: it counts failures, by which PyTorch orders its checks.
         return bool(manager.root.check_verbose(dict(frame_locals)).result)
 
-    def check_path(self, frame_locals: Mapping[str, Any], sources: FrozenSet[str], own: str = "") -> bool:
+    def check_path(self, frame_locals: Mapping[str, object], sources: FrozenSet[str], own: str = "") -> bool:
         """Only the guards on the values with these sources and on the global state, as PyTorch checks them.
 
         With ``own``, which is the last of them, only its guards: where those fail that lead to it, this is True.
@@ -101,14 +101,14 @@ class LiveGuard:
             return True
         return self._failure(frame_locals, sources) is None
 
-    def words_of_path(self, frame_locals: Mapping[str, Any], sources: FrozenSet[str]) -> Sequence[str]:
+    def words_of_path(self, frame_locals: Mapping[str, object], sources: FrozenSet[str]) -> Sequence[str]:
         """What PyTorch says of the first of these guards that fails; empty where it says nothing."""
         manager = self._living()
         if guards_function.is_function(manager) or not self.tells_apart():
             return ()
         return self._failure(frame_locals, sources) or ()
 
-    def _failure(self, frame_locals: Mapping[str, Any], sources: FrozenSet[str]) -> Optional[Sequence[str]]:
+    def _failure(self, frame_locals: Mapping[str, object], sources: FrozenSet[str]) -> Optional[Sequence[str]]:
         """The same, None where none fails."""
         root: Any = self._living().root
         if sources not in self._partial:
@@ -132,7 +132,7 @@ class LiveGuard:
         return scope.get("G")
 
 
-def check_in_its_grad_mode(root: Any, frame_locals: Mapping[str, Any]) -> Any:
+def check_in_its_grad_mode(root: Any, frame_locals: Mapping[str, object]) -> Any:
     """Return PyTorch's answer for these guards, in the grad mode that they were made in if that is all that differs.
 
     The guards on PyTorch's state come first, and where one fails the answer says nothing of the values.
@@ -145,7 +145,7 @@ def check_in_its_grad_mode(root: Any, frame_locals: Mapping[str, Any]) -> Any:
         return root.check_verbose(dict(frame_locals))
 
 
-def _only_relations_fail(root: Any, told: Sequence[str]) -> bool:
+def _only_relations_fail(root: object, told: Sequence[str]) -> bool:
     """Whether what fails are the relations between sizes, which a partial copy of the guards has, too: they come last,
     so that all that was asked for holds."""
     relations_of = getattr(root, "get_epilogue_lambda_guards", None)
@@ -181,7 +181,7 @@ class LiveTable:
     def guard(self, function: str, path: Optional[str] = None) -> Callable[[Mapping[str, Any]], bool]:
         """The live guard of that guard function; only its part called ``path`` when that is given."""
 
-        def check(frame_locals: Mapping[str, Any]) -> bool:
+        def check(frame_locals: Mapping[str, object]) -> bool:
             if function not in self._guards:
                 raise NotLiveError(f"{function} can be evaluated only in the process that compiled")
             guard = self._guards[function]

@@ -20,7 +20,7 @@ TENSORS = "___check_tensors("
 _NUMBER_THAT_CHANGES = re.compile(r"\b(?!922337203685477580[78]\b)\d{9,}")  # an id or address; and not a limit of int64
 
 
-def is_function(manager: Any) -> bool:
+def is_function(manager: object) -> bool:
     """Whether these are guards of that kind."""
     return not hasattr(manager, "root") and hasattr(manager, "code_parts")
 
@@ -75,7 +75,7 @@ def is_same_in_every_run(code: str) -> bool:
     return _NUMBER_THAT_CHANGES.search(code) is None
 
 
-def holds(manager: Any, frame_locals: Mapping[str, Any], wanted: Optional[AbstractSet[str]] = None) -> bool:
+def holds(manager: object, frame_locals: Mapping[str, object], wanted: Optional[AbstractSet[str]] = None) -> bool:
     """Whether all conditions hold, or all of those ``wanted``; what can't be evaluated does not."""
     chosen: List[str] = [code for code, _ in conditions(manager) if wanted is None or code in wanted]
     scope = _scope(manager, frame_locals)
@@ -86,7 +86,7 @@ def holds(manager: Any, frame_locals: Mapping[str, Any], wanted: Optional[Abstra
         return False
 
 
-def first_failure(manager: Any, frame_locals: Mapping[str, Any]) -> List[str]:
+def first_failure(manager: object, frame_locals: Mapping[str, object]) -> List[str]:
     """What PyTorch says of the first condition that does not hold; empty when all do."""
     for code, with_comment in conditions(manager):
         words = mismatch(manager, code, frame_locals)
@@ -97,7 +97,7 @@ def first_failure(manager: Any, frame_locals: Mapping[str, Any]) -> List[str]:
     return []
 
 
-def mismatch(manager: Any, code: str, frame_locals: Mapping[str, Any]) -> Optional[str]:
+def mismatch(manager: object, code: str, frame_locals: Mapping[str, object]) -> Optional[str]:
     """How tensors differ from what the condition ``code`` demands, in PyTorch's words; None for other conditions."""
     if not is_function(manager) or not code.startswith(TENSORS):
         return None
@@ -109,5 +109,5 @@ def mismatch(manager: Any, code: str, frame_locals: Mapping[str, Any]) -> Option
     return words if isinstance(words, str) else None
 
 
-def _scope(manager: Any, frame_locals: Mapping[str, Any]) -> Dict[str, Any]:
+def _scope(manager: Any, frame_locals: Mapping[str, object]) -> Dict[str, object]:
     return {**manager.closure_vars, **manager.global_scope, "L": frame_locals}

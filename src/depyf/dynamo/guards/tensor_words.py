@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from depyf.asynchronous import synchronous
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.safely import describe
@@ -11,7 +9,7 @@ from depyf.dynamo.hooks.safely import describe
 _LONGEST = 80
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """``value`` on one line of at most 80 characters; never raises."""
     try:
         tensor = torch_names.find("torch", "Tensor")

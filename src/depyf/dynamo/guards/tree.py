@@ -69,7 +69,7 @@ def checks_of(manager: Any) -> Iterator[Check]:
         yield check
 
 
-def _epilogue(root: Any) -> Iterator[Check]:
+def _epilogue(root: object) -> Iterator[Check]:
     lookup = getattr(root, "get_epilogue_lambda_guards", None)
     for leaf in lookup() if lookup is not None else ():
         parts = tuple(leaf.verbose_code_parts())
@@ -77,7 +77,7 @@ def _epilogue(root: Any) -> Iterator[Check]:
             yield Check(type(leaf).__name__, EPILOGUE, parts, None, frozenset())
 
 
-def _visit(node: Any, root: Any, above: FrozenSet[str], accessor: Any) -> Iterator[Check]:
+def _visit(node: Any, root: object, above: FrozenSet[str], accessor: Any) -> Iterator[Check]:
     source = "" if node is root else node.get_source()
     path = above if node is root else above | {source}
     value_type = _value_type(node)
@@ -94,20 +94,20 @@ def _visit(node: Any, root: Any, above: FrozenSet[str], accessor: Any) -> Iterat
         yield from _visit(child, root, path, child_accessor)
 
 
-def _value_type(node: Any) -> Optional[type]:
+def _value_type(node: object) -> Optional[type]:
     lookup = getattr(node, "get_type_of_guarded_value", None)
     found = lookup() if lookup is not None else None
     return found if isinstance(found, type) else None
 
 
-def _dict_children(node: Any) -> Iterator[Tuple[Any, Any]]:
+def _dict_children(node: Any) -> Iterator[Tuple[object, object]]:
     for _, pair in sorted(node.get_key_value_managers().items()):
         for child in pair:
             if child is not None:
                 yield child, None
 
 
-def _ordered_children(node: Any) -> List[Tuple[Any, Any]]:
+def _ordered_children(node: Any) -> List[Tuple[object, object]]:
     """The children with their accessors; arguments come in the order in which the function takes them.
 
     PyTorch sorts accessors by how often they failed, which is not the same in every run.

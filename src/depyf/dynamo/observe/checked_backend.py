@@ -13,7 +13,7 @@ import functools
 import inspect
 import threading
 from dataclasses import replace
-from typing import Any, Callable, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional, Tuple
 
 from depyf.dynamo.hooks import compile_ids, torch_names
 from depyf.dynamo.hooks.backward_methods import all_backward_classes, replace_backward
@@ -25,6 +25,9 @@ from depyf.dynamo.observe.graph_facts import GraphCopy
 from depyf.dynamo.observe.observation import ATEN, DYNAMO, Observation, ObservedGraph
 from depyf.dynamo.observe.shadow_entries import OwnBackend, OwnEntries
 from depyf.dynamo.store.names import compiled_fn_number
+
+if TYPE_CHECKING:
+    import torch
 
 _OFF = ("enable_autograd_cache", "donated_buffer")
 """Settings of AOTAutograd's: its cache would give us compiled code without a graph, and code that was given its inputs
@@ -83,7 +86,7 @@ class _Backend(OwnBackend):
         self._observation = observation
         super().__init__(compiler, user_backend)
 
-    def __call__(self, module: Any, example_inputs: Any, **kwargs: Any) -> Any:
+    def __call__(self, module: torch.fx.GraphModule, example_inputs: Any, **kwargs: Any) -> Any:
         if not self._observation.is_open:
             return self._compiler(module, example_inputs, **kwargs)
         compilation = _Compilation(_here.name, _names(module) or (), self.__name__)
@@ -164,7 +167,7 @@ def _observed_compilers(observation: Observation, compilation: _Compilation, giv
 
 def _observed_compiler(observation: Observation, compilation: _Compilation, compiler: Any) -> Any:
     @functools.wraps(compiler)
-    def compile_one(module: Any, example_inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def compile_one(module: torch.fx.GraphModule, example_inputs: Any, *args: Any, **kwargs: Any) -> Any:
         if not observation.is_open:
             return compiler(module, example_inputs, *args, **kwargs)
         mine = compilation.part(compilation.backward)
@@ -184,7 +187,7 @@ def _watch_inductor(observation: Observation) -> Optional[Undo]:
         return None
 
     @functools.wraps(original)
-    def compile_one(module: Any, example_inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def compile_one(module: torch.fx.GraphModule, example_inputs: Any, *args: Any, **kwargs: Any) -> Any:
         compilation = _here.compilation
         if compilation is None or not observation.is_open:
             return original(module, example_inputs, *args, **kwargs)
@@ -220,7 +223,7 @@ def _observed(observation: Observation, graph: ObservedGraph, compiled: Any, *, 
 
 
 @safely("noting a graph that is compiled")
-def _describe(compilation: _Compilation, module: Any, level: str) -> ObservedGraph:
+def _describe(compilation: _Compilation, module: torch.fx.GraphModule, level: str) -> ObservedGraph:
     copied = GraphCopy(module)
     inputs = len(graph_facts.placeholders(copied.graph))
     outputs = len(graph_facts.output_nodes(copied.graph))
@@ -254,7 +257,7 @@ def _without_suffix(name: str) -> str:
 
 
 @safely("reading the names of a graph's inputs")
-def _names(module: Any) -> Tuple[str, ...]:
+def _names(module: torch.fx.GraphModule) -> Tuple[str, ...]:
     return graph_facts.names_of_inputs(module)
 
 

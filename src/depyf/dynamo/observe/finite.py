@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from depyf.answers.nonfinite import TensorFacts
 from depyf.dynamo.hooks import torch_names
+
+if TYPE_CHECKING:
+    import torch
 
 
 class Bad(NamedTuple):
@@ -19,31 +22,36 @@ class Bad(NamedTuple):
         return "NaN" if self.nans else "Inf"
 
 
-def tensors_in(value: Any) -> List[Any]:
+def tensors_in(value: object) -> List[torch.Tensor]:
     """The tensors in a value, however they are nested, that can hold values that are not finite."""
     flat: Any = torch_names.find("torch.utils._pytree", "tree_flatten")
-    tensor: Any = torch_names.find("torch", "Tensor")
+    import torch
+
     leaves = value if isinstance(value, (list, tuple)) and not any(map(_nested, value)) else flat(value)[0]
-    return [each for each in leaves if isinstance(each, tensor) and (each.is_floating_point() or each.is_complex())]
+    return [
+        each for each in leaves if isinstance(each, torch.Tensor) and (each.is_floating_point() or each.is_complex())
+    ]
 
 
-def _nested(value: Any) -> bool:
+def _nested(value: object) -> bool:
     return isinstance(value, (list, tuple, dict))
 
 
-def all_finite(values: Iterable[Any]) -> bool:
+def all_finite(values: Iterable[torch.Tensor]) -> bool:
     """Whether all values in these tensors are finite: one answer of each device is waited for."""
-    torch = torch_names.module("torch")
-    by_device: Dict[Any, List[Any]] = {}
+    import torch
+
+    by_device: Dict[torch.device, List[torch.Tensor]] = {}
     for each in values:
         if each.numel():
             by_device.setdefault(each.device, []).append(torch.isfinite(_plain(each)).all())
     return all(bool(torch.stack(flags).all()) for flags in by_device.values())
 
 
-def count_bad(value: Any) -> Bad:
+def count_bad(value: object) -> Bad:
     """How many values in it are not finite."""
-    torch = torch_names.module("torch")
+    import torch
+
     nans = infs = 0
     for each in tensors_in(value):
         plain = _plain(each)
@@ -61,7 +69,8 @@ a number below zero is NaN, too, and a large number may overflow where the Inf w
 def made_finite(value: Any, stand_in: Optional[str] = None) -> Any:
     """A copy of a tensor whose values that are not finite are replaced, by one of its others (or 1) where ``stand_in``
     does not say by what; other things as they are."""
-    torch = torch_names.module("torch")
+    import torch
+
     if not tensors_in([value]):
         return value
     finite = torch.isfinite(_plain(value))
@@ -73,9 +82,10 @@ def made_finite(value: Any, stand_in: Optional[str] = None) -> Any:
     return torch.where(finite, value, rest[0] if rest.numel() else torch.ones_like(value))
 
 
-def facts(name: str, tensor: Any) -> TensorFacts:
+def facts(name: str, tensor: torch.Tensor) -> TensorFacts:
     """The tensor in numbers."""
-    torch = torch_names.module("torch")
+    import torch
+
     plain = _plain(tensor.detach())
     number = plain.abs() if plain.is_complex() else plain
     known = number[torch.isfinite(number)].double() if number.is_floating_point() else number.double()
@@ -95,10 +105,10 @@ def facts(name: str, tensor: Any) -> TensorFacts:
     )
 
 
-def _shape(tensor: Any) -> Tuple[int, ...]:
+def _shape(tensor: torch.Tensor) -> Tuple[int, ...]:
     return tuple(int(size) for size in tensor.shape)
 
 
-def _plain(tensor: Any) -> Any:
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor in a type that can be asked; types of 8 bits can't."""
     return tensor.float() if tensor.is_floating_point() and tensor.element_size() == 1 else tensor

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 
 from depyf.dynamo.hooks import torch_names
+
+if TYPE_CHECKING:
+    import torch
 
 _RANDOM = ("inductor_seed", "inductor_random", "inductor_randint", "philox", "run_and_save_rng", "run_with_rng")
 """Parts of the names of what draws random numbers and has no tag that says so."""
@@ -17,68 +20,71 @@ class GraphCopy:
     The ``GraphModule`` is made when it is asked for: most are never looked at, and making one generates its code.
     """
 
-    def __init__(self, module: Any) -> None:
-        graph_class: Any = torch_names.find("torch.fx", "Graph")
-        self.graph = graph_class()
-        known: Dict[Any, Any] = {}
-        self._attributes: Dict[str, Any] = {}
+    def __init__(self, module: torch.fx.GraphModule) -> None:
+        from torch import fx
+
+        self.graph = fx.Graph()
+        known: Dict[fx.Node, fx.Node] = {}
+        self._attributes: Dict[str, object] = {}
         for node in module.graph.nodes:
             known[node] = self.graph.node_copy(node, known.__getitem__)
             if node.op in ("get_attr", "call_module"):
                 self._attributes[node.target] = attribute_at(module, node.target)
         self.graph._codegen = copy.copy(module.graph._codegen)
-        self._module: Any = None
+        self._module: Optional[fx.GraphModule] = None
 
     def attribute(self, target: str) -> Any:
         """What a node of kind ``get_attr`` or ``call_module`` refers to."""
         return self._attributes[target]
 
-    def module(self) -> Any:
+    def module(self) -> torch.fx.GraphModule:
         if self._module is None:
-            graph_module: Any = torch_names.find("torch.fx", "GraphModule")
-            self._module = graph_module(self._attributes, self.graph)
+            from torch import fx
+
+            self._module = fx.GraphModule(self._attributes, self.graph)
         return self._module
 
 
-def attribute_at(module: Any, target: str) -> Any:
+def attribute_at(module: torch.nn.Module, target: str) -> object:
     """The object at a dotted path of attributes."""
     for name in target.split("."):
         module = getattr(module, name)
     return module
 
 
-def placeholders(graph: Any) -> List[Any]:
+def placeholders(graph: torch.fx.Graph) -> List[torch.fx.Node]:
     return [node for node in graph.nodes if node.op == "placeholder"]
 
 
-def output_nodes(graph: Any) -> List[Any]:
+def output_nodes(graph: torch.fx.Graph) -> List[object]:
     """What the graph returns, one for each of its outputs: a node, or a constant."""
     flat: Any = torch_names.find("torch.utils._pytree", "tree_flatten")
     output = next(node for node in reversed(list(graph.nodes)) if node.op == "output")
-    leaves: List[Any] = flat(output.args[0])[0]
+    leaves: List[object] = flat(output.args[0])[0]
     return leaves
 
 
-def is_random(module: Any) -> bool:
+def is_random(module: torch.fx.GraphModule) -> bool:
     """Whether the graph, or one that it calls, draws random numbers."""
-    graph_module: Any = torch_names.find("torch.fx", "GraphModule")
+    from torch import fx
+
     tag = getattr(torch_names.find("torch", "Tag"), "nondeterministic_seeded", None)
     for part in module.modules():
-        if isinstance(part, graph_module):
+        if isinstance(part, fx.GraphModule):
             for node in part.graph.nodes:
                 if tag in getattr(node.target, "tags", ()) or any(each in str(node.target) for each in _RANDOM):
                     return True
     return False
 
 
-def written_inputs(graph: Any) -> Tuple[int, ...]:
+def written_inputs(graph: torch.fx.Graph) -> Tuple[int, ...]:
     """The numbers of the placeholders that an ATen graph writes to."""
     inputs = {node: number for number, node in enumerate(placeholders(graph))}
     found = {inputs[node] for node in _written(graph) if node in inputs}
     return tuple(sorted(found))
 
 
-def writes_of(graph: Any) -> Iterator[Tuple[Any, Any]]:
+def writes_of(graph: torch.fx.Graph) -> Iterator[Tuple[torch.fx.Node, torch.fx.Node]]:
     """Each node that writes, with a node that it writes to, looked at through views."""
     for node in graph.nodes:
         schema = getattr(node.target, "_schema", None)
@@ -92,28 +98,31 @@ def writes_of(graph: Any) -> Iterator[Tuple[Any, Any]]:
                         yield node, _base(each)
 
 
-def _written(graph: Any) -> Iterator[Any]:
+def _written(graph: torch.fx.Graph) -> Iterator[torch.fx.Node]:
     for _, base in writes_of(graph):
         yield base
 
 
-def _base(node: Any) -> Any:
+def _base(node: torch.fx.Node) -> torch.fx.Node:
     """What a view is of; the node itself when it is none."""
+    from torch import fx
+
     while node.op == "call_function":
         schema = getattr(node.target, "_schema", None)
         aliases = [] if schema is None else [each for each in schema.arguments[:1] if each.alias_info is not None]
-        if not aliases or not node.args or not hasattr(node.args[0], "op"):
+        viewed = node.args[0] if aliases and node.args else None
+        if not isinstance(viewed, fx.Node):
             break
-        node = node.args[0]
+        node = viewed
     return node
 
 
-def names_of_inputs(module: Any) -> Tuple[str, ...]:
+def names_of_inputs(module: torch.fx.GraphModule) -> Tuple[str, ...]:
     """What the user calls the inputs of a graph of Dynamo's, in its terms: ``L['x']``, ``L['self'].weight``."""
     return tuple(_source_of(node) for node in placeholders(module.graph))
 
 
-def _source_of(node: Any) -> str:
+def _source_of(node: torch.fx.Node) -> str:
     source = getattr(node, "_dynamo_source", None) or getattr(node.meta.get("grapharg"), "source", None)
     name = getattr(source, "name", "")
     return str(name() if callable(name) else name)

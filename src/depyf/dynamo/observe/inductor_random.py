@@ -11,29 +11,31 @@ from depyf.dynamo.observe.random_state import RandomState
 _DRAWS = ("prims.inductor_seeds.", "prims.inductor_seed.", "prims.inductor_random.", "prims.inductor_randint.")
 
 
-def draws(operator: Any) -> bool:
+def draws(operator: object) -> bool:
     """Whether it is one of Inductor's that draw seeds from the usual generator, or numbers from a seed."""
     return str(operator).startswith(_DRAWS)
 
 
-def draw(operator: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
+def draw(operator: Any, args: Tuple[object, ...], kwargs: Dict[str, Any]) -> object:
     """What code of Inductor's for this operator alone gives: a number depends on the seed and its position only."""
-    tensor: Any = torch_names.find("torch", "Tensor")
-    given = tuple(value for value in args if isinstance(value, tensor))
-    pattern = tuple(_HERE if isinstance(value, tensor) else _hashable(value) for value in args)
+    import torch
+
+    given = tuple(value for value in args if isinstance(value, torch.Tensor))
+    pattern = tuple(_HERE if isinstance(value, torch.Tensor) else _hashable(value) for value in args)
     return _kernel(operator, pattern, tuple(sorted(kwargs.items())), tuple(str(each.device) for each in given))(*given)
 
 
 _HERE = object()
 
 
-def _hashable(value: Any) -> Any:
+def _hashable(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
 @functools.lru_cache(maxsize=64)
 def _kernel(operator: Any, pattern: Tuple[Any, ...], kwargs: Any, devices: Tuple[str, ...]) -> Any:
-    torch = torch_names.module("torch")
+    import torch
+
     graph = torch.fx.Graph()
     inputs = iter([graph.placeholder(f"seed_{number}") for number in range(len(devices))])
     arguments = tuple(next(inputs) if each is _HERE else each for each in pattern)

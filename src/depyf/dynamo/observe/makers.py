@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import TYPE_CHECKING, Dict, List
 
 from depyf.dynamo.observe.replay import Values
+
+if TYPE_CHECKING:
+    import torch
 
 
 class Makers:
     """Who has made what a node takes, noted while a graph is interpreted."""
 
     def __init__(self) -> None:
-        self.inputs: Dict[Any, Dict[Any, Any]] = {}
+        self.inputs: Dict[torch.fx.Node, Dict[torch.fx.Node, torch.fx.Node]] = {}
         """For each node, the nodes that it takes, each with the one that made its value."""
-        self._last_writer: Dict[int, Any] = {}
-        self._values: List[Any] = []
-        self._written: Dict[Any, Any] = {}
+        self._last_writer: Dict[int, torch.fx.Node] = {}
+        self._values: List[object] = []
+        self._written: Dict[torch.fx.Node, torch.fx.Node] = {}
 
-    def note_inputs(self, node: Any, values: Values) -> None:
+    def note_inputs(self, node: torch.fx.Node, values: Values) -> None:
         self.inputs[node] = {each: self._last_writer.get(id(values(each)), each) for each in node.all_input_nodes}
 
-    def note(self, node: Any, values: Values, value: Any) -> None:
+    def note(self, node: torch.fx.Node, values: Values, value: object) -> None:
         if not hasattr(node.target, "_schema") and writes_in_place(node) and node.all_input_nodes:
             target = values(node.all_input_nodes[0])
             self._values.append(target)  # so that no other gets its id
@@ -31,7 +34,7 @@ class Makers:
     def forget_values(self) -> None:
         self._values.clear()
 
-    def of_output(self, node: Any) -> Any:
+    def of_output(self, node: object) -> object:
         """The node that made what the graph has in ``node`` at its end."""
         seen = set()
         while node in self._written and node not in seen:
@@ -40,7 +43,7 @@ class Makers:
         return node
 
 
-def writes_in_place(node: Any) -> bool:
+def writes_in_place(node: torch.fx.Node) -> bool:
     """Whether a node of Dynamo's graph changes the first of its arguments, by its name."""
     name = str(getattr(node.target, "__name__", node.target))
     if node.op == "call_method":

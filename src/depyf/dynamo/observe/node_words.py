@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from types import CodeType, FrameType
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Dict, List, Optional, Set, Tuple
 
 from depyf.answers.nonfinite import Line
 from depyf.diagnosis.guard_words import as_written
@@ -16,6 +16,9 @@ from depyf.own_package import is_own
 from depyf.report.analysis.sources import is_library
 from depyf.torch_trace.breaks import code_of, frames_of
 
+if TYPE_CHECKING:
+    import torch
+
 _COMPILED_MODULE = re.compile(r"\A(?:self|fn)(?:\.|\Z)")
 """How a module that is compiled itself is called: ``fn`` where Dynamo puts a function around one of torch's own."""
 _INDEX = re.compile(r"\[(\d+)\]")
@@ -23,10 +26,10 @@ _FARTHEST = 4
 """How many steps from a node without a line of its own one is looked for: passes of a backend forget some."""
 
 
-def line_of(node: Any) -> Optional[Line]:
+def line_of(node: torch.fx.Node) -> Optional[Line]:
     """The user's line that a node comes from, that of a neighbour where it has none."""
-    near: List[Any] = [node]
-    seen: Set[Any] = set()
+    near: List[torch.fx.Node] = [node]
+    seen: Set[torch.fx.Node] = set()
     for _ in range(_FARTHEST):
         for each in near:
             found = _line_in(each.meta.get("stack_trace"))
@@ -37,9 +40,11 @@ def line_of(node: Any) -> Optional[Line]:
     return None
 
 
-def _line_in(stack: Any) -> Optional[Line]:
+def _line_in(stack: object) -> Optional[Line]:
     """The innermost line of the user's own in a stack."""
-    frames = frames_of(stack) if isinstance(stack, str) else []
+    if not isinstance(stack, str):
+        return None
+    frames = frames_of(stack)
     if not frames:
         return None
     frame = next((each for each in reversed(frames) if not is_library(each[0])), frames[-1])
@@ -47,7 +52,7 @@ def _line_in(stack: Any) -> Optional[Line]:
     return Line(frame[0], frame[1], code.partition(", code: ")[2] or code)
 
 
-def operation_of(node: Any) -> str:
+def operation_of(node: torch.fx.Node) -> str:
     """``aten.log.default``, ``torch.log``, ``Tensor.log``: what a node runs."""
     if node.op == "call_method":
         return f"Tensor.{node.target}"
@@ -58,7 +63,7 @@ def operation_of(node: Any) -> str:
     return f"{module}.{name}" if module.startswith("torch.nn.functional") else name
 
 
-def called_of(node: Any) -> str:
+def called_of(node: torch.fx.Node) -> str:
     """What the user called that the node is a part of; "" where that is not known."""
     stack = node.meta.get("source_fn_stack") or node.meta.get("fwd_source_fn_stack") or ()
     if not stack:
@@ -67,7 +72,7 @@ def called_of(node: Any) -> str:
     return str(getattr(called, "__name__", called)).rpartition(".")[2]
 
 
-def module_of(node: Any) -> str:
+def module_of(node: torch.fx.Node) -> str:
     """Return the module that the node runs in, by its path in ``named_modules``, and class: ``layers.3.attn (Attn)``.
 
     A module that the function reaches by another name than ``self`` has that in front: ``model.layers.3.attn (Attn)``.
@@ -83,15 +88,18 @@ def module_of(node: Any) -> str:
     return f"{path} ({name})" if path else name
 
 
-def value_name(node: Any) -> str:
+def value_name(node: torch.fx.Node) -> str:
     """Return what a value is called: the name of its node, or, for one part of a result, what made it and which part:
     ``chunk[1]`` and not ``getitem_1``."""
+    from torch import fx
+
     if not str(node.name).startswith("getitem"):
         return str(node.name)
     made, part = node.args[:2] if len(node.args) > 1 else (None, "...")
-    source = (node if made is None else made).meta.get("source_fn_stack") or ()
-    if made is not None and (str(made.name).startswith("getitem") or not source):
-        return f"{value_name(made)}[{part}]"
+    known = made if isinstance(made, fx.Node) else None
+    source = (known or node).meta.get("source_fn_stack") or ()
+    if known is not None and (str(known.name).startswith("getitem") or not source):
+        return f"{value_name(known)}[{part}]"
     return f"{source[-1][0]}[{part}]" if source else "a part of a result"
 
 
@@ -129,5 +137,5 @@ def source_line(path: str, number: int) -> str:
     return linecache.getline(path, number).strip()
 
 
-def by_name(graph: Any) -> Dict[str, Any]:
+def by_name(graph: torch.fx.Graph) -> Dict[str, torch.fx.Node]:
     return {node.name: node for node in graph.nodes}

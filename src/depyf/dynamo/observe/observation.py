@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.locks import Lock
@@ -13,6 +13,9 @@ from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.observe.graph_facts import GraphCopy
 from depyf.dynamo.observe.random_state import RandomState, is_capturing
 from depyf.dynamo.observe.tally import Tally
+
+if TYPE_CHECKING:
+    import torch
 
 ATEN, DYNAMO = "aten", "dynamo"
 
@@ -44,12 +47,12 @@ class ObservedGraph:
     generated: Optional[str] = None
 
     @property
-    def graph(self) -> Any:
+    def graph(self) -> torch.fx.Graph:
         """The ``torch.fx.Graph``."""
         return self.copied.graph
 
     @property
-    def module(self) -> Any:
+    def module(self) -> torch.fx.GraphModule:
         """The ``torch.fx.GraphModule`` to interpret."""
         return self.copied.module()
 
@@ -165,9 +168,10 @@ class _Before:
 
 @safely("keeping what goes into a compiled graph")
 def _before(graph: ObservedGraph, arguments: List[Any]) -> _Before:
-    tensor: Any = torch_names.find("torch", "Tensor")
+    import torch
+
     with _unseen():
-        originals = {i: arguments[i] for i in graph.written if isinstance(arguments[i], tensor)}
+        originals = {i: arguments[i] for i in graph.written if isinstance(arguments[i], torch.Tensor)}
         inputs = tuple(value.detach().clone() if i in originals else value for i, value in enumerate(arguments))
         return _Before(graph, inputs, originals, RandomState(arguments) if graph.random else None)
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Dict, Iterable, Iterator
+from typing import TYPE_CHECKING, Dict, Iterable, Iterator
 
-from depyf.dynamo.hooks import torch_names
+if TYPE_CHECKING:
+    import torch
 
 
 class RandomState:
     """The states of the CPU's generator and of those of the CUDA devices that ``values`` are on, as they are now."""
 
-    def __init__(self, values: Iterable[Any]) -> None:
-        self._states: Dict[Any, Any] = {"cpu": _torch().get_rng_state()}
-        for device in {str(value.device) for value in values if getattr(value, "is_cuda", False)}:
-            self._states[device] = _torch().cuda.get_rng_state(device)
+    def __init__(self, values: Iterable[object]) -> None:
+        import torch
+
+        self._states: Dict[str, torch.Tensor] = {"cpu": torch.get_rng_state()}
+        for device in {str(each.device) for each in values if isinstance(each, torch.Tensor) and each.is_cuda}:
+            self._states[device] = torch.cuda.get_rng_state(device)
 
     @contextlib.contextmanager
     def restored(self) -> Iterator[None]:
@@ -29,21 +32,23 @@ class RandomState:
 
 def is_capturing() -> bool:
     """Whether a CUDA graph is being captured: nothing may be read from the device then."""
-    cuda = _torch().cuda
+    import torch
+
+    cuda = torch.cuda
     return bool(cuda.is_initialized() and cuda.is_current_stream_capturing())
 
 
-def _torch() -> Any:
-    return torch_names.module("torch")
+def _read(device: str) -> torch.Tensor:
+    import torch
+
+    return torch.get_rng_state() if device == "cpu" else torch.cuda.get_rng_state(device)
 
 
-def _read(device: str) -> Any:
-    return _torch().get_rng_state() if device == "cpu" else _torch().cuda.get_rng_state(device)
+def _write(states: Dict[str, torch.Tensor]) -> None:
+    import torch
 
-
-def _write(states: Dict[Any, Any]) -> None:
     for device, state in states.items():
         if device == "cpu":
-            _torch().set_rng_state(state)
+            torch.set_rng_state(state)
         else:
-            _torch().cuda.set_rng_state(state, device)
+            torch.cuda.set_rng_state(state, device)

@@ -7,11 +7,14 @@ copied first.
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Callable, Iterator
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator
 
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.observe.inductor_random import draw, draws
 from depyf.dynamo.observe.observation import ATEN, GraphCall
+
+if TYPE_CHECKING:
+    import torch
 
 Values = Callable[[Any], Any]
 Look = Callable[[Any, Values, Any], None]
@@ -29,7 +32,7 @@ class Replay:
         interpreter: Any = torch_names.find("torch.fx", "Interpreter")
 
         class Replaying(interpreter):  # type: ignore[misc]
-            def run_node(self, node: Any) -> Any:
+            def run_node(self, node: torch.fx.Node) -> Any:
                 if node.op == "output":
                     return super().run_node(node)
                 before(node, self.env.__getitem__)
@@ -46,20 +49,22 @@ class Replay:
         with _as_it_ran(self._call), contextlib.suppress(_Stopped):
             Replaying(self._call.graph.module).run(*self._inputs())
 
-    def node(self, name: str) -> Any:
-        return next(node for node in self._call.graph.module.graph.nodes if node.name == name)
+    def node(self, name: str) -> torch.fx.Node:
+        nodes: Iterable[torch.fx.Node] = self._call.graph.module.graph.nodes
+        return next(node for node in nodes if node.name == name)
 
     def _inputs(self) -> Iterator[Any]:
-        tensor: Any = torch_names.find("torch", "Tensor")
+        import torch
+
         for number, value in enumerate(self._call.inputs):
-            yield value.clone() if number in self._call.graph.written and isinstance(value, tensor) else value
+            yield value.clone() if number in self._call.graph.written and isinstance(value, torch.Tensor) else value
 
 
-def run_node(node: Any, values: Values) -> Any:
+def run_node(node: torch.fx.Node, values: Values) -> Any:
     """What the node gives when those that it takes have these values; raises what it raises."""
     map_arg: Any = torch_names.find("torch.fx.node", "map_arg")
     args, kwargs = map_arg(node.args, values), map_arg(node.kwargs, values)
-    if node.op == "call_method":
+    if isinstance(node.target, str):  # a method
         return getattr(args[0], node.target)(*args[1:], **kwargs)
     return node.target(*args, **kwargs)
 
@@ -70,7 +75,8 @@ class _Stopped(Exception):
 
 @contextlib.contextmanager
 def _as_it_ran(call: GraphCall) -> Iterator[None]:
-    torch = torch_names.module("torch")
+    import torch
+
     with contextlib.ExitStack() as stack:
         stack.enter_context(torch.no_grad())
         if call.random_state is not None:

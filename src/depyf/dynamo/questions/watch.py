@@ -7,7 +7,7 @@ runs as it did: nothing is called while it runs.
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, Callable, Dict, List, Optional, Set, TextIO, Tuple, Type
+from typing import Callable, Dict, List, Optional, Set, TextIO, Tuple, Type
 
 from depyf.answers.happening import BREAK, FALLBACK, RECOMPILE, Happening, summary
 from depyf.asynchronous import synchronous
@@ -57,7 +57,7 @@ class Watch:
         self._lock = Lock()
         self._wanted: Dict[Optional[str], Happening] = {}
         """Recompilations that Dynamo has given a reason for, and may still refuse: the limit may be reached."""
-        self._known: Set[Tuple[Any, ...]] = set()
+        self._known: Set[Tuple[object, ...]] = set()
         self._undo: List[Undo] = []
         self._ended = False
 
@@ -110,11 +110,11 @@ class Watch:
 
     __repr__ = __str__
 
-    def on_train_begin(self, *_: Any, **__: Any) -> None:
+    def on_train_begin(self, *_: object, **__: object) -> None:
         """What training frameworks call first."""
         self.__enter__()
 
-    def on_train_end(self, *_: Any, **__: Any) -> None:
+    def on_train_end(self, *_: object, **__: object) -> None:
         """What they call last."""
         self.__exit__(None, None, None)
 

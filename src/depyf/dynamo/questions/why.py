@@ -40,7 +40,7 @@ _WITHOUT_RECOMPILES = {"eager_on_recompile": "runs as plain Python", "fail_on_re
 """What a call that no cache entry fits does under stances of ``torch.compiler.set_stance``."""
 
 
-def why(compiled: Any, *args: Any, **kwargs: Any) -> Why:
+def why(compiled: object, *args: object, **kwargs: object) -> Why:
     """What ``compiled(*args, **kwargs)`` would do now: which cache entry it hits, and which guards of the others fail.
 
     ``compiled`` is what ``torch.compile`` returned (a function, a method or a module), what holds it (a partial, a
@@ -124,7 +124,7 @@ def line_that_guards(code: CodeType, subject: str) -> Optional[Tuple[str, int]]:
     return None
 
 
-def _of_frame(frame: FrameType) -> Tuple[CodeType, Dict[str, Any]]:
+def _of_frame(frame: FrameType) -> Tuple[CodeType, Dict[str, object]]:
     """The original code that a frame runs (Dynamo knows it), and its arguments and free variables as they are."""
     code = known_code.original_of(frame.f_code) or frame.f_code
     stars = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
@@ -133,7 +133,7 @@ def _of_frame(frame: FrameType) -> Tuple[CodeType, Dict[str, Any]]:
 
 
 def _entry(
-    entry: cache_entries.CacheEntry, values: Mapping[str, Any], backend: Any, file: str, frame: GuardedFrame
+    entry: cache_entries.CacheEntry, values: Mapping[str, object], backend: object, file: str, frame: GuardedFrame
 ) -> Entry:
     number, manager = entry.compile_id, entry.guard_manager
     graphs = tuple(_graphs_of(entry.code))
@@ -162,7 +162,7 @@ def _not_tried(entry: Entry) -> Entry:
     return replace(entry, hit=False, note="its guards hold too; it is not tried") if entry.hit else entry
 
 
-def _limit(entries: Sequence[Any], values: Mapping[str, Any]) -> Optional[Tuple[str, int]]:
+def _limit(entries: Sequence[object], values: Mapping[str, object]) -> Optional[Tuple[str, int]]:
     """The limit of Dynamo's that one more entry would exceed, with its value; counted as Dynamo does."""
     alike = sum(_has_same_objects(entry, values) for entry in entries)
     for names, count in (
@@ -178,7 +178,7 @@ def _limit(entries: Sequence[Any], values: Mapping[str, Any]) -> Optional[Tuple[
     return None
 
 
-def _has_same_objects(entry: Any, values: Mapping[str, Any]) -> bool:
+def _has_same_objects(entry: Any, values: Mapping[str, object]) -> bool:
     """Whether the objects that an entry was made for by their identity are those of the call."""
     matched = getattr(entry.guard_manager, "id_matched_objs", None) or {}
     return all(ref() is None or ref() is values.get(name) for name, ref in matched.items())
@@ -210,7 +210,7 @@ def _named(subjects: Sequence[str]) -> str:
     return ", ".join(subjects[:_NAMED]) + more
 
 
-def _that_count(found: Sequence[Any], entries: Sequence[Entry]) -> Sequence[Any]:
+def _that_count(found: Sequence[object], entries: Sequence[Entry]) -> Sequence[Any]:
     """The entry that the call would run, or all of them."""
     return [each for each, entry in zip(found, entries) if entry.hit] or found
 

@@ -22,7 +22,7 @@ class BackendInScript:
     gap: str = ""
 
 
-def backend_in_script(backend: Any, name: str) -> BackendInScript:
+def backend_in_script(backend: object, name: str) -> BackendInScript:
     """Return what a script calls ``backend``, which PyTorch calls ``name`` here."""
     registered = backends.registered_backend(name) if name in backends.names_of_backends() else None
     if type(backend).__module__ == "torch" and getattr(backend, "compiler_name", None) == name:
@@ -44,7 +44,7 @@ def backend_in_script(backend: Any, name: str) -> BackendInScript:
     )
 
 
-def _home_of(backend: Any) -> Optional[Tuple[str, str]]:
+def _home_of(backend: object) -> Optional[Tuple[str, str]]:
     """The module and the name by which another process can import the backend."""
     own = getattr(backend, "__module__", None), getattr(backend, "__name__", None)
     found: List[Tuple[str, str]] = []
@@ -70,16 +70,16 @@ def _registered_by_packages() -> Tuple[str, ...]:
     return tuple(each.name for each in chosen)
 
 
-def _is_torchs(backend: Any) -> bool:
+def _is_torchs(backend: object) -> bool:
     """Whether it is PyTorch's own, and not only made by a function of PyTorch's out of compilers of the program."""
     return all(module.partition(".")[0] in ("torch", "functorch", "builtins", "") for module in _modules_of(backend))
 
 
-def _modules_of(backend: Any) -> List[str]:
+def _modules_of(backend: object) -> List[str]:
     return [str(getattr(part, "__module__", None) or type(part).__module__) for part in _parts(backend, 3)]
 
 
-def _parts(value: Any, depth: int) -> Iterator[Any]:
+def _parts(value: object, depth: int) -> Iterator[object]:
     """A backend and the callables that it is made of: those of a partial, and those that AOTAutograd is given."""
     yield value
     inside = [getattr(value, "func", None), *dict(getattr(value, "kwargs", None) or {}).values()]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
@@ -159,7 +159,7 @@ def _typed(inputs: Inputs) -> str:
     return ", ".join(f'{name}: "{kind}"' if kind else name for name, kind in inputs)
 
 
-def _text_of(annotation: Any) -> str:
+def _text_of(annotation: object) -> str:
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         return annotation.value
     return ""

@@ -10,7 +10,7 @@ import keyword
 import linecache
 import re
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.hooks import torch_names
@@ -18,6 +18,9 @@ from depyf.dynamo.scripts.imports import Imports
 from depyf.dynamo.scripts.tensors import Tensors
 from depyf.report.analysis.sources import is_library
 from depyf.torch_trace.breaks import Frame, frames_of
+
+if TYPE_CHECKING:
+    import torch
 
 _DELETED = re.compile(r";  (?:\w+ = )+None$", re.MULTILINE)
 _NO_LINE = re.compile(r"^[ ]*# No stacktrace found for following nodes[ ]*\n", re.MULTILINE)
@@ -36,7 +39,7 @@ class GraphCode:
     notes: List[str] = field(default_factory=list)
 
 
-def graph_code(module: Any, tensors: Tensors) -> GraphCode:
+def graph_code(module: torch.fx.GraphModule, tensors: Tensors) -> GraphCode:
     """The code of ``module`` (an FX graph module, which is left as it is) with that of all graph modules in it.
 
     The class of the outermost is called ``Graph``. ``tensors`` writes the parameters and constants that they hold.
@@ -53,7 +56,7 @@ class _Classes:
         self._names: Dict[str, int] = {}
         self._written: Dict[int, str] = {}
 
-    def write(self, module: Any, name: str, *, whole: bool = True) -> str:
+    def write(self, module: torch.fx.GraphModule, name: str, *, whole: bool = True) -> str:
         """Write this module, after the graphs in it; answers an expression that gives it to the class around it.
 
         A class, or where it holds nothing and is not the ``whole`` graph, a function: Dynamo takes those as branches.
@@ -83,7 +86,7 @@ class _Classes:
         self._names[name] = number + 1
         return f"{name}_{number}" if number else name
 
-    def _members(self, module: Any) -> Iterator[str]:
+    def _members(self, module: torch.fx.GraphModule) -> Iterator[str]:
         """The statements of ``__init__`` that make what the graph takes from its module."""
         containers: Dict[str, None] = {}
         for target in dict.fromkeys(
@@ -99,9 +102,10 @@ class _Classes:
             made = self._made(value, target, interpreted=_is_interpreted(module, target))
             yield _assign(path, made)
 
-    def _made(self, value: Any, target: str, *, interpreted: bool) -> str:
+    def _made(self, value: object, target: str, *, interpreted: bool) -> str:
         """An expression for a member."""
-        torch = torch_names.module("torch")
+        import torch
+
         if isinstance(value, torch_names.module("torch.fx").GraphModule):
             # Dynamo makes globals called `cond_true_0`: ours have other names.
             made = self.write(value, f"graph_{target}", whole=interpreted)
@@ -133,7 +137,7 @@ class _Classes:
         return f"with_state({text}, {{{inside}}})"
 
 
-def _is_interpreted(module: Any, target: str) -> bool:
+def _is_interpreted(module: torch.fx.GraphModule, target: str) -> bool:
     """Whether the operator that gets this inner graph has it interpreted, which takes a graph module."""
     users = [
         user for node in module.graph.nodes if node.op == "get_attr" and node.target == target for user in node.users
@@ -149,13 +153,13 @@ def _makes(text: str, cls: type) -> bool:
         return False
 
 
-def _is_leaf(module: Any, path: str) -> bool:
+def _is_leaf(module: torch.fx.GraphModule, path: str) -> bool:
     """Whether what is at ``path`` is made by an expression of its own, with all that is in it."""
     found = _member(module, path)
     return hasattr(found, "graph") or any(n.op == "call_module" and n.target == path for n in module.graph.nodes)
 
 
-def _member(module: Any, target: str) -> Any:
+def _member(module: torch.fx.GraphModule, target: str) -> object:
     for name in target.split("."):
         module = getattr(module, name)
     return module
@@ -169,7 +173,7 @@ def _assign(path: List[str], value: str) -> str:
     return f"{owner}.{name} = {value}" if name.isidentifier() else f"setattr({owner}, {name!r}, {value})"
 
 
-def forward_source(graph: Any, imports: Imports) -> str:
+def forward_source(graph: torch.fx.Graph, imports: Imports) -> str:
     """``def forward(self, ...)`` of a graph, with the user's lines as comments; what it needs goes into ``imports``."""
     copy = _plain_copy(graph)
     try:
@@ -187,7 +191,7 @@ def forward_source(graph: Any, imports: Imports) -> str:
     return source
 
 
-def _plain_copy(graph: Any) -> Any:
+def _plain_copy(graph: torch.fx.Graph) -> Any:
     """The graph with arguments one by one (AOTAutograd's take one list), and the user's line as each node's stack."""
     copy = torch_names.module("torch.fx").Graph(tracer_cls=getattr(graph, "_tracer_cls", None))
     known: Dict[Any, Any] = {}
@@ -206,13 +210,13 @@ def _as_traceback(frame: Frame) -> str:
     return f'  File "{frame[0]}", line {frame[1]}, in {frame[2]}\n    {code}\n'
 
 
-def user_stack(node: Any) -> Optional[Frame]:
+def user_stack(node: torch.fx.Node) -> Optional[Frame]:
     """The innermost frame of the user's own that a node comes from, else the innermost; None where nobody knows."""
     frames = frames_of(str(node.meta.get("stack_trace") or ""))
     own = [frame for frame in frames if not is_library(frame[0])]
     return (own or frames)[-1] if frames else None
 
 
-def names_of_inputs(module: Any) -> Tuple[str, ...]:
+def names_of_inputs(module: torch.fx.GraphModule) -> Tuple[str, ...]:
     """The names of the graph's inputs, in order."""
     return tuple(str(node.target) for node in module.graph.nodes if node.op == "placeholder")

@@ -57,7 +57,7 @@ class Imports:
         """Whether the names are those of a function, and can't be taken for those of the script."""
         self._operators: Optional[Imports] = None
         """What the operators of the user's need, and their definitions, which have a function to themselves."""
-        self._known: Dict[str, List[Any]] = {}
+        self._known: Dict[str, List[object]] = {}
         self._lines: Dict[str, None] = {}
         self._sources: Dict[str, None] = {}
         self._late: Dict[str, None] = {}
@@ -90,7 +90,7 @@ class Imports:
         imports = "\n".join([*self.lines(), *self.late()])
         return [*([imports] if imports else []), *self._sources]
 
-    def add(self, name: str, value: Any) -> None:
+    def add(self, name: str, value: object) -> None:
         """Make ``name`` stand for ``value`` in the script."""
         known = self._known.setdefault(name, [])
         if known and known[0] is not value and name not in _BY_NAME:
@@ -116,9 +116,10 @@ class Imports:
                 text = "None"
             self._sources[f"{name} = {text}"] = None
 
-    def literal(self, value: Any) -> Optional[str]:
+    def literal(self, value: object) -> Optional[str]:
         """An expression for a value that has one: numbers, texts, containers of them, ``torch.float32``."""
-        torch = torch_names.module("torch")
+        import torch
+
         if value is None or isinstance(value, (bool, int, str, bytes)):
             return repr(value)
         if isinstance(value, float):
@@ -141,7 +142,7 @@ class Imports:
             return f"[{text}]" if isinstance(value, list) else f"({text}{',' * (len(inside) == 1)})"
         return None
 
-    def for_operator(self, target: Any) -> None:
+    def for_operator(self, target: object) -> None:
         """Import what registers an operator: a library of the user's, or the module of a higher order operator."""
         operators = torch_names.module("torch._ops")
         if isinstance(target, operators.HigherOrderOperator):
@@ -215,12 +216,12 @@ class Imports:
             self.notes.append(f"the operator {defined._qualname} has to be registered first: {error}")
         return statements
 
-    def _from_module(self, name: str, value: Any) -> bool:
+    def _from_module(self, name: str, value: object) -> bool:
         module, path = getattr(value, "__module__", None), getattr(value, "__qualname__", name)
         if module is None or path is None or not _in_a_fresh_process(module):
             return False
         first, _, rest = path.partition(".")
-        found: Any = loaded_namespace(module).get(first)
+        found: object = loaded_namespace(module).get(first)
         for part in rest.split(".") if rest else ():
             found = getattr(found, part, None)
         if found is not value:
@@ -232,7 +233,7 @@ class Imports:
             self._import(module, f"from {module} import {first}" + (f" as {name}" if name != first else ""))
         return True
 
-    def _from_source(self, name: str, value: Any) -> bool:
+    def _from_source(self, name: str, value: object) -> bool:
         own = getattr(value, "__name__", None)
         text = None if own is None else source(value)
         if text is None or (name in _IN_EVERY_SCRIPT and not self._inside):
@@ -284,7 +285,7 @@ def _module_of(path: str) -> Optional[str]:
     return None
 
 
-def _described(value: Any) -> str:
+def _described(value: object) -> str:
     try:
         return f"{type(value).__name__} {value!r}"[:120]
     except synchronous():

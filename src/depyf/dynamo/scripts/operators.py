@@ -34,7 +34,7 @@ def source(value: Any) -> Optional[str]:
     return None if text is None else textwrap.dedent(text).rstrip()
 
 
-def needed_by(value: Any, text: str) -> Iterator[Tuple[str, Any]]:
+def needed_by(value: object, text: str) -> Iterator[Tuple[str, object]]:
     """What the source ``text`` of a function or class refers to: global names, and those of functions around it."""
     inner = inspect.unwrap(value) if isinstance(value, FunctionType) else value
     namespace: Dict[str, Any] = dict(loaded_namespace(getattr(inner, "__module__", None)) or vars(builtins))
@@ -75,7 +75,7 @@ def plain_source(function: Any, name: str) -> str:
     return f"{name} = {segment}"
 
 
-def definition(defined: Any) -> Iterator[Tuple[Any, str]]:
+def definition(defined: Any) -> Iterator[Tuple[object, str]]:
     """The statements that define an operator made by ``torch.library.custom_op``, with the function that each is of.
 
     Raises ``NoSourceError``.
@@ -112,13 +112,13 @@ def variable_of(defined: Any) -> str:
     return f"{defined._namespace}_{defined._name}".replace(".", "_")
 
 
-def _registered(function: Any, statement: str) -> Iterator[Tuple[Any, str]]:
+def _registered(function: object, statement: str) -> Iterator[Tuple[object, str]]:
     name = _name(function, "function")
     yield function, plain_source(function, name)
     yield None, statement.format(name)
 
 
-def _name(function: Any, otherwise: str) -> str:
+def _name(function: object, otherwise: str) -> str:
     name = str(getattr(function, "__name__", otherwise))
     return name if name.isidentifier() else f"{otherwise}_function"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import textwrap
 from dataclasses import replace
-from typing import Any, Dict, Tuple
+from typing import TYPE_CHECKING, Dict, Tuple
 
 from depyf.answers.nonfinite import NonFinite
 from depyf.dynamo.hooks import torch_names, torch_settings
@@ -14,6 +14,9 @@ from depyf.dynamo.observe.observation import GraphCall
 from depyf.dynamo.scripts.backend import backend_in_script
 from depyf.dynamo.scripts.imports import Imports
 from depyf.dynamo.scripts.whole import Script, write_script
+
+if TYPE_CHECKING:
+    import torch
 
 _TEMPLATE = '''\
 """{title}
@@ -57,7 +60,9 @@ raise SystemExit(0 if count else 1)
 '''
 
 
-def write_replay(directory: str, node: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], found: NonFinite) -> Script:
+def write_replay(
+    directory: str, node: torch.fx.Node, args: Tuple[object, ...], kwargs: Dict[str, object], found: NonFinite
+) -> Script:
     """Write both files into ``directory`` for what was found in ``node``; answers the script.
 
     Raises ``OSError`` when they can't be written, and ``ValueError`` when the operation can't be named in a script.
@@ -66,7 +71,8 @@ def write_replay(directory: str, node: Any, args: Tuple[Any, ...], kwargs: Dict[
     needed = Imports()
     needed.for_operator(node.target)
     setup = _setup(needed)
-    torch = torch_names.module("torch")
+    import torch
+
     torch.save({"args": args, "kwargs": kwargs}, os.path.join(directory, "inputs.pt"))
     path = os.path.join(directory, "replay.py")
     text = _TEMPLATE.format(
@@ -116,7 +122,7 @@ def _setup(imports: Imports) -> str:
     return "".join(f"{part}\n" for part in parts if part) + (f"\n\n{sources}\n\n" if sources else "")
 
 
-def _call(node: Any) -> Tuple[str, str]:
+def _call(node: torch.fx.Node) -> Tuple[str, str]:
     """The imports that a call of the node's operation needs, and the call."""
     if node.op == "call_method":
         return "", f"args[0].{node.target}(*args[1:], **kwargs)"
@@ -124,7 +130,8 @@ def _call(node: Any) -> Tuple[str, str]:
     if hasattr(target, "_schema"):
         return "", f"torch.ops.{target}(*args, **kwargs)"
     module, name = str(getattr(target, "__module__", None) or ""), str(getattr(target, "__name__", ""))
-    torch = torch_names.module("torch")
+    import torch
+
     for home in (module, "torch", "torch.nn.functional"):
         if home and torch_names.find(home, name) is target:
             used = home.replace("_operator", "operator")

@@ -28,12 +28,12 @@ class Tensors:
     def __init__(self, values: bool, gradients: bool = True) -> None:
         self._values = values
         self._gradients = gradients
-        self.saved: Dict[str, Any] = {}
+        self.saved: Dict[str, object] = {}
         self.bases: List[str] = []
         self.notes: List[str] = []
         self._shared: Dict[int, str] = {}
 
-    def inputs(self, names: Sequence[str], values: Sequence[Any]) -> List[str]:
+    def inputs(self, names: Sequence[str], values: Sequence[object]) -> List[str]:
         """Expressions for all inputs. Those that share memory are views of variables, which ``bases`` are to make."""
         storages: Dict[int, List[int]] = {}
         for index, value in enumerate(values):
@@ -61,8 +61,9 @@ class Tensors:
     def _wants_gradient(self, value: Any) -> bool:
         return self._gradients and bool(value.requires_grad)
 
-    def _scalar(self, name: str, value: Any) -> str:
-        torch = torch_names.module("torch")
+    def _scalar(self, name: str, value: object) -> str:
+        import torch
+
         for symbolic, plain in ((torch.SymInt, int), (torch.SymFloat, float), (torch.SymBool, bool)):
             if isinstance(value, symbolic):
                 return self._symbol(name, value, plain)
@@ -76,7 +77,7 @@ class Tensors:
         self.notes.append(f"the input {name} is a {type(value).__name__}, which this script has no way to make")
         return "None"
 
-    def _symbol(self, name: str, value: Any, plain: type) -> str:
+    def _symbol(self, name: str, value: object, plain: type) -> str:
         try:
             return repr(plain(hint(value)))
         except synchronous():  # the size of a nested tensor has no number
@@ -84,7 +85,8 @@ class Tensors:
             return "None"
 
     def _odd(self, name: str, value: Any) -> str:
-        torch = torch_names.module("torch")
+        import torch
+
         dense = type(value) in (torch.Tensor, torch.nn.Parameter)
         kind = str(value.layout).replace("torch.", "") if dense else type(value).__name__
         try:
@@ -113,7 +115,7 @@ class Tensors:
         return f"{view}.detach().requires_grad_()" if self._wants_gradient(value) else view
 
 
-def is_tensor(value: Any) -> bool:
+def is_tensor(value: object) -> bool:
     return isinstance(value, torch_names.module("torch").Tensor)
 
 
@@ -125,7 +127,8 @@ def is_real(value: Any) -> bool:
 
 def _is_odd(value: Any) -> bool:
     """Sparse and wrapped tensors have no storage of their own."""
-    torch = torch_names.module("torch")
+    import torch
+
     fake = torch_names.find("torch._subclasses.fake_tensor", "FakeTensor") or torch.Tensor
     return value.layout != torch.strided or type(value) not in (torch.Tensor, torch.nn.Parameter, fake)
 
@@ -134,7 +137,7 @@ def _storage(value: Any) -> int:
     return int(value.untyped_storage()._cdata)
 
 
-def hint(value: Any) -> Any:
+def hint(value: object) -> Any:
     """The number that a symbolic size was compiled for."""
     node = getattr(value, "node", None)
     if node is None:
@@ -171,7 +174,8 @@ def _contiguous(shape: Sequence[int]) -> Tuple[int, ...]:
 
 def _bounds(value: Any) -> str:
     """The range that the values of a real tensor are in: random ones in it keep indices valid, and roots real."""
-    torch = torch_names.module("torch")
+    import torch
+
     if not is_real(value) or value.numel() == 0 or value.is_complex() or value.dtype == torch.bool:
         return ""
     data = value.detach()
@@ -185,7 +189,8 @@ def _bounds(value: Any) -> str:
 
 
 def _literal(value: Any) -> str:
-    torch = torch_names.module("torch")
+    import torch
+
     listed = value.detach().tolist()
     text = repr(listed)
     if "inf" in text or "nan" in text:

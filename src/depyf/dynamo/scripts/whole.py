@@ -10,12 +10,15 @@ import os
 import re
 import textwrap
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.dynamo.hooks import torch_names, torch_settings
 from depyf.dynamo.scripts import template
 from depyf.dynamo.scripts.graph import GraphCode, graph_code, names_of_inputs
 from depyf.dynamo.scripts.tensors import Tensors, compact, is_real, is_tensor
+
+if TYPE_CHECKING:
+    import torch
 
 _RANDOM = re.compile(r"dropout|rand|bernoulli|multinomial|normal_|\.normal|uniform|exponential|poisson|rrelu|gumbel")
 
@@ -34,16 +37,16 @@ class Script:
 
 def write_script(
     path: str,
-    module: Any,
-    inputs: Sequence[Any],
+    module: torch.fx.GraphModule,
+    inputs: Sequence[object],
     *,
     title: str,
     values: bool = False,
-    expected: Optional[Sequence[Any]] = None,
+    expected: Optional[Sequence[object]] = None,
     backend: str = "inductor",
-    options: Optional[Mapping[str, Any]] = None,
+    options: Optional[Mapping[str, object]] = None,
     gradients: bool = True,
-    rng_state: Any = None,
+    rng_state: object = None,
     contexts: Sequence[str] = (),
     tolerance: Optional[float] = None,
 ) -> Script:
@@ -63,7 +66,7 @@ def write_script(
         code.imports.find(backend.partition(":")[0])
     input_names = names_of_inputs(module)
     expressions = tensors.inputs(input_names, inputs)
-    saved: Dict[str, Any] = dict(tensors.saved)
+    saved: Dict[str, object] = dict(tensors.saved)
     if values and expected is not None:
         keys = [f"output {number}" for number in range(len(expected))]
         saved["expected"] = {k: compact(v) if is_tensor(v) and is_real(v) else v for k, v in zip(keys, expected)}
@@ -100,9 +103,9 @@ def script_text(
     *,
     title: str,
     data: Optional[str],
-    saved: Mapping[str, Any],
+    saved: Mapping[str, object],
     backend: str,
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
     contexts: Sequence[str] = (),
     tolerance: Optional[float] = None,
     notes: Sequence[str] = (),

@@ -51,7 +51,7 @@ def missing_names(source: str) -> List[str]:
     return sorted(name for name in read - assigned - module_names if is_name(name))
 
 
-def definition_of(name: str, scope: Mapping[str, Any], real_name: str) -> Tuple[str, bool]:
+def definition_of(name: str, scope: Mapping[str, object], real_name: str) -> Tuple[str, bool]:
     """A statement that gives ``name`` a value, and whether that is only a placeholder.
 
     ``real_name`` is its name in ``scope``, the user's globals.
@@ -67,7 +67,7 @@ def definition_of(name: str, scope: Mapping[str, Any], real_name: str) -> Tuple[
     return f"{name} = ___placeholder({description(value)!r})", True
 
 
-def _import_of(name: str, value: Any) -> Optional[str]:
+def _import_of(name: str, value: object) -> Optional[str]:
     """An import statement that gives the same object without running the user's code."""
     if type(value) is ModuleType:
         if not _importable(value.__name__, value):
@@ -116,12 +116,12 @@ def _is_constant(value: Any) -> bool:
     return type(value) in (str, bytes) and len(value) <= _LONGEST_CONSTANT
 
 
-def _literal(value: Any) -> str:
+def _literal(value: object) -> str:
     """The literal of a constant; that of a long integer is hexadecimal, which Python never refuses to write."""
     return hex(value) if type(value) is int and value.bit_length() > _LONGEST_DECIMAL else repr(value)
 
 
-def description(value: Any) -> str:
+def description(value: object) -> str:
     """Words for an object, the same in every run."""
     if issubclass(type(value), ModuleType):
         return f"module {ModuleType.__getattribute__(value, '__name__')}"

@@ -9,11 +9,10 @@ import linecache
 import os
 import re
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.answers.compared import AOT, DECOMPOSITIONS, Culprit
 from depyf.asynchronous import synchronous
-from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.safely import describe
 from depyf.dynamo.observe.graph_facts import placeholders
 from depyf.dynamo.observe.node_words import module_of, value_name
@@ -43,7 +42,10 @@ from depyf.dynamo.scripts.tensors import is_tensor
 from depyf.dynamo.scripts.whole import Script, write_script
 from depyf.torch_trace.breaks import Frame
 
-Backend = Callable[..., Any]
+if TYPE_CHECKING:
+    import torch
+
+Backend = Callable[..., object]
 
 
 @dataclass
@@ -54,7 +56,7 @@ class Fault:
     compilation: Compilation
     graph: Graph
     inputs: Sequence[Any]
-    rng_state: Any
+    rng_state: Optional[torch.Tensor]
     step: str
 
 
@@ -159,8 +161,8 @@ class Search:
         self,
         compilation: Compilation,
         graph: Graph,
-        inputs: Sequence[Any],
-        rng_state: Any,
+        inputs: Sequence[object],
+        rng_state: Optional[torch.Tensor],
         good: Values,
         bad: Sequence[Values],
         wrong: Sequence[Tuple[Any, Any]],
@@ -205,7 +207,7 @@ class Search:
         if compiler is None or _is_inductors(compiler):
             compiler = self._backend
 
-        def compile_graph(module: Any, inputs: List[Any]) -> Callable[[List[Any]], Any]:
+        def compile_graph(module: torch.fx.GraphModule, inputs: List[object]) -> Callable[[List[object]], object]:
             compiled = compiler(module, inputs)
             # What a whole backend gives has the mark, too, and takes its arguments one by one.
             if compiler is graph.compiler and getattr(compiled, "_boxed_call", False):
@@ -215,11 +217,11 @@ class Search:
         return compile_graph
 
 
-def _flat(outputs: Any) -> List[Any]:
+def _flat(outputs: object) -> List[object]:
     return list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
 
 
-def _is_inductors(compiler: Any) -> bool:
+def _is_inductors(compiler: object) -> bool:
     """Inductor's compilers need what is only there while AOTAutograd calls them; Inductor as a whole does not."""
     for part in _wrapped(compiler):
         module = str(getattr(part, "__module__", ""))
@@ -228,7 +230,7 @@ def _is_inductors(compiler: Any) -> bool:
     return False
 
 
-def _wrapped(function: Any) -> Iterator[Any]:
+def _wrapped(function: object) -> Iterator[object]:
     """A callable and what it wraps, by closures and partials, a few levels deep."""
     todo, seen = [(function, 0)], 0
     while todo and seen < 50:
@@ -251,18 +253,18 @@ def _is_full(cell: Any) -> bool:
         return False
 
 
-def _by_name(graph: Graph) -> Dict[str, Any]:
+def _by_name(graph: Graph) -> Dict[str, object]:
     return {node.name: value for node, value in zip(placeholders(graph.module.graph), graph.calls[0].inputs)}
 
 
-def _inputs_of_joint(joint: Graph, forward: Graph, backward: Graph) -> Optional[List[Any]]:
+def _inputs_of_joint(joint: Graph, forward: Graph, backward: Graph) -> Optional[List[object]]:
     """The inputs of the joint graph: those of the forward, and the gradients that the backward starts from."""
     values = {**_by_name(backward), **_by_name(forward)}
     names = [node.name for node in placeholders(joint.module.graph)]
     return [values[name] for name in names] if all(name in values for name in names) else None
 
 
-def _inputs_of_backward(backward: Graph, forward: Values) -> List[Any]:
+def _inputs_of_backward(backward: Graph, forward: Values) -> List[object]:
     """The inputs of the backward, with what the forward graph computes in place of what its code has saved."""
     computed = {node.name: value for node, value in forward.nodes.items()}
     given = _by_name(backward)
@@ -293,7 +295,7 @@ def described(fault: Fault, kernels: Sequence[str], script: Optional[str], repro
     )
 
 
-def _frame(node: Any) -> Optional[Frame]:
+def _frame(node: torch.fx.Node) -> Optional[Frame]:
     """The user's line of a node; of one that a pass has made, and that has none, that of what it is made for."""
     near, seen = [node], {node}
     for each in near:  # grows while it is walked: the users, and theirs
@@ -305,7 +307,7 @@ def _frame(node: Any) -> Optional[Frame]:
     return next((frame for frame in map(user_stack, node.all_input_nodes) if frame is not None), None)
 
 
-def _is_backward(node: Any) -> bool:
+def _is_backward(node: torch.fx.Node) -> bool:
     """Whether a node of the joint graph depends on a gradient that comes in."""
     seen, todo = set(), [node]
     while todo:
@@ -318,9 +320,10 @@ def _is_backward(node: Any) -> bool:
     return False
 
 
-def operation(node: Any) -> str:
+def operation(node: torch.fx.Node) -> str:
     """``torch.ops.aten.sin.default(x)``, as it stands in the graph, with ``value_name`` for its operands."""
-    fx = torch_names.module("torch.fx")
+    from torch import fx
+
     graph = fx.Graph()
     known: Dict[Any, Any] = {}
     for each in node.all_input_nodes:

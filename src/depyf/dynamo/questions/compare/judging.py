@@ -7,10 +7,13 @@ from the same computation in float64 is of the size of eager's. The idea is that
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from depyf.answers.compared import Errors, Measured
 from depyf.dynamo.hooks import torch_names
+
+if TYPE_CHECKING:
+    import torch
 
 _FACTOR = 8.0
 """How many times eager's error a compiled value may have."""
@@ -38,12 +41,15 @@ class Judge:
     rtol: Optional[float] = None
     atol: Optional[float] = None
 
-    def measure(self, name: str, compiled: Any, eager: Any, reference: Any = None, noise: float = 0.0) -> Measured:
+    def measure(
+        self, name: str, compiled: object, eager: object, reference: object = None, noise: float = 0.0
+    ) -> Measured:
         """How ``compiled`` compares with ``eager``; ``reference`` is the value in float64, None where there is none.
 
         ``noise`` is how far two eager runs are apart, against the size of the values.
         """
-        torch = torch_names.module("torch")
+        import torch
+
         if type(eager) is float and type(compiled) is float and compiled != eager:
             # Out of a tensor, for the most part, with as many digits as those have.
             exact = torch.tensor(reference, dtype=torch.float64) if isinstance(reference, float) else None
@@ -55,8 +61,8 @@ class Judge:
             return Measured(name, type(eager).__name__, None, None, reason)
         kind = f"{str(eager.dtype).replace('torch.', '')}{list(eager.shape)}"
         if compiled.shape != eager.shape or compiled.dtype != eager.dtype:
-            other = f"{str(compiled.dtype).replace('torch.', '')}{list(compiled.shape)}"
-            return Measured(name, kind, None, None, f"is {other}")
+            found = f"{str(compiled.dtype).replace('torch.', '')}{list(compiled.shape)}"
+            return Measured(name, kind, None, None, f"is {found}")
         if reference is not None and (not isinstance(reference, torch.Tensor) or reference.shape != eager.shape):
             reference = None
         given = compiled.detach(), eager.detach(), None if reference is None else reference.detach()
@@ -72,7 +78,7 @@ class Judge:
         allowed = 0 if self.rtol is not None or self.atol is not None else int(_FLIPPED * eager.numel())
         return Measured(name, kind, None, None, f"{count} elements differ" if count > allowed else "")
 
-    def _continuous(self, name: str, kind: str, compiled: Any, eager: Any, reference: Any, noise: float) -> Measured:
+    def _continuous(self, name: str, kind: str, compiled: Any, eager: Any, reference: object, noise: float) -> Measured:
         actual, plain = _wide(compiled), _wide(eager)
         if self.rtol is not None or self.atol is not None:
             limit = (self.atol or 0.0) + (self.rtol or 0.0) * plain.abs()
@@ -88,7 +94,8 @@ class Judge:
             return Measured(
                 name, kind, theirs, ours, f"NaN or Inf in {int(broken.sum())} other places", theirs is not None
             )
-        torch = torch_names.module("torch")
+        import torch
+
         floor = (_ROUNDINGS if theirs is not None else 4 * _ROUNDINGS) * torch.finfo(eager.dtype).eps + 4 * noise
         size = _largest(exact)
         own = theirs or Errors(0.0, 0.0, 0.0)
@@ -105,9 +112,10 @@ class Judge:
         return Measured(name, kind, theirs, ours, reason, theirs is not None)
 
 
-def is_little(error: float, eager: Any) -> bool:
+def is_little(error: float, eager: object) -> bool:
     """Whether an error, as a part of the values, may come of rounding at unlucky places in the type of ``eager``."""
-    torch = torch_names.module("torch")
+    import torch
+
     return (
         isinstance(eager, torch.Tensor)
         and eager.is_floating_point()
@@ -115,13 +123,13 @@ def is_little(error: float, eager: Any) -> bool:
     )
 
 
-def _useless(dtype: Any) -> float:
+def _useless(dtype: torch.dtype) -> float:
     """The error of both runs, as a part of the value, from which on a reference is of no use."""
     bits = int(torch_names.module("torch").finfo(dtype).bits)
     return 0.05 if bits >= 32 else 0.5
 
 
-def _is_rounding(actual: Any, plain: Any, dtype: Any) -> bool:
+def _is_rounding(actual: object, plain: object, dtype: torch.dtype) -> bool:
     """Whether two values are as close as small numbers are that should be zero."""
     limit = _NOTHING_LEFT * torch_names.module("torch").finfo(dtype).eps
     return bool(errors_of(actual, plain).largest <= limit)
@@ -129,7 +137,8 @@ def _is_rounding(actual: Any, plain: Any, dtype: Any) -> bool:
 
 def errors_of(actual: Any, exact: Any) -> Errors:
     """The errors of a tensor against another, where both are finite."""
-    torch = torch_names.module("torch")
+    import torch
+
     where = actual.isfinite() & exact.isfinite()
     if not bool(where.any()):
         return Errors(0.0, 0.0, 0.0)
@@ -143,7 +152,8 @@ def errors_of(actual: Any, exact: Any) -> Errors:
 
 
 def _wide(value: Any) -> Any:
-    torch = torch_names.module("torch")
+    import torch
+
     return value.detach().to(torch.complex128 if value.dtype.is_complex else torch.float64)
 
 

@@ -9,7 +9,7 @@ because nothing is fused any more, ever longer beginnings of the graph are, by b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.compared import Measured
 from depyf.asynchronous import synchronous
@@ -20,24 +20,31 @@ from depyf.dynamo.questions.compare.recorded import copy_of, kept
 from depyf.dynamo.questions.compare.wide import in_float64
 from depyf.dynamo.scripts.tensors import is_tensor
 
-Compile = Callable[[Any, List[Any]], Callable[[List[Any]], Any]]
+if TYPE_CHECKING:
+    import torch
+
+Compile = Callable[["torch.fx.GraphModule", List[Any]], Callable[[List[Any]], Any]]
 
 
 @dataclass
 class Values:
     """What a graph computes: the value of each node, and that in float64, where it could be computed so."""
 
-    module: Any
-    nodes: Dict[Any, Any]
-    wide: Dict[Any, Any]
+    module: torch.fx.GraphModule
+    nodes: Dict[torch.fx.Node, Any]
+    wide: Dict[torch.fx.Node, Any]
 
     @property
-    def outputs(self) -> List[Tuple[Any, Any, Any]]:
+    def outputs(self) -> List[Tuple[Optional[torch.fx.Node], Any, Any]]:
         """Node, value and reference of each output; the node is None for constants."""
-        found = []
+        from torch import fx
+
+        found: List[Tuple[Optional[torch.fx.Node], Any, Any]] = []
         for node in output_nodes(self.module.graph):
-            known = node in self.nodes
-            found.append((node, self.nodes.get(node), self.wide.get(node)) if known else (None, node, None))
+            if isinstance(node, fx.Node) and node in self.nodes:
+                found.append((node, self.nodes[node], self.wide.get(node)))
+            else:
+                found.append((None, node, None))
         return found
 
 
@@ -45,14 +52,15 @@ class Values:
 class Found:
     """A node whose value is wrong in the other graph, or in the compiled code."""
 
-    node: Any
+    node: torch.fx.Node
     measured: Measured
     instead: Any = None
 
 
-def interpreted(module: Any, inputs: Sequence[Any], rng_state: Any) -> Values:
+def interpreted(module: torch.fx.GraphModule, inputs: Sequence[Any], rng_state: Optional[torch.Tensor]) -> Values:
     """The value of every node of the graph for these inputs, which stay as they are."""
-    torch = torch_names.module("torch")
+    import torch
+
     nodes = _interpret(module, kept(inputs), rng_state)
     narrow = next((v.dtype for v in inputs if isinstance(v, torch.Tensor) and v.dtype.is_floating_point), torch.float32)
     try:
@@ -63,9 +71,10 @@ def interpreted(module: Any, inputs: Sequence[Any], rng_state: Any) -> Values:
     return Values(module, nodes, wide)
 
 
-def without_views(module: Any, inputs: Sequence[Any]) -> Any:
+def without_views(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
     """The graph with ``reshape`` for ``view`` where eager mode gives other strides than the graph was made with."""
-    torch = torch_names.module("torch")
+    import torch
+
     try:
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             torch_names.module("torch.fx").Interpreter(module).run(*kept(inputs))
@@ -79,16 +88,20 @@ def without_views(module: Any, inputs: Sequence[Any]) -> Any:
 
 
 def _widened(value: Any) -> Any:
-    torch = torch_names.module("torch")
+    import torch
+
     if not isinstance(value, torch.Tensor):
         return value
     return value.detach().to(torch.float64) if value.dtype.is_floating_point else value.detach().clone()
 
 
-def _interpret(module: Any, inputs: Sequence[Any], rng_state: Any) -> Dict[Any, Any]:
-    torch = torch_names.module("torch")
+def _interpret(
+    module: torch.fx.GraphModule, inputs: Sequence[Any], rng_state: Optional[torch.Tensor]
+) -> Dict[torch.fx.Node, Any]:
+    import torch
+
     interpreter = torch_names.module("torch.fx").Interpreter
-    nodes: Dict[Any, Any] = {}
+    nodes: Dict[torch.fx.Node, Any] = {}
     view, reshape = torch.ops.aten.view.default, torch.ops.aten.reshape.default
 
     class Noting(interpreter):  # type: ignore[misc, valid-type]
@@ -101,7 +114,7 @@ def _interpret(module: Any, inputs: Sequence[Any], rng_state: Any) -> Dict[Any, 
                     raise
                 return reshape(*args, **kwargs)
 
-        def run_node(self, node: Any) -> Any:
+        def run_node(self, node: torch.fx.Node) -> Any:
             value = super().run_node(node)
             if node.op != "output":
                 nodes[node] = value.detach().clone() if isinstance(value, torch.Tensor) else value
@@ -114,7 +127,7 @@ def _interpret(module: Any, inputs: Sequence[Any], rng_state: Any) -> Dict[Any, 
     return nodes
 
 
-def wrong_outputs(good: Values, results: Sequence[Any], judge: Judge) -> List[Tuple[Any, Measured]]:
+def wrong_outputs(good: Values, results: Sequence[Any], judge: Judge) -> List[Tuple[torch.fx.Node, Measured]]:
     """The outputs that are not what the graph computes: their nodes, and how far they are apart."""
     wrong = []
     for number, ((node, value, wide), result) in enumerate(zip(good.outputs, results)):
@@ -126,17 +139,17 @@ def wrong_outputs(good: Values, results: Sequence[Any], judge: Judge) -> List[Tu
     return wrong
 
 
-def first_missing(good: Values, bad: Sequence[Values], wrong: Sequence[Any], judge: Judge) -> Optional[Found]:
+def first_missing(good: Values, bad: Sequence[Values], wrong: Sequence[torch.fx.Node], judge: Judge) -> Optional[Found]:
     """The first node on the way to the ``wrong`` outputs of ``good`` whose value is nowhere in the other graphs."""
     there: Dict[Any, List[Any]] = {}
-    names: Dict[str, Any] = {}
+    names: Dict[str, torch.fx.Node] = {}
     for values in bad:
         for node, value in values.nodes.items():
             if is_tensor(value):
                 there.setdefault(_kind(value), []).append(value)
                 names.setdefault(node.name, node)
 
-    def is_there(node: Any) -> bool:
+    def is_there(node: torch.fx.Node) -> bool:
         value = good.nodes.get(node)
         if not is_tensor(value) or node.op in ("placeholder", "get_attr"):
             return True
@@ -151,13 +164,19 @@ def first_missing(good: Values, bad: Sequence[Values], wrong: Sequence[Any], jud
         other = _stands_instead(good, bad, judge)
     computed = {each: value for values in bad for each, value in values.nodes.items()}
     first, other = _what_goes_in(first, other, good, computed, judge)
-    value = computed.get(other)
+    value = None if other is None else computed.get(other)
     if not is_tensor(value) or _kind(value) != _kind(good.nodes[first]):
         return Found(first, Measured(first.name, "", None, None, "its value is not computed"), other)
     return Found(first, judge.measure(first.name, value, good.nodes[first], good.wide.get(first)), other)
 
 
-def _what_goes_in(node: Any, other: Any, good: Values, computed: Mapping[Any, Any], judge: Judge) -> Tuple[Any, Any]:
+def _what_goes_in(
+    node: torch.fx.Node,
+    other: Optional[torch.fx.Node],
+    good: Values,
+    computed: Mapping[torch.fx.Node, Any],
+    judge: Judge,
+) -> Tuple[torch.fx.Node, Optional[torch.fx.Node]]:
     """Where both nodes do the same, but one gets an operand that was put in between: what stood there, and that."""
     if other is None or other.target != node.target or len(node.all_input_nodes) != len(other.all_input_nodes):
         return node, other
@@ -169,11 +188,11 @@ def _what_goes_in(node: Any, other: Any, good: Values, computed: Mapping[Any, An
     return node, other
 
 
-def _same_name(values: Values, node: Any) -> Optional[Any]:
+def _same_name(values: Values, node: torch.fx.Node) -> Optional[torch.fx.Node]:
     return next((each for each in values.nodes if each.name == node.name), None)
 
 
-def _stands_instead(good: Values, bad: Sequence[Values], judge: Judge) -> Optional[Any]:
+def _stands_instead(good: Values, bad: Sequence[Values], judge: Judge) -> Optional[torch.fx.Node]:
     """The first node of the other graphs whose value is none of the good ones, although its inputs are."""
     known: Dict[Any, List[Any]] = {}
     for node, value in good.nodes.items():
@@ -191,9 +210,11 @@ def _stands_instead(good: Values, bad: Sequence[Values], judge: Judge) -> Option
     return None
 
 
-def _first(good: Values, wrong: Sequence[Any], is_there: Callable[[Any], bool]) -> Optional[Any]:
+def _first(
+    good: Values, wrong: Sequence[torch.fx.Node], is_there: Callable[[torch.fx.Node], bool]
+) -> Optional[torch.fx.Node]:
     """Go up from the wrong outputs, over values that are missing, to those whose inputs are all there."""
-    verdicts: Dict[Any, bool] = {}
+    verdicts: Dict[torch.fx.Node, bool] = {}
     todo, missing = list(wrong), set()
     while todo:
         node = todo.pop()
@@ -210,7 +231,7 @@ def _first(good: Values, wrong: Sequence[Any], is_there: Callable[[Any], bool]) 
     return None
 
 
-def _tensor_inputs(node: Any, values: Mapping[Any, Any]) -> List[Any]:
+def _tensor_inputs(node: torch.fx.Node, values: Mapping[Any, Any]) -> List[Any]:
     return [each for each in node.all_input_nodes if each.op != "placeholder"]
 
 
@@ -222,7 +243,12 @@ class Isolated:
     """One graph, compiled again in other shapes to find the node at which its code goes wrong."""
 
     def __init__(
-        self, module: Any, inputs: Sequence[Any], rng_state: Any, compile_graph: Compile, judge: Judge
+        self,
+        module: torch.fx.GraphModule,
+        inputs: Sequence[Any],
+        rng_state: Optional[torch.Tensor],
+        compile_graph: Compile,
+        judge: Judge,
     ) -> None:
         self._module = module
         self._inputs = list(inputs)
@@ -261,11 +287,12 @@ class Isolated:
         used = [node for node in self._nodes[:last] if any(user not in before for user in node.users)]
         return [*used, self._nodes[last]]
 
-    def _wrong(self, nodes: Sequence[Any]) -> List[Found]:
+    def _wrong(self, nodes: Sequence[torch.fx.Node]) -> List[Found]:
         """Which of these nodes are wrong when the graph is compiled with them as its outputs."""
         module = with_outputs(self._module, nodes)
         good = interpreted(module, self._inputs, self._rng_state)
-        torch = torch_names.module("torch")
+        import torch
+
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             compiled = self._compile(copy_of(module), kept(self._inputs))
             if self._rng_state is not None:
@@ -279,12 +306,13 @@ class Isolated:
         return found
 
 
-def with_outputs(module: Any, nodes: Sequence[Any], only_needed: bool = False) -> Any:
+def with_outputs(module: torch.fx.GraphModule, nodes: Sequence[torch.fx.Node], only_needed: bool = False) -> Any:
     """The graph up to the last of these nodes, with them as outputs; ``only_needed`` leaves out what they do not use.
 
     Operations that nobody uses stay otherwise: they may write to their inputs.
     """
-    fx = torch_names.module("torch.fx")
+    from torch import fx
+
     graph = fx.Graph(tracer_cls=getattr(module.graph, "_tracer_cls", None))
     listed = list(module.graph.nodes)
     last = max(listed.index(node) for node in nodes)
@@ -300,7 +328,7 @@ def with_outputs(module: Any, nodes: Sequence[Any], only_needed: bool = False) -
     return fx.GraphModule(module, graph)
 
 
-def _needed(nodes: Sequence[Any]) -> Any:
+def _needed(nodes: Sequence[torch.fx.Node]) -> Any:
     needed, todo = set(), list(nodes)
     while todo:
         node = todo.pop()

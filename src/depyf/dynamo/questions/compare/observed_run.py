@@ -10,14 +10,14 @@ from types import FunctionType, ModuleType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from depyf.asynchronous import synchronous
-from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.questions.compare.private_copy import DEEPEST, PrivateCopy, tensors_in
 
 
 @contextlib.contextmanager
 def random_numbers_kept(seed: Optional[int] = None) -> Iterator[None]:
     """Inside, random numbers go on as they would have, or from ``seed``; afterwards they are as they were before."""
-    torch = torch_names.module("torch")
+    import torch
+
     python = random.getstate()
     numpy: Any = sys.modules.get("numpy")
     numbers = numpy.random.get_state() if numpy is not None else None
@@ -53,7 +53,8 @@ def run(call: PrivateCopy, function: Callable[..., Any], backward: bool) -> Obse
     Those are ``output...``, ``gradient of ...`` for everything that requires one, and ``... afterwards`` for what the
     call has written to. Raises ``NoGradientsError`` where ``backward`` asks for what can't be had.
     """
-    torch = torch_names.module("torch")
+    import torch
+
     before = {name: tensor.grad for name, tensor in call.tensors.items() if tensor.is_leaf}
     returned = function(*call.args, **call.kwargs)
     outputs = list(_outputs(returned, "output"))
@@ -69,9 +70,10 @@ def run(call: PrivateCopy, function: Callable[..., Any], backward: bool) -> Obse
     return Observed(detached, type(returned).__name__)
 
 
-def _outputs(value: Any, name: str, depth: int = 0) -> Iterator[Tuple[str, Any]]:
+def _outputs(value: object, name: str, depth: int = 0) -> Iterator[Tuple[str, object]]:
     """What a call has returned, taken apart: tensors, arrays, numbers and texts, wherever they are."""
-    torch = torch_names.module("torch")
+    import torch
+
     numpy: Any = sys.modules.get("numpy")
     if isinstance(value, (bool, int, float, complex, str, bytes, torch.dtype, torch.device)):
         yield name, value
@@ -93,9 +95,10 @@ def _outputs(value: Any, name: str, depth: int = 0) -> Iterator[Tuple[str, Any]]
             yield from _outputs(each, f"{name}.{key}", depth + 1)
 
 
-def _plain_tensors(value: Any, name: str) -> Iterator[Tuple[str, Any]]:
+def _plain_tensors(value: Any, name: str) -> Iterator[Tuple[str, object]]:
     """The tensors with values that a tensor is made of: a sparse or nested one, one of another class; itself else."""
-    torch = torch_names.module("torch")
+    import torch
+
     flatten = getattr(value, "__tensor_flatten__", None)
     if flatten is not None:
         for inner in flatten()[0]:
@@ -113,7 +116,8 @@ def _same(copied: Any, original: Any) -> bool:
 
 
 def _same_values(copied: Any, original: Any) -> bool:
-    torch = torch_names.module("torch")
+    import torch
+
     if copied.dtype != original.dtype:
         original = original.to(copied.dtype)
     if copied.shape != original.shape or torch.equal(copied, original):
@@ -123,8 +127,9 @@ def _same_values(copied: Any, original: Any) -> bool:
     return bool(((copied == original) | (copied.isnan() & original.isnan())).all())
 
 
-def _gradients(call: PrivateCopy, outputs: List[Tuple[str, Any]]) -> Iterator[Tuple[str, Any]]:
-    torch = torch_names.module("torch")
+def _gradients(call: PrivateCopy, outputs: List[Tuple[str, Any]]) -> Iterator[Tuple[str, object]]:
+    import torch
+
     ends = [(name, value) for name, value in outputs if isinstance(value, torch.Tensor) and value.requires_grad]
     starts = [(name, value) for name, value in call.tensors.items() if value.requires_grad and value.is_leaf]
     starts = [(name, value) for name, value in starts if value.layout == torch.strided]
@@ -144,7 +149,8 @@ def _gradients(call: PrivateCopy, outputs: List[Tuple[str, Any]]) -> Iterator[Tu
 
 def _tangent(value: Any, number: int) -> Any:
     """What the gradients start from: random numbers (the gradient of a softmax's sum is zero), the same in each run."""
-    torch = torch_names.module("torch")
+    import torch
+
     generator = torch.Generator().manual_seed(number)
     made = torch.randn(value.shape, generator=generator, dtype=torch.float32)
     return made.to(device=value.device, dtype=value.dtype)

@@ -12,13 +12,16 @@ import io
 import threading
 import types
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.entries.call_target import Called, closure_of
-from depyf.dynamo.hooks import compiled_callables, torch_names
+from depyf.dynamo.hooks import compiled_callables
 from depyf.dynamo.hooks.safely import describe
 from depyf.dynamo.scripts.tensors import compact
+
+if TYPE_CHECKING:
+    import torch
 
 DEEPEST = 6
 """How deep tensors are looked for in containers and objects."""
@@ -40,7 +43,7 @@ class PrivateCopy:
     kwargs: Dict[str, Any]
     wrappers: Tuple[Any, ...] = ()
     tensors: Dict[str, Any] = field(default_factory=dict)
-    originals: Dict[str, Any] = field(default_factory=dict)
+    originals: Dict[str, object] = field(default_factory=dict)
 
     def compiled(self, compile_with: Callable[[Any], Any]) -> Callable[..., Any]:
         """What is to be called: the copy, as ``compile_with`` compiles it, inside of its wrappers."""
@@ -53,7 +56,9 @@ class PrivateCopy:
         return made if owner is None else types.MethodType(made, owner)
 
 
-def private_copy(target: Called, args: Sequence[Any], kwargs: Mapping[str, Any], wide: bool = False) -> PrivateCopy:
+def private_copy(
+    target: Called, args: Sequence[object], kwargs: Mapping[str, object], wide: bool = False
+) -> PrivateCopy:
     """Copy what is called (a function, method, module, partial or callable object) and its arguments.
 
     Wrappers that do not have what they are around in a variable are copied with it, and compiled with it. ``wide``
@@ -63,16 +68,16 @@ def private_copy(target: Called, args: Sequence[Any], kwargs: Mapping[str, Any],
     function, wrappers = (target.inner, target.wrappers) if apart else (target.outer, ())
     args, kwargs = (*target.args, *args), {**target.kwargs, **kwargs}
     roots: List[Tuple[str, Any]] = [*_named_arguments(args, kwargs), *_reached(function)]
-    memo: Dict[int, Any] = {}
+    memo: Dict[int, object] = {}
     tensors: Dict[str, Any] = {}
-    originals: Dict[str, Any] = {}
+    originals: Dict[str, object] = {}
     for name, value in roots:
         for inner, tensor in _tensors(value, name):
             if id(tensor) not in memo:
                 memo[id(tensor)] = _copied(tensor, wide)
                 tensors[inner], originals[inner] = memo[id(tensor)], tensor
     memo.update((id(each), each) for each in _used_by_all([args, kwargs, *(each for _, each in roots)], set()))
-    keep: List[Any] = [value for _, value in roots]  # the memo goes by their ids
+    keep: List[object] = [value for _, value in roots]  # the memo goes by their ids
     before = dict(memo)
     try:
         copied_args, copied_kwargs = copy.deepcopy((args, kwargs), memo)
@@ -83,7 +88,7 @@ def private_copy(target: Called, args: Sequence[Any], kwargs: Mapping[str, Any],
     return PrivateCopy(copied, copied_args, copied_kwargs, wrappers, tensors, originals)
 
 
-def _not_copied(roots: Sequence[Tuple[str, Any]], memo: Mapping[int, Any], error: Exception) -> str:
+def _not_copied(roots: Sequence[Tuple[str, object]], memo: Mapping[int, object], error: Exception) -> str:
     """What can't be copied, for a person."""
     name = "what it is called on"
     for each, value in roots:
@@ -102,16 +107,17 @@ _USED_BY_ALL = (types.ModuleType, type(threading.Lock()), type(threading.RLock()
 """What there is no copy of, and what a call does not compute with."""
 
 
-def _used_by_all(value: Any, seen: Set[int]) -> Iterator[Any]:
+def _used_by_all(value: object, seen: Set[int]) -> Iterator[object]:
     """Locks, files and Python modules in a value, which a copy has in common with it."""
-    torch = torch_names.module("torch")
+    import torch
+
     if isinstance(value, _USED_BY_ALL):
         yield value
     elif id(value) in seen or isinstance(value, (str, bytes, int, float, type, types.FunctionType, torch.Tensor)):
         return
     elif len(seen) < _MOST_OBJECTS:
         seen.add(id(value))
-        parts: Iterable[Any] = (value.__self__,) if isinstance(value, types.MethodType) else ()
+        parts: Iterable[object] = (value.__self__,) if isinstance(value, types.MethodType) else ()
         if isinstance(value, (dict, list, tuple)):
             parts = value.values() if isinstance(value, dict) else value
         for each in (*parts, *getattr(value, "__dict__", {}).values()):
@@ -123,8 +129,9 @@ def _name_of_wrapped(wrapper: Any) -> str:
     return next((name for name, value in closure_of(wrapper) if value is wrapper.__wrapped__), "")
 
 
-def _copied(tensor: Any, wide: bool) -> Any:
-    torch = torch_names.module("torch")
+def _copied(tensor: torch.Tensor, wide: bool) -> Any:
+    import torch
+
     data = tensor.detach()
     if wide and data.dtype.is_floating_point:
         new = data.to(torch.float64)
@@ -144,15 +151,16 @@ def _copied(tensor: Any, wide: bool) -> Any:
     return parameter
 
 
-def _named_arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Tuple[str, Any]]:
+def _named_arguments(args: Sequence[object], kwargs: Mapping[str, object]) -> Iterator[Tuple[str, object]]:
     for number, value in enumerate(args):
         yield f"argument {number}", value
     yield from kwargs.items()
 
 
-def _reached(function: Any) -> Iterator[Tuple[str, Any]]:
+def _reached(function: object) -> Iterator[Tuple[str, object]]:
     """Modules and tensors that a call of the function reaches by its own names."""
-    torch = torch_names.module("torch")
+    import torch
+
     if isinstance(function, functools.partial):
         yield from _reached(function.func)
         yield from _named_arguments(function.args, function.keywords)
@@ -166,10 +174,11 @@ def _reached(function: Any) -> Iterator[Tuple[str, Any]]:
         yield "", function
 
 
-def _variables(function: types.FunctionType) -> Dict[str, Any]:
+def _variables(function: types.FunctionType) -> Dict[str, object]:
     """Variables of the enclosing function, and global ones that the code names, which hold tensors or modules."""
-    torch = torch_names.module("torch")
-    found: Dict[str, Any] = {}
+    import torch
+
+    found: Dict[str, object] = {}
     found.update(closure_of(function))
     for name in _names(function.__code__):
         value = function.__globals__.get(name)
@@ -185,9 +194,10 @@ def _names(code: types.CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-def _tensors(value: Any, name: str, depth: int = 0) -> Iterator[Tuple[str, Any]]:
+def _tensors(value: object, name: str, depth: int = 0) -> Iterator[Tuple[str, Any]]:
     """The tensors in a value: in containers, modules, and the attributes of plain objects."""
-    torch = torch_names.module("torch")
+    import torch
+
     if isinstance(value, torch.Tensor):
         yield name, value
     elif depth > DEEPEST or isinstance(value, (str, bytes, int, float, type, types.ModuleType, types.FunctionType)):
@@ -208,13 +218,14 @@ def _tensors(value: Any, name: str, depth: int = 0) -> Iterator[Tuple[str, Any]]
             yield from _tensors(each, f"{name}.{key}".lstrip("."), depth + 1)
 
 
-def tensors_in(value: Any, name: str) -> List[Tuple[str, Any]]:
+def tensors_in(value: object, name: str) -> List[Tuple[str, Any]]:
     """The tensors in what a call returned, with names."""
     return list(_tensors(value, name))
 
 
 def _function(function: Any, memo: Dict[int, Any]) -> Callable[..., Any]:
-    torch = torch_names.module("torch")
+    import torch
+
     if isinstance(function, functools.partial):
         args, keywords = copy.deepcopy((function.args, function.keywords), memo)
         return functools.partial(_function(function.func, memo), *args, **keywords)
@@ -231,7 +242,7 @@ def _function(function: Any, memo: Dict[int, Any]) -> Callable[..., Any]:
         if isinstance(forward, types.FunctionType):
             module.forward = types.MethodType(_with_own_code(forward, {}, {}), module)
         if compiled_callables.entry_of(inspect.getattr_static(type(module), "__call__")) is None:
-            return module  # type: ignore[no-any-return]
+            return module
         return types.MethodType(torch.nn.Module._call_impl, module)  # its class is compiled: a call would be twice
     if isinstance(function, types.FunctionType):
         known = _variables(function)
@@ -242,13 +253,13 @@ def _function(function: Any, memo: Dict[int, Any]) -> Callable[..., Any]:
     return types.MethodType(_with_own_code(call, {}, {}), copied) if isinstance(call, types.FunctionType) else copied
 
 
-def _plain_function(function: Any) -> Any:
+def _plain_function(function: object) -> Any:
     """The function in a method, and in what ``torch.compile`` put around it."""
     inner = compiled_callables.unwrapped(function)
     return getattr(function, "__func__", function) if inner is None else _plain_function(inner)
 
 
-def _deep(value: Any, memo: Dict[int, Any]) -> Any:
+def _deep(value: object, memo: Dict[int, object]) -> object:
     """A copy; the value itself where there is none to be had, as of a lock or a file."""
     try:
         return copy.deepcopy(value, memo)
@@ -256,12 +267,12 @@ def _deep(value: Any, memo: Dict[int, Any]) -> Any:
         return value
 
 
-def _may_change(value: Any) -> bool:
+def _may_change(value: object) -> bool:
     """Whether a variable of a function is copied: functions, classes and modules of Python stay what they are."""
     return not isinstance(value, (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type))
 
 
-def _with_own_code(function: Any, cells: Mapping[str, Any], variables: Mapping[str, Any]) -> types.FunctionType:
+def _with_own_code(function: Any, cells: Mapping[str, object], variables: Mapping[str, object]) -> types.FunctionType:
     """The function with a code object of its own, and with other values of some variables."""
     closure: Optional[Tuple[Any, ...]] = function.__closure__
     if closure is not None and cells:

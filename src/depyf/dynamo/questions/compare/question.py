@@ -43,14 +43,14 @@ _EXACT = 1e-8
 
 
 def compare(
-    fn: Any,
-    *args: Any,
-    backend: Any = None,
+    fn: object,
+    *args: object,
+    backend: object = None,
     rtol: Optional[float] = None,
     atol: Optional[float] = None,
     backward: bool = True,
     directory: Optional[str] = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Compared:
     """Run ``fn(*args, **kwargs)`` eagerly and compiled, and say whether, where and by how much the results differ.
 
@@ -85,9 +85,9 @@ class _Comparison:
     def __init__(
         self,
         target: Called,
-        args: Tuple[Any, ...],
-        kwargs: Dict[str, Any],
-        backend: Any,
+        args: Tuple[object, ...],
+        kwargs: Dict[str, object],
+        backend: object,
         judge: Judge,
         backward: bool,
         directory: Optional[str],
@@ -111,9 +111,9 @@ class _Comparison:
         self._shared = shared_with(target, (*args, *kwargs.values()), self._notes)
         self._returned = ""
         self._entries = CompiledCode()
-        self._results: Dict[str, Any] = {}
+        self._results: Dict[str, object] = {}
         self._eager: Dict[str, Any] = {}
-        self._reference: Dict[str, Any] = {}
+        self._reference: Dict[str, object] = {}
         self._noise: Dict[str, float] = {}
 
     def answer(self) -> Compared:
@@ -177,7 +177,8 @@ class _Comparison:
 
     def _narrow(self) -> Any:
         """The floating point type that is computed in."""
-        torch = torch_names.module("torch")
+        import torch
+
         types = [v.dtype for v in self._eager.values() if isinstance(v, torch.Tensor) and v.dtype.is_floating_point]
         return types[0] if types else torch.float32
 
@@ -196,7 +197,7 @@ class _Comparison:
             self._results = results
         return self._judged(stage, name, results), recorder
 
-    def _judged(self, stage: str, name: str, results: Dict[str, Any]) -> StageResult:
+    def _judged(self, stage: str, name: str, results: Dict[str, object]) -> StageResult:
         values = []
         for key, eager in self._eager.items():
             if key in results:
@@ -299,7 +300,7 @@ def _why_nothing(returned: str) -> str:
     return f"{what}, and writes to no tensor that is known here"
 
 
-def backend_of(backend: Any, entered: Any) -> Tuple[Callable[..., Any], str]:
+def backend_of(backend: Any, entered: object) -> Tuple[Callable[..., object], str]:
     """The backend as a callable, and its name."""
     if backend is None:
         inner = (

@@ -11,12 +11,15 @@ import functools
 import threading
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from depyf.dynamo.capture.provenance import LaunchNotes
 from depyf.dynamo.hooks import frames, torch_names, torch_settings
 from depyf.dynamo.hooks.patching import Undo, replace_everywhere
 from depyf.dynamo.scripts.tensors import compact, is_real
+
+if TYPE_CHECKING:
+    import torch
 
 CAPTURED, AFTER_PASSES, JOINT, FORWARD, BACKWARD = (
     "captured graph",
@@ -36,7 +39,7 @@ class Call:
 
     inputs: List[Any]
     outputs: List[Any]
-    rng_state: Any
+    rng_state: Optional[torch.Tensor]
 
 
 @dataclass
@@ -45,7 +48,7 @@ class Graph:
     that Inductor wrote, with the nodes that they compute."""
 
     kind: str
-    module: Any
+    module: torch.fx.GraphModule
     compiler: Any = None
     launches: List[Tuple[str, List[str]]] = field(default_factory=list)
     calls: List[Call] = field(default_factory=list)
@@ -85,7 +88,7 @@ class Recorder:
         self._here = threading.local()
         self._launches = LaunchNotes()
 
-    def __call__(self, module: Any, inputs: Sequence[Any], **kwargs: Any) -> Any:
+    def __call__(self, module: torch.fx.GraphModule, inputs: Sequence[Any], **kwargs: Any) -> Any:
         place = place_of(frames.code_being_compiled())
         compilation = Compilation(len(self.compilations), frames.name_of_captured(module) or "", place)
         self.compilations.append(compilation)
@@ -104,7 +107,7 @@ class Recorder:
             return []
 
         @functools.wraps(original)
-        def and_keep(module: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        def and_keep(module: torch.fx.GraphModule, inputs: Any, *args: Any, **kwargs: Any) -> Any:
             compilation = getattr(self._here, "compilation", None)
             if compilation is None or args:
                 return original(module, inputs, *args, **kwargs)
@@ -113,7 +116,7 @@ class Recorder:
         undo = replace_everywhere("aot_module_simplified", original, and_keep)
         return [torch_settings.have_launches_told(), *self._launches.watch(), undo]
 
-    def _watched(self, compilation: Compilation, module: Any, given: Dict[str, Any]) -> Dict[str, Any]:
+    def _watched(self, compilation: Compilation, module: torch.fx.GraphModule, given: Dict[str, Any]) -> Dict[str, Any]:
         kwargs = dict(given)
         graphs = compilation.graphs
         if hasattr(module, "graph"):
@@ -121,7 +124,7 @@ class Recorder:
         passes = kwargs.get("pre_grad_passes")
         if passes is not None:
 
-            def pre_grad_passes(module: Any, inputs: Any) -> Any:
+            def pre_grad_passes(module: torch.fx.GraphModule, inputs: Any) -> Any:
                 answer = passes(module, inputs)
                 graphs[AFTER_PASSES] = Graph(AFTER_PASSES, copy_of(answer))
                 return answer
@@ -142,7 +145,7 @@ class Recorder:
         return kwargs
 
     def _compiler(self, compilation: Compilation, kind: str, compiler: Callable[..., Any]) -> Callable[..., Any]:
-        def compile_one(module: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        def compile_one(module: torch.fx.GraphModule, inputs: Any, *args: Any, **kwargs: Any) -> Any:
             graph = compilation.graphs[kind] = Graph(kind, copy_of(module), compiler)
             self._launches.take()
             compiled = compiler(module, inputs, *args, **kwargs)
@@ -152,6 +155,8 @@ class Recorder:
         return compile_one
 
     def _noted(self, graph: Graph, compiled: Callable[..., Any], boxed: bool) -> Callable[..., Any]:
+        import torch
+
         # What AOTAutograd gives to Dynamo has the mark, too, and takes its arguments one by one.
         takes_list = boxed and bool(getattr(compiled, "_boxed_call", False))
 
@@ -161,7 +166,7 @@ class Recorder:
                 arguments.clear()
             keep = len(graph.calls) < _MOST_CALLS
             before = kept(given) if keep else []
-            state = torch_names.module("torch").get_rng_state() if keep else None
+            state = torch.get_rng_state() if keep else None
             outputs = compiled(list(given)) if takes_list else compiled(*given)
             if keep:
                 many = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
@@ -174,15 +179,16 @@ class Recorder:
         return lambda *arguments: call(list(arguments))
 
 
-def copy_of(module: Any) -> Any:
+def copy_of(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
     """A graph module with a graph of its own: passes change the graph in place."""
-    fx = torch_names.module("torch.fx")
+    from torch import fx
+
     graph = fx.Graph(tracer_cls=getattr(module.graph, "_tracer_cls", None))
-    known: Dict[Any, Any] = {}
+    known: Dict[fx.Node, fx.Node] = {}
     for node in module.graph.nodes:
         known[node] = copied = graph.node_copy(node, lambda each: known[each])
         copied.meta = dict(node.meta)
-    inner = {name: copy_of(each) for name, each in module.named_children() if hasattr(each, "graph")}
+    inner = {name: copy_of(each) for name, each in module.named_children() if isinstance(each, fx.GraphModule)}
     made = fx.GraphModule(module, graph)
     for name, each in inner.items():
         setattr(made, name, each)
@@ -191,7 +197,8 @@ def copy_of(module: Any) -> Any:
 
 def kept(values: Sequence[Any]) -> List[Any]:
     """Copies of the tensors among the values, as they are now."""
-    torch = torch_names.module("torch")
+    import torch
+
     with torch.no_grad():
         return [
             compact(value).requires_grad_(value.requires_grad) if is_real(value) else _odd(value) for value in values
@@ -199,5 +206,6 @@ def kept(values: Sequence[Any]) -> List[Any]:
 
 
 def _odd(value: Any) -> Any:
-    torch = torch_names.module("torch")
+    import torch
+
     return value.detach().clone() if isinstance(value, torch.Tensor) else value

@@ -36,7 +36,7 @@ STAGES: Tuple[Tuple[str, str], ...] = (
 """The backends that stop after each stage."""
 
 
-def backend_itself(backend: Any) -> Any:
+def backend_itself(backend: object) -> object:
     """The function that was given to ``torch.compile``, in what that and Dynamo put around it."""
     inner = compiled_callables.innermost_backend(backend)
     return getattr(inner, "compiler_fn", inner)
@@ -50,7 +50,7 @@ class CompiledCode:
         self._seen: Dict[int, CodeType] = {}
         self.left: List[CodeType] = []
         """Code of the user's that had cache entries before, and has ours, too."""
-        self._theirs: List[Any] = []
+        self._theirs: List[object] = []
         """The guards of the entries that were there."""
 
     def note(self, original: CodeType, _: CodeType) -> None:
@@ -116,7 +116,8 @@ def compiled_with(
     function: Callable[..., Any], recorder: Callable[..., Any], dynamic: Optional[bool], isolate: bool
 ) -> Any:
     """``torch.compile`` of a private copy."""
-    torch = torch_names.module("torch")
+    import torch
+
     options: Dict[str, Any] = {"backend": recorder, "dynamic": dynamic}
     if isolate and "isolate_recompiles" in inspect.signature(torch.compile).parameters:
         options["isolate_recompiles"] = True

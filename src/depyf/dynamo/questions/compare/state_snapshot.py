@@ -11,7 +11,7 @@ import contextlib
 import functools
 from collections import deque
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any, Callable, Deque, Dict, Iterator, List, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterator, List, Sequence, Set, Tuple
 
 from depyf.asynchronous import suppressed, synchronous
 from depyf.dynamo.entries.call_target import Called
@@ -19,6 +19,9 @@ from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespace, namespace_of
 from depyf.dynamo.hooks.safely import report_failure
 from depyf.report.analysis.sources import is_library
+
+if TYPE_CHECKING:
+    import torch
 
 _MOST_OBJECTS = 50_000
 """Where the search ends: a program whose globals hold more is said to be too large."""
@@ -30,15 +33,16 @@ _ATOMS = (str, bytes, int, float, complex, bool, type(None), type(Ellipsis), sli
 class Shared:
     """The values of the program that a call of ``target`` may change, as they are now."""
 
-    def __init__(self, target: Called, arguments: Sequence[Any]) -> None:
-        torch = torch_names.module("torch")
+    def __init__(self, target: Called, arguments: Sequence[object]) -> None:
+        import torch
+
         self._kept: Tuple[Any, ...] = (torch.Tensor, torch.nn.Module, torch.optim.Optimizer)
-        self._seen: Dict[int, Any] = {}
+        self._seen: Dict[int, object] = {}
         self._undo: List[Callable[[], None]] = []
-        self._todo: Deque[Any] = deque()
+        self._todo: Deque[object] = deque()
         self.complete = self._search(target, arguments)
 
-    def _search(self, target: Called, arguments: Sequence[Any]) -> bool:
+    def _search(self, target: Called, arguments: Sequence[object]) -> bool:
         """Go through all that is reached; False where that is too much, or objects do not let themselves be read."""
         functions, shared = _functions_of(target)
         own = {id(each) for each in functions}
@@ -71,7 +75,7 @@ class Shared:
                 except synchronous() as error:
                     report_failure("putting back what a call has changed", error)
 
-    def _add(self, value: Any) -> None:
+    def _add(self, value: object) -> None:
         if not isinstance(value, _ATOMS) and id(value) not in self._seen:
             self._seen[id(value)] = value
             self._todo.append(value)
@@ -108,7 +112,7 @@ class Shared:
                 self._add(namespace[name])
                 self._undo.append(_binding(namespace, name))
 
-    def _classes(self, value: Any) -> None:
+    def _classes(self, value: object) -> None:
         """The classes of a value that is copied, whose methods reach what they name."""
         if isinstance(value, FunctionType):
             self._add(value)
@@ -160,15 +164,16 @@ class Shared:
         for base in cls.__bases__:
             self._add(base)
 
-    def _object(self, value: Any) -> None:
+    def _object(self, value: object) -> None:
         """An object of a class of the user's, or one that torch knows to hold tensors."""
         inside = getattr(value, "__dict__", None)
         if isinstance(inside, dict) and (_is_users(type(value).__module__) or isinstance(value, self._kept)):
             self._add(inside)
             self._add(type(value))
 
-    def _tensor(self, tensor: Any) -> None:
-        torch = torch_names.module("torch")
+    def _tensor(self, tensor: torch.Tensor) -> None:
+        import torch
+
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout != torch.strided:
             return
         before, gradient = tensor.detach().clone(), tensor.grad
@@ -185,7 +190,7 @@ class Shared:
         self._undo.append(undo)
 
 
-def shared_with(target: Called, arguments: Sequence[Any], notes: List[str]) -> Shared:
+def shared_with(target: Called, arguments: Sequence[object], notes: List[str]) -> Shared:
     """What a call of ``target`` shares with the program; ``notes`` get what can't be put back."""
     shared = Shared(target, arguments)
     if not shared.complete:
@@ -220,7 +225,7 @@ def _names(code: CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-def _binding(namespace: Dict[str, Any], name: str) -> Callable[[], None]:
+def _binding(namespace: Dict[str, object], name: str) -> Callable[[], None]:
     value = namespace.get(name, _ABSENT)
 
     def undo() -> None:
@@ -232,14 +237,14 @@ def _binding(namespace: Dict[str, Any], name: str) -> Callable[[], None]:
     return undo
 
 
-def _cell(cell: Any, value: Any) -> Callable[[], None]:
+def _cell(cell: Any, value: object) -> Callable[[], None]:
     def undo() -> None:
         cell.cell_contents = value
 
     return undo
 
 
-def _attribute(cls: type, name: str, value: Any) -> Callable[[], None]:
+def _attribute(cls: type, name: str, value: object) -> Callable[[], None]:
     def undo() -> None:
         if vars(cls).get(name, _ABSENT) is not value:
             setattr(cls, name, value)
@@ -247,7 +252,7 @@ def _attribute(cls: type, name: str, value: Any) -> Callable[[], None]:
     return undo
 
 
-def _sequence(value: Any, before: List[Any]) -> Callable[[], None]:
+def _sequence(value: Any, before: List[object]) -> Callable[[], None]:
     def undo() -> None:
         if len(value) != len(before) or any(one is not other for one, other in zip(value, before)):
             value.clear()

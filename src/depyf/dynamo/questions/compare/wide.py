@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Iterator
+from typing import TYPE_CHECKING, Any, Iterator
 
 from depyf.dynamo.hooks import torch_names
+
+if TYPE_CHECKING:
+    import torch
 
 
 @contextlib.contextmanager
@@ -22,7 +25,8 @@ def in_float64(narrow: Any) -> Iterator[None]:
 @contextlib.contextmanager
 def default_type_float64() -> Iterator[None]:
     """Inside, new tensors are float64 where nobody asks for another type."""
-    torch = torch_names.module("torch")
+    import torch
+
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
@@ -34,11 +38,11 @@ def default_type_float64() -> Iterator[None]:
 class Widened:
     """A backend that runs the graphs of Dynamo as they are, in float64."""
 
-    def __init__(self, narrow: Any) -> None:
+    def __init__(self, narrow: object) -> None:
         self._narrow = narrow
         self.__name__ = "float64"
 
-    def __call__(self, module: Any, inputs: Any) -> Any:
+    def __call__(self, module: torch.fx.GraphModule, inputs: object) -> Any:
         def call(*arguments: Any) -> Any:
             with in_float64(self._narrow):
                 return module(*arguments)
@@ -47,25 +51,26 @@ class Widened:
 
 
 def _mode(narrow: Any) -> Any:
-    torch = torch_names.module("torch")
+    import torch
+
     base = torch_names.module("torch.utils._python_dispatch").TorchDispatchMode
     tree_map = torch_names.module("torch.utils._pytree").tree_map
     wider = dict.fromkeys((torch.float32, torch.float16, torch.bfloat16), torch.float64)
     wider[torch.complex64] = torch.complex128
     seeded = getattr(getattr(torch, "Tag", None), "nondeterministic_seeded", None)
 
-    def widened(value: Any) -> Any:
+    def widened(value: object) -> object:
         if isinstance(value, torch.dtype):
             return wider.get(value, value)
         return value.to(wider[value.dtype]) if isinstance(value, torch.Tensor) and value.dtype in wider else value
 
-    def narrowed(value: Any) -> Any:
+    def narrowed(value: Any) -> object:
         if isinstance(value, torch.dtype) and value is torch.float64:
             return narrow
         return value.to(narrow) if isinstance(value, torch.Tensor) and value.dtype is torch.float64 else value
 
     class Wide(base):  # type: ignore[misc, valid-type]
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_dispatch__(self, func: Any, types: object, args: Any = (), kwargs: object = None) -> object:
             kwargs = kwargs or {}
             if seeded is not None and seeded in func.tags:
                 torch.set_default_dtype(narrow)

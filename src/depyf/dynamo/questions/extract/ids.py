@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
 
 from depyf.dynamo.observe.graph_facts import placeholders
 from depyf.dynamo.questions.compare.recorded import CAPTURED, Compilation
+
+if TYPE_CHECKING:
+    import torch
 
 Place = Tuple[str, str, int]
 """Name, file and first line of a code object: a copy of it has the same."""
@@ -40,7 +43,7 @@ def known_ones(compilations: Sequence[Compilation], known: Sequence[Compiled]) -
     return found
 
 
-def _shown(module: Any) -> Tuple[Any, ...]:
+def _shown(module: Optional[torch.fx.GraphModule]) -> Tuple[object, ...]:
     """What tells graphs of one code object apart: operations, and the sizes and types of inputs."""
     if module is None:
         return ()

@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
+from typing import Callable, List, Optional, Sequence, Tuple, Union
 
 from depyf.answers.extracted import Extracted
 from depyf.answers.graph_ids import id_in_dump, normalized
@@ -37,13 +37,13 @@ GraphId = Union[int, str, None]
 
 
 def extract(
-    compiled: Any,
+    compiled: object,
     graph_id: GraphId = None,
-    *args: Any,
+    *args: object,
     path: Optional[str] = None,
     values: bool = True,
     check: bool = True,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Extracted:
     """Write one graph of ``compiled`` as a script that runs on its own, and run that to see whether it does.
 
@@ -213,7 +213,8 @@ def write(source: Source, path: str, backend: str, values: bool) -> Script:
 
 def surroundings() -> Tuple[str, ...]:
     """The context managers that a graph of Dynamo's is run in here, as expressions."""
-    torch = torch_names.module("torch")
+    import torch
+
     found = [] if torch.is_grad_enabled() else ["torch.no_grad()"]
     for device in ("cpu", "cuda"):
         dtype = _autocast_on(device)
@@ -222,9 +223,10 @@ def surroundings() -> Tuple[str, ...]:
     return tuple(found)
 
 
-def _autocast_on(device: str) -> Any:
+def _autocast_on(device: str) -> object:
     """The type that autocast computes in on this type of device now; None where it is off."""
-    torch = torch_names.module("torch")
+    import torch
+
     if hasattr(torch, "get_autocast_dtype"):
         return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
     if device == "cpu":  # up to 2.3

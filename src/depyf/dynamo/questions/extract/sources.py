@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.dump.full_code.story import global_scope
@@ -36,6 +36,9 @@ from depyf.dynamo.scripts.graph import names_of_inputs
 from depyf.dynamo.scripts.tensors import Tensors
 from depyf.dynamo.store.names import compiled_fn_number
 from depyf.torch_trace.stages import AnyStage, Stage
+
+if TYPE_CHECKING:
+    import torch
 
 _STAGES = {
     CAPTURED: Stage.CAPTURED,
@@ -111,12 +114,12 @@ def held(target: Called) -> List[Source]:
     return sources
 
 
-def fake_inputs(module: Any) -> List[Any]:
+def fake_inputs(module: Any) -> List[object]:
     """What the inputs of the graph were while it was traced: fake tensors, sizes."""
     return [node.meta.get("val", node.meta.get("example_value")) for node in placeholders(module.graph)]
 
 
-def _has_values(module: Any) -> bool:
+def _has_values(module: torch.fx.GraphModule) -> bool:
     return all("val" in node.meta or "example_value" in node.meta for node in placeholders(module.graph))
 
 
@@ -146,18 +149,20 @@ def _made_again(compiled: Compiled, captured: Any) -> Iterator[Source]:
 
 
 def _run_backward(outputs: Any) -> None:
-    torch = torch_names.module("torch")
+    import torch
+
     ends = [each for each in outputs if isinstance(each, torch.Tensor) and each.requires_grad]
     if ends:
         torch.autograd.backward(ends, [torch.ones_like(each) for each in ends])
 
 
-def _made_up(module: Any) -> List[Any]:
+def _made_up(module: torch.fx.GraphModule) -> List[object]:
     """Real inputs for a graph whose inputs are known as fakes, as a script makes them."""
-    torch = torch_names.module("torch")
+    import torch
+
     tensors = Tensors(values=False)
     expressions = tensors.inputs(names_of_inputs(module), fake_inputs(module))
-    names: Dict[str, Any] = {"torch": torch}
+    names: Dict[str, object] = {"torch": torch}
     exec(script_template.TENSOR, names)
     for base in tensors.bases:
         exec(base, names)
@@ -166,8 +171,8 @@ def _made_up(module: Any) -> List[Any]:
 
 def run_of(
     target: Called,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
     wanted: Callable[[Compiled], bool] = lambda _: False,
 ) -> List[Source]:
     """The graphs that a call runs, with the values that they get: a copy is run, and nothing of the user's changes.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from depyf.dynamo.observe import graph_facts
 from depyf.dynamo.observe.graph_facts import GraphCopy
@@ -11,8 +11,11 @@ from depyf.dynamo.observe.observation import GraphCall
 from depyf.dynamo.questions.nonfinite.origin import follow
 from depyf.dynamo.questions.nonfinite.verdict import Verdict, judge
 
+if TYPE_CHECKING:
+    import torch
 
-def inside_branch(call: GraphCall, node: Any, args: Any) -> Optional[Verdict]:
+
+def inside_branch(call: GraphCall, node: torch.fx.Node, args: Any) -> Optional[Verdict]:
     """What in the branch made the value that the node made, a ``torch.cond`` with these arguments; None for others."""
     if str(node.target) != "cond" or len(args) != 4:
         return None

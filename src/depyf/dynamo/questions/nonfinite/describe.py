@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 from depyf.answers.nonfinite import COMPILED, EAGER, INPUT, OPERATION, RESULT, NonFinite, Step, TensorFacts
 from depyf.asynchronous import synchronous
@@ -29,6 +29,9 @@ from depyf.dynamo.questions.nonfinite.origin import Chain, capture, is_written_d
 from depyf.dynamo.questions.nonfinite.verdict import Verdict
 from depyf.dynamo.scripts.replay_script import write_graph_replay, write_replay
 from depyf.dynamo.scripts.whole import Script
+
+if TYPE_CHECKING:
+    import torch
 
 _IN_FORWARD = "the forward graph computes it and saves it for the backward; no result of the forward shows it"
 
@@ -81,10 +84,14 @@ class Describer:
 
     def result(self, call: GraphCall, place: Tuple[str, int], bad: Bad, error: Optional[Exception]) -> NonFinite:
         """A result that only the compiled code makes bad; or, with an error, one whose graph can't be replayed."""
+        from torch import fx
+
         kind, number = place
         graph = call.graph.graph
         if kind == "output":
-            node, value = graph_facts.output_nodes(graph)[number], call.outputs[number]
+            output, value = graph_facts.output_nodes(graph)[number], call.outputs[number]
+            assert isinstance(output, fx.Node)  # constants are finite
+            node = output
         else:
             node, value = graph_facts.placeholders(graph)[number], call.written[number]
         notes = [f"backend: {call.graph.backend}"]
@@ -174,40 +181,42 @@ class Describer:
         last = f"the {direction} of {self._last.function}{number}"
         return (f"made after {last} and before this graph, by code that is not compiled (eager=True finds where)",)
 
-    def _source(self, call: GraphCall, node: Any) -> Step:
+    def _source(self, call: GraphCall, node: torch.fx.Node) -> Step:
         """Where an Inf (or a NaN that the forward hid) comes from."""
+        from torch import fx
+
         if node.op != "placeholder":
             words = "the Inf is written there" if is_written_down(node) else "the Inf comes from there"
             return Step(words, operation_of(node), line_of(node))
         forward = self._forward(call)
-        saved = None if forward is None else by_name(forward.graph).get(node.name)
-        while saved is not None and operation_of(saved).startswith(("aten.detach", "aten.alias")):
+        saved: object = None if forward is None else by_name(forward.graph).get(node.name)
+        while isinstance(saved, fx.Node) and operation_of(saved).startswith(("aten.detach", "aten.alias")):
             saved = saved.args[0]
-        if saved is not None and saved.op != "placeholder":
+        if isinstance(saved, fx.Node) and saved.op != "placeholder":
             return Step("the forward has made it, where it reaches no result", operation_of(saved), line_of(saved))
         return Step(f"the Inf comes in from outside as {self._name(call, node)}")
 
     def _forward(self, call: GraphCall) -> Optional[ObservedGraph]:
         return self._forwards.get((call.graph.compile_id, call.graph.function)) if call.graph.backward else None
 
-    def _name(self, call: GraphCall, node: Any) -> str:
+    def _name(self, call: GraphCall, node: torch.fx.Node) -> str:
         """The user's name of an input of a graph; the node's where there is none."""
-        graph, searched = call.graph, node
         forward = self._forward(call)
-        if forward is not None:
-            graph, searched = forward, by_name(forward.graph).get(node.name)
+        graph = call.graph if forward is None else forward
+        searched = node if forward is None else by_name(forward.graph).get(node.name)
         inputs = graph_facts.placeholders(graph.graph)
-        if searched in inputs and graph.input_names[inputs.index(searched)]:
+        if searched is not None and searched in inputs and graph.input_names[inputs.index(searched)]:
             return as_written(graph.input_names[inputs.index(searched)])
         return value_name(node)
 
-    def _inputs(self, call: GraphCall, node: Any, args: Any, kwargs: Any) -> List[TensorFacts]:
+    def _inputs(self, call: GraphCall, node: torch.fx.Node, args: Any, kwargs: Any) -> List[TensorFacts]:
+        import torch
+
         map_arg: Any = torch_names.find("torch.fx.node", "map_arg")
         flat: Any = torch_names.find("torch.utils._pytree", "tree_flatten")
-        tensor: Any = torch_names.find("torch", "Tensor")
-        names: List[Any] = []
+        names: List[Optional[torch.fx.Node]] = []
         map_arg((node.args, node.kwargs), names.append)
-        values = [each for each in flat((args, kwargs))[0] if isinstance(each, tensor)]
+        values = [each for each in flat((args, kwargs))[0] if isinstance(each, torch.Tensor)]
         if len(values) != len(names):  # an input that is itself a list
             names = [None] * len(values)
         found = []
@@ -242,16 +251,17 @@ def _becomes_nan(verdict: Verdict) -> List[Step]:
     return [] if node is None else [Step("it becomes NaN", operation_of(node), line_of(node))]
 
 
-def _in_module(node: Any) -> str:
+def _in_module(node: torch.fx.Node) -> str:
     """The name of a value with the module that computes it."""
     module = module_of(node)
     return f"{value_name(node)} in {module}" if module else value_name(node)
 
 
 def _facts_of(name: str, value: Any) -> Optional[TensorFacts]:
+    import torch
+
     flat: Any = torch_names.find("torch.utils._pytree", "tree_flatten")
-    tensor: Any = torch_names.find("torch", "Tensor")
-    tensors = [each for each in flat(value)[0] if isinstance(each, tensor)]
+    tensors = [each for each in flat(value)[0] if isinstance(each, torch.Tensor)]
     return facts(name, tensors[0]) if tensors else None
 
 

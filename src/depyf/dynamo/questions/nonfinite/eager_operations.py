@@ -10,7 +10,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 
 from depyf.answers.nonfinite import Line, TensorFacts
 from depyf.asynchronous import synchronous
@@ -22,6 +22,9 @@ from depyf.dynamo.observe.node_words import running_place, source_line
 from depyf.dynamo.observe.observation import observation
 from depyf.dynamo.observe.random_state import is_capturing
 from depyf.dynamo.questions.nonfinite.origin import has_infinite, is_written_down_by
+
+if TYPE_CHECKING:
+    import torch
 
 _MOST_LINES = 100_000
 """How many operations of forwards have their lines kept, for their backwards."""
@@ -79,7 +82,7 @@ class EagerOperations:
             mode, self._mode = self._mode, None
             mode.__exit__(None, None, None)
 
-    def birth_of(self, tensor: Any) -> Optional[Birth]:
+    def birth_of(self, tensor: torch.Tensor) -> Optional[Birth]:
         """The birth of what is bad in this memory; None where it was not made by such an operation."""
         storage = _storage(tensor)
         if storage is None:
@@ -152,7 +155,7 @@ def _autograd_node() -> Any:
     return None if current is None else current()
 
 
-def _storage(tensor: Any) -> Any:
+def _storage(tensor: torch.Tensor) -> Any:
     try:
         return tensor.untyped_storage()
     except synchronous(NotImplementedError, RuntimeError):  # of a kind that has none

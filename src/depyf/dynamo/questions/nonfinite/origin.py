@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.hooks import torch_names
@@ -18,6 +18,9 @@ from depyf.dynamo.observe.finite import STAND_INS, Bad, count_bad, made_finite
 from depyf.dynamo.observe.makers import Makers, writes_in_place
 from depyf.dynamo.observe.observation import GraphCall
 from depyf.dynamo.observe.replay import Replay, Values, run_node
+
+if TYPE_CHECKING:
+    import torch
 
 _FILLS = ("full", "fill", "where", "scalar_tensor", "constant_pad", "tensor", "lift_fresh", "new_")
 """Parts of the names of operators that put a number that the user wrote into a tensor."""
@@ -30,21 +33,21 @@ class Chain:
     ``bad`` counts the values that are not finite for every node of the graph that has some.
     """
 
-    order: Dict[Any, int]
-    bad: Dict[Any, Bad]
-    causes: Dict[Any, List[Any]] = field(default_factory=dict)
-    made: Set[Any] = field(default_factory=set)
+    order: Dict[torch.fx.Node, int]
+    bad: Dict[torch.fx.Node, Bad]
+    causes: Dict[torch.fx.Node, List[torch.fx.Node]] = field(default_factory=dict)
+    made: Set[torch.fx.Node] = field(default_factory=set)
 
     @property
-    def nodes(self) -> List[Any]:
+    def nodes(self) -> List[torch.fx.Node]:
         """From the first to the last."""
         return sorted(self.causes, key=self.order.__getitem__)
 
-    def becomes_nan(self) -> List[Any]:
+    def becomes_nan(self) -> List[torch.fx.Node]:
         """The nodes that give NaN without having been given any."""
         return [n for n in self.nodes if self.bad[n].nans and not any(self.bad[c].nans for c in self.causes[n])]
 
-    def sources_of(self, node: Any) -> List[Any]:
+    def sources_of(self, node: torch.fx.Node) -> List[torch.fx.Node]:
         """Where what the node was given begins: the first nodes of the chains that end in it."""
         found, todo, seen = [], list(self.causes[node]), set()
         while todo:
@@ -60,12 +63,14 @@ class Chain:
 
 def follow(call: GraphCall, results: Iterable[int], written: Iterable[int]) -> Optional[Chain]:
     """The chain to these outputs, and to these inputs that the graph writes to; None if the replay's are finite."""
+    from torch import fx
+
     replay = Replay(call)
     graph = call.graph.module.graph
-    bad: Dict[Any, Bad] = {}
+    bad: Dict[torch.fx.Node, Bad] = {}
     makers = Makers()
 
-    def note(node: Any, values: Values, value: Any) -> None:
+    def note(node: torch.fx.Node, values: Values, value: object) -> None:
         counted = count_bad(value)
         if counted.nans or counted.infs:
             bad[node] = counted
@@ -74,16 +79,16 @@ def follow(call: GraphCall, results: Iterable[int], written: Iterable[int]) -> O
     replay.run(note, before=makers.note_inputs)
     makers.forget_values()
     outputs = [makers.of_output(node) for node in graph_facts.output_nodes(graph)]
-    starts = [outputs[number] for number in results]
-    starts += _writers(graph, set(written), makers)
-    starts = [node for node in starts if node in bad]
+    ends = [outputs[number] for number in results]
+    ends += _writers(graph, set(written), makers)
+    starts = [node for node in ends if isinstance(node, fx.Node) and node in bad]
     if not starts:
         return None
     chain = Chain({node: number for number, node in enumerate(graph.nodes)}, bad)
     wanted = _upstream(starts, bad, makers)
-    passed_on: Dict[Any, Tuple[List[Any], bool]] = {}
+    passed_on: Dict[torch.fx.Node, Tuple[List[torch.fx.Node], bool]] = {}
 
-    def test(node: Any, values: Values, value: Any) -> None:
+    def test(node: torch.fx.Node, values: Values, value: object) -> None:
         if node in wanted:
             inputs = {each: maker for each, maker in makers.inputs[node].items() if maker in bad}
             passed_on[node] = _causes(node, values, value, inputs)
@@ -101,40 +106,41 @@ def follow(call: GraphCall, results: Iterable[int], written: Iterable[int]) -> O
     return chain
 
 
-def is_written_down(node: Any) -> bool:
+def is_written_down(node: torch.fx.Node) -> bool:
     """Whether the node puts a value that is not finite, which the user wrote, into a tensor: as for a mask."""
     if node.op == "get_attr":
         return True
     return is_written_down_by(node.target, (node.args, node.kwargs))
 
 
-def is_written_down_by(operator: Any, arguments: Any) -> bool:
+def is_written_down_by(operator: object, arguments: object) -> bool:
     """The same of an operator with its arguments."""
     name = str(getattr(operator, "__name__", operator))
     return any(part in name for part in _FILLS) and has_infinite(arguments)
 
 
-def has_infinite(arguments: Any) -> bool:
+def has_infinite(arguments: object) -> bool:
     """Whether one of these arguments is a number that is not finite: the user wrote it."""
     flat: Any = torch_names.find("torch.utils._pytree", "tree_flatten")
     return any(each - each != 0 for each in flat(arguments)[0] if isinstance(each, float))
 
 
-def capture(call: GraphCall, node: Any) -> Tuple[Tuple[Any, ...], Dict[str, Any], Any]:
+def capture(call: GraphCall, node: torch.fx.Node) -> Tuple[Tuple[Any, ...], Dict[str, Any], Any]:
     """The arguments of the node as they are before it runs, and what it gives."""
+    import torch
+
     map_arg: Any = torch_names.find("torch.fx.node", "map_arg")
-    tensor: Any = torch_names.find("torch", "Tensor")
     found: Dict[str, Any] = {}
 
-    def copy(value: Any) -> Any:
-        return value.detach().clone() if isinstance(value, tensor) else value
+    def copy(value: object) -> object:
+        return value.detach().clone() if isinstance(value, torch.Tensor) else value
 
-    def before(each: Any, values: Values) -> None:
+    def before(each: torch.fx.Node, values: Values) -> None:
         if each is node:
             found["args"] = map_arg(node.args, lambda n: _mapped(copy, values(n)))
             found["kwargs"] = map_arg(node.kwargs, lambda n: _mapped(copy, values(n)))
 
-    def after(each: Any, _: Values, value: Any) -> None:
+    def after(each: torch.fx.Node, _: Values, value: object) -> None:
         if each is node:
             found["value"] = value
 
@@ -142,19 +148,19 @@ def capture(call: GraphCall, node: Any) -> Tuple[Tuple[Any, ...], Dict[str, Any]
     return found["args"], found["kwargs"], found["value"]
 
 
-def _mapped(function: Any, value: Any) -> Any:
+def _mapped(function: Callable[[Any], object], value: object) -> Any:
     tree_map: Any = torch_names.find("torch.utils._pytree", "tree_map")
     return tree_map(function, value)
 
 
-def _writers(graph: Any, written: Set[int], makers: Makers) -> List[Any]:
+def _writers(graph: torch.fx.Graph, written: Set[int], makers: Makers) -> List[object]:
     inputs = {node: number for number, node in enumerate(graph_facts.placeholders(graph))}
     found = [node for node, base in graph_facts.writes_of(graph) if inputs.get(base) in written]
     return found + [makers.of_output(node) for node, number in inputs.items() if number in written]
 
 
-def _upstream(starts: List[Any], bad: Dict[Any, Bad], makers: Makers) -> Set[Any]:
-    found: Set[Any] = set()
+def _upstream(starts: List[torch.fx.Node], bad: Dict[torch.fx.Node, Bad], makers: Makers) -> Set[torch.fx.Node]:
+    found: Set[torch.fx.Node] = set()
     todo = list(starts)
     while todo:
         node = todo.pop()
@@ -164,7 +170,9 @@ def _upstream(starts: List[Any], bad: Dict[Any, Bad], makers: Makers) -> Set[Any
     return found
 
 
-def _causes(node: Any, values: Values, value: Any, inputs: Dict[Any, Any]) -> Tuple[List[Any], bool]:
+def _causes(
+    node: torch.fx.Node, values: Values, value: object, inputs: Dict[torch.fx.Node, torch.fx.Node]
+) -> Tuple[List[torch.fx.Node], bool]:
     """Who made the bad values that the node passes on, and whether it makes some by itself.
 
     ``inputs`` are those with bad values among the nodes that it takes, each with the one that made its value.
@@ -187,7 +195,7 @@ def _causes(node: Any, values: Values, value: Any, inputs: Dict[Any, Any]) -> Tu
     return causes, not causes or all(rest.nans or rest.infs for rest in rests)
 
 
-def _count_with(node: Any, values: Values, finite: List[Any], stand_in: Optional[str]) -> Bad:
+def _count_with(node: torch.fx.Node, values: Values, finite: List[torch.fx.Node], stand_in: Optional[str]) -> Bad:
     replaced = functools.partial(made_finite, stand_in=stand_in)
     return count_bad(run_node(node, lambda n: _mapped(replaced, values(n)) if n in finite else values(n)))
 
@@ -196,12 +204,12 @@ def _fewer(now: Bad, before: Bad) -> bool:
     return now.nans < before.nans or (now.nans == before.nans and now.infs < before.infs)
 
 
-def _may_run_again(node: Any) -> bool:
+def _may_run_again(node: torch.fx.Node) -> bool:
     if node.op not in ("call_function", "call_method"):
         return False
     schema = getattr(node.target, "_schema", None)
     if schema is not None:
         tag = getattr(torch_names.find("torch", "Tag"), "nondeterministic_seeded", None)
-        return not schema.is_mutable and tag not in node.target.tags
+        return not schema.is_mutable and tag not in getattr(node.target, "tags", ())
     name = str(getattr(node.target, "__name__", node.target))
     return not writes_in_place(node) and not any(each in name for each in ("rand", "dropout", "norm", "bernoulli"))

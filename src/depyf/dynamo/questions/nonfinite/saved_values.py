@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, replace
-from typing import Any, Deque, Dict, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Deque, Dict, Optional, Tuple
 
 from depyf.dynamo.observe import graph_facts
 from depyf.dynamo.observe.observation import GraphCall, ObservedGraph
 from depyf.dynamo.questions.nonfinite.origin import follow
 from depyf.dynamo.questions.nonfinite.verdict import Verdict, judge
+
+if TYPE_CHECKING:
+    import torch
 
 _KEPT = 4
 """How many calls of a graph are kept: forwards may run several times before the first backward."""
@@ -47,14 +50,14 @@ class SavedValues:
             kept = _Forward(replace(call, outputs=()), addresses)
             self._forwards.setdefault(key, deque(maxlen=_KEPT)).append(kept)
 
-    def judge(self, call: GraphCall, node: Any) -> Optional[Verdict]:
+    def judge(self, call: GraphCall, node: torch.fx.Node) -> Optional[Verdict]:
         """What is to be told of the input ``node`` of a backward; None when it was not saved, or is meant."""
         forward = self._forward_of(call)
         if forward is None:
             return None
         outputs = graph_facts.output_nodes(forward.call.graph.module.graph)
         number = next((i for i, output in enumerate(outputs) if getattr(output, "name", "") == node.name), None)
-        if number is None or outputs[number].op == "placeholder":
+        if number is None or getattr(outputs[number], "op", "") == "placeholder":
             return None
         chain = follow(forward.call, [number], [])
         return None if chain is None else judge(forward.call, chain)

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Callable, Optional
+from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from depyf.dynamo.observe import graph_facts
 from depyf.dynamo.observe.observation import GraphCall
 from depyf.dynamo.questions.nonfinite.origin import Chain, is_written_down
+
+if TYPE_CHECKING:
+    import torch
 
 _STATE = re.compile(r"_(?:parameters|buffers)\[")
 
@@ -26,7 +29,7 @@ class Verdict:
     """
 
     call: GraphCall
-    node: Any
+    node: torch.fx.Node
     kind: str
     entered: bool = False
     source: Optional[Any] = None
@@ -65,20 +68,22 @@ def judge(
     return None
 
 
-def _is_told_itself(call: GraphCall, chain: Chain, node: Any, number: int, computed: Callable[[int], bool]) -> bool:
+def _is_told_itself(
+    call: GraphCall, chain: Chain, node: torch.fx.Node, number: int, computed: Callable[[int], bool]
+) -> bool:
     if call.graph.backward:  # else it was saved by the forward, which has its own line
         return "tangent" in node.name
     state = _STATE.search(call.graph.input_names[number]) is not None
     return state or bool(chain.bad[node].nans) or computed(number)
 
 
-def _first_user(call: GraphCall, chain: Chain, node: Any) -> Verdict:
+def _first_user(call: GraphCall, chain: Chain, node: torch.fx.Node) -> Verdict:
     """What a NaN does that the forward has saved: it reached no result there."""
     user = next(each for each in chain.nodes if node in chain.causes[each])
     return Verdict(call, user, "NaN", source=node)
 
 
-def _after(chain: Chain, node: Any, nans: Any) -> Optional[Any]:
+def _after(chain: Chain, node: torch.fx.Node, nans: Any) -> Optional[Any]:
     """Where the Inf of ``node`` becomes NaN."""
     if chain.bad[node].nans:
         return None

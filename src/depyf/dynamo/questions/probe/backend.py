@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import threading
 from dataclasses import dataclass
-from typing import Any, Callable, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Optional, Tuple
 
 from depyf.dynamo.hooks import compile_ids
 from depyf.dynamo.hooks.compiled_names import watch_compiled_names
@@ -23,6 +23,9 @@ from depyf.dynamo.observe.shadow_entries import OwnBackend, OwnEntries
 from depyf.dynamo.observe.tally import Tally
 from depyf.dynamo.questions.probe.bindings import Binding, bindings_so_far, watch_bindings
 from depyf.dynamo.store.names import compiled_fn_number
+
+if TYPE_CHECKING:
+    import torch
 
 
 class _Here(threading.local):
@@ -68,7 +71,7 @@ class CapturedGraphs:
 
         return close
 
-    def observed(self, module: Any, backend: str, compiled: Any) -> Any:
+    def observed(self, module: torch.fx.GraphModule, backend: str, compiled: Any) -> Any:
         """What Dynamo calls instead of ``compiled``."""
         captured = self._capture(module, backend)
         if not callable(compiled):
@@ -84,7 +87,7 @@ class CapturedGraphs:
         return run
 
     @safely("noting a graph that Dynamo has captured")
-    def _capture(self, module: Any, backend: str) -> Optional[Captured]:
+    def _capture(self, module: torch.fx.GraphModule, backend: str) -> Optional[Captured]:
         copied = GraphCopy(module)
         inputs = [node.name for node in graph_facts.placeholders(module.graph)]
         number = compiled_fn_number(_here.name)
@@ -123,7 +126,7 @@ class _Backend(OwnBackend):
         self._graphs = graphs
         super().__init__(compiler, user_backend)
 
-    def __call__(self, module: Any, example_inputs: Any, **kwargs: Any) -> Any:
+    def __call__(self, module: torch.fx.GraphModule, example_inputs: Any, **kwargs: Any) -> Any:
         compiled = self._compiler(module, example_inputs, **kwargs)
         return self._graphs.observed(module, self.__name__, compiled)
 
@@ -136,11 +139,11 @@ def _note_name(name: str) -> None:
 _RANDOM = ("rand", "dropout", "bernoulli", "normal", "multinomial", "exponential", "uniform", "poisson", "gumbel")
 
 
-def draws(node: Any, attribute: Callable[[str], Any]) -> bool:
+def draws(node: torch.fx.Node, attribute: Callable[[str], Any]) -> bool:
     """Whether a node of Dynamo's graph draws random numbers, by its name; ``attribute`` is what nodes refer to."""
     if node.op == "call_module":
-        return _module_draws(attribute(node.target))
-    if any(_graph_draws(attribute(each.target)) for each in node.all_input_nodes if each.op == "get_attr"):
+        return _module_draws(attribute(str(node.target)))
+    if any(_graph_draws(attribute(str(each.target))) for each in node.all_input_nodes if each.op == "get_attr"):
         return True  # what is checkpointed, a branch of ``torch.cond``
     name = str(getattr(node.target, "__name__", node.target)).lower()
     if node.op not in ("call_function", "call_method") or not _is_random(name):
@@ -152,12 +155,12 @@ def _is_random(name: str) -> bool:
     return any(word in name for word in _RANDOM) and not name.endswith("norm") and "normalize" not in name
 
 
-def _graph_draws(module: Any) -> bool:
+def _graph_draws(module: torch.fx.GraphModule) -> bool:
     nodes = getattr(getattr(module, "graph", None), "nodes", ())
     return any(draws(node, functools.partial(graph_facts.attribute_at, module)) for node in nodes)
 
 
-def _module_draws(module: Any) -> bool:
+def _module_draws(module: torch.fx.GraphModule) -> bool:
     """Whether a module that a node calls draws: older versions of PyTorch have those of torch.nn as one node."""
     name = type(module).__name__.lower()
     if "dropout" in name:
@@ -165,8 +168,8 @@ def _module_draws(module: Any) -> bool:
     return _is_random(name) or _graph_draws(module)
 
 
-def _is_on(node: Any) -> bool:
+def _is_on(node: torch.fx.Node) -> bool:
     """Whether a call of dropout drops something: not where ``training`` is false."""
     training = node.kwargs.get("training", node.args[2] if len(node.args) > 2 else True)
     chance = node.kwargs.get("p", node.args[1] if len(node.args) > 1 else 0.5)
-    return training is not False and chance != 0
+    return training is not False and bool(chance != 0)

@@ -13,12 +13,15 @@ import inspect
 import re
 import threading
 from dataclasses import dataclass, field, replace
-from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from depyf.diagnosis.guard_words import as_written
 from depyf.dynamo.hooks import frames, torch_names
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
 from depyf.dynamo.hooks.safely import safely
+
+if TYPE_CHECKING:
+    import torch
 
 _STORES = ("STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL", "STORE_ATTR")
 _INPUT = re.compile(r"(?:(?P<owner>.+)\.)?(?P<name>[^\W\d]\w*)(?P<part>(?:\[[^\]]*\])*)$")
@@ -61,7 +64,7 @@ class _Value(NamedTuple):
     ``unread`` is what Dynamo has not looked at: looking would make it guard that.
     """
 
-    node: Optional[Any] = None
+    node: Optional[torch.fx.Node] = None
     part: str = ""
     constant: str = ""
     unread: Optional[Any] = None
@@ -91,7 +94,7 @@ class _Here(threading.local):
 _here = _Here()
 
 
-def bindings_so_far(graph: Any, inputs: Mapping[str, str]) -> Tuple[Binding, ...]:
+def bindings_so_far(graph: torch.fx.Graph, inputs: Mapping[str, str]) -> Tuple[Binding, ...]:
     """What has been bound in the frame that this thread traces, in order.
 
     ``graph`` is what was traced, ``inputs`` are what the user calls its inputs (in Dynamo's terms), by their nodes.
@@ -123,7 +126,7 @@ def _others(inputs: Mapping[str, str], known: Set[Optional[str]]) -> Iterator[Bi
         )
 
 
-def _as_it_is_now(binding: Binding, value: _Value, after: Optional[Any], graph: Any) -> Binding:
+def _as_it_is_now(binding: Binding, value: _Value, after: Optional[torch.fx.Node], graph: torch.fx.Graph) -> Binding:
     binding = replace(binding, part=value.part, constant=value.constant)
     if value.node is None:
         return binding
@@ -140,7 +143,7 @@ def _read_meanwhile(value: _Value) -> Iterator[_Value]:
         yield value
 
 
-def _name_of_remaining(node: Any) -> Optional[str]:
+def _name_of_remaining(node: Optional[torch.fx.Node]) -> Optional[str]:
     """The name of this node, or of the last one before it that is still in the graph."""
     while node is not None and getattr(node, "_erased", False):
         node = node.prev
@@ -175,7 +178,7 @@ def watch_bindings() -> Optional[Undo]:
     return undo_all
 
 
-def _replace_handler(table: List[Any], at: int, replacement: Any) -> Undo:
+def _replace_handler(table: List[object], at: int, replacement: object) -> Undo:
     original, table[at] = table[at], replacement
 
     def undo() -> None:
@@ -185,9 +188,9 @@ def _replace_handler(table: List[Any], at: int, replacement: Any) -> Undo:
     return undo
 
 
-def _noting_arguments(run: Callable[..., Any]) -> Callable[..., Any]:
+def _noting_arguments(run: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(run)
-    def noting(translator: Any) -> Any:
+    def noting(translator: object) -> object:
         if not getattr(translator, "instruction_pointer", 0):  # generators run again and again
             _note_arguments(translator)
         return run(translator)
@@ -195,9 +198,9 @@ def _noting_arguments(run: Callable[..., Any]) -> Callable[..., Any]:
     return noting
 
 
-def _noting(handler: Callable[..., Any], operation: str) -> Callable[..., Any]:
+def _noting(handler: Callable[..., object], operation: str) -> Callable[..., object]:
     @functools.wraps(handler)
-    def handle(translator: Any, instruction: Any) -> Any:
+    def handle(translator: object, instruction: object) -> object:
         _note(translator, instruction, operation)
         return handler(translator, instruction)
 
@@ -222,7 +225,7 @@ def _note_arguments(translator: Any) -> None:
         _bind(translator, name, value, code.co_firstlineno, carried)
 
 
-def _bind(translator: Any, name: str, value: Optional[Any], line: int, carried: bool = False) -> None:
+def _bind(translator: Any, name: str, value: Optional[object], line: int, carried: bool = False) -> None:
     tracing = _here.tracing
     if tracing.output is not translator.output:
         tracing = _here.tracing = _Tracing(translator.output)
@@ -275,7 +278,7 @@ def _values(value: Any, part: str = "", depth: int = 0) -> Iterator[_Value]:
     yield _Value(None, part, words)
 
 
-def _read(value: Any, attribute: str) -> Any:
+def _read(value: object, attribute: str) -> object:
     """An attribute of an object of Dynamo's; some are properties that raise."""
     try:
         return getattr(value, attribute, None)
@@ -283,5 +286,5 @@ def _read(value: Any, attribute: str) -> Any:
         return None
 
 
-def _key(key: Any) -> str:
+def _key(key: object) -> str:
     return repr(_read(_read(key, "vt") or key, "value"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, Sequence
 
 from depyf.answers.probed import Probed
 from depyf.dynamo.hooks import torch_names
@@ -17,10 +17,16 @@ from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.observe.observation import GraphCall
 from depyf.dynamo.observe.random_state import RandomState
 
+if TYPE_CHECKING:
+    import torch
 
-def follow_gradients(call: GraphCall, recorded: Mapping[str, Sequence[Probed]], *, keep: Callable[[Any], Any]) -> None:
+
+def follow_gradients(
+    call: GraphCall, recorded: Mapping[str, Sequence[Probed]], *, keep: Callable[[object], object]
+) -> None:
     """Fill in ``grad`` of what was recorded (by the names of nodes), once the gradients of the results are known."""
-    torch = torch_names.module("torch")
+    import torch
+
     outputs = {at: value for at, value in enumerate(call.outputs) if isinstance(value, torch.Tensor)}
     outputs = {at: value for at, value in outputs.items() if value.requires_grad}
     if not outputs or not recorded:
@@ -43,25 +49,26 @@ def follow_gradients(call: GraphCall, recorded: Mapping[str, Sequence[Probed]], 
             output.register_hook(functools.partial(_tell, arrived, results[at]))
 
 
-def _tell(arrived: Callable[[Any, Any], object], result: Any, gradient: Optional[Any]) -> None:
+def _tell(arrived: Callable[[object, object], object], result: object, gradient: Optional[object]) -> None:
     if gradient is not None:  # of a result that has part in nothing that was differentiated
         arrived(result, gradient)
 
 
 def _run_with_gradients(call: GraphCall, names: Any) -> Any:
     """The values of these nodes and the results, with their history."""
-    torch = torch_names.module("torch")
+    import torch
+
     interpreter: Any = torch_names.find("torch.fx", "Interpreter")
     values: Dict[str, Any] = {}
 
     class Keeping(interpreter):  # type: ignore[misc]
-        def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        def call_function(self, target: object, args: Any, kwargs: object) -> object:
             if "activation_checkpoint" in str(getattr(target, "__name__", target)):
                 # As it is meant for compilers, its backward would draw other random numbers than its forward.
                 return interpreter(args[0]).run(*args[1:])
             return super().call_function(target, args, kwargs)
 
-        def run_node(self, node: Any) -> Any:
+        def run_node(self, node: torch.fx.Node) -> object:
             value = super().run_node(node)
             if node.name in names and isinstance(value, torch.Tensor):
                 values[node.name] = value
@@ -75,9 +82,10 @@ def _run_with_gradients(call: GraphCall, names: Any) -> Any:
     return values, list(results) if isinstance(results, (list, tuple)) else [results]
 
 
-def _with_history(call: GraphCall, number: int, value: Any) -> Any:
+def _with_history(call: GraphCall, number: int, value: object) -> object:
     """The input of a call as one that has a gradient, if it had, and that may be written to."""
-    torch = torch_names.module("torch")
+    import torch
+
     if not isinstance(value, torch.Tensor):
         return value
     leaf = value.detach().clone()

@@ -6,13 +6,16 @@ import difflib
 import os
 import re
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
 from depyf.answers.happening import shortened
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.observe.node_words import line_of
 from depyf.dynamo.questions.probe.bindings import RETURNED, Binding, function_name
 from depyf.torch_trace.breaks import frames_of
+
+if TYPE_CHECKING:
+    import torch
 
 _QUALIFIED = hasattr(re.compile.__code__, "co_qualname")
 """Whether code objects know more than the plain name of their function: from Python 3.11 on."""
@@ -61,7 +64,7 @@ class Found:
     binding: Binding
 
 
-def answers(queries: Sequence[Query], bindings: Sequence[Binding], graph: Any) -> List[Found]:
+def answers(queries: Sequence[Query], bindings: Sequence[Binding], graph: torch.fx.Graph) -> List[Found]:
     """The nodes of a graph of Dynamo's that these queries ask for, in the order of the program."""
     known = {node.name for node in graph.nodes}
     found: List[Found] = []
@@ -101,7 +104,7 @@ def _why_not(binding: Binding) -> str:
     return f"at {shortened(binding.filename)}:{binding.line} it is {what}"
 
 
-def lines_of(graph: Any) -> Set[Tuple[str, int]]:
+def lines_of(graph: torch.fx.Graph) -> Set[Tuple[str, int]]:
     """The lines (with their files) that compute something in this graph: all frames of each stack."""
     found: Set[Tuple[str, int]] = set()
     for node in graph.nodes:
@@ -111,9 +114,9 @@ def lines_of(graph: Any) -> Set[Tuple[str, int]]:
     return found
 
 
-def _of_line(graph: Any, query: Query) -> List[Any]:
+def _of_line(graph: torch.fx.Graph, query: Query) -> List[Any]:
     """What a line gives that binds nothing: the last node of each stretch of nodes that come from it."""
-    found: List[Any] = []
+    found: List[object] = []
     last: Optional[Any] = None
     for node in graph.nodes:
         if node.op in ("placeholder", "get_attr", "output"):
@@ -127,7 +130,7 @@ def _of_line(graph: Any, query: Query) -> List[Any]:
     return found if last is None else [*found, last]
 
 
-def _unnamed(node: Any, query: Query) -> Binding:
+def _unnamed(node: torch.fx.Node, query: Query) -> Binding:
     frames = frames_of(node.meta.get("stack_trace") or "")
     frame = next((each for each in frames if each[1] == query.line and _is_file(each[0], query.file)), None)
     if frame is None:

@@ -215,8 +215,9 @@ class Probe:
         return False
 
     def _copy(self, value: Any) -> Any:
-        tensor: Any = torch_names.find("torch", "Tensor")
-        return value.detach().clone() if isinstance(value, tensor) else None
+        import torch
+
+        return value.detach().clone() if isinstance(value, torch.Tensor) else None
 
     def _probed(self, captured: Captured, found: Found, value: Any, source: str, call: int) -> Probed:
         binding = found.binding
