@@ -248,6 +248,40 @@ def test_a_manifest_of_something_else_does_not_hide_what_lies_beside_it(
     assert run(capsys, "report", logs)[0] == 2
 
 
+DAMAGED = {
+    "refers to nothing": '{"schema":1,"compilations":[{"compile_id":"0/0","function":9}]}',
+    "cut off": '{"schema":1,"compilations":[{"compile_id":"0/',
+    "newer": '{"schema":1000}',
+    "can not be read": None,
+}
+
+
+@pytest.mark.parametrize("damage", list(DAMAGED))
+def test_a_damaged_manifest_costs_its_own_run_only_and_is_named(
+    damage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, "report", LOGS / "torch_2_13.log.gz", "-o", tmp_path)
+    text, damaged = DAMAGED[damage], tmp_path / "manifest.rank_1.json"
+    if text is None:
+        damaged.symlink_to("/proc/self/mem")  # a file that can be opened and not be read
+    else:
+        damaged.write_text(text)
+    status, printed, _ = run(capsys, "report", tmp_path)
+    assert (status, "graph breaks            1 (traced.py:14)" in printed) == (0, True)
+    assert f"note: left out: {damaged}" in printed or (text is None and "note: left out: " in printed)
+    for name in ("index.html", "index.md"):
+        assert damaged.name in (tmp_path / name).read_text() or text is None
+
+
+def test_the_files_of_a_dump_are_read_where_its_only_manifest_is_damaged(
+    dump: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (dump / "manifest.json").write_text(str(DAMAGED["cut off"]))
+    status, printed, _ = run(capsys, "report", dump, "-o", dump.parent / "out")
+    assert (status, "note: made from the files alone" in printed) == (0, True)
+    assert f"note: left out: {dump / 'manifest.json'}: a damaged manifest" in printed
+
+
 @pytest.mark.parametrize("name", ["index.html", "index.md", "manifest.json"])
 def test_what_depyf_has_not_written_is_never_replaced(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

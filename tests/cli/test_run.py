@@ -305,6 +305,20 @@ def test_what_lies_in_the_directory_is_neither_taken_for_this_run_nor_lost(folde
     assert "depyf_index_2.html" not in os.listdir(dump)
 
 
+def test_a_damaged_manifest_of_an_earlier_run_does_not_hide_the_summary(folder: Path) -> None:
+    (folder / "compiles.py").write_text(COMPILES)
+    damaged = folder / "dump" / "manifest.rank_3.json"
+    damaged.parent.mkdir()
+    damaged.write_text('{"schema":1,"compilations":[{"compile_id":"0/0","function":9}]}')
+    done = python("-m", "depyf", "run", "-o", "dump", "compiles.py", cwd=folder)
+    said = done.stderr.splitlines()
+    assert "depyf: graphs                  3" in said
+    assert f"depyf: the page                {folder / 'dump' / 'index.html'}" in said
+    assert f"depyf: ! left out: {damaged}: a damaged manifest (there is no function 9)" in said
+    for name in ("index.html", "index.md"):
+        assert damaged.name in (damaged.parent / name).read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

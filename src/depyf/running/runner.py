@@ -17,6 +17,7 @@ from depyf.messages import write
 from depyf.running.program import NoProgramError, Outcome, Program, run
 from depyf.running.progress import Progress
 from depyf.running.torch_import import when_compiler_is_imported
+from depyf.visible import visible
 
 
 class CannotRunError(Exception):
@@ -178,7 +179,13 @@ class _Recording:
     def _summary(self) -> List[str]:
         from depyf.dynamo.dump.manifest import page_of, run_of
         from depyf.report.read.own_files import page_stem
-        from depyf.report.read.reading import of_the_same_launch, runs_in_directory
+        from depyf.report.read.reading import (
+            left_out,
+            manifests_in_directory,
+            named_apart,
+            of_the_same_launch,
+            with_damaged,
+        )
         from depyf.report.render.summary import summary_lines, whose_page
         from depyf.report.render.writing import where_ranks_differ, write_report
 
@@ -191,9 +198,11 @@ class _Recording:
             first, *details = str(self._finding).splitlines()
             lines += [f"{'not finite':<24}{first}", *details]
         # Other ranks that have ended are on the page, too, and what an earlier run has left is not.
-        runs = of_the_same_launch(runs_in_directory(self._directory), ours)
+        found, damaged = manifests_in_directory(self._directory)
+        lines += [visible(f"! {left_out(each)}") for each in damaged]
+        runs = named_apart([with_damaged(each, damaged) for each in of_the_same_launch(found, ours)])
         self.page = page_of(self._open.session)
-        if len(runs) > 1:
+        if len(runs) > 1 or (runs and damaged):
             self.page = write_report(runs, os.path.join(self._directory, f"{page_stem(self._directory)}.html"))
             lines += [f"! {each['title']}" for each in where_ranks_differ(runs)]
         if self.page is None:

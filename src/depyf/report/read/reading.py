@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import glob
 import os
 from dataclasses import dataclass, field, replace
-from typing import List, Optional, Sequence
+from typing import List, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.regular_files import path_inside, read_text
 from depyf.report.diff.matching import Side
-from depyf.report.model.manifest import ForeignManifestError, from_json
+from depyf.report.model.manifest import ForeignManifestError, ManifestError, from_json
 from depyf.report.model.run import Artifact, Run
 from depyf.report.read.from_files import runs_of_files
 from depyf.report.read.from_log import run_of_log
+from depyf.report.read.own_files import may_be_written
 from depyf.torch_trace.log_file import find_logs, is_log, read_log
 
 _BETWEEN_RANKS = 10.0
@@ -65,21 +65,51 @@ def load(paths: Sequence[str]) -> List[Loaded]:
     """
     runs = [run for path in paths for run in _load_one(path)]
     runs.sort(key=lambda loaded: -1 if loaded.run.rank is None else loaded.run.rank)
-    return _named_apart(runs)
+    return named_apart(runs)
 
 
 def runs_in_directory(directory: str) -> List[Loaded]:
-    """The runs of the manifests in a dump directory; without a manifest of depyf, of its files."""
-    runs = []
+    """The runs of the manifests in a dump directory; without a manifest of depyf, of its files.
+
+    A damaged manifest costs its own run only: notes of the others name it. Raises ``ManifestError`` and ``OSError``
+    where there is nothing else.
+    """
+    runs, damaged = manifests_in_directory(directory)
+    if not runs:
+        found = runs_of_files(directory)
+        runs = [Loaded(_name(run, mark or _base(directory)), run, directory) for mark, run in found.items()]
+    if damaged and not runs:
+        raise damaged[0]
+    return named_apart([with_damaged(loaded, damaged) for loaded in runs])
+
+
+def manifests_in_directory(directory: str) -> Tuple[List[Loaded], List[Exception]]:
+    """The runs of the manifests in a dump directory, and what is wrong with those that can't be read."""
+    runs: List[Loaded] = []
+    damaged: List[Exception] = []
     for path in sorted(glob.glob(os.path.join(glob.escape(directory), "manifest*.json"))):
         if not os.path.isfile(path):  # a pipe by that name, say
             continue
-        with contextlib.suppress(ForeignManifestError):  # that of a web application, say
+        try:
             runs.append(_of_manifest(path))
-    if runs:
-        return _named_apart(runs)
-    found = runs_of_files(directory)
-    return _named_apart([Loaded(_name(run, mark or _base(directory)), run, directory) for mark, run in found.items()])
+        except synchronous(ForeignManifestError) as error:  # that of a web application, say
+            if not may_be_written(path):
+                continue
+            damaged.append(ManifestError(f"{path}: a damaged manifest, of which a part is missing ({error.__cause__})"))
+        except synchronous(ManifestError, OSError) as error:
+            damaged.append(error)
+    return runs, damaged
+
+
+def with_damaged(loaded: Loaded, damaged: Sequence[Exception]) -> Loaded:
+    """The same with notes that name the manifests that could not be read beside its own."""
+    notes = (*loaded.run.notes, *(left_out(each) for each in damaged))
+    return replace(loaded, run=replace(loaded.run, notes=notes)) if damaged else loaded
+
+
+def left_out(error: Exception) -> str:
+    """What is said of a manifest that can't be read."""
+    return f"left out: {error}"
 
 
 def of_the_same_launch(runs: Sequence[Loaded], ours: Run) -> List[Loaded]:
@@ -144,7 +174,8 @@ def _base(path: str) -> str:
     return os.path.basename(os.path.abspath(path)) or path
 
 
-def _named_apart(runs: Sequence[Loaded]) -> List[Loaded]:
+def named_apart(runs: Sequence[Loaded]) -> List[Loaded]:
+    """The same, with names that no two of them share."""
     names = [loaded.name for loaded in runs]
     seen: List[str] = []
     found = []
