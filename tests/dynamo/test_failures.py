@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
 import inspect
 import logging
@@ -12,7 +13,7 @@ import shutil
 import signal
 from pathlib import Path
 from types import FunctionType
-from typing import Any, Callable, ClassVar, Iterator, List
+from typing import Any, Callable, ClassVar, Iterator, List, Tuple
 
 import pytest
 
@@ -20,10 +21,12 @@ pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
+from depyf.dynamo.dump import manifest  # noqa: E402
 from depyf.dynamo.dump.active_sessions import capture  # noqa: E402
 from depyf.dynamo.hooks import generated_code, safely  # noqa: E402
 from depyf.dynamo.hooks.structured_trace_listener import TraceHandler  # noqa: E402
 from depyf.dynamo.store.directory import DumpDirectory  # noqa: E402
+from depyf.report.model.manifest import from_json  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -205,6 +208,74 @@ def test_a_file_that_can_not_be_written_stands_in_the_index(tmp_path: Path) -> N
     index = (tmp_path / "index.md").read_text()
     assert "incomplete" in index
     assert "writing __transformed_code_0_for_user_function.py failed (IsADirectoryError" in index
+
+
+OF_THE_RUN = ("index.html", "index.md", "manifest.json")
+
+
+class Full:
+    """A disk that has no room for these files."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.names: Tuple[str, ...] = ()
+        real = DumpDirectory._write_whole
+
+        def write(directory: DumpDirectory, name: str, data: bytes) -> str:
+            if name in self.names:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
+            return real(directory, name, data)
+
+        monkeypatch.setattr(DumpDirectory, "_write_whole", write)
+
+
+def other_function(x: Any, y: Any) -> Any:
+    return x - y
+
+
+@pytest.mark.parametrize("again", ["the next session", "the end of the process"])
+@pytest.mark.parametrize("names", [OF_THE_RUN, OF_THE_RUN[:1], OF_THE_RUN[2:]], ids=["all", "page", "manifest"])
+def test_a_page_that_found_no_room_is_written_when_there_is_some(
+    names: Tuple[str, ...],
+    again: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    messages: Callable[[], List[str]],
+) -> None:
+    disk = Full(monkeypatch)
+    with depyf.prepare_debug(tmp_path):
+        train()
+    disk.names = names
+    with depyf.prepare_debug(tmp_path):
+        train(other_function)
+    first, stale = messages()
+    assert "No space left on device" in first
+    assert f"{', '.join(names)} could not be written in {tmp_path}: {', '.join(names)} there" in stale
+    note = tmp_path / "index_is_not_up_to_date.txt"
+    assert note.read_text().startswith(f"{', '.join(names)} could not be written")
+    told = f"full_code_for_{other_function.__name__}"  # the page has the text of this file as well
+    assert all(told not in (tmp_path / name).read_text() for name in names)
+    disk.names = ()
+    if again == "the next session":
+        with depyf.prepare_debug(tmp_path):
+            train(lambda x, y: x * y)
+    else:
+        capture._tell_all()
+    assert all(told in (tmp_path / name).read_text() for name in OF_THE_RUN)
+    assert from_json((tmp_path / "manifest.json").read_text()).failures == ()
+    assert not note.exists()
+    assert len(messages()) == 2
+
+
+def test_what_fails_while_the_page_is_written_does_not_keep_it_from_being_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch, depyf.prepare_debug(tmp_path):
+        train()
+        patch.setattr(manifest, "page_stem", _raising)
+        patch.setattr(manifest, "manifest_name", _raising)
+        depyf.prepare_debug(tmp_path).__enter__().__exit__(None, None, None)
+    capture._tell_all()
+    assert (tmp_path / "index.html").exists()
 
 
 def test_a_directory_that_is_removed_during_the_run(tmp_path: Path, messages: Callable[[], List[str]]) -> None:

@@ -16,7 +16,7 @@ import platform
 import sys
 import time
 from dataclasses import dataclass, field, replace
-from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.capture.cached_passes import cached_passes_text
@@ -34,6 +34,7 @@ from depyf.dynamo.hooks import frame_evaluation, structured_trace_listener, torc
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import Failure, failure_listeners, safely
 from depyf.dynamo.store.directory import DumpDirectory
+from depyf.messages import warn
 from depyf.report.analysis.from_events import build_run
 from depyf.report.model.manifest import to_json, without_texts
 from depyf.report.model.run import Run
@@ -53,6 +54,12 @@ index.html, index.md and manifest.json do not tell of the last sessions of depyf
 directory: many followed each other quickly, and these files are not written anew for each of them. They are when the
 process ends, or when a session ends a little later; this file is removed then. Where it is still here and the process
 is not, that was killed: all other files are complete, and `depyf report` reads them when manifest.json is deleted.
+"""
+
+_MISSED_TEXT = """\
+%s could not be written when a session of depyf.prepare_debug ended. What is there of them is of an earlier session.
+They are written when the next one ends, or when the process does, as soon as that can be done; this file is removed
+then. All other files tell of what was compiled, and `depyf report` reads them when manifest.json is deleted.
 """
 
 
@@ -92,6 +99,10 @@ class _Chronicle:
     """How many records there were when they were written."""
     stale: bool = False
     postponed: bool = False
+    missed: Tuple[str, ...] = ()
+    """The files that could not be written the last time."""
+    own_failures: Set[str] = field(default_factory=set)
+    """What was said of that: it is no longer so in the files that say what is missing."""
     behind: Optional[str] = None
     """The file that says that they are not up to date."""
     budget: Budget = field(default_factory=Budget)
@@ -166,7 +177,7 @@ def forget_the_parents() -> None:
     with _lock:
         for known in _chronicles.values():
             known.ended, known.written, known.forked, known.page = [], None, True, None
-            known.postponed, known.behind = False, None
+            known.postponed, known.stale, known.missed, known.behind = False, False, (), None
             known.skipped = {id(session): session.count() for session in known.open}
 
 
@@ -184,14 +195,33 @@ def write_manifest(session: Session, *, at_once: bool = False) -> None:
             with known.budget.spending():
                 records = known.records()
                 known.written = len(records)
-                _write(session, known, records)
-            known.postponed = known.stale = False
-            if known.behind is not None:
-                session.directory.remove(known.behind)
-                known.behind = None
+                known.postponed = known.stale = True  # also where the following does not come to its end
+                missed = _write(session, known, records)
+            known.postponed = known.stale = bool(missed)
+            _say_what_is_missed(session, known, missed)
         elif not known.postponed:
             known.postponed = True
             known.behind = session.directory.write(_BEHIND, _BEHIND_TEXT)
+
+
+def _say_what_is_missed(session: Session, known: _Chronicle, missed: Tuple[str, ...]) -> None:
+    """Say which of the files could not be written, in a message and in a file; remove that when they all are."""
+    directory = session.directory
+    if missed and missed != known.missed:
+        old = [name for name in missed if os.path.lexists(directory.file(name))]
+        warn(
+            "%s could not be written in %s%s. That is tried again when the next session ends, and at exit",
+            ", ".join(missed),
+            directory.path,
+            f": {', '.join(old)} there tells only of what was compiled earlier" if old else "",
+        )
+        before = set(_failures(known.records()))
+        known.behind = directory.write(_BEHIND, _MISSED_TEXT % ", ".join(missed)) or known.behind
+        known.own_failures |= set(_failures(known.records())) - before
+    elif not missed and known.behind is not None:
+        directory.remove(known.behind)
+        known.behind = None
+    known.missed = missed
 
 
 def write_postponed() -> None:
@@ -220,7 +250,8 @@ def _without_text(record: Record) -> Record:
     return record
 
 
-def _write(session: Session, known: _Chronicle, records: Sequence[Record]) -> None:
+def _write(session: Session, known: _Chronicle, records: Sequence[Record]) -> Tuple[str, ...]:
+    """Write the page, the index and the manifest; return the names of those that could not be written."""
     suffix = _suffix(session.directory, known)
     stem = page_stem(session.directory.path, suffix)
     run, texts = safely("reading what happened, for the page and the index")(_run_of)(session, known, records) or (
@@ -239,12 +270,15 @@ def _write(session: Session, known: _Chronicle, records: Sequence[Record]) -> No
     contents: Dict[str, Optional[str]] = {}
     failures = None
     for _ in range(len(made)):  # what fails in one of them stands in the others
-        if failures == _failures(known.records()):
+        if failures == _told_failures(known):
             break
-        failures = _failures(known.records())
+        failures = _told_failures(known)
         contents = {name: _text(name, make, run, _bare_run(known), failures) for name, make in made.items()}
-    written = [session.directory.write(name, text) if text else None for name, text in contents.items()]
-    known.page = written[0]
+    before = set(_failures(known.records()))
+    written = {name: session.directory.write(name, text) if text else None for name, text in contents.items()}
+    known.own_failures |= set(_failures(known.records())) - before
+    known.page = next(iter(written.values()))
+    return tuple(name for name, path in written.items() if path is None)
 
 
 def _text(name: str, make: Callable[[Run], str], run: Run, bare: Run, failures: Tuple[str, ...]) -> Optional[str]:
@@ -273,6 +307,10 @@ def _notes(session: Session) -> List[str]:
 
 def _failures(records: Sequence[Record]) -> Tuple[str, ...]:
     return tuple(dict.fromkeys(record.failure for record in records if isinstance(record, Incomplete)))
+
+
+def _told_failures(known: _Chronicle) -> Tuple[str, ...]:
+    return tuple(each for each in _failures(known.records()) if each not in known.own_failures)
 
 
 def page_of(session: Session) -> Optional[str]:
@@ -317,7 +355,7 @@ def _run_of(session: Session, known: _Chronicle, records: Sequence[Record]) -> T
     if any(each.status == "compiled" for each in run.compilations):  # in another session
         notes = {note: None for note in notes if not note.startswith(NOTHING)}
     run = replace(run, notes=(*notes, *run.notes))
-    run = replace(run, failures=_failures(records))
+    run = replace(run, failures=tuple(each for each in _failures(records) if each not in known.own_failures))
     return run, {artifact.id: artifact.text or "" for artifact in artifacts}
 
 
