@@ -62,6 +62,8 @@ def _without_forgetting(graph: FlowGraph, block: Block, names: Set[Any]) -> List
         result.append(ops[index])
         tail = ops[index + 1 : index + 4]
         if ops[index].op is Op.POP_EXC and _is_forgetting(tail, names):
+            if graph.code.forgets_behind_jumps:
+                graph.clause_jumps[ops[index].offset] = ops[index].span
             index += 3
         index += 1
     if _ends_in_forgetting(graph, block, result, names):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Dict, Iterator, List, Optional, Set, Tuple, Union
 
+from depyf.bytecode.lines import Span
 from depyf.flow.written_jumps import WrittenJumps
 from depyf.normal.ops import Instr, NormalCode, Op
 
@@ -115,7 +116,8 @@ def returns_constant(block: Block) -> bool:
 class FlowGraph:
     """``finally_regions``: those whose copies were joined; ``copied_tests``: blocks that end in a branch and stood in
     the bytecode twice; ``clause_ends``: the offsets of the POP_EXC that ``except`` clauses run to where nothing
-    leaves them on the way, as far as that shows."""
+    leaves them on the way, and ``clause_jumps`` those with which a jump leaves them, with its place, as far as that
+    shows."""
 
     code: NormalCode
     blocks: Dict[int, Block]
@@ -124,6 +126,7 @@ class FlowGraph:
     finally_regions: Set[Region] = field(default_factory=set)
     copied_tests: Set[int] = field(default_factory=set)
     clause_ends: Set[int] = field(default_factory=set)
+    clause_jumps: Dict[int, Optional[Span]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.written_jumps = WrittenJumps(self.code)

@@ -126,12 +126,13 @@ class Dialect:
     """How one CPython version spells the normal form.
 
     ``rules`` turn one instruction each into a few drafts; ``steps`` then undo, in this order, what the compiler spread
-    over several instructions. ``copies_loop_tests``: see ``NormalCode``.
+    over several instructions. ``copies_loop_tests``, ``forgets_behind_jumps``: see ``NormalCode``.
     """
 
     rules: Mapping[str, Rule]
     steps: Tuple[Step, ...] = ()
     copies_loop_tests: bool = False
+    forgets_behind_jumps: bool = False
 
     def changed(
         self,

@@ -35,7 +35,13 @@ def lower(code: Code) -> NormalCode:
     drafts = lowering.drafts
     for step in dialect.steps:
         drafts = step(drafts)
-    normal = NormalCode(code, _resolve(code, drafts), dialect.copies_loop_tests, tuple(lowering.idle))
+    normal = NormalCode(
+        code,
+        _resolve(code, drafts),
+        dialect.copies_loop_tests,
+        dialect.forgets_behind_jumps,
+        tuple(lowering.idle),
+    )
     stack_depths(normal)  # raises where the stack is used as no compiler would
     return normal
 

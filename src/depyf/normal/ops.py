@@ -269,12 +269,15 @@ class NormalCode:
     """A code object in normal form. Unreachable operations are gone; ``code`` is the object it was made from.
 
     ``copies_loop_tests``: this version's compiler writes the test of a ``while`` loop at its top and at its bottom.
+    ``forgets_behind_jumps``: a jump out of ``except E as name`` pops the exception before it forgets the name, and the
+    end of the clause behind that.
     ``idle``: where instructions were written that do nothing, as ``pass`` is.
     """
 
     code: Code
     ops: Tuple[Instr, ...]
     copies_loop_tests: bool = False
+    forgets_behind_jumps: bool = False
     idle: Tuple[Span, ...] = ()
 
     def listing(self) -> str:

@@ -218,4 +218,4 @@ _RULES: Dict[str, Rule] = {
     "WITH_CLEANUP_FINISH": simple(WITH_CLEANUP_FINISH),
 }
 
-DIALECT = Dialect(_RULES, (resolve_blocks, join_async_for))
+DIALECT = Dialect(_RULES, (resolve_blocks, join_async_for), forgets_behind_jumps=True)

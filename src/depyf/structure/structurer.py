@@ -55,7 +55,8 @@ class AccumulateStatement(ast.stmt):
 @dataclass(frozen=True)
 class Place:
     """Where statements are being written: what runs next by itself, where ``break`` and ``continue`` go, which
-    regions and handlers are open, which of them were left on the way."""
+    regions and handlers are open, which of them were left on the way. ``left_by``: the jump
+    that leaves a handler, by the offset of its POP_EXC."""
 
     follow: Optional[int] = None
     continues: Optional[int] = None
@@ -63,6 +64,7 @@ class Place:
     regions: Tuple[Region, ...] = ()
     handlers: Tuple[int, ...] = ()
     finalizer: Optional[int] = None
+    left_by: Optional[int] = None
 
     def known(self, target: Optional[int]) -> bool:
         return target is not None and target in (self.follow, self.continues, self.breaks)
@@ -127,7 +129,7 @@ class _Structurer:
     def _jump(self, target: int, place: Place) -> Optional[List[ast.stmt]]:
         """What a jump to ``target`` is at this place, if it is a statement or nothing."""
         if target == place.follow:
-            return []
+            return self._written_continue(place.left_by) if target == place.continues else []
         if target == place.continues:
             return [ast.Continue()]
         if target == place.breaks:
@@ -138,6 +140,14 @@ class _Structurer:
             self.written.add(target)
             return [self._return(term)]
         return None
+
+    def _written_continue(self, left_by: Optional[int]) -> List[ast.stmt]:
+        """``continue`` where control goes there anyway, if the bytecode shows that it was written."""
+        if left_by is None or left_by not in self.flow.clause_jumps:
+            return []
+        jump = ast.Continue()
+        put(jump, self.flow.clause_jumps[left_by])
+        return [jump]
 
     def _return(self, term: Return) -> ast.stmt:
         """The statement that returns; without a place, if nobody wrote it."""
@@ -180,7 +190,8 @@ class _Structurer:
                 place = replace(place, regions=tuple(other for other in place.regions if other != left))
             elif isinstance(statement, PopException):
                 left_handler = statement.handler
-                place = replace(place, handlers=tuple(other for other in place.handlers if other != left_handler))
+                handlers = tuple(other for other in place.handlers if other != left_handler)
+                place = replace(place, handlers=handlers, left_by=statement.offset)
             elif isinstance(statement, Accumulate):
                 add = AccumulateStatement()
                 add.kind, add.key, add.element = statement.kind, statement.key, statement.element

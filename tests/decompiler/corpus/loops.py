@@ -460,3 +460,21 @@ def delete_in_loop(d):
     for k in list(d):
         del d[k]
     return d
+
+
+# The end of a clause that has a name, and a jump from it, are not the same to 3.8: outside of functions that shows.
+for _text in ('1', 'x', ''):
+    try:
+        int(_text)
+    except ValueError as _error:
+        continue
+
+for _text in ('1', 'x', ''):
+    try:
+        int(_text)
+    except TypeError as _error:
+        pass
+    except ValueError as _error:
+        if _text:
+            continue
+        print(_text)
