@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 BOUNDS: Dict[str, int] = {
-    "any": 1333,
+    "any": 1138,
     "booleans": 100,
     "parameters": 4,
     "functions": 4,

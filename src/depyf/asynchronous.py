@@ -22,7 +22,7 @@ import signal
 import sys
 import sysconfig
 from types import CodeType, FrameType, TracebackType
-from typing import Any, Iterator, List, Optional, Set, Tuple, Type, TypeVar, overload
+from typing import Iterator, List, Optional, Set, Tuple, Type, TypeVar, overload
 
 E = TypeVar("E", bound=BaseException)
 
@@ -43,7 +43,7 @@ def synchronous() -> Tuple[Type[Exception], ...]: ...
 def synchronous(*kinds: Type[E]) -> Tuple[Type[E], ...]: ...
 
 
-def synchronous(*kinds: Type[Any]) -> Tuple[Type[Any], ...]:
+def synchronous(*kinds: Type[object]) -> Tuple[Type[object], ...]:
     """Return ``kinds`` (by default ``Exception``) for an ``except`` clause; nothing if what is handled came from
     outside.
 
@@ -143,7 +143,7 @@ def _signal_handlers() -> Set[CodeType]:
     """Return the code of all handlers that are installed, of what they wrap as well."""
     found: Set[CodeType] = set()
     for number in signal.valid_signals():
-        handler: Any = signal.getsignal(number)
+        handler: object = signal.getsignal(number)
         for _ in range(10):
             if isinstance(handler, functools.partial):
                 handler = handler.func

@@ -30,7 +30,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def decompile(target: Any) -> str:
+def decompile(target: object) -> str:
     """The Python source of a code object or callable: function, bound method, ``functools.partial``, anything with
     ``__wrapped__``, callable instance; of an ``nn.Module`` that of its ``forward``.
 
@@ -63,11 +63,11 @@ def code_of(target: Any) -> Code:
     return code
 
 
-def _holder_of(target: Any) -> Any:
+def _holder_of(target: object) -> Any:
     """The code object behind ``target``, or what has it as ``__code__``."""
     seen: Set[int] = set()
-    step: Any = target
-    wrapper: Any = None
+    step: object = target
+    wrapper: object = None
     while id(step) not in seen and not isinstance(step, type):
         seen.add(id(step))
         attribute = None if is_code(step) else _step(step)
@@ -83,7 +83,7 @@ def _holder_of(target: Any) -> Any:
     raise TypeError(_why_not(target))
 
 
-def _why_not(target: Any) -> str:
+def _why_not(target: object) -> str:
     """Why there is nothing to decompile, in words."""
     if isinstance(target, type):
         return f"{target.__qualname__} is a class, whose body is gone once it has run: decompile its methods one by one"
@@ -101,7 +101,7 @@ _BUILTIN = (
 )
 
 
-def _step(target: Any) -> Optional[str]:
+def _step(target: object) -> Optional[str]:
     """The attribute of ``target`` that leads on to its code; a wrapper leads to what it wraps, as for ``inspect``."""
     if isinstance(target, functools.partial):
         return "func"
@@ -118,7 +118,7 @@ def _step(target: Any) -> Optional[str]:
 class Decompiler:
     """Decompiles one code object or callable. New code should call ``decompile_code``, which also tells the verdict."""
 
-    def __init__(self, code: Any) -> None:
+    def __init__(self, code: object) -> None:
         self.code = code_of(code)
 
     def decompile(

@@ -38,7 +38,7 @@ Parts = Generator[None, Any, Any]
 """What reads an object that contains others: it yields to be sent the next one, and returns what it made."""
 
 
-def read_marshal(data: bytes, version: Version) -> Any:
+def read_marshal(data: bytes, version: Version) -> object:
     """The object that CPython ``version`` wrote as ``data``. Raises ``ValueError`` when it is malformed."""
     reader = _Reader(data, version)
     value = reader.value()
@@ -56,7 +56,7 @@ def _with_qualified_names(code: PortableCode, qualname: str, prefix: str) -> Por
     declared ``global`` has no prefix.
     """
 
-    def named(inner: Any) -> Any:
+    def named(inner: object) -> object:
         if not isinstance(inner, PortableCode):
             return inner
         is_class = not inner.co_flags & inspect.CO_OPTIMIZED
@@ -79,7 +79,7 @@ class _Reader:
     def __init__(self, data: bytes, version: Version) -> None:
         self.data, self.version = data, version
         self.position = self.count = 0
-        self.remembered: List[Any] = []
+        self.remembered: List[object] = []
         self.counts: List[int] = []
         self.most = LARGEST * len(data) + ALWAYS
 
@@ -177,7 +177,7 @@ class _Reader:
             if not open_ones:
                 return self.present(found)
 
-    def begin(self) -> Tuple[Any, Optional[Parts], int]:
+    def begin(self) -> Tuple[object, Optional[Parts], int]:
         """The next object if it contains no others, or a generator that wants its parts, with its slot for
         references (-1 if it has none)."""
         kind = self.byte()
@@ -202,12 +202,12 @@ class _Reader:
             self.fail(f"unknown type code {kind & ~_REMEMBERED:#04x}")
         return None, container(self), slot
 
-    def remember(self, slot: int, found: Any, count: int) -> None:
+    def remember(self, slot: int, found: object, count: int) -> None:
         if slot >= 0:
             self.remembered[slot] = found
             self.counts[slot] = count
 
-    def reference(self) -> Any:
+    def reference(self) -> object:
         index = self.int32()
         if not 0 <= index < len(self.remembered):
             self.fail(f"a reference to object {index} of {len(self.remembered)}")
@@ -222,7 +222,7 @@ class _Reader:
         if self.count > self.most:
             self.fail("the objects, written out, would be far too many for so few bytes")
 
-    def present(self, found: Any) -> Any:
+    def present(self, found: object) -> object:
         if found is _ABSENT:
             self.fail("an object is missing")
         return found
@@ -240,7 +240,7 @@ class _Reader:
         found = yield from self.items(self.size())
         return self.hashed(found, lambda: make(found))
 
-    def hashed(self, keys: Iterable[Any], make: Callable[[], Any]) -> Any:
+    def hashed(self, keys: Iterable[object], make: Callable[[], object]) -> Any:
         try:
             hashes = Counter(map(hash, keys))
             if hashes and max(hashes.values()) > EQUAL_HASHES:
@@ -250,7 +250,7 @@ class _Reader:
             self.fail(str(error))
 
     def mapping(self) -> Parts:
-        pairs: List[Tuple[Any, Any]] = []
+        pairs: List[Tuple[object, object]] = []
         while True:
             key = yield
             if key is _ABSENT:
@@ -346,7 +346,7 @@ class _Reader:
         return found
 
 
-_LEAVES: Dict[str, Callable[[_Reader], Any]] = {
+_LEAVES: Dict[str, Callable[[_Reader], object]] = {
     "0": lambda reader: _ABSENT,
     "N": lambda reader: None,
     "F": lambda reader: False,

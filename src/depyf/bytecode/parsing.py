@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from types import CodeType, FrameType
-from typing import Any, Literal, Optional, Tuple, overload
+from typing import Literal, Optional, Tuple, overload
 
 from depyf.asynchronous import synchronous
 
@@ -31,7 +31,7 @@ def parse(text: str) -> ast.Module: ...
 def parse(text: str, mode: Literal["eval"]) -> ast.Expression: ...
 
 
-def parse(text: str, mode: str = "exec") -> Any:
+def parse(text: str, mode: str = "exec") -> object:
     """Return what ``ast.parse(text, mode=mode)`` returns, and raise what it raises.
 
     Where that is not safe, wait (0.2 s at most) until no other thread is in the middle of ``ast.parse``, and begin anew
@@ -49,7 +49,7 @@ def parse(text: str, mode: str = "exec") -> Any:
     raise AssertionError("not reached")
 
 
-def _converted(text: str, mode: str) -> Any:
+def _converted(text: str, mode: str) -> object:
     """Make the tree; a thread that is in here but not at its innermost frame is in the middle of that."""
     return compile(text, "<unknown>", mode, ast.PyCF_ONLY_AST, dont_inherit=True)
 

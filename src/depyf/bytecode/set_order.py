@@ -18,18 +18,18 @@ _REPAIRS = 200
 """So often an order is mended before it is given up."""
 
 
-def has_fixed_order(values: FrozenSet[Any]) -> bool:
+def has_fixed_order(values: FrozenSet[object]) -> bool:
     """Whether the order is the same one in every run: that of numbers, and of tuples of them."""
     return all(_is_fixed(value) for value in values)
 
 
-def _is_fixed(value: Any) -> bool:
+def _is_fixed(value: object) -> bool:
     if type(value) is tuple:
         return all(_is_fixed(item) for item in value)
     return type(value) in (bool, int, float, complex) and value == value  # NaN hashes by its address
 
 
-def display_order(values: FrozenSet[Any]) -> Optional[List[Any]]:
+def display_order(values: FrozenSet[object]) -> Optional[List[Any]]:
     """The members as a display must list them, so that the set is gone through in the order of ``values``.
 
     Where that order is no fixed one, the order of their texts, which is. ``None`` if no order was found.
@@ -44,7 +44,7 @@ def display_order(values: FrozenSet[Any]) -> Optional[List[Any]]:
     return _repaired(texts, wanted)
 
 
-def _repaired(order: List[Any], wanted: List[Any]) -> Optional[List[Any]]:
+def _repaired(order: List[object], wanted: List[object]) -> Optional[List[object]]:
     """``order`` with members moved until it gives the wanted one: a member that comes too late was put aside by the one
     in its place, and has to be put in before that."""
     order = list(order)
@@ -58,7 +58,7 @@ def _repaired(order: List[Any], wanted: List[Any]) -> Optional[List[Any]]:
     return None
 
 
-def _compiled(members: List[Any]) -> List[Any]:
+def _compiled(members: List[Any]) -> List[object]:
     """The order in which a set is gone through that the compiler made of a display of ``members``.
 
     It puts them in anew when it merges equal constants, so that ``frozenset(members)`` may have another one.
@@ -69,7 +69,7 @@ def _compiled(members: List[Any]) -> List[Any]:
     return next(list(constant) for constant in code.co_consts if type(constant) is frozenset)
 
 
-def _candidates(texts: List[Any], wanted: List[Any]) -> Iterable[List[Any]]:
+def _candidates(texts: List[object], wanted: List[Any]) -> Iterable[List[object]]:
     yield texts
     if all(type(value) in (bool, int, float) for value in wanted):
         yield sorted(wanted)

@@ -34,7 +34,7 @@ from depyf.visible import visible
 KINDS = ("module", "class", "function", "lambda")
 
 
-def add_commands(commands: Any) -> None:
+def add_commands(commands: object) -> None:
     """Add both to the subparsers of the command line."""
     _add_sweep(commands)
     _add_decompile(commands)

@@ -86,7 +86,7 @@ def _prepare_script(program: Program, main: ModuleType) -> _Prepared:
     path = os.path.join(os.getcwd(), path)  # as the interpreter does: nothing in it is resolved
     sys.argv = [program.name if os.path.exists(program.name) else path, *program.arguments]
     _replace_first_path(os.path.dirname(os.path.realpath(path)))
-    loader: Any
+    loader: object
     if path.endswith(".pyc"):
         loader = importlib.machinery.SourcelessFileLoader("__main__", path)
     else:
@@ -198,7 +198,7 @@ def _execute(code: CodeType, main: ModuleType) -> Optional[BaseException]:
     return None
 
 
-def _status(code: Any) -> int:
+def _status(code: object) -> int:
     if code is None:
         return 0
     if isinstance(code, int):

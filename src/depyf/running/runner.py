@@ -146,7 +146,7 @@ class _Recording:
             self._trace = trace().__enter__()
         if self._progress is not None and self._open.session is not None:
             self._progress.numbers = structured_trace_listener.interned_strings
-            show: Callable[..., Any] = safely("showing how far it is")(self._progress)
+            show: Callable[..., object] = safely("showing how far it is")(self._progress)
             self._open.session.watch(show)
         if self._find_nonfinite:
             from depyf.dynamo.questions.nonfinite.question import find_nonfinite

@@ -82,7 +82,7 @@ def fresh_name(wanted: str, taken: Set[str]) -> str:
     return name
 
 
-def _strings_in(constant: Tuple[Any, ...]) -> Iterator[str]:
+def _strings_in(constant: Tuple[object, ...]) -> Iterator[str]:
     for item in constant:
         if item.__class__ is str:
             yield item
@@ -204,23 +204,23 @@ class _Renaming(Rewriter):
     def visit_Nonlocal(self, node: ast.Nonlocal) -> ast.Nonlocal:
         return replaced(node, names=self._names(node.names))
 
-    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> Any:
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> object:
         return self._with_name(self.rewrite_children(node))
 
-    def visit_MatchAs(self, node: Any) -> Any:
+    def visit_MatchAs(self, node: Any) -> object:
         return self._with_name(self.rewrite_children(node))
 
     visit_MatchStar = visit_MatchAs
 
-    def visit_MatchMapping(self, node: Any) -> Any:
+    def visit_MatchMapping(self, node: Any) -> object:
         node = self.rewrite_children(node)
         return replaced(node, rest=node.rest and self._name(node.rest))
 
-    def visit_MatchClass(self, node: Any) -> Any:
+    def visit_MatchClass(self, node: Any) -> object:
         node = self.rewrite_children(node)
         return replaced(node, kwd_attrs=[self._dotted(name) for name in node.kwd_attrs])
 
-    def visit_FunctionDef(self, node: Any) -> Any:
+    def visit_FunctionDef(self, node: Any) -> object:
         return self._with_name(self._but_annotation(node, "returns"))
 
     visit_AsyncFunctionDef = visit_FunctionDef

@@ -10,7 +10,7 @@ from depyf.source.inventory import child_fields
 Node = TypeVar("Node", bound=ast.AST)
 
 
-def replaced(node: Node, **fields: Any) -> Node:
+def replaced(node: Node, **fields: object) -> Node:
     """A shallow copy of ``node`` with some fields replaced; ``node`` stays as it is."""
     clone = node.__class__.__new__(node.__class__)
     clone.__dict__.update(node.__dict__)

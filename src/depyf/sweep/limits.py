@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from dataclasses import dataclass
-from typing import Any, Iterator
+from typing import Iterator
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def time_limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def _on_time_limit(_number: int, _frame: Any) -> None:
+def _on_time_limit(_number: int, _frame: object) -> None:
     raise TimeLimit
 
 

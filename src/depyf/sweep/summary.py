@@ -6,7 +6,7 @@ import json
 import platform
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, Tuple
+from typing import Dict, FrozenSet, Iterator, List, Mapping, Tuple
 
 from depyf.sweep.judge import Outcome, Result, reason_group
 from depyf.sweep.pool import Skipped
@@ -117,7 +117,7 @@ def write_json(summary: Summary, path: str) -> None:
     Path(path).write_text(json.dumps(head)[:-1] + ', "objects": [\n' + lines + "\n]}\n")
 
 
-def _as_json(result: Result) -> Mapping[str, Any]:
+def _as_json(result: Result) -> Mapping[str, object]:
     return {**vars(result), "outcome": result.outcome.value}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, List, Mapping, Optional, Sequence, Tuple
+from typing import List, Mapping, Optional, Sequence, Tuple
 
 from depyf.torch_trace.events import Event
 
@@ -35,7 +35,7 @@ def skips(events: Sequence[Event]) -> List[Skip]:
 
 def _skip_of(event: Event) -> Optional[Skip]:
     if event.name == SKIPPED:
-        message: Any = event.payload
+        message: object = event.payload
     elif event.name in ("compilation_metrics", "bwd_compilation_metrics") and isinstance(event.meta, Mapping):
         message = event.meta.get("cudagraph_skip_reason")
     else:

@@ -79,7 +79,7 @@ def event_of(record: Mapping[str, Any], payload: Optional[str], created: float) 
     return Event(str(name), _compile_id(record), attempt, meta, payload, created, record.get("stack"))
 
 
-def _compile_id(record: Mapping[str, Any]) -> Optional[str]:
+def _compile_id(record: Mapping[str, object]) -> Optional[str]:
     """The compile id of a record, spelled as ``str(CompileId)`` does."""
     autograd = record.get("compiled_autograd_id")
     prefix = "" if autograd is None else f"!{autograd}"
@@ -89,7 +89,7 @@ def _compile_id(record: Mapping[str, Any]) -> Optional[str]:
     return f"{prefix}/{frame}" if prefix else frame
 
 
-def resolve_frames(frames: Any, names: Mapping[Any, str]) -> List[Dict[str, Any]]:
+def resolve_frames(frames: Any, names: Mapping[object, str]) -> List[Dict[str, Any]]:
     """A stack as the trace sends it, with the numbers of file names replaced by the ``names``."""
     resolved = []
     for frame in frames or []:

@@ -202,7 +202,7 @@ class _Process:
         self._number = number
         self._names: Dict[Any, str] = {}
         self._rank: Optional[int] = None
-        self._raw: List[Tuple[str, int, Mapping[str, Any], Optional[str]]] = []
+        self._raw: List[Tuple[str, int, Mapping[str, object], Optional[str]]] = []
         self._clock: Optional[Tuple[str, int, float]] = None
 
     def add(self, record: _Record, mark: str, trouble: _Trouble) -> None:
@@ -227,7 +227,7 @@ class _Process:
             self._clock = _clock(date, micros, payload)
         self._raw.append((date, micros, data, payload))
 
-    def _named(self, value: Any, trouble: _Trouble) -> Any:
+    def _named(self, value: object, trouble: _Trouble) -> Any:
         """``value`` with the numbers of file names replaced by the names."""
         if isinstance(value, dict):
             plain = {key: self._named(item, trouble) for key, item in value.items()}

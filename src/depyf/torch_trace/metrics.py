@@ -10,7 +10,7 @@ from depyf.torch_trace.events import Event
 from depyf.torch_trace.json_text import parsed
 
 
-def seconds_of(metrics: Any) -> Optional[float]:
+def seconds_of(metrics: object) -> Optional[float]:
     """How long the compilation with these metrics took; None where torch does not tell."""
     if not isinstance(metrics, Mapping):
         return None
@@ -45,7 +45,7 @@ def spans(events: Iterable[Event]) -> List[Span]:
     """The phases in the order in which they began. One that did not end lasts until the last thing that is known."""
     begun: List[Tuple[Optional[str], str, float, Optional[int]]] = []
     ends: Dict[int, float] = {}
-    stacks: Dict[Any, List[int]] = {}
+    stacks: Dict[object, List[int]] = {}
     latest = 0.0
     for event in events:
         mark = _mark(event)
@@ -71,7 +71,7 @@ def spans(events: Iterable[Event]) -> List[Span]:
     ]
 
 
-def _mark(event: Event) -> Optional[Tuple[str, str, float, Any]]:
+def _mark(event: Event) -> Optional[Tuple[str, str, float, object]]:
     """Whether this begins or ends something, what, when (in seconds since the epoch) and in which thread."""
     try:
         data = parsed(event.payload or "")

@@ -35,7 +35,7 @@ def constant_key(value: Any) -> Hashable:
     return (kind, "identity", id(value))
 
 
-def members_key(value: FrozenSet[Any]) -> Hashable:
+def members_key(value: FrozenSet[object]) -> Hashable:
     """A key that two constant sets share if they have the same members: that is all that ``in`` can tell."""
     return ("members", frozenset(constant_key(item) for item in value))
 
@@ -51,6 +51,6 @@ def nan_objects(ops: Sequence[Instr]) -> Tuple[int, ...]:
     )
 
 
-def holds_nan(value: Any) -> bool:
+def holds_nan(value: object) -> bool:
     """Whether ``value`` is a NaN or a constant with one in it."""
     return next(nans_in(value), None) is not None

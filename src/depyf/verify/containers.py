@@ -6,7 +6,7 @@ extending and popping a list that has not escaped is no event. Whatever does not
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, List, Optional, Set, Tuple, Union
+from typing import TYPE_CHECKING, List, Optional, Set, Tuple, Union
 
 from depyf.bytecode.set_order import has_fixed_order
 from depyf.normal.ops import Instr, Op
@@ -155,20 +155,20 @@ def _fill_with_constants(machine: Machine, side: Side, container: Value, source:
         return True
     if type(source.value) is not frozenset or not all(map(_hashes_silently, source.value)):
         return False
-    made: Set[Any] = set()
+    made: Set[object] = set()
     made.update(source.value)
     side.extend(container, _members(machine, made))
     return True
 
 
-def _members(machine: Machine, made: Set[Any]) -> Items:
+def _members(machine: Machine, made: Set[object]) -> Items:
     """The members in the order in which the set is gone through, or in any one where that is another in every run."""
     fixed = has_fixed_order(frozenset(made))
     ordered = list(made) if fixed else sorted(made, key=lambda member: repr(constant_key(member)))
     return tuple(machine.values.const(member) for member in ordered)
 
 
-def _hashes_silently(value: Any) -> bool:
+def _hashes_silently(value: object) -> bool:
     """Whether no code of others decides if a set has ``value``, nor an address where it lies (as a NaN's does)."""
     if type(value) is tuple:
         return all(map(_hashes_silently, value))

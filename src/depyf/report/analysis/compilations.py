@@ -49,7 +49,12 @@ class Compilations:
     """The events of a run by compile id, and what they say."""
 
     def __init__(
-        self, events: Sequence[Event], sources: Sources, functions: Functions, names: Mapping[Any, str], started: float
+        self,
+        events: Sequence[Event],
+        sources: Sources,
+        functions: Functions,
+        names: Mapping[object, str],
+        started: float,
     ) -> None:
         self._sources = sources
         self._functions = functions
@@ -318,7 +323,7 @@ def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}{'' if text.endswith('.') else '.'}" if text else ""
 
 
-def _status(events: Sequence[Event], metrics: Mapping[str, Any], fact: Optional[TransformedFact]) -> Tuple[str, str]:
+def _status(events: Sequence[Event], metrics: Mapping[str, object], fact: Optional[TransformedFact]) -> Tuple[str, str]:
     """The status of a compilation, and why it failed."""
     names = {event.name for event in events}
     if metrics.get("fail_type"):

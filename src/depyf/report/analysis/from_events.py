@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.diagnosis.break_advice import advice_for_cudagraphs, advice_for_fallback
 from depyf.report.analysis.anchors import anchored, from_cache
@@ -34,7 +34,7 @@ def build_run(
     depyf: str = "",
     torch: str = "",
     python: str = "",
-    names: Optional[Mapping[Any, str]] = None,
+    names: Optional[Mapping[object, str]] = None,
     directory: str = "",
     read: ReadText = read_source,
     graphs: Optional[Mapping[str, str]] = None,

@@ -90,7 +90,7 @@ def parts_by_function(run: Run) -> Dict[int, Run]:
     roots = {index: run.root(index) for index in range(len(run.functions))}
     root_of_id = {e.compile_id: roots[e.function] for e in run.compilations if e.function is not None}
 
-    def as_tuples(parts: Dict[str, List[Any]]) -> Dict[str, Any]:
+    def as_tuples(parts: Dict[str, List[object]]) -> Dict[str, Any]:
         return {name: tuple(part) for name, part in parts.items()}
 
     found: Dict[int, Dict[str, List[Any]]] = {

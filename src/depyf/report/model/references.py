@@ -19,7 +19,7 @@ def dangling(run: Run) -> Optional[str]:
     return _endless(run)
 
 
-def _references(run: Run) -> Iterator[Tuple[str, Any]]:
+def _references(run: Run) -> Iterator[Tuple[str, object]]:
     """Each kind of what is referred to, with its index."""
     yield from (("source", place[0] if place else None) for place in _places(run))
     for function in run.functions:

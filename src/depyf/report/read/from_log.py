@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Dict, List, Mapping, Optional, Sequence
 
 from depyf.asynchronous import synchronous
 from depyf.report.analysis.from_events import build_run
@@ -90,7 +90,7 @@ def quoted_lines(events: Sequence[Event]) -> Dict[str, Dict[int, str]]:
     return found
 
 
-def _note(found: Dict[str, Dict[int, str]], path: Any, line: Any, code: Any) -> None:
+def _note(found: Dict[str, Dict[int, str]], path: object, line: object, code: object) -> None:
     if (
         isinstance(path, str)
         and isinstance(line, int)
@@ -101,7 +101,7 @@ def _note(found: Dict[str, Dict[int, str]], path: Any, line: Any, code: Any) -> 
         found.setdefault(path, {}).setdefault(line, code.strip())
 
 
-def _frames(value: Any) -> List[Mapping[str, Any]]:
+def _frames(value: object) -> List[Mapping[str, object]]:
     """All frames in what torch attached to a record."""
     if isinstance(value, dict):
         here = [value] if "filename" in value and "line" in value else []

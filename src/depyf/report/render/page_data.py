@@ -12,7 +12,7 @@ import dataclasses
 import json
 import re
 import zlib
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
@@ -24,7 +24,7 @@ from depyf.report.model.sides import with_sides
 
 TextOf = Callable[[Artifact], Optional[str]]
 
-Difference = Mapping[str, Any]
+Difference = Mapping[str, object]
 """``{"title": ..., "text": ..., "ranks": {name of a run: text}, "place": (source, line) of the first run or None}``."""
 
 _PACKED_FROM = 500_000
@@ -52,7 +52,7 @@ def _packed(run: Run, text_of: TextOf) -> str:
     """A run as JSON: its manifest, without what stands beside it once (texts), or shorter (stacks of calls, links)."""
     run = with_sides(run)
     texts: Dict[str, str] = {}
-    links: Dict[str, List[List[Any]]] = {}
+    links: Dict[str, List[List[object]]] = {}
     stacks: Dict[Tuple[Place, ...], int] = {}
     for artifact in run.artifacts:
         text = text_of(artifact)
@@ -92,7 +92,7 @@ def _statements(run: Run) -> Dict[int, List[Tuple[int, int]]]:
     return found
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 

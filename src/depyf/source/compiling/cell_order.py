@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from depyf.bytecode.code import Code
 from depyf.source.names import mangle
-from depyf.source.rewriting import Rewriter, replaced
+from depyf.source.rewriting import Node, Rewriter, replaced
 
 # "__class__" keeps its name, the compiler looks for it; "A" sorts before "_", "a" behind it.
 _PREFIX = re.compile(r"[Aa]\d{6}depyf_")
@@ -36,9 +36,10 @@ def original_spelling(name: str) -> str:
     return _PREFIX.sub("", name)
 
 
-def respell(tree: Any, spellings: Mapping[str, str]) -> Any:
+def respell(tree: Node, spellings: Mapping[str, str]) -> Node:
     """``tree`` with its variables renamed; attributes and keyword arguments stay."""
-    return _Respelling(spellings).visit(tree)
+    respelled: Node = _Respelling(spellings).visit(tree)
+    return respelled
 
 
 class _Respelling(Rewriter):
@@ -72,7 +73,7 @@ class _Respelling(Rewriter):
     def visit_Nonlocal(self, node: ast.Nonlocal) -> ast.Nonlocal:
         return replaced(node, names=self._names(node.names))
 
-    def _visit_named(self, node: Any) -> Any:
+    def _visit_named(self, node: Any) -> object:
         node = self.rewrite_children(node)
         return replaced(node, name=self._name(node.name)) if node.name else node
 
@@ -82,7 +83,7 @@ class _Respelling(Rewriter):
     visit_FunctionDef = _visit_named
     visit_AsyncFunctionDef = _visit_named
 
-    def visit_MatchMapping(self, node: Any) -> Any:
+    def visit_MatchMapping(self, node: Any) -> object:
         node = self.rewrite_children(node)
         return replaced(node, rest=self._name(node.rest)) if node.rest else node
 

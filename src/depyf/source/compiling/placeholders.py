@@ -16,7 +16,7 @@ from types import CodeType, ModuleType
 from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, Tuple
 
 from depyf.asynchronous import synchronous
-from depyf.source.rewriting import Rewriter
+from depyf.source.rewriting import Node, Rewriter
 
 _MARK = "depyf stand-in"
 
@@ -92,18 +92,18 @@ class StandIns:
     """One stand-in for each placeholder name."""
 
     def __init__(self, constants: Mapping[str, object]) -> None:
-        self._stand_ins: Dict[str, FrozenSet[Any]] = {}
-        self._objects: Dict[FrozenSet[Any], object] = {}
+        self._stand_ins: Dict[str, FrozenSet[object]] = {}
+        self._objects: Dict[FrozenSet[object], object] = {}
         for number, (name, value) in enumerate(constants.items()):
             stand_in = frozenset({(_MARK, number)})
             self._stand_ins[name] = stand_in
             self._objects[stand_in] = value
 
-    def put_in(self, tree: Any) -> Any:
+    def put_in(self, tree: Node) -> Node:
         """``tree`` with the placeholder names replaced by constants."""
         return _Insertion(self._stand_ins).visit(tree) if self._stand_ins else tree
 
-    def take_out(self, constant: Any) -> Any:
+    def take_out(self, constant: object) -> object:
         """The constant with the objects in it, at any depth, that the stand-ins stand for."""
         if not self._objects:
             return constant
@@ -120,7 +120,7 @@ class StandIns:
 
 
 class _Insertion(Rewriter):
-    def __init__(self, stand_ins: Mapping[str, FrozenSet[Any]]) -> None:
+    def __init__(self, stand_ins: Mapping[str, FrozenSet[object]]) -> None:
         super().__init__()
         self._stand_ins = stand_ins
 

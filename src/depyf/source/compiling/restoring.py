@@ -58,12 +58,12 @@ class Restoration:
         changed = {field: value for field, value in changes.items() if not _same(getattr(code, field), value)}
         return code.replace(**changed) if changed else code
 
-    def _constant(self, constant: Any) -> Any:
+    def _constant(self, constant: object) -> object:
         if isinstance(constant, CodeType):
             return self.restore(constant)
         return self._strings(self._stand_ins.take_out(constant))
 
-    def _strings(self, constant: Any) -> Any:
+    def _strings(self, constant: object) -> object:
         """Names are constants too: those of keyword arguments, of what is imported, of classes."""
         if type(constant) is str:
             return self._string(constant)
@@ -86,7 +86,7 @@ class Restoration:
         return text
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: object, other: object) -> bool:
     """Whether both are made of the same objects (equality would confuse 1 and 1.0, and could run anybody's code)."""
     if type(one) is tuple and type(other) is tuple:
         return len(one) == len(other) and all(a is b for a, b in zip(one, other))

@@ -75,7 +75,7 @@ def target_of(tree: ast.Module, reference: Code) -> Optional[Target]:
         if isinstance(value, ast.Lambda) and _is_generator(reference):
             # Since 3.12 the code that turns StopIteration into RuntimeError is missing where a lambda yields.
             bare = replaced(value, args=_bare_arguments(value.args))
-            alone: Any = replaced(statement, value=bare)
+            alone: object = replaced(statement, value=bare)
             return cast(ast.Expr, alone)
         if isinstance(value, ast.Lambda):
             returned = ast.copy_location(ast.Return(value=value.body), value.body)
@@ -102,7 +102,7 @@ def scaffold(
         free = [name for name in free if name != TYPE_PARAMS]
         bare = replaced(bare, type_params=[_at(bare, getattr(ast, "TypeVar")(name=NAME))])  # noqa: B009
         depth = 2
-    enclosing: Any
+    enclosing: object
     if _is_nested(reference) or set(free) - _MADE_BY_CLASSES:
         enclosing = _function(NAME, _no_arguments(), [*_bindings(free), bare])
         if isinstance(target, ast.Expr) and reference.co_flags & inspect.CO_COROUTINE:  # only there it may be awaited
@@ -152,7 +152,7 @@ def _is_nested(reference: Code) -> bool:
     return any(_is_nested(constant) for constant in reference.co_consts if is_code(constant))
 
 
-def _without_surroundings(target: Any) -> Any:
+def _without_surroundings(target: Any) -> object:
     """``target`` without what is evaluated outside of it: defaults, decorators, annotations, bases, type parameters."""
     changes: Any = {"decorator_list": []}
     if hasattr(target, "type_params"):

@@ -125,7 +125,7 @@ def without_format_test(statements: Sequence[ast.stmt]) -> List[ast.stmt]:
     return body
 
 
-def _annotation(key: Any, value: ast.expr, number: Optional[int] = None) -> Annotation:
+def _annotation(key: object, value: ast.expr, number: Optional[int] = None) -> Annotation:
     if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
         raise Unstructured("what is annotated has no name")
     return Annotation(key.value, value, number)
@@ -206,7 +206,7 @@ def _places(statements: List[ast.stmt], annotations: Sequence[Annotation]) -> Di
 def _longest_rise(pairs: List[Tuple[int, int]]) -> List[Tuple[int, int]]:
     """As many of ``pairs`` as have rising positions, in their order."""
     ends: List[int] = []  # the lowest last position of a rise of each length
-    chosen: List[Tuple[Tuple[int, int], Any]] = []  # the last pair of such a rise, with those before it
+    chosen: List[Tuple[Tuple[int, int], object]] = []  # the last pair of such a rise, with those before it
     for pair in pairs:
         length = bisect_left(ends, pair[1])
         link = (pair, chosen[length - 1] if length else None)

@@ -35,7 +35,7 @@ def facts_of(function: FunctionType) -> FunctionFacts:
     code = function.__code__
     positional = code.co_varnames[: code.co_argcount]
 
-    def default(name: str, value: Any) -> ast.expr:
+    def default(name: str, value: object) -> ast.expr:
         expression = known.expression(value)
         if expression is None:
             unwritten.append(f"the default of {name} is a {type(value).__name__} without a name here")
@@ -57,7 +57,7 @@ def facts_of(function: FunctionType) -> FunctionFacts:
     return FunctionFacts(defaults, kw_defaults, annotations, unwritten)
 
 
-def _annotations(function: FunctionType) -> Mapping[str, Any]:
+def _annotations(function: FunctionType) -> Mapping[str, object]:
     try:
         found = function.__annotations__
     except synchronous():  # since 3.14 they are evaluated when they are asked for, and may name what is not there
@@ -75,11 +75,11 @@ def _parsed(text: str) -> Optional[ast.expr]:
 class _Namespace:
     """What the names in a module mean."""
 
-    def __init__(self, names: Mapping[str, Any]) -> None:
+    def __init__(self, names: Mapping[str, object]) -> None:
         self.names = names
         self.by_id: Optional[Dict[int, str]] = None
 
-    def expression(self, value: Any, depth: int = 0) -> Optional[ast.expr]:
+    def expression(self, value: object, depth: int = 0) -> Optional[ast.expr]:
         """An expression that means ``value`` in this module, or ``None``."""
         kind = type(value)
         if kind in (list, dict, set, tuple, frozenset) and depth < _DEEPEST:
@@ -107,7 +107,7 @@ class _Namespace:
         found = [self.expression(value, depth) for value in values]
         return None if None in found else [each for each in found if each is not None]
 
-    def _named(self, value: Any) -> Optional[ast.expr]:
+    def _named(self, value: object) -> Optional[ast.expr]:
         for text in self._candidates(value):
             tree = _parsed(text)
             if tree is not None:
@@ -119,7 +119,7 @@ class _Namespace:
                     return tree
         return None
 
-    def _candidates(self, value: Any) -> Iterator[str]:
+    def _candidates(self, value: object) -> Iterator[str]:
         """Texts that could mean ``value``."""
         if self.by_id is None:
             self.by_id = {id(each): name for name, each in reversed(list(self.names.items()))}
@@ -166,6 +166,6 @@ class _Namespace:
         raise LookupError(ast.dump(node))
 
 
-def _is_alias(value: Any) -> bool:
+def _is_alias(value: object) -> bool:
     """``List[int]``, ``list[int]``, ``int | None``."""
     return type(value).__module__ in ("typing", "types") and not isinstance(value, (FunctionType, ModuleType))

@@ -52,7 +52,7 @@ def type_parameter(expr: ast.expr, evaluated: Callable[[Function], ast.expr]) ->
     stored = getattr(name, "id", None)
     if not isinstance(expr, TypeParameter) or (stored is not None and not names_match(expr.name, stored)):
         raise Unstructured("something else than a type parameter stands among type parameters")
-    fields: Dict[str, Any] = {"name": expr.name}
+    fields: Dict[str, object] = {"name": expr.name}
     if expr.bound is not None:
         fields["bound"] = evaluated(expr.bound)
     if expr.default is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any, Callable, Dict, List
 
-from depyf.source.rewriting import replaced
+from depyf.source.rewriting import Node, replaced
 
 Block = List[ast.stmt]
 
@@ -15,7 +15,7 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def rewrite_blocks(node: Any, before: Callable[[Block], Block], after: Callable[[Block], Block]) -> Any:
+def rewrite_blocks(node: Node, before: Callable[[Block], Block], after: Callable[[Block], Block]) -> Node:
     """``node`` with each statement list rewritten: by ``before`` on the way down, by ``after`` on the way up.
 
     ``before`` is not asked about ``elif``. An empty list becomes ``pass`` where there must be a statement.
@@ -37,7 +37,8 @@ def rewrite_blocks(node: Any, before: Callable[[Block], Block], after: Callable[
                 changes[field] = [replaced(part, body=block(part.body) or [ast.Pass()]) for part in parts]
         return replaced(owner, **changes) if changes else owner
 
-    return inside(node)
+    rewritten: Node = inside(node)
+    return rewritten
 
 
 def same(statements: Block) -> Block:
@@ -75,7 +76,7 @@ class Leaving:
             self._kept.append(last)
         return known
 
-    def _statement_leaves(self, statement: Any) -> bool:
+    def _statement_leaves(self, statement: ast.stmt) -> bool:
         if isinstance(statement, (ast.Return, ast.Raise, ast.Continue, ast.Break)):
             return True
         if isinstance(statement, ast.If):
@@ -121,7 +122,7 @@ def _leaves_finally(statement: ast.Try) -> bool:
     return Leaving().leaves(statement.finalbody)
 
 
-def _trimmed_try(last: Any, redundant: Callable[[ast.stmt], bool], negate: Callable[[ast.expr], ast.expr]) -> Any:
+def _trimmed_try(last: Any, redundant: Callable[[ast.stmt], bool], negate: Callable[[ast.expr], ast.expr]) -> object:
     handlers = [
         replaced(handler, body=trim(handler.body, redundant, negate) or [ast.Pass()]) for handler in last.handlers
     ]

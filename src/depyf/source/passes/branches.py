@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, List, Optional
+from typing import List, Optional
 
 from depyf.lift.build import negate
 from depyf.lift.places import place_of
@@ -13,13 +13,13 @@ from depyf.source.passes.blocks import Block, Leaving, rewrite_blocks, same
 _MOST_CONDITIONS = 4
 
 
-def flatten_branches(tree: Any) -> Any:
+def flatten_branches(tree: ast.AST) -> object:
     """No ``else`` behind a branch that always leaves, no empty branches, no ``if`` as the only thing in an ``if``."""
     leaving = Leaving()
     return rewrite_blocks(tree, lambda block: _without_else(block, leaving), _merged)
 
 
-def remove_passes(tree: Any) -> Any:
+def remove_passes(tree: ast.AST) -> object:
     """No ``pass`` beside other statements."""
     return rewrite_blocks(tree, same, _without_pass)
 

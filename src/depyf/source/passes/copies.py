@@ -19,7 +19,7 @@ from depyf.source.rewriting import Rewriter, replaced
 _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Raise, ast.Assert, ast.Delete)
 
 
-def propagate_copies(tree: Any) -> Any:
+def propagate_copies(tree: ast.AST) -> object:
     """``tree`` (any definition or module) without temporaries that only copy a local, in nested definitions too."""
     return _Copies(tree).definition(tree)
 
@@ -39,7 +39,7 @@ class _Loads(Rewriter):
         self.replaced[node.id] = self.replaced.get(node.id, 0) + 1
         return replaced(node, id=new)
 
-    def _visit_scope(self, node: Any) -> Any:
+    def _visit_scope(self, node: ast.AST) -> object:
         return node
 
     visit_Lambda = _visit_scope
@@ -113,7 +113,7 @@ class _Copies(PerFunction):
             return None
         return target.id, value.id
 
-    def _with_originals(self, statement: Any, active: _Active, stored: Set[str]) -> Any:
+    def _with_originals(self, statement: Any, active: _Active, stored: Set[str]) -> object:
         # What stores the original reads its value first, but may evaluate its targets afterwards.
         names = active.without(stored)
         changes: Dict[str, Any] = {}

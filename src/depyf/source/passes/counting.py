@@ -21,7 +21,7 @@ def is_temporary(name: str) -> bool:
 class Usage:
     """The counts for the statements of one function, and which of its own names nobody else can change."""
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: object) -> None:
         self.loads: Counter[str] = Counter()
         self.stores: Counter[str] = Counter()
         self.deletes: Counter[str] = Counter()
@@ -53,7 +53,7 @@ class Usage:
             self.deletes[node.id] += 1
 
 
-def _parameters(function: Any) -> Iterator[str]:
+def _parameters(function: object) -> Iterator[str]:
     arguments = getattr(function, "args", None)
     if isinstance(arguments, ast.arguments):
         for node in ast.walk(arguments):

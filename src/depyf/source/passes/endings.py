@@ -11,12 +11,12 @@ from depyf.source.passes.blocks import FIELDS, Block, is_definition, rewrite_blo
 from depyf.source.rewriting import replaced
 
 
-def tidy_returns(tree: Any) -> Any:
+def tidy_returns(tree: ast.AST) -> object:
     """``tree`` with its functions, nested ones and itself, without a ``return None`` that nobody would write."""
     return _tidied(rewrite_blocks(tree, same, lambda block: [_tidied(statement) for statement in block]))
 
 
-def _tidied(function: Any) -> Any:
+def _tidied(function: object) -> Any:
     if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return function
     body: Block = trim(function.body, _is_redundant, negate) or [ast.Pass()]
@@ -51,7 +51,7 @@ def _returns(block: Block) -> Iterator[ast.Return]:
                     pending.extend(part.body)
 
 
-def _bare(statement: ast.stmt) -> Any:
+def _bare(statement: ast.stmt) -> object:
     if is_definition(statement):
         return statement
 

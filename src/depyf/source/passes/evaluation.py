@@ -23,7 +23,7 @@ def leading_names(statement: ast.stmt, wanted: Callable[[str], bool], stable: Co
     them only constants and ``stable`` names are evaluated: names whose value nobody else can change.
     """
     found: List[str] = []
-    pending: List[Any] = list(_first_evaluated(statement))
+    pending: List[object] = list(_first_evaluated(statement))
     pending.reverse()
     while pending:
         node = pending.pop()
@@ -71,7 +71,7 @@ if hasattr(ast, "Match"):
     _HEADERS[ast.Match] = ["subject"]
 
 
-def _first_evaluated(statement: Any) -> Iterator[Any]:
+def _first_evaluated(statement: ast.stmt) -> Iterator[object]:
     if isinstance(statement, ast.Assign):
         yield statement.value
         yield from _target(statement.targets[0])
@@ -99,7 +99,7 @@ def _first_evaluated(statement: Any) -> Iterator[Any]:
     yield _STOP
 
 
-def _target(target: ast.expr) -> Iterator[Any]:
+def _target(target: ast.expr) -> Iterator[object]:
     if isinstance(target, ast.Subscript):
         yield target.value
         yield target.slice
@@ -108,12 +108,12 @@ def _target(target: ast.expr) -> Iterator[Any]:
     yield _STOP
 
 
-def _nothing(node: Any) -> Iterator[Any]:
+def _nothing(node: ast.AST) -> Iterator[Any]:
     return iter(())
 
 
 def _then_stop(*fields: str) -> Callable[[Any], Iterator[Any]]:
-    def expand(node: Any) -> Iterator[Any]:
+    def expand(node: ast.AST) -> Iterator[object]:
         for field in fields:
             value = getattr(node, field)
             if isinstance(value, list):
@@ -152,7 +152,7 @@ def _dict(node: ast.Dict) -> Iterator[Any]:
 def _first_of(field: str) -> Callable[[Any], Iterator[Any]]:
     """For what evaluates one part always, and others depending on it."""
 
-    def expand(node: Any) -> Iterator[Any]:
+    def expand(node: ast.AST) -> Iterator[object]:
         value = getattr(node, field)
         yield value[0] if isinstance(value, list) else value
         yield _STOP

@@ -11,17 +11,17 @@ from depyf.source.passes.blocks import FIELDS, Block, Leaving, is_definition, is
 from depyf.source.rewriting import replaced
 
 
-def move_exits_out(tree: Any) -> Any:
+def move_exits_out(tree: ast.AST) -> object:
     """What a ``while True`` does before its only way out is written behind the loop."""
     return rewrite_blocks(tree, same, _with_exits_out)
 
 
-def find_conditions(tree: Any) -> Any:
+def find_conditions(tree: ast.AST) -> object:
     """``while True`` that begins with ``if ...: break`` gets the condition."""
     return rewrite_blocks(tree, same, _with_conditions)
 
 
-def remove_continues(tree: Any) -> Any:
+def remove_continues(tree: ast.AST) -> object:
     """No ``continue`` at the end of a loop."""
     return rewrite_blocks(tree, same, _without_continues)
 

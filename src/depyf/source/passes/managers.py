@@ -10,7 +10,7 @@ from depyf.source.passes.blocks import Block, rewrite_blocks, same
 from depyf.source.rewriting import replaced
 
 
-def merge_withs(tree: Any) -> Any:
+def merge_withs(tree: ast.AST) -> object:
     """No ``with`` as the only thing in a ``with``."""
     return rewrite_blocks(tree, same, _merged)
 
@@ -19,7 +19,7 @@ def _merged(block: Block) -> Block:
     return [_merged_with(statement) for statement in block]
 
 
-def _merged_with(outer: Any) -> Any:
+def _merged_with(outer: object) -> Any:
     # with a as b:              with a as b, c as d:
     #     with c as d:              e()
     #         e()

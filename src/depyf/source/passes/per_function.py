@@ -16,10 +16,10 @@ class PerFunction:
     Subclasses define ``block``, which goes through a list and calls ``inside`` for each statement.
     """
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: object) -> None:
         self.usage = Usage(function)
 
-    def definition(self, function: Any) -> Any:
+    def definition(self, function: Any) -> object:
         """``function`` with its body rewritten."""
         return replaced(function, body=self.block(function.body) or [ast.Pass()])
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, List, Optional
+from typing import List, Optional
 
 from depyf.lift.places import place_of
 from depyf.source.printing.fstrings import percent_field
-from depyf.source.rewriting import Rewriter
+from depyf.source.rewriting import Node, Rewriter
 
 # Asked of the compiler that the source will be given to: elsewhere the two are not the same.
 _IS_COMPILED_TO_FSTRING = "%s" not in compile("'%s' % (a,)", "<percent>", "eval").co_consts
 
 
-def restore_percent(tree: Any) -> Any:
+def restore_percent(tree: Node) -> Node:
     """``tree`` with ``%`` in the place of f-strings that format everything by a conversion, and something by ``!s``."""
     return _Percent().visit(tree) if _IS_COMPILED_TO_FSTRING else tree
 

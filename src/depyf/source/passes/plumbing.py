@@ -106,7 +106,7 @@ class _Dropper(ast.NodeTransformer):
     def __init__(self, unread: Set[str], names: Dict[str, str]) -> None:
         self.unread, self.names = unread, names
 
-    def visit_NamedExpr(self, node: ast.NamedExpr) -> Any:
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> object:
         self.generic_visit(node)
         return node.value if isinstance(node.target, ast.Name) and node.target.id in self.unread else node
 
@@ -115,7 +115,7 @@ class _Dropper(ast.NodeTransformer):
             return ast.Name(self.names[node.id], node.ctx)
         return node
 
-    def visit_Assign(self, node: ast.Assign) -> Any:
+    def visit_Assign(self, node: ast.Assign) -> object:
         kept = [target for target in node.targets if not (isinstance(target, ast.Name) and target.id in self.unread)]
         self.generic_visit(node)
         if len(kept) == len(node.targets):
@@ -124,7 +124,7 @@ class _Dropper(ast.NodeTransformer):
             return ast.Assign([self.visit(target) for target in kept], node.value)
         return None if isinstance(node.value, (ast.Name, ast.Constant)) else ast.Expr(node.value)
 
-    def visit_Delete(self, node: ast.Delete) -> Any:
+    def visit_Delete(self, node: ast.Delete) -> object:
         gone = self.unread | set(self.names)
         kept = [target for target in node.targets if not (isinstance(target, ast.Name) and target.id in gone)]
         return ast.Delete(kept) if kept else None

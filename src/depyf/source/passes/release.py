@@ -129,7 +129,7 @@ class _Release:
                     found = part, result
                 if found is None:
                     return None
-                new: Any = [*parts[:place], found[1], *parts[place + 1 :]] if value is parts else found[1]
+                new: object = [*parts[:place], found[1], *parts[place + 1 :]] if value is parts else found[1]
                 rest = replaced(expr, **{field: new})
                 return None if self._uses([found[0]])[0] & self._uses([rest])[0] else (found[0], rest)
         return None
@@ -138,7 +138,7 @@ class _Release:
         """Whether ``part`` does something with one of the names."""
         return not isinstance(part, _NO_VALUES) and bool(self._uses([part])[0])
 
-    def _split(self, node: Any) -> Any:
+    def _split(self, node: ast.AST) -> object:
         """``return a if t else b`` as an ``if`` statement where ``t`` reads one of the names: it dies behind the test,
         and an expression can't delete it."""
         value = getattr(node, "value", None)
@@ -223,7 +223,7 @@ class _Release:
         return reads, writes
 
 
-def _takes_apart(node: Any) -> bool:
+def _takes_apart(node: ast.AST) -> bool:
     """Whether ``node`` does something with its value once that is there."""
     if isinstance(node, (ast.If, ast.AugAssign)):
         return True

@@ -20,7 +20,7 @@ from depyf.source.passes.per_function import PerFunction
 from depyf.source.rewriting import Rewriter, replaced
 
 
-def fold_temporaries(function: Any) -> Any:
+def fold_temporaries(function: object) -> object:
     """``function`` (any definition or module) with temporaries folded, in nested definitions too."""
     return _Folding(function).definition(function)
 
@@ -37,7 +37,7 @@ class _Substitution(Rewriter):
 
 
 class _Folding(PerFunction):
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: object) -> None:
         super().__init__(function)
         # The local names that certainly have a value at the statement being looked at.
         self._bound: Set[str] = self.usage.parameters & self.usage.local

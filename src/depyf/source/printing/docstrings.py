@@ -46,7 +46,7 @@ def _escape_unprintable(match: Any) -> str:
 class _Docstrings(Rewriter):
     """Visits statements only; there is no docstring in an expression."""
 
-    def _visit_documented(self, node: Any) -> Any:
+    def _visit_documented(self, node: Any) -> object:
         body: List[ast.stmt] = self.visit_list(node.body)
         first = body[0] if body else None
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and type(first.value.value) is str:
@@ -58,5 +58,5 @@ class _Docstrings(Rewriter):
     visit_AsyncFunctionDef = _visit_documented
     visit_ClassDef = _visit_documented
 
-    def visit(self, node: Any) -> Any:
+    def visit(self, node: ast.AST) -> Any:
         return node if isinstance(node, ast.expr) else super().visit(node)

@@ -129,10 +129,10 @@ class _FStrings(Rewriter):
         pieces = [self._piece(value) for value in node.values]
         return verbatim(_quoted("'", pieces, prefix="t"))
 
-    def visit_Interpolation(self, node: Any) -> ast.Name:
+    def visit_Interpolation(self, node: ast.AST) -> ast.Name:
         raise DecompilationError("a field of a t-string is used without one")
 
-    def _piece(self, value: Any) -> Tuple[str, Optional[str]]:
+    def _piece(self, value: object) -> Tuple[str, Optional[str]]:
         """A piece of text and ``None``, or "" and the replacement field with its braces."""
         if isinstance(value, ast.Constant):
             return str(value.value), None

@@ -101,7 +101,7 @@ def _float(value: Any) -> ast.expr:
     return verbatim("1e309") if value == float("inf") else ast.Constant(value=value, kind=None)
 
 
-def _signed(value: Any, negative: bool, positive: Callable[[Any], ast.expr]) -> ast.expr:
+def _signed(value: Any, negative: bool, positive: Callable[[object], ast.expr]) -> ast.expr:
     if negative:
         return ast.UnaryOp(op=ast.USub(), operand=positive(-value))
     return positive(value)
@@ -198,7 +198,7 @@ class _Constants(Rewriter):
             operands.append(as_set or self.visit(operand))
         return replaced(node, left=self.visit(node.left), comparators=operands)
 
-    def _visit_for(self, node: Any) -> Any:
+    def _visit_for(self, node: Any) -> object:
         as_set = self._set(node.iter, in_order=True)
         # The set has no constants that need another visit.
         return self.rewrite_children(replaced(node, iter=as_set) if as_set else node)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 from depyf.source.printing.literals import verbatim
 from depyf.source.rewriting import Rewriter, replaced
@@ -29,7 +29,7 @@ class _Parentheses(Rewriter):
     def _atom(self, node: ast.expr) -> ast.Name:
         return verbatim(self._unparse(node).strip("\n"))
 
-    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+    def visit_BoolOp(self, node: ast.BoolOp) -> object:
         node = self.rewrite_children(node)
         return replaced(node, values=[self._operand(value) for value in node.values])
 
@@ -37,11 +37,11 @@ class _Parentheses(Rewriter):
         negation = isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not)
         return self._atom(value) if negation or isinstance(value, ast.Compare) else value
 
-    def visit_Return(self, node: ast.Return) -> Any:
+    def visit_Return(self, node: ast.Return) -> object:
         node = self.rewrite_children(node)
         return replaced(node, value=self._bare_tuple(node.value)) if _is_tuple(node.value) else node
 
-    def visit_Yield(self, node: ast.Yield) -> Any:
+    def visit_Yield(self, node: ast.Yield) -> object:
         node = self.rewrite_children(node)
         return replaced(node, value=self._atom(node.value)) if isinstance(node.value, ast.Await) else node
 
@@ -55,7 +55,7 @@ class _Parentheses(Rewriter):
     visit_AugAssign = _visit_assignment
     visit_AnnAssign = _visit_assignment
 
-    def visit_Assign(self, node: ast.Assign) -> Any:
+    def visit_Assign(self, node: ast.Assign) -> object:
         node = self._visit_assignment(node)
         if not _is_tuple(node.value) or not _is_tuple(node.targets[-1]):
             return node
@@ -65,5 +65,5 @@ class _Parentheses(Rewriter):
         return verbatim(", ".join(self._unparse(element).strip("\n") for element in node.elts))
 
 
-def _is_tuple(node: Any) -> bool:
+def _is_tuple(node: Optional[ast.AST]) -> bool:
     return isinstance(node, ast.Tuple) and len(node.elts) > 1

@@ -33,7 +33,7 @@ class _RepeatedTests(Rewriter):
         self._unparse = unparse
         self._depth = 0
 
-    def visit(self, node: Any) -> Any:
+    def visit(self, node: ast.AST) -> Any:
         if not isinstance(node, ast.stmt):
             return super().visit(node)
         self._depth += 1

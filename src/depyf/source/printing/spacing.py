@@ -24,7 +24,7 @@ def blank_lines(tree: ast.Module) -> Dict[int, int]:
     """
     wanted: Dict[int, int] = {}
     for body, depth in _bodies(tree):
-        previous: Any = None
+        previous: object = None
         for statement in body:
             blank = 0
             if previous is not None and (isinstance(previous, _DEFINITIONS) or isinstance(statement, _DEFINITIONS)):
@@ -62,7 +62,7 @@ def _first_line(statement: Any) -> int:
 
 def _bodies(tree: ast.Module) -> Iterator[Tuple[List[ast.stmt], int]]:
     """Every statement list with its depth."""
-    pending: List[Tuple[Any, int]] = [(tree, 0)]
+    pending: List[Tuple[object, int]] = [(tree, 0)]
     while pending:
         node, depth = pending.pop()
         for field in ("body", "orelse", "finalbody"):

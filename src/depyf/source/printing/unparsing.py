@@ -48,9 +48,9 @@ def _early_printer() -> Any:
     class Printer(base):  # type: ignore[misc]
         """Writes tuples that are assigned to without parentheses, and no space behind ``lambda`` without parameters."""
 
-        _bare: Any = None
+        _bare: object = None
 
-        def _with_bare(self, target: ast.AST, write: Callable[[Any], None], node: ast.AST) -> None:
+        def _with_bare(self, target: ast.AST, write: Callable[[object], None], node: ast.AST) -> None:
             self._bare = target
             write(node)
 
@@ -114,14 +114,14 @@ class _Parentheses:
     """The methods of ``astunparse.Unparser`` that write expressions. ``_level`` says how tightly the next one that is
     written has to bind to need no parentheses."""
 
-    dispatch: Callable[[Any], None]
+    dispatch: Callable[[object], None]
     write: Callable[[str], None]
     fill: Callable[..., None]
     enter: Callable[[], None]
     leave: Callable[[], None]
     _level = _TEST
 
-    def _put(self, node: Any, level: int) -> None:
+    def _put(self, node: ast.AST, level: int) -> None:
         self._level = level
         self.dispatch(node)
         self._level = _TEST
@@ -251,7 +251,7 @@ class _Parentheses:
                 self.dispatch(value)
         self.write("}")
 
-    def _comprehended(self, brackets: str, parts: Tuple[Any, ...], generators: List[ast.comprehension]) -> None:
+    def _comprehended(self, brackets: str, parts: Tuple[object, ...], generators: List[ast.comprehension]) -> None:
         self._level = _TEST
         self.write(brackets[0])
         for index, part in enumerate(parts):

@@ -6,9 +6,8 @@ without places (code that a tool wrote, ``-X no_debug_ranges``) nothing changes.
 
 from __future__ import annotations
 
-from typing import Any
-
 from depyf.source.passes.blocks import rewrite_blocks
+from depyf.source.rewriting import Node
 from depyf.source.written.branches import with_written_branches
 from depyf.source.written.clauses import Clauses
 from depyf.source.written.conditions import with_written_conditions
@@ -19,7 +18,7 @@ from depyf.source.written.tests import Tests
 __all__ = ["as_written"]
 
 
-def as_written(tree: Any) -> Any:
+def as_written(tree: Node) -> Node:
     """``tree`` with the branches, ``else`` clauses and conditions that its author wrote, where places tell."""
     columns = Indentation(tree)
     clauses, tests = Clauses(columns), Tests(columns)

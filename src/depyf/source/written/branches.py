@@ -16,7 +16,7 @@ def with_written_branches(block: Block) -> Block:
     return [_in_order(statement) for statement in block]
 
 
-def _in_order(statement: Any) -> Any:
+def _in_order(statement: ast.stmt) -> Any:
     if not isinstance(statement, ast.If) or not statement.orelse:
         return statement
     one, two = _line(statement.body), _line(statement.orelse)

@@ -46,7 +46,7 @@ class Clauses:
             following = [statement, *following]
         return following
 
-    def _inside(self, statement: Any, following: Block, block: Block) -> int:
+    def _inside(self, statement: ast.stmt, following: Block, block: Block) -> int:
         """How many of the statements behind ``statement`` were written in its ``else`` clause."""
         column, inner = self._columns(statement, block)
         if column is None:
@@ -97,7 +97,9 @@ class Clauses:
                 return start._replace(column=start.column - len("el"))
         return start
 
-    def _is_inside(self, statement: Any, each: Any, column: int, inner: Optional[int], first: bool) -> Optional[bool]:
+    def _is_inside(
+        self, statement: ast.stmt, each: object, column: int, inner: Optional[int], first: bool
+    ) -> Optional[bool]:
         """Whether ``each`` stands in the ``else`` clause of ``statement``; ``None`` if nothing tells."""
         if first and self._is_elif(statement, each, column):
             return True
@@ -108,7 +110,7 @@ class Clauses:
             return start.column > column
         return abs(start.column - inner) < abs(start.column - column)
 
-    def _is_elif(self, statement: Any, each: Any, column: int) -> bool:
+    def _is_elif(self, statement: ast.stmt, each: object, column: int) -> bool:
         if not isinstance(statement, ast.If) or not isinstance(each, ast.If):
             return False
         outer, jump, start = statement_of(statement.test), statement_of(each.test), start_of(each)

@@ -14,7 +14,7 @@ from typing import Any, Iterator, List, Optional, Tuple
 
 from depyf.lift.build import negate
 from depyf.lift.places import first_place, jump_of, place_of
-from depyf.source.rewriting import Rewriter, replaced
+from depyf.source.rewriting import Node, Rewriter, replaced
 
 _CHANGE = 0.25
 """What a form costs that is not the one it was lifted to: a tie leaves everything as it is."""
@@ -30,24 +30,25 @@ _LONGEST = 12
 """How many operands are tried in groups."""
 
 
-def with_written_conditions(tree: Any) -> Any:
+def with_written_conditions(tree: Node) -> Node:
     """``tree`` with each condition in the form that its columns fit best."""
-    return _Conditions().visit(tree)
+    written: Node = _Conditions().visit(tree)
+    return written
 
 
 class _Conditions(Rewriter):
     """Only where the truth of an expression counts and nothing else of it."""
 
-    def visit_If(self, node: ast.If) -> Any:
+    def visit_If(self, node: ast.If) -> object:
         return self._tested(node)
 
-    def visit_While(self, node: ast.While) -> Any:
+    def visit_While(self, node: ast.While) -> object:
         return self._tested(node)
 
-    def visit_IfExp(self, node: ast.IfExp) -> Any:
+    def visit_IfExp(self, node: ast.IfExp) -> object:
         return self._tested(node)
 
-    def visit_Assert(self, node: ast.Assert) -> Any:
+    def visit_Assert(self, node: ast.Assert) -> object:
         return self._tested(node)
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
@@ -55,7 +56,7 @@ class _Conditions(Rewriter):
         ifs = [_best(test) for test in node.ifs]
         return node if all(one is two for one, two in zip(ifs, node.ifs)) else replaced(node, ifs=ifs)
 
-    def _tested(self, node: Any) -> Any:
+    def _tested(self, node: Any) -> object:
         node = self.rewrite_children(node)
         test = _best(node.test)
         return node if test is node.test else replaced(node, test=test)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from typing import Any, Iterator, List, Tuple
+from typing import Iterator, List, Optional, Tuple
 
 from depyf.lift.places import start_of
 from depyf.lift.split_tests import operands
@@ -16,8 +16,8 @@ _USUAL = 4
 class Indentation:
     """The most frequent difference of the columns of a block and those of the block around it, when it is asked for."""
 
-    def __init__(self, tree: Any) -> None:
-        self._tree: Any = tree
+    def __init__(self, tree: ast.AST) -> None:
+        self._tree: Optional[ast.AST] = tree
         self._columns = 0
 
     @property
@@ -28,7 +28,7 @@ class Indentation:
         return self._columns
 
 
-def _most_frequent(tree: Any) -> int:
+def _most_frequent(tree: ast.AST) -> int:
     found: Counter[int] = Counter()
     todo: List[Tuple[Block, int, bool]] = [(block, -1, False) for block in _blocks(tree)]
     while todo:
@@ -44,7 +44,7 @@ def _most_frequent(tree: Any) -> int:
     return min(found, key=lambda columns: (-found[columns], columns), default=_USUAL)
 
 
-def _blocks(node: Any) -> Iterator[Block]:
+def _blocks(node: ast.AST) -> Iterator[Block]:
     for field in FIELDS:
         inner = getattr(node, field, None)
         if isinstance(inner, list) and inner:

@@ -24,13 +24,13 @@ def with_written_lists(block: Block) -> Block:
     return result
 
 
-def _is_one_import(before: Any, statement: ast.stmt) -> bool:
+def _is_one_import(before: object, statement: ast.stmt) -> bool:
     if not isinstance(before, ast.Import) or not isinstance(statement, ast.Import):
         return False
     return has_columns(statement) and place_of(before) == place_of(statement)
 
 
-def _is_one_deletion(before: Any, statement: ast.stmt) -> bool:
+def _is_one_deletion(before: object, statement: ast.stmt) -> bool:
     """Two statements on one line, with a semicolon between them, are not what people write."""
     if not isinstance(before, ast.Delete) or not isinstance(statement, ast.Delete):
         return False
