@@ -14,8 +14,8 @@ pytest.importorskip("torch")
 
 from depyf.dynamo.capture.compilations import fallbacks  # noqa: E402
 from depyf.dynamo.capture.session import Cause, FrameSkipped, GraphFile, KernelFile, Session  # noqa: E402
-from depyf.dynamo.dump import manifest  # noqa: E402
-from depyf.dynamo.dump.manifest import Budget  # noqa: E402
+from depyf.dynamo.dump import postponed  # noqa: E402
+from depyf.dynamo.dump.postponed import Budget  # noqa: E402
 from depyf.dynamo.store.directory import DumpDirectory  # noqa: E402
 from depyf.torch_trace.stages import Stage  # noqa: E402
 
@@ -64,7 +64,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(manifest, "time", clock)
+    monkeypatch.setattr(postponed, "time", clock)
     return clock
 
 
@@ -101,8 +101,8 @@ def test_sessions_far_apart_all_write_the_page(clock: Clock) -> None:
 MANY_SESSIONS = """
 import sys, pathlib
 import torch, depyf
-from depyf.dynamo.dump import manifest
-manifest._AT_ONCE = manifest._SHARE = 0.0
+from depyf.dynamo.dump import postponed
+postponed._AT_ONCE = postponed._SHARE = 0.0
 directory = pathlib.Path(sys.argv[1])
 def function_0(x): return x + 3
 def function_1(x): return x + 1

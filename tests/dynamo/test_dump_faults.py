@@ -20,7 +20,7 @@ from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 import pytest
 
-from depyf.dynamo.store import file_locks, writers
+from depyf.dynamo.store import file_locks, kept_locks, writers
 from depyf.dynamo.store.directory import DumpDirectory
 from depyf.dynamo.store.writers import FOLDER
 
@@ -537,7 +537,7 @@ def test_taking_a_place_ends_where_every_lock_is_somebody_elses(
         raise BlockingIOError(errno.EAGAIN, "locked")
 
     calls = itertools.count()
-    monkeypatch.setattr(writers, "_locks", {})
+    monkeypatch.setattr(kept_locks, "_locks", {})
     monkeypatch.setattr(file_locks, "_PATIENCE", 0.05)
     monkeypatch.setattr(fcntl, "flock", flock)
     with listening() as said:

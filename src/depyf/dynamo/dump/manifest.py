@@ -10,13 +10,12 @@ which they are at the latest when the process ends.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import platform
 import sys
 import time
 from dataclasses import dataclass, field, replace
-from typing import Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.capture.cached_passes import cached_passes_text
@@ -30,6 +29,7 @@ from depyf.dynamo.dump.facts import (
     graph_names,
     transformed_facts,
 )
+from depyf.dynamo.dump.postponed import BEHIND, BEHIND_TEXT, MISSED_TEXT, Budget
 from depyf.dynamo.hooks import frame_evaluation, structured_trace_listener, torch_names
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import Failure, failure_listeners, safely
@@ -43,47 +43,6 @@ from depyf.report.render.markdown import index_markdown
 from depyf.report.render.page import render_page
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.generations import told_apart
-
-_AT_ONCE, _SHARE = 2.0, 0.1
-"""So many CPU seconds, and this share of the time that has passed, writing them for one directory may take."""
-
-_BEHIND = "index_is_not_up_to_date.txt"
-
-_BEHIND_TEXT = """\
-index.html, index.md and manifest.json do not tell of the last sessions of depyf.prepare_debug that dumped into this
-directory: many followed each other quickly, and these files are not written anew for each of them. They are when the
-process ends, or when a session ends a little later; this file is removed then. Where it is still here and the process
-is not, that was killed: all other files are complete, and `depyf report` reads them when manifest.json is deleted.
-"""
-
-_MISSED_TEXT = """\
-%s could not be written when a session of depyf.prepare_debug ended. What is there of them is of an earlier session.
-They are written when the next one ends, or when the process does, as soon as that can be done; this file is removed
-then. All other files tell of what was compiled, and `depyf report` reads them when manifest.json is deleted.
-"""
-
-
-class Budget:
-    """How much of a process's time may be spent on writing something anew: a fixed amount, and a share of the rest."""
-
-    def __init__(self) -> None:
-        self._begun = time.monotonic()
-        self._spent = 0.0
-        self._last = 0.0
-
-    def allows(self) -> bool:
-        """Return whether it may be written once more, which is taken to cost what the last time did."""
-        return self._spent + self._last <= _AT_ONCE + _SHARE * (time.monotonic() - self._begun)
-
-    @contextlib.contextmanager
-    def spending(self) -> Iterator[None]:
-        """Note what is spent inside, in CPU seconds of this thread."""
-        begun = time.thread_time()
-        try:
-            yield
-        finally:
-            self._last = time.thread_time() - begun
-            self._spent += self._last
 
 
 @dataclass
@@ -201,7 +160,7 @@ def write_manifest(session: Session, *, at_once: bool = False) -> None:
             _say_what_is_missed(session, known, missed)
         elif not known.postponed:
             known.postponed = True
-            known.behind = session.directory.write(_BEHIND, _BEHIND_TEXT)
+            known.behind = session.directory.write(BEHIND, BEHIND_TEXT)
 
 
 def _say_what_is_missed(session: Session, known: _Chronicle, missed: Tuple[str, ...]) -> None:
@@ -216,7 +175,7 @@ def _say_what_is_missed(session: Session, known: _Chronicle, missed: Tuple[str, 
             f": {', '.join(old)} there tells only of what was compiled earlier" if old else "",
         )
         before = set(_failures(known.records()))
-        known.behind = directory.write(_BEHIND, _MISSED_TEXT % ", ".join(missed)) or known.behind
+        known.behind = directory.write(BEHIND, MISSED_TEXT % ", ".join(missed)) or known.behind
         known.own_failures |= set(_failures(known.records())) - before
     elif not missed and known.behind is not None:
         directory.remove(known.behind)

@@ -21,11 +21,12 @@ import stat
 import time
 from dataclasses import dataclass, field
 from multiprocessing import util
-from typing import Dict, Iterator, List, Optional, Set, Tuple
+from typing import Dict, Iterator, List, Set, Tuple
 
 from depyf.asynchronous import suppressed, synchronous
 from depyf.dynamo.store.access import Access, access_like, current_user
-from depyf.dynamo.store.file_locks import Identity, close_all, exclusive, identity, is_at, is_same, locked, made_locked
+from depyf.dynamo.store.file_locks import close_all, exclusive, locked
+from depyf.dynamo.store.kept_locks import KeptLock, close_locks, lock_at
 from depyf.regular_files import no_follow, open_regular
 
 FOLDER = ".depyf_writers"
@@ -182,13 +183,13 @@ class Place:
         self._access.give_folder(folder)
         return folder
 
-    def _take(self, first: int) -> Tuple[int, _Lock]:
+    def _take(self, first: int) -> Tuple[int, KeptLock]:
         """Take the lowest free place; its list of files begins with what tells it from that of any other process."""
         end, lost = time.monotonic() + _PATIENCE, 0
         for number in range(first, first + _MOST_PLACES):
             path = self._path(number)
             was_free = not os.path.lexists(path)
-            lock = _lock_at(path, self._access)
+            lock = lock_at(path, self._access)
             if lock is not None:
                 if self._begin_list(number, lock):
                     return number, lock
@@ -198,7 +199,7 @@ class Place:
                 break
         raise OSError(errno.EAGAIN, "others hold or remove every place among the writers", self._folder)
 
-    def _begin_list(self, number: int, lock: _Lock) -> bool:
+    def _begin_list(self, number: int, lock: KeptLock) -> bool:
         """Begin the list of a place that was taken; False where another user's files, which can't be removed, are left
         of an earlier one. The place is free again then, and when it raises ``OSError``."""
         try:
@@ -282,111 +283,17 @@ class _Claims:
             self._end += len(whole)
 
 
-class _Lock:
-    """A file that this process keeps open and locked, with its names: one in each of several directories.
-
-    ``known`` is what tells it from a file of the program's that has got its descriptor.
-    """
-
-    def __init__(self, access: Access) -> None:
-        self.access = access
-        self.handles: List[int] = []
-        self.known: Optional[Identity] = None
-        self.paths: List[str] = []
-
-    def is_ours(self) -> bool:
-        """Return whether it is still open."""
-        return bool(self.handles) and is_same(self.handles[0], self.known)
-
-    def is_at(self, path: str) -> bool:
-        return self.is_ours() and is_at(self.handles[0], path)
-
-    def path(self) -> Optional[str]:
-        """Return one of its names; None where it has none any more, or none that is known."""
-        while self.paths and not self.is_at(self.paths[-1]):
-            self.paths.pop()
-        return self.paths[-1] if self.paths else None
-
-    def has_gone(self) -> bool:
-        """Return whether all its names were removed, or it was closed: a directory may also have been moved."""
-        return not self.is_ours() or os.fstat(self.handles[0]).st_nlink == 0
-
-    def close(self) -> None:
-        """Close it, if nobody else did."""
-        if self.is_ours():
-            close_all(self.handles)
-        self.handles.clear()
-
-
-_locks: Dict[int, List[_Lock]] = {}
-"""Those that are open, by file system."""
-
-
-def _lock_at(path: str, access: Access) -> Optional[_Lock]:
-    """Make ``path`` a name of a lock of this process's; None where another process that lives has it."""
-    known = _locks.setdefault(os.stat(os.path.dirname(path)).st_dev, [])
-    _remove_dead(path)
-    for lock in list(known):
-        name = lock.path()
-        if name is not None:
-            if lock.access != access:  # those who may write there could not open it
-                continue
-            lock.paths.append(path)
-            try:
-                os.link(name, path, follow_symlinks=False)
-                return lock
-            except FileExistsError:
-                return None
-            except synchronous(OSError, NotImplementedError) as error:  # no links here, or too many
-                if getattr(error, "errno", None) != errno.EXDEV:  # else a mount of the same file system
-                    break
-        elif lock.has_gone():
-            known.remove(lock)
-            lock.close()
-    lock = _Lock(access)
-    try:
-        if made_locked(path, lock.handles) is None:
-            return None
-        access.give_file(lock.handles[0])
-        lock.known = identity(lock.handles[0])
-        lock.paths.append(path)
-        known.append(lock)
-        return lock
-    except BaseException:
-        known[:] = [each for each in known if each is not lock]
-        close_all(lock.handles)
-        raise
-
-
-def _remove_dead(path: str) -> None:
-    """Remove the place of a process that has ended."""
-    opened: List[int] = []
-    try:
-        if locked(path, opened) is not None:
-            with suppressed(OSError):  # another user's
-                os.unlink(path)
-    finally:
-        close_all(opened)
-
-
-def _close_locks() -> None:
-    while _locks:
-        for lock in _locks.popitem()[1]:
-            with suppressed(OSError):
-                lock.close()
-
-
 def _give_all_back() -> None:
     while _places:
         with suppressed(OSError):  # somebody has put something else in the place of the directory
             _places.pop().give_back()
-    _close_locks()
+    close_locks()
 
 
 def _after_fork_in_child() -> None:
     """Do not keep the parent's places locked when the parent is gone."""
     _places.clear()
-    _close_locks()
+    close_locks()
 
 
 def _give_back_with_multiprocessing(_: object = None) -> None:
