@@ -180,7 +180,41 @@ def test_the_dump_goes_on_beside_what_can_not_be_read(wall: str, shared: Path) -
         assert names[0] != "f.py"
         assert [(shared / name).read_text() for name in names] == ["alice", "alice"]
         assert (shared / "f.py").read_text() == "root"
+        assert f"{FOLDER}.{ALICE}" not in os.listdir(shared)
     os.close(holder)
+
+
+@as_root
+@pytest.mark.parametrize("mode", [0o733, 0o1733, 0o722])
+def test_a_directory_that_others_may_write_and_not_read(mode: int, shared: Path) -> None:
+    shared.chmod(mode)
+    os.chown(shared, ALICE, ALICE)
+    assert in_child(lambda: dump(shared, ("f.py", "alice")), ALICE, 0o077, "kill") == (["f.py"], [])
+    (names, said) = in_child(lambda: dump(shared, ("f.py", "bob"), ("g.py", "bob")), BOB, 0o077)
+    if mode == 0o722:  # nothing in it can be named either
+        assert (names, len(said)) == ([None, None], 1)
+        return
+    assert (str(names[0])[:10], names[1]) == ("f.process_", "g.py"), said
+    assert len(said) == 1
+    assert [(shared / name).read_text() for name in ("f.py", *names)] == ["alice", "bob", "bob"]
+
+
+@as_root
+@pytest.mark.parametrize("owner", [0, ALICE])
+def test_a_process_that_becomes_another_user_goes_on(owner: int, shared: Path) -> None:
+    shared.chmod(0o700)
+    os.chown(shared, owner, owner)
+
+    def work() -> Any:
+        with listening() as said:
+            directory = DumpDirectory.at(shared)
+            written = [directory.write("a.py", "1")]
+            os.setgid(ALICE)
+            os.setuid(ALICE)
+            written += [directory.write(name, "2") for name in ("a.py", "b.py")]
+        return [each is not None for each in written], len(said)
+
+    assert in_child(work) == (([True, True, True], 0) if owner == ALICE else ([True, False, False], 1))
 
 
 @as_root

@@ -11,6 +11,7 @@ import os
 from typing import Dict, List, Optional
 
 from depyf.asynchronous import suppressed, synchronous
+from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.store.access import Access
 from depyf.dynamo.store.file_locks import Identity, close_all, identity, is_at, is_same, locked, made_locked
 
@@ -55,8 +56,17 @@ _locks: Dict[int, List[KeptLock]] = {}
 """Those that are open, by file system."""
 
 
+_guard = Lock()
+"""Threads that enter sessions at the same time would take each other's names for gone."""
+
+
 def lock_at(path: str, access: Access) -> Optional[KeptLock]:
     """Make ``path`` a name of a lock of this process's; None where another process that lives has it."""
+    with _guard:
+        return _lock_at(path, access)
+
+
+def _lock_at(path: str, access: Access) -> Optional[KeptLock]:
     known = _locks.setdefault(os.stat(os.path.dirname(path)).st_dev, [])
     _remove_dead(path)
     for lock in list(known):

@@ -75,6 +75,8 @@ def _lives(name: str) -> bool:
         return False
     except synchronous(OSError):  # another user's by now
         return True
+    with suppressed(OSError), open(f"/proc/{name}/stat", "rb") as file:
+        return file.read().rpartition(b")")[2].split()[:1] != [b"Z"]  # it has ended, and nobody has waited for it
     return True
 
 
