@@ -153,3 +153,14 @@ def test_a_spawned_process_dumps_into_the_directory_that_it_names(
     assert "spawned: [2.0, 2.0]" in printed
     assert {"full_code_for_of_the_parent_0.py", "full_code_for_of_the_child_0.py"} <= names(tmp_path)
     assert not list(tmp_path.glob(".depyf_writers"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["fork", "forkserver", "spawn"])
+def test_a_process_that_leaves_its_session_open_tells_what_it_compiled(
+    way: str, tmp_path: Path, run_program: Callable[..., str]
+) -> None:
+    assert run_program("spawned.py", tmp_path, way).splitlines() == ["[2.0, 2.0]"]
+    assert {"full_code_for_of_the_child_0.py", "index.html", "manifest.json"} <= names(tmp_path)
+    assert functions_of(tmp_path / "manifest.json") == ["of_the_child"]
+    assert not list(tmp_path.glob(".depyf_writers"))

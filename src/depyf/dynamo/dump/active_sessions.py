@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import multiprocessing
 import os
 import sys
 import weakref
@@ -151,6 +152,8 @@ class Capture:
             os.register_at_fork(after_in_child=self._forget_the_parents)
         # A child of multiprocessing ends by os._exit, behind the finalizers, which it first forgets.
         util.register_after_fork(self, lambda capture: util.Finalize(None, capture._tell_all, exitpriority=0))
+        if multiprocessing.parent_process() is not None:  # this is one already
+            util.Finalize(None, self._tell_all, exitpriority=0)
         self._sees_to_the_end = True
 
     def _tell_all(self) -> None:
