@@ -33,14 +33,14 @@ from depyf.normal.lowering import lower
 from depyf.normal.modes import Mode, is_module, mode_of
 from depyf.normal.nesting import nesting
 from depyf.normal.ops import NormalCode, Op, byte_offset
-from depyf.normal.spine import Segment
+from depyf.normal.spine import Segment, with_one_end
 from depyf.result import Decompilation, DecompilationError, Hints, Verdict
 from depyf.source.compiling.placeholders import Placeholder, head_comment, placeholders_of
 from depyf.source.compiling.scaffold import MAY_BE_AWAITED
 from depyf.source.compiling.to_code import Compiled, compile_like, compile_source
 from depyf.source.deep_stack import reserve_stack, with_deep_stack, without_collector
 from depyf.source.definitions.function_objects import FunctionFacts
-from depyf.source.definitions.holes import Hole, candidates, failing, holes_for, shown, without
+from depyf.source.definitions.holes import Candidates, Hole, failing, finest, shown, without
 from depyf.source.definitions.missing import Missing
 from depyf.source.definitions.nested import Definer
 from depyf.source.futures import ANNOTATIONS, imported_flags, needed_imports
@@ -246,8 +246,9 @@ class _Decompiler:
             return False
         self._holed.add(id(code))
         try:
-            normal = lower(code)
-            parts = candidates(normal)
+            normal = with_one_end(lower(code))
+            candidates = Candidates(normal)
+            parts = candidates.at_top()
         except synchronous(ValueError):
             return False
         alone = _Decompiler(code, code.co_name, None, None)
@@ -256,15 +257,20 @@ class _Decompiler:
         alone.assumed = alone.missing.stubs.keys()
         first = len(self.holes)
 
-        def objection(visible: Sequence[Segment]) -> str:
-            left_out = {part: "" for part in parts if part not in visible}
-            alone._normal_forms[id(code)] = without(normal, holes_for(normal, left_out, first))
+        def objection(left_out: Sequence[Segment]) -> str:
+            holes = candidates.holes(dict.fromkeys(left_out, ""), first)
+            alone._normal_forms[id(code)] = without(normal, holes)
             return alone._objection()
 
-        bad = failing(parts, objection)
-        if not bad or len(bad) == len(parts) or objection([part for part in parts if part not in bad]):
+        def others(visible: Sequence[Segment]) -> List[Segment]:
+            return [part for part in parts if part not in visible]
+
+        bad: Dict[Segment, str] = {}
+        for part, why in failing(parts, lambda visible: objection(others(visible))).items():
+            bad.update(finest(part, why, others([part]), candidates.within, objection))
+        if not bad or bad.keys() >= set(parts) or objection(list(bad)):
             return False
-        holes = holes_for(normal, bad, first)
+        holes = candidates.holes(bad, first)
         self.holes.extend(holes)
         self._normal_forms[id(code)] = without(normal, holes)
         return True

@@ -184,6 +184,91 @@ def test_statements_that_cannot_be_decompiled_are_left_out_alone(monkeypatch: py
     assert (namespace["after"], namespace["g"], namespace["C"]().m()) == ([[1]], 1, namespace["C"])
 
 
+COMPOUND = """
+a = 1
+try:
+    b = 1
+    c = BAD
+    d = [e for e in b if e]
+except ImportError as e:
+    BAD.x
+    f = e
+else:
+    g = 1
+if a:
+    h = 2
+    for i in BADLY:
+        if i:
+            continue
+        j = BAD(i)
+        k = i
+    l = 3
+with m(a) as n:
+    o = n
+    p = BAD
+try:
+    q = 1
+    r = BAD
+finally:
+    s = 1
+class C:
+    for t in a:
+        def u(self): return __class__
+        v = BAD
+    w = 1
+"""
+
+
+def refuse_bad_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    true = pipeline._Decompiler._lifted_statements
+
+    def refusing(self: Any, code: CodeType, normal: Any, joined: bool = False) -> Any:
+        statements = true(self, code, normal, joined)
+        if any("'BAD'" in ast.dump(each) for each in statements):
+            raise Unstructured("no syntax")
+        return statements
+
+    monkeypatch.setattr(pipeline._Decompiler, "_lifted_statements", refusing)
+
+
+def test_a_bad_line_in_a_compound_statement_costs_that_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse_bad_names(monkeypatch)
+    answer = decompile_code(compile(COMPOUND, "<module>", "exec", dont_inherit=True))
+    assert answer.verdict is Verdict.UNVERIFIED
+    lines = [line.strip().replace("BADLY", "x") for line in COMPOUND.splitlines()]
+    bad = [number for number, line in enumerate(lines, 1) if "BAD" in line]
+    assert answer.missing == tuple(f"line {number} of {'C' if number == bad[-1] else '<module>'}" for number in bad)
+    text = answer.source.replace("BADLY", "x")
+    for line in lines:
+        assert "BAD" in line or line in ("if i:", "continue") or line.partition(": ")[0] in text
+    kept = [node for node in ast.walk(answer.tree) if isinstance(node, ast.Raise)]
+    assert len(kept) == len(bad)
+
+
+def test_a_bad_line_in_the_last_statement_costs_that_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every way out of it has a ``return`` of its own, and the module has no other statement."""
+    refuse_bad_names(monkeypatch)
+    source = "if a:\n    b = 1\n    for c in b:\n        d = BAD\n        e = c\nelse:\n    f = 2\n"
+    answer = decompile_code(compile(source, "<module>", "exec", dont_inherit=True))
+    assert answer.missing == ("line 4 of <module>",)
+
+
+def test_a_compound_statement_that_fails_as_a_whole_is_left_out_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With none of the statements inside of it there, it still can't be had."""
+    true = pipeline._Decompiler._lifted_statements
+
+    def refusing(self: Any, code: CodeType, normal: Any, joined: bool = False) -> Any:
+        statements = true(self, code, normal, joined)
+        if any(isinstance(each, ast.If) for each in statements):
+            raise Unstructured("no syntax")
+        return statements
+
+    monkeypatch.setattr(pipeline._Decompiler, "_lifted_statements", refusing)
+    source = "a = 1\nif a:\n    b = 1\n    c = 2\nd = 3\n"
+    answer = decompile_code(compile(source, "<module>", "exec", dont_inherit=True))
+    assert answer.missing == ("lines 2 to 4 of <module>",)
+
+
 def test_a_module_whose_statements_all_fail_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     refuse_bad_statements(monkeypatch)
     with pytest.raises(DecompilationError):

@@ -9,29 +9,61 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Dict, Iterable, List, Optional, Sequence, Set, Tuple
+from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from depyf.normal.ops import ENDS, Instr, NormalCode, Op
+from depyf.normal.ops import ENDS, Handler, Instr, NormalCode, Op
 from depyf.normal.stack_check import stack_depths
 
-Segment = Tuple[int, int]
-"""Indices of the first operation of a statement, and of the first one behind it."""
+
+class Segment(NamedTuple):
+    """Indices of the first operation of a statement, and of the first one behind it; ``handler`` guards it."""
+
+    start: int
+    end: int
+    handler: Optional[Handler] = None
 
 
 def segments(normal: NormalCode) -> List[Segment]:
     """The statements of ``normal``, in their order; what stands behind the last of them is the end of the body."""
-    depths = stack_depths(normal)
+    ops, depths = normal.ops, stack_depths(normal)
+    within = {
+        following
+        for index, instr in enumerate(ops)
+        if instr.handler is not None
+        for following in successors(ops, index)
+    }
     points = [
-        index for index in _on_every_way(normal.ops) if not depths.get(index) and normal.ops[index].handler is None
+        index
+        for index in _on_every_way(ops)
+        if not depths.get(index) and (ops[index].handler is None or (index not in within and _is_outermost(ops, index)))
     ]
-    return list(zip(points, points[1:]))
+    return [Segment(start, end) for start, end in zip(points, points[1:])]
+
+
+def _is_outermost(ops: Sequence[Instr], index: int) -> bool:
+    handler = ops[index].handler
+    return handler is None or ops[handler.target].handler is None
+
+
+def with_one_end(normal: NormalCode) -> NormalCode:
+    """``normal`` with one ``return None``, to which all ways lead that had one each: behind the last statement."""
+    ops = normal.ops
+    ends = [
+        index
+        for index in range(len(ops) - 1)
+        if ops[index].op is Op.CONST and ops[index].arg is None and ops[index + 1].op is Op.RETURN
+    ]
+    groups: List[List[Instr]] = [[instr] for instr in ops]
+    for index in ends[:-1]:
+        groups[index] = [replace(ops[index], op=Op.JUMP, arg=None, target=ends[-1])]
+    return replace(normal, ops=_reached(groups))
 
 
 def with_holes(normal: NormalCode, holes: Iterable[Tuple[Segment, str]]) -> NormalCode:
     """``normal`` with a call of a global name in the place of each segment."""
     ops: List[List[Instr]] = [[instr] for instr in normal.ops]
-    for (start, end), name in holes:
-        first = normal.ops[start]
+    for (start, end, handler), name in holes:
+        first = replace(normal.ops[start], handler=handler)
         call = [
             replace(first, op=Op.LOAD, arg=("name", name), target=None),
             replace(first, op=Op.CALL, arg=(0, (), ""), target=None),
@@ -77,32 +109,13 @@ def _reached(groups: Sequence[List[Instr]]) -> Tuple[Instr, ...]:
 def _on_every_way(ops: Sequence[Instr]) -> List[int]:
     """The indices that dominate the end: every way from the start to a ``return`` leads over them."""
     count = len(ops)
-    out: List[List[int]] = [_successors(ops, index) for index in range(count)]
+    out: List[List[int]] = [successors(ops, index) for index in range(count)]
     ends = [index for index, instr in enumerate(ops) if instr.op is Op.RETURN]
     if not ends:
         ends = [index for index, following in enumerate(out) if not following]
     for index in ends:
         out[index] = [*out[index], count]
-    order = _postorder(out, count + 1)
-    number = {index: place for place, index in enumerate(order)}
-    into: Dict[int, List[int]] = {}
-    for index in order:
-        for following in out[index] if index < count else ():
-            into.setdefault(following, []).append(index)
-    above = {0: 0}
-    changed = True
-    while changed:
-        changed = False
-        for index in reversed(order):
-            if index == 0:
-                continue
-            found: Optional[int] = None
-            for before in into[index]:
-                if before in above:
-                    found = before if found is None else _common(above, number, found, before)
-            if found is not None and above.get(index) != found:
-                above[index] = found
-                changed = True
+    above = immediate_dominators([*out, []], 0)
     chain: List[int] = []
     at = above.get(count, 0)
     while at:
@@ -111,7 +124,8 @@ def _on_every_way(ops: Sequence[Instr]) -> List[int]:
     return [0, *reversed(chain)]
 
 
-def _successors(ops: Sequence[Instr], index: int) -> List[int]:
+def successors(ops: Sequence[Instr], index: int) -> List[int]:
+    """Where control may go behind operation ``index``; the handler of exceptions is the last of them."""
     instr = ops[index]
     following = [] if instr.op in ENDS else [index + 1]
     if instr.target is not None:
@@ -121,10 +135,35 @@ def _successors(ops: Sequence[Instr], index: int) -> List[int]:
     return following
 
 
-def _postorder(out: Sequence[Sequence[int]], count: int) -> List[int]:
+def immediate_dominators(out: Sequence[Sequence[int]], root: int) -> Dict[int, int]:
+    """The nearest node above each node that can be reached from ``root``: every way to the node leads over it."""
+    order = _postorder(out, root)
+    number = {index: place for place, index in enumerate(order)}
+    into: Dict[int, List[int]] = {}
+    for index in order:
+        for following in out[index]:
+            into.setdefault(following, []).append(index)
+    above = {root: root}
+    changed = True
+    while changed:
+        changed = False
+        for index in reversed(order):
+            if index == root:
+                continue
+            found: Optional[int] = None
+            for before in into[index]:
+                if before in above:
+                    found = before if found is None else _common(above, number, found, before)
+            if found is not None and above.get(index) != found:
+                above[index] = found
+                changed = True
+    return above
+
+
+def _postorder(out: Sequence[Sequence[int]], root: int) -> List[int]:
     order: List[int] = []
-    seen = {0}
-    stack = [(0, iter(out[0]))]
+    seen = {root}
+    stack = [(root, iter(out[root]))]
     while stack:
         index, rest = stack[-1]
         following = next((each for each in rest if each not in seen), None)
@@ -133,7 +172,7 @@ def _postorder(out: Sequence[Sequence[int]], count: int) -> List[int]:
             stack.pop()
         else:
             seen.add(following)
-            stack.append((following, iter(out[following] if following < count - 1 else ())))
+            stack.append((following, iter(out[following])))
     return order
 
 

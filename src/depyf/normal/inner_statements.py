@@ -1,0 +1,117 @@
+"""The statements inside of a compound statement, as bytecode shows them: parts with one way in and one way out.
+
+A part begins anywhere and ends at the first operation behind it, on all ways, where the stack is as high again. It is a
+statement if nothing in it touches what lay on the stack before, and no jump leads into it or out of it elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, FrozenSet, Iterator, List, Optional, Set, Tuple
+
+from depyf.normal.effects import effect
+from depyf.normal.ops import Handler, NormalCode, Op
+from depyf.normal.spine import Segment, immediate_dominators, successors
+from depyf.normal.stack_check import stack_depths
+
+
+class InnerStatements:
+    """Those of one code object."""
+
+    def __init__(self, normal: NormalCode) -> None:
+        self._ops, self._depths = normal.ops, stack_depths(normal)
+        count = len(self._ops)
+        self._into: List[Set[int]] = [set() for _ in range(count)]
+        backwards: List[List[int]] = [[] for _ in range(count + 1)]
+        for index, instr in enumerate(self._ops):
+            following = successors(self._ops, index)
+            for each in following:
+                self._into[each].add(index)
+            for each in following[:-1] if instr.handler is not None else following:
+                backwards[each].append(index)
+            if instr.op is Op.RETURN:
+                backwards[count].append(index)
+        self._behind = immediate_dominators(backwards, count)
+        self._added = frozenset(self._nobody_wrote())
+
+    def within(self, segment: Segment) -> List[Segment]:
+        """The outermost statements inside of ``segment``, in the order of the bytecode."""
+        whole = self.members(segment)
+        if whole is None:
+            return []
+        found: List[Tuple[FrozenSet[int], Segment]] = []
+        for start in sorted(whole):
+            for handler in self._handlers(start):
+                inner = self._from(start, handler, whole, segment.end)
+                if inner is not None:
+                    members = self.members(inner)
+                    if members is not None and inner != segment and members <= whole and not members <= self._added:
+                        found.append((members, inner))
+        # Of a try statement and the first one in it, which have the same operations then, the outer one comes first.
+        found.sort(key=lambda each: (-len(each[0]), each[1].start, self._nesting(each[1].handler)))
+        taken: Set[int] = set()
+        result: List[Segment] = []
+        for members, inner in found:
+            same = members == whole and self._nesting(inner.handler) <= self._nesting(segment.handler)
+            if not same and not members & taken:
+                taken |= members
+                result.append(inner)
+        return sorted(result)
+
+    def members(self, segment: Segment) -> Optional[FrozenSet[int]]:
+        """The operations of ``segment``; ``None`` if it is no statement."""
+        start, end, guard = segment
+        base = self._depths.get(start)
+        outside = set(self._targets(guard))
+        seen: Set[int] = set()
+        todo = [start]
+        while todo:
+            index = todo.pop()
+            if index in seen or index == end or index in outside:
+                continue
+            instr = self._ops[index]
+            if base is None or instr.op is Op.RETURN or self._depths[index] - effect(instr.op, instr.arg)[0] < base:
+                return None
+            seen.add(index)
+            todo.extend(successors(self._ops, index))
+        if any(not self._into[index] <= seen for index in seen if index != start):
+            return None
+        return frozenset(seen) if seen else None
+
+    def _from(self, start: int, handler: Optional[Handler], whole: FrozenSet[int], end: int) -> Optional[Segment]:
+        """What begins at ``start`` and is guarded by ``handler``, up to where the stack is as high again."""
+        at = self._behind.get(start)
+        while at is not None and (at in whole or at == end):
+            if self._depths.get(at) == self._depths[start]:
+                return Segment(start, at, handler)
+            if at == end:
+                break
+            at = self._behind.get(at)
+        return None
+
+    def _handlers(self, start: int) -> Iterator[Optional[Handler]]:
+        """What may guard the statement that begins at ``start``: it may be a ``try`` or stand in one."""
+        handler = self._ops[start].handler
+        yield handler
+        while handler is not None and all(self._ops[before].handler != handler for before in self._into[start]):
+            handler = self._ops[handler.target].handler
+            yield handler
+
+    def _targets(self, handler: Optional[Handler]) -> Iterator[int]:
+        known: Dict[int, None] = {}
+        while handler is not None and handler.target not in known:
+            known[handler.target] = None
+            handler = self._ops[handler.target].handler
+        return iter(known)
+
+    def _nobody_wrote(self) -> Iterator[int]:
+        """Jumps, and what forgets the name of an exception."""
+        ops = self._ops
+        for index, instr in enumerate(ops):
+            if instr.op is Op.JUMP:
+                yield index
+            if [each.op for each in ops[index : index + 3]] == [Op.CONST, Op.STORE, Op.DELETE]:
+                if instr.arg is None and ops[index + 1].arg == ops[index + 2].arg:
+                    yield from range(index, index + 3)
+
+    def _nesting(self, handler: Optional[Handler]) -> int:
+        return len(list(self._targets(handler)))
