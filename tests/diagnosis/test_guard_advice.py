@@ -12,7 +12,7 @@ from depyf.diagnosis.guard_advice import (
     advice_for_guard,
     origin_of,
 )
-from depyf.diagnosis.guard_words import explain
+from depyf.diagnosis.guard_explanations import explain
 
 RESUMED = GuardedFrame(resumes=True)
 STARRED = GuardedFrame(positional="args", keywords="kw")

@@ -16,7 +16,7 @@ from torch_versions import HAS_GUARD_TREES  # noqa: E402
 
 import depyf  # noqa: E402
 from depyf.answers.lookup import FailedGuard  # noqa: E402
-from depyf.diagnosis.guard_words import explain  # noqa: E402
+from depyf.diagnosis.guard_explanations import explain  # noqa: E402
 from depyf.dynamo.capture.trace_by_hooks import supplement  # noqa: E402
 from depyf.dynamo.guards import failing as failing_guards  # noqa: E402
 from depyf.dynamo.guards.check_function import GuardLine  # noqa: E402

@@ -11,7 +11,7 @@ from typing import Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 from depyf.answers.graph_ids import id_in_dump
 from depyf.answers.happening import counted
 from depyf.diagnosis.guard_advice import GuardCause
-from depyf.diagnosis.guard_words import GuardWords
+from depyf.diagnosis.guard_explanations import GuardExplanation
 
 _SHOWN = 2
 """Of an entry, so many guards that fail are shown after the first."""
@@ -29,7 +29,7 @@ class FailedGuard:
     kind: str
     code: str
     source: str
-    told: GuardWords
+    told: GuardExplanation
     user_code: str = ""
     place: Optional[Tuple[str, int]] = None
 

@@ -10,7 +10,7 @@ from typing import Iterable, List, Optional, Set
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
 from depyf.diagnosis.guard_advice import GuardCause, GuardedFrame
-from depyf.diagnosis.guard_words import GuardWords, as_written
+from depyf.diagnosis.guard_explanations import GuardExplanation, as_written
 
 CHANGED_KEYS = (GuardCause.KEYS, GuardCause.LENGTH)
 """What a guard on the number of keys may be about: torch says the same of the length of a list."""
@@ -38,7 +38,9 @@ def keys_written(text: Optional[str]) -> Optional[Set[str]]:
     return {repr(key) for key in keys} if isinstance(keys, (set, list)) else None
 
 
-def with_changed_keys(words: GuardWords, before: Set[str], now: Optional[Set[str]], frame: GuardedFrame) -> GuardWords:
+def with_changed_keys(
+    words: GuardExplanation, before: Set[str], now: Optional[Set[str]], frame: GuardedFrame
+) -> GuardExplanation:
     """Return the words with the keys that are new and gone. Of keyword arguments that is said as that.
 
     ``before`` are the keys that guards of the entry read, ``now`` those of the call, None where they are not known. A
@@ -47,14 +49,14 @@ def with_changed_keys(words: GuardWords, before: Set[str], now: Optional[Set[str
     return _with_keys(words, before, now or set(), frame, knows_now=now is not None)
 
 
-def with_keys_read(words: GuardWords, before: Set[str], now: Set[str], frame: GuardedFrame) -> GuardWords:
+def with_keys_read(words: GuardExplanation, before: Set[str], now: Set[str], frame: GuardedFrame) -> GuardExplanation:
     """Return the same where ``now`` are the keys that guards of the next entry read: nothing is known to be gone."""
     return _with_keys(words, before, now, frame, knows_now=False)
 
 
 def _with_keys(
-    words: GuardWords, before: Set[str], now: Set[str], frame: GuardedFrame, *, knows_now: bool
-) -> GuardWords:
+    words: GuardExplanation, before: Set[str], now: Set[str], frame: GuardedFrame, *, knows_now: bool
+) -> GuardExplanation:
     is_keywords = bool(frame.keywords) and words.subject == frame.keywords
     if words.cause not in CHANGED_KEYS or not (is_keywords or words.cause is GuardCause.KEYS):
         return words

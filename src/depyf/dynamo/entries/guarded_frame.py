@@ -8,7 +8,7 @@ from typing import Mapping, Optional, Set
 
 from depyf.diagnosis.changed_keys import CHANGED_KEYS, keys_of, keys_written, with_changed_keys
 from depyf.diagnosis.guard_advice import GuardedFrame
-from depyf.diagnosis.guard_words import GuardWords, in_frame
+from depyf.diagnosis.guard_explanations import GuardExplanation, in_frame
 from depyf.dynamo.entries.hints import RESUMED
 from depyf.dynamo.guards.check_function import EntryGuards
 from depyf.dynamo.guards.to_python import Naming
@@ -24,7 +24,9 @@ def guarded_frame_of(code: Optional[CodeType]) -> GuardedFrame:
     return GuardedFrame(code.co_name.startswith(RESUMED), positional, keywords)
 
 
-def in_call(words: GuardWords, frame: GuardedFrame, manager: object, values: Mapping[str, object]) -> GuardWords:
+def in_call(
+    words: GuardExplanation, frame: GuardedFrame, manager: object, values: Mapping[str, object]
+) -> GuardExplanation:
     """Return the words for a guard that fails in a call with these ``values``; ``manager`` has the entry's guards."""
     words = in_frame(words, frame)
     if words.cause not in CHANGED_KEYS:

@@ -8,7 +8,7 @@ from typing import Any, Iterator, Mapping, Match, Optional
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
-from depyf.diagnosis.guard_words import as_written
+from depyf.diagnosis.guard_explanations import as_written
 from depyf.dynamo.guards import runtime as guard_runtime
 from depyf.dynamo.guards.tensor_words import shown
 from depyf.dynamo.hooks import torch_names

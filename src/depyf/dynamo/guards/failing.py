@@ -16,7 +16,7 @@ from depyf.answers.lookup import FailedGuard
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
 from depyf.diagnosis.guard_advice import GuardCause
-from depyf.diagnosis.guard_words import GuardText, GuardWords, explain, split
+from depyf.diagnosis.guard_explanations import GuardExplanation, GuardText, explain, split
 from depyf.dynamo.guards import python_guards as guards_function
 from depyf.dynamo.guards import runtime as guard_runtime
 from depyf.dynamo.guards.check_function import EntryGuards, GuardLine
@@ -91,7 +91,7 @@ def failing_guards(manager: object, values: Mapping[str, object], first: Sequenc
 
 _DICT = re.compile(r"___check_dict\(.*, (\d+)\)\Z", re.DOTALL)
 
-_UNKNOWN = FailedGuard("", "", "", GuardWords("", "its guards do not hold, and PyTorch does not say which"))
+_UNKNOWN = FailedGuard("", "", "", GuardExplanation("", "its guards do not hold, and PyTorch does not say which"))
 
 
 def _found(

@@ -13,7 +13,7 @@ from depyf.answers.happening import BREAK, FALLBACK, RECOMPILE, Happening, summa
 from depyf.asynchronous import synchronous
 from depyf.diagnosis.break_advice import advice_for_break, advice_for_fallback, described_break
 from depyf.diagnosis.changed_keys import with_changed_keys
-from depyf.diagnosis.guard_words import explain
+from depyf.diagnosis.guard_explanations import explain
 from depyf.dynamo.capture.fallbacks import Fallbacks
 from depyf.dynamo.capture.session import Cause, FrameSkipped
 from depyf.dynamo.capture.trace_by_hooks import supplement

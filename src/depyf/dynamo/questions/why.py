@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.lookup import Entry, FailedGuard, Why, nearest_first
 from depyf.diagnosis.guard_advice import GuardedFrame
-from depyf.diagnosis.guard_words import as_written, explain
+from depyf.diagnosis.guard_explanations import as_written, explain
 from depyf.dynamo.dump.full_code.story import global_scope
 from depyf.dynamo.entries.call_target import Called, called
 from depyf.dynamo.entries.called_entries import entries_of

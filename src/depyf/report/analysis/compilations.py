@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, 
 from depyf.diagnosis.break_advice import advice_for_break
 from depyf.diagnosis.changed_keys import keys_of, with_keys_read
 from depyf.diagnosis.guard_advice import ANY_FRAME
-from depyf.diagnosis.guard_words import GuardWords, as_written, explain
+from depyf.diagnosis.guard_explanations import GuardExplanation, as_written, explain
 from depyf.report.analysis.anchors import from_cache
 from depyf.report.analysis.facts import TransformedFact
 from depyf.report.analysis.functions import Functions, Key
@@ -172,7 +172,7 @@ class Compilations:
 
     def _failed(
         self, compile_id: str, failed: FailedGuardText, values: Mapping[str, str]
-    ) -> Tuple[FailedGuard, GuardWords]:
+    ) -> Tuple[FailedGuard, GuardExplanation]:
         text, entry = failed.text, failed.entry and of_same_generation(compile_id, failed.entry)
         key = self._key(compile_id)
         frame = ANY_FRAME if key is None else self._functions.guarded_frame(key)
@@ -259,8 +259,8 @@ class Compilations:
 
 
 def _what_is_new_first(
-    failed: List[Tuple[FailedGuard, GuardWords]], seen: Set[Tuple[str, str]]
-) -> List[Tuple[FailedGuard, GuardWords]]:
+    failed: List[Tuple[FailedGuard, GuardExplanation]], seen: Set[Tuple[str, str]]
+) -> List[Tuple[FailedGuard, GuardExplanation]]:
     """torch names one guard for each entry, the latest first. What a function has been compiled for before is not why:
     the first guard whose value is new, or not known, comes to the front. ``seen`` has what is known so far, and
     learns."""

@@ -6,7 +6,7 @@ from typing import Optional
 
 import pytest
 
-from depyf.diagnosis.guard_words import as_written, explain, split
+from depyf.diagnosis.guard_explanations import as_written, explain, split
 
 LINE = "                         # lambda x, n: x + n,  # tests/a.py:242 in <lambda>"
 

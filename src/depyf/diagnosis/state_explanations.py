@@ -13,7 +13,7 @@ _AUTOCAST = re.compile(r"autocast\((\w+)\)_(enabled|dtype)\Z")
 _DEVICES = {"cpu": "the CPU", "cuda": "CUDA"}
 
 
-class StateWords(NamedTuple):
+class StateExplanation(NamedTuple):
     """What is not as it was; what it was and is now, where that is known; and what avoids it."""
 
     words: str
@@ -41,11 +41,11 @@ _SETTINGS = (
 )
 
 
-def explain_state(changed: str) -> StateWords:
+def explain_state(changed: str) -> StateExplanation:
     """``changed`` are PyTorch's names of what is not as it was, each perhaps with ``=`` and what it is now."""
     told = [_one(*each.partition("=")[::2]) for each in changed.split()] or [_one("", "")]
     only = told[0] if len(told) == 1 else None
-    return StateWords(
+    return StateExplanation(
         "; ".join(dict.fromkeys(each.words for each in told)),
         only and only.before,
         only and only.now,
@@ -53,7 +53,7 @@ def explain_state(changed: str) -> StateWords:
     )
 
 
-def _one(key: str, now: str) -> StateWords:
+def _one(key: str, now: str) -> StateExplanation:
     autocast = _AUTOCAST.match(key)
     setting = next((each for each in _SETTINGS if key.startswith(each.key)), None)
     name = (key or "a global setting of PyTorch's") if setting is None else setting.name
@@ -62,13 +62,13 @@ def _one(key: str, now: str) -> StateWords:
     advice = MODE if setting is None else setting.advice
     if now in ("True", "False"):
         before, now = ("off", "on") if now == "True" else ("on", "off")
-        return StateWords(f"{name} is {now}, and was {before} when this was compiled", before, now, advice)
+        return StateExplanation(f"{name} is {now}, and was {before} when this was compiled", before, now, advice)
     if autocast is not None and autocast[2] == "dtype":
         name = f"the dtype of {name}"
     if now:
-        return StateWords(f"{name} is {now}, and was another when this was compiled", None, now, advice)
+        return StateExplanation(f"{name} is {now}, and was another when this was compiled", None, now, advice)
     words = f"{name} is not what it was when this was compiled" + (f" ({key})" if key else "")
-    return StateWords(words, None, None, advice)
+    return StateExplanation(words, None, None, advice)
 
 
 _OF_TENSORS = (
@@ -78,11 +78,11 @@ _OF_TENSORS = (
 """How the names of dispatch keys begin that a mode adds to tensors; what a tensor with and without them does."""
 
 
-def explain_keys(name: str, new: List[str], gone: List[str]) -> Optional[StateWords]:
+def explain_keys(name: str, new: List[str], gone: List[str]) -> Optional[StateExplanation]:
     """What it means that a tensor has got or lost these dispatch keys, where that comes from a mode."""
     changed = [each for each in (*new, *gone) if each != "ADInplaceOrView"]
     for key, has, lacks, advice in _OF_TENSORS:
         if changed and all(each.startswith(key) for each in changed) and not (new and gone):
             words = f"{name} {has}, and did not" if new else f"{name} {lacks}, and did"
-            return StateWords(f"{words} when this was compiled ({', '.join(changed)})", None, None, advice)
+            return StateExplanation(f"{words} when this was compiled ({', '.join(changed)})", None, None, advice)
     return None

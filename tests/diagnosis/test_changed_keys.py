@@ -8,7 +8,7 @@ import pytest
 
 from depyf.diagnosis.changed_keys import keys_of, with_changed_keys, with_keys_read
 from depyf.diagnosis.guard_advice import ANY_FRAME, GuardedFrame
-from depyf.diagnosis.guard_words import explain
+from depyf.diagnosis.guard_explanations import explain
 
 STARRED = GuardedFrame(keywords="kw")
 

@@ -16,12 +16,12 @@ from typing import Callable, List, Match, NamedTuple, Optional, Pattern, Tuple
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
 from depyf.diagnosis.guard_advice import ANY_FRAME, GuardCause, GuardedFrame, advice_for_guard, origin_of
-from depyf.diagnosis.state_words import explain_keys, explain_state
+from depyf.diagnosis.state_explanations import explain_keys, explain_state
 from depyf.source.printing.unparsing import unparse
 
 
 @dataclass(frozen=True)
-class GuardWords:
+class GuardExplanation:
     """``subject`` is what the guard looks at, as users write it (``self.layers[0].training``), empty for global state.
 
     ``words`` is one sentence without a full stop. ``before`` and ``now`` are values as texts, None where the text does
@@ -80,13 +80,13 @@ def _without_comment(text: str) -> str:
     return text.strip()
 
 
-def explain(text: str, now: Optional[str] = None, frame: GuardedFrame = ANY_FRAME) -> GuardWords:
+def explain(text: str, now: Optional[str] = None, frame: GuardedFrame = ANY_FRAME) -> GuardExplanation:
     """The words for a guard of ``frame`` that failed; ``now`` is the value that it looked at, where that is known."""
     code = split(text).code
     return in_frame(replace(_explain(code, now), code=code), frame)
 
 
-def in_frame(words: GuardWords, frame: GuardedFrame) -> GuardWords:
+def in_frame(words: GuardExplanation, frame: GuardedFrame) -> GuardExplanation:
     """The same with the advice for a guard of this function."""
     if words.cause is GuardCause.UNKNOWN:
         return words
@@ -94,7 +94,7 @@ def in_frame(words: GuardWords, frame: GuardedFrame) -> GuardWords:
     return replace(words, advice=advice_for_guard(words.cause, origin, words.subject, words.detail) or words.advice)
 
 
-def _explain(code: str, now: Optional[str]) -> GuardWords:
+def _explain(code: str, now: Optional[str]) -> GuardExplanation:
     for pattern, tell in _RULES:
         match = pattern.search(code)
         if match is not None:
@@ -103,7 +103,7 @@ def _explain(code: str, now: Optional[str]) -> GuardWords:
     return _of_expression(code, now)
 
 
-def _with_value(words: GuardWords, now: str) -> GuardWords:
+def _with_value(words: GuardExplanation, now: str) -> GuardExplanation:
     return replace(words, words=f"{words.words}; now: {now}", now=now)
 
 
@@ -134,22 +134,22 @@ def _class_name(text: str) -> str:
     return name[len("builtins.") :] if name.startswith("builtins.") else name
 
 
-def _size(match: Match[str]) -> GuardWords:
+def _size(match: Match[str]) -> GuardExplanation:
     name, index, before, now = as_written(match[1]), match[2], match[3], match[4]
     words = f"{name} has size {now} in dimension {index}, and was compiled for {before}"
-    return GuardWords(name, words, before, now, cause=GuardCause.SIZE, detail=index)
+    return GuardExplanation(name, words, before, now, cause=GuardCause.SIZE, detail=index)
 
 
-def _stride(match: Match[str]) -> GuardWords:
+def _stride(match: Match[str]) -> GuardExplanation:
     name, index, before, now = as_written(match[1]), match[2], match[3], match[4]
     words = f"{name} has stride {now} in dimension {index}, and was compiled for {before}"
-    return GuardWords(name, words, before, now, cause=GuardCause.STRIDE)
+    return GuardExplanation(name, words, before, now, cause=GuardCause.STRIDE)
 
 
-def _rank(match: Match[str]) -> GuardWords:
+def _rank(match: Match[str]) -> GuardExplanation:
     name, before, now = as_written(match[1]), match[2], match[3]
     words = f"{name} has {now} dimension(s), and was compiled for {before}"
-    return GuardWords(name, words, before, now, cause=GuardCause.RANK)
+    return GuardExplanation(name, words, before, now, cause=GuardCause.RANK)
 
 
 _DTYPES = {
@@ -170,27 +170,27 @@ _DTYPES = {
 """torch's names in C++, which its guards print, and in Python."""
 
 
-def _dtype(match: Match[str]) -> GuardWords:
+def _dtype(match: Match[str]) -> GuardExplanation:
     name, before, now = as_written(match[1]), match[2].strip(), match[3].strip()
     before, now = _DTYPES.get(before, before), _DTYPES.get(now, now)
     words = f"{name} has dtype {now}, and was compiled for {before}"
-    return GuardWords(name, words, before, now, cause=GuardCause.DTYPE)
+    return GuardExplanation(name, words, before, now, cause=GuardCause.DTYPE)
 
 
-def _requires_grad(match: Match[str]) -> GuardWords:
+def _requires_grad(match: Match[str]) -> GuardExplanation:
     name, before = as_written(match[1]), match[2] == "1"
     is_now, was = ("does not require grad", "requires grad") if before else ("requires grad", "does not")
     words = f"{name} {is_now}, and was compiled for one that {was}"
-    return GuardWords(name, words, str(before), str(not before), cause=GuardCause.REQUIRES_GRAD)
+    return GuardExplanation(name, words, str(before), str(not before), cause=GuardCause.REQUIRES_GRAD)
 
 
-def _tensor_class(match: Match[str]) -> GuardWords:
+def _tensor_class(match: Match[str]) -> GuardExplanation:
     name, now = as_written(match[1]), _class_name(match[2])
     words = f"{name} is of class {now}, and was a tensor of another class"
-    return GuardWords(name, words, None, now, cause=GuardCause.CLASS)
+    return GuardExplanation(name, words, None, now, cause=GuardCause.CLASS)
 
 
-def _dispatch_keys(match: Match[str]) -> GuardWords:
+def _dispatch_keys(match: Match[str]) -> GuardExplanation:
     name, before, now = as_written(match[1]), match[2].split(", "), match[3].split(", ")
     new = [key for key in now if key not in before]
     gone = [key for key in before if key not in now]
@@ -199,92 +199,92 @@ def _dispatch_keys(match: Match[str]) -> GuardWords:
     )
     state = explain_keys(name, new, gone)
     if state is not None:
-        return GuardWords(name, state.words, match[2], match[3], state.advice, cause=GuardCause.STATE)
+        return GuardExplanation(name, state.words, match[2], match[3], state.advice, cause=GuardCause.STATE)
     words = (
         f"{name} is another kind of tensor (device, layout, view or mode): its dispatch key set {change or 'differs'}"
     )
-    return GuardWords(name, words, match[2], match[3], cause=GuardCause.TENSOR_KIND)
+    return GuardExplanation(name, words, match[2], match[3], cause=GuardCause.TENSOR_KIND)
 
 
-def _duplicate(_: Match[str]) -> GuardWords:
+def _duplicate(_: Match[str]) -> GuardExplanation:
     words = "two arguments are the same tensor, and were compiled as different ones"
-    return GuardWords("", words, cause=GuardCause.SAME_TENSOR)
+    return GuardExplanation("", words, cause=GuardCause.SAME_TENSOR)
 
 
-def _global_state(match: Match[str]) -> GuardWords:
+def _global_state(match: Match[str]) -> GuardExplanation:
     told = explain_state(match[1].strip())
-    return GuardWords("", told.words, told.before, told.now, told.advice, cause=GuardCause.STATE)
+    return GuardExplanation("", told.words, told.before, told.now, told.advice, cause=GuardCause.STATE)
 
 
-def _modes(_: Match[str]) -> GuardWords:
+def _modes(_: Match[str]) -> GuardExplanation:
     words = "other torch function modes are active (torch.set_default_device is one) than when this was compiled"
-    return GuardWords("", words, cause=GuardCause.MODES)
+    return GuardExplanation("", words, cause=GuardCause.MODES)
 
 
-def _hooks(_: Match[str]) -> GuardWords:
+def _hooks(_: Match[str]) -> GuardExplanation:
     words = "other saved-tensors hooks are active than when this was compiled"
-    return GuardWords("", words, cause=GuardCause.HOOKS)
+    return GuardExplanation("", words, cause=GuardCause.HOOKS)
 
 
-def _key_error(match: Match[str]) -> GuardWords:
+def _key_error(match: Match[str]) -> GuardExplanation:
     name = as_written(match[2])
     words = f"{name} is missing, and was there when this was compiled"
-    return GuardWords(name, words, None, "missing", cause=GuardCause.MEMBERS)
+    return GuardExplanation(name, words, None, "missing", cause=GuardCause.MEMBERS)
 
 
-def _number_of_keys(match: Match[str]) -> GuardWords:
+def _number_of_keys(match: Match[str]) -> GuardExplanation:
     name, before = as_written(match[1]), match[2]
     words = f"{name} has another number of keys than {before}, which it was compiled for"
-    return GuardWords(name, words, before, cause=GuardCause.KEYS)
+    return GuardExplanation(name, words, before, cause=GuardCause.KEYS)
 
 
-def _not_computed(match: Match[str]) -> GuardWords:
+def _not_computed(match: Match[str]) -> GuardExplanation:
     words = f"relations of sizes that this was compiled for can't be computed for this call: {match[0]}"
-    return GuardWords("", words, advice="pass views of the same kind each time")
+    return GuardExplanation("", words, advice="pass views of the same kind each time")
 
 
-def _type_mismatch(match: Match[str]) -> GuardWords:
+def _type_mismatch(match: Match[str]) -> GuardExplanation:
     name = as_written(match[1])
-    return GuardWords(name, f"{name} is of another class than it was compiled for", cause=GuardCause.CLASS)
+    return GuardExplanation(name, f"{name} is of another class than it was compiled for", cause=GuardCause.CLASS)
 
 
-def _marks(match: Match[str]) -> GuardWords:
+def _marks(match: Match[str]) -> GuardExplanation:
     now, before = match[2], match[3]
     words = f"dimensions {now} of a tensor are marked ({match[1]}), and it was compiled for marks on {before}"
-    return GuardWords("", words, before, now, cause=GuardCause.MARKS)
+    return GuardExplanation("", words, before, now, cause=GuardCause.MARKS)
 
 
-def _marked(_: Match[str]) -> GuardWords:
+def _marked(_: Match[str]) -> GuardExplanation:
     words = "a dimension of a tensor is marked (mark_dynamic or the like), and none was when this was compiled"
-    return GuardWords("", words, cause=GuardCause.MARKS)
+    return GuardExplanation("", words, cause=GuardCause.MARKS)
 
 
-def _class_id(match: Match[str]) -> GuardWords:
+def _class_id(match: Match[str]) -> GuardExplanation:
     name, before = as_written(match[1]), _class_name(match[2]) if match[2] else None
     words = f"{name} is not a {before}, which it was compiled for" if before else f"{name} is of another class"
-    return GuardWords(name, words, before, cause=GuardCause.CLASS)
+    return GuardExplanation(name, words, before, cause=GuardCause.CLASS)
 
 
-def _object_id(match: Match[str]) -> GuardWords:
+def _object_id(match: Match[str]) -> GuardExplanation:
     name, kind = as_written(match[1]), _class_name(match[2]) if match[2] else "object"
     if name.endswith(".__code__"):
         name = name[: -len(".__code__")]
-        return GuardWords(name, f"{name} is another function than it was compiled for", cause=GuardCause.FUNCTION)
+        return GuardExplanation(name, f"{name} is another function than it was compiled for", cause=GuardCause.FUNCTION)
     words = f"{name} is another object than the {kind} that it was compiled for"
-    return GuardWords(name, words, cause=GuardCause.IDENTITY)
+    return GuardExplanation(name, words, cause=GuardCause.IDENTITY)
 
 
-def _backend(_: Match[str]) -> GuardWords:
+def _backend(_: Match[str]) -> GuardExplanation:
     words = "it was compiled with another backend callable"
-    return GuardWords("", words, cause=GuardCause.BACKEND)
+    return GuardExplanation("", words, cause=GuardCause.BACKEND)
 
 
-def _invalidated(_: Match[str]) -> GuardWords:
+def _invalidated(_: Match[str]) -> GuardExplanation:
     words = "an object that this code was compiled for is gone, so torch has thrown the code away"
-    return GuardWords("", words, cause=GuardCause.GONE)
+    return GuardExplanation("", words, cause=GuardCause.GONE)
 
 
-Rule = Tuple[Pattern[str], Callable[[Match[str]], GuardWords]]
+Rule = Tuple[Pattern[str], Callable[[Match[str]], GuardExplanation]]
 
 _RULES: List[Rule] = [
     (re.compile(r"\Atensor '(.*)' size mismatch at index (\d+)\. expected (\S+), actual (\S+)"), _size),
@@ -315,14 +315,14 @@ _RULES: List[Rule] = [
 ]
 
 
-def _of_expression(code: str, now: Optional[str]) -> GuardWords:
+def _of_expression(code: str, now: Optional[str]) -> GuardExplanation:
     """Words for a guard that is a Python expression, by its form."""
     try:
         tree: Optional[ast.expr] = parse(_readable(code), mode="eval").body
     except synchronous(SyntaxError, ValueError, RecursionError):
         tree = None
     told = None if tree is None else _of_tree(tree, now)
-    return told or GuardWords("", f"this does not hold: {as_written(code)}", None, now)
+    return told or GuardExplanation("", f"this does not hold: {as_written(code)}", None, now)
 
 
 def _readable(code: str) -> str:
@@ -330,7 +330,7 @@ def _readable(code: str) -> str:
     return _CLASS.sub(lambda match: match.group(1).rpartition(".")[2], code)
 
 
-def _of_tree(tree: ast.expr, now: Optional[str]) -> Optional[GuardWords]:
+def _of_tree(tree: ast.expr, now: Optional[str]) -> Optional[GuardExplanation]:
     if isinstance(tree, ast.Compare):
         return _comparison(tree, now)
     if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not):
@@ -339,36 +339,36 @@ def _of_tree(tree: ast.expr, now: Optional[str]) -> Optional[GuardWords]:
         return _call(tree, now, holds=True)
     if isinstance(tree, ast.BoolOp) and "isnan" in unparse(tree):
         name = _subject(tree)
-        return GuardWords(
+        return GuardExplanation(
             name, f"{name} is not nan{_is(now)}, and was compiled for nan", "nan", now, cause=GuardCause.NUMBER
         )
     return None
 
 
-def _comparison(tree: ast.Compare, now: Optional[str]) -> GuardWords:
+def _comparison(tree: ast.Compare, now: Optional[str]) -> GuardExplanation:
     left, right = tree.left, tree.comparators[-1]
     subject, name, value = _subject(tree), as_written(unparse(left)), as_written(unparse(right))
     operator = tree.ops[0]
     if ".size()" in unparse(tree) or ".stride()" in unparse(tree) or ".storage_offset()" in unparse(tree):
         what = ", which does not hold" if now is None else f"; now: {now}"
         words = f"it was compiled for {as_written(unparse(tree))}{what}"
-        return GuardWords(subject, words, None, now, cause=GuardCause.SIZES)
+        return GuardExplanation(subject, words, None, now, cause=GuardCause.SIZES)
     if isinstance(operator, (ast.Is, ast.IsNot)) and isinstance(right, ast.Constant) and right.value is None:
         was = "not None" if isinstance(operator, ast.IsNot) else "None"
         is_now = "None" if was == "not None" else "not None"
         words = f"{name} is {is_now}, and was compiled for {was}"
-        return GuardWords(subject, words, was, now or is_now, cause=GuardCause.NONE)
+        return GuardExplanation(subject, words, was, now or is_now, cause=GuardCause.NONE)
     if isinstance(operator, (ast.Is, ast.IsNot)):
         relation = "different objects" if isinstance(operator, ast.IsNot) else "the same object"
         words = f"{name} and {value} are not {relation}, which they were compiled for"
-        return GuardWords(subject, words, cause=GuardCause.SAME_OBJECT)
+        return GuardExplanation(subject, words, cause=GuardCause.SAME_OBJECT)
     if isinstance(left, ast.Call) and unparse(left.func) == "len":
         inner = as_written(unparse(left.args[0]))
         words = f"{inner} has {now or 'another number of'} items, and was compiled for {value}"
-        return GuardWords(inner, words, value, now, cause=GuardCause.LENGTH)
+        return GuardExplanation(inner, words, value, now, cause=GuardCause.LENGTH)
     if "dict.keys(" in name or ".keys()" in name:
         words = f"the keys of {subject} (or their order) are others: {name} was {value}{_is(now)}"
-        return GuardWords(subject, words, value, now, cause=GuardCause.KEYS)
+        return GuardExplanation(subject, words, value, now, cause=GuardCause.KEYS)
     shown = _plain_call(name)
     words = (
         f"{shown} is {now}, and was compiled for {value}"
@@ -376,7 +376,7 @@ def _comparison(tree: ast.Compare, now: Optional[str]) -> GuardWords:
         else f"{shown} is not {value}, which it was compiled for"
     )
     cause = GuardCause.LENGTH if "items left in" in shown else _cause_of(subject, right)
-    return GuardWords(subject, words, value, now, cause=cause)
+    return GuardExplanation(subject, words, value, now, cause=cause)
 
 
 def _plain_call(name: str) -> str:
@@ -404,32 +404,32 @@ def _cause_of(subject: str, value: ast.expr) -> GuardCause:
     return GuardCause.NUMBER if is_number or unparse(value) in ("inf", "-inf") else GuardCause.CHOICE
 
 
-def _negation(operand: ast.expr, now: Optional[str]) -> Optional[GuardWords]:
+def _negation(operand: ast.expr, now: Optional[str]) -> Optional[GuardExplanation]:
     if isinstance(operand, ast.Call):
         return _call(operand, now, holds=False)
     name = as_written(unparse(operand))
     words = f"{name} is not empty{_is(now)}, and was compiled for an empty one"
-    return GuardWords(name, words, "empty", now, cause=GuardCause.LENGTH)
+    return GuardExplanation(name, words, "empty", now, cause=GuardCause.LENGTH)
 
 
-def _call(tree: ast.Call, now: Optional[str], *, holds: bool) -> Optional[GuardWords]:
+def _call(tree: ast.Call, now: Optional[str], *, holds: bool) -> Optional[GuardExplanation]:
     called, arguments = unparse(tree.func), [as_written(unparse(each)) for each in tree.args]
     is_now, was = ("lacks", "had") if holds else ("has", "lacked")
     if called == "hasattr" and len(arguments) == 2:
         attribute = arguments[1].strip("'\"")
         words = f"{arguments[0]} {is_now} the attribute {attribute}, which it {was} when this was compiled"
-        return GuardWords(f"{arguments[0]}.{attribute}", words, was, is_now, cause=GuardCause.MEMBERS)
+        return GuardExplanation(f"{arguments[0]}.{attribute}", words, was, is_now, cause=GuardCause.MEMBERS)
     if called in ("___dict_contains", "set.__contains__", "___set_contains") and len(arguments) == 2:
         key, container = arguments if called == "___dict_contains" else reversed(arguments)
         container = container[: -len(".__dict__")] if container.endswith(".__dict__") else container
         words = f"{container} {is_now} {key}, which it {was} when this was compiled"
-        return GuardWords(container, words, was, is_now, cause=GuardCause.MEMBERS)
+        return GuardExplanation(container, words, was, is_now, cause=GuardCause.MEMBERS)
     if called.endswith("isnan"):
         name = _subject(tree) or called
         words = (
             f"{name} is {'not nan' if holds else 'nan'}, which it was{'' if holds else ' not'} when this was compiled"
         )
-        return GuardWords(name, words, None, now, cause=GuardCause.NUMBER)
+        return GuardExplanation(name, words, None, now, cause=GuardCause.NUMBER)
     return None
 
 
