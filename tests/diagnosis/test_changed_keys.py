@@ -9,6 +9,7 @@ import pytest
 from depyf.diagnosis.changed_keys import keys_of, with_changed_keys, with_keys_read
 from depyf.diagnosis.guard_advice import ANY_FRAME, GuardedFrame
 from depyf.diagnosis.guard_explanations import explain
+from depyf.diagnosis.guard_text import read
 
 STARRED = GuardedFrame(keywords="kw")
 
@@ -56,11 +57,11 @@ STARRED = GuardedFrame(keywords="kw")
 def test_new_and_gone_keys_are_named(
     guard: str, frame: GuardedFrame, before: Set[str], now: Optional[Set[str]], words: str
 ) -> None:
-    assert with_changed_keys(explain(guard, frame=frame), before, now, frame).words.startswith(words)
+    assert with_changed_keys(explain(read(guard), frame), before, now, frame).words.startswith(words)
 
 
 def test_what_the_guards_of_the_next_entry_do_not_read_is_not_said_to_be_gone() -> None:
-    guard = explain("len(L['kw']) != 1", frame=STARRED)
+    guard = explain(read("len(L['kw']) != 1"), STARRED)
     assert "without a (" not in with_keys_read(guard, {"'a'"}, set(), STARRED).words
     assert "is called with b (**kw)" in with_keys_read(guard, {"'a'"}, {"'a'", "'b'"}, STARRED).words
 

@@ -13,6 +13,7 @@ from depyf.diagnosis.guard_advice import (
     origin_of,
 )
 from depyf.diagnosis.guard_explanations import explain
+from depyf.diagnosis.guard_text import read
 
 RESUMED = GuardedFrame(resumes=True)
 STARRED = GuardedFrame(positional="args", keywords="kw")
@@ -83,7 +84,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("guard", "frame", "must", "must_not"), TABLE)
 def test_advice_is_for_one_cause(guard: str, frame: GuardedFrame, must: str, must_not: str) -> None:
-    advice = explain(guard, frame=frame).advice
+    advice = explain(read(guard), frame).advice
     assert must in advice
     assert must_not not in advice
 
@@ -116,4 +117,4 @@ def test_of_what_only_a_resume_function_takes_nothing_is_asked_that_a_caller_can
     ],
 )
 def test_where_a_value_comes_from(guard: str, frame: GuardedFrame, origin: Origin) -> None:
-    assert origin_of(guard, explain(guard).subject, frame) is origin
+    assert origin_of(guard, explain(read(guard)).subject, frame) is origin

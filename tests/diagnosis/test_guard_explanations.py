@@ -6,7 +6,9 @@ from typing import Optional
 
 import pytest
 
-from depyf.diagnosis.guard_explanations import as_written, explain, split
+from depyf.diagnosis.guard_explanations import explain
+from depyf.diagnosis.guard_sources import as_written
+from depyf.diagnosis.guard_text import read
 
 LINE = "                         # lambda x, n: x + n,  # tests/a.py:242 in <lambda>"
 
@@ -101,28 +103,29 @@ KNOWN = [
 def test_what_torch_says_in_words(
     text: str, subject: str, before: Optional[str], now: Optional[str], words: str
 ) -> None:
-    told = explain(text)
+    told = explain(read(text))
     assert (told.subject, told.before, told.now) == (subject, before, now)
     assert words in told.words
     assert told.advice
 
 
 def test_a_value_that_is_known_is_told() -> None:
-    told = explain("L['n'] == 2", now="3")
+    told = explain(read("L['n'] == 2").with_actual("3"))
     assert told.words == "n is 3, and was compiled for 2"
     assert told.now == "3"
 
 
 @pytest.mark.parametrize("text", ["something new", "a b c == ", "f(L['x'])", "", "lambda: 3"])
 def test_what_is_not_known_comes_back_as_it_is(text: str) -> None:
-    assert explain(text).words == f"this does not hold: {as_written(text)}"
+    assert explain(read(text)).words == f"this does not hold: {as_written(text)}"
 
 
 def test_the_parts_of_a_reason() -> None:
-    parts = split("0/1: n == 2" + LINE + "\nUser stack trace:\n  File ...")
-    assert parts == ("0/1", "n == 2", "lambda x, n: x + n,", ("tests/a.py", 242))
-    assert split("!0/1/2: x").entry == "!0/1/2"
-    assert split("L['n'] == 'no # comment'").place is None
+    guard = read("0/1: n == 2" + LINE + "\nUser stack trace:\n  File ...")
+    assert (guard.code, guard.user_code, guard.location) == ("n == 2", "lambda x, n: x + n,", ("tests/a.py", 242))
+    assert guard.user_line == "lambda x, n: x + n,  # tests/a.py:242 in <lambda>"
+    assert read("!0/1/2: x").code == "x"
+    assert read("L['n'] == 'no # comment'").location is None
 
 
 @pytest.mark.parametrize(

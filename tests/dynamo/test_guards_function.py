@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from depyf.dynamo.guards.python_guards import label, source_of
+from depyf.diagnosis.guard_text import without_ids
+from depyf.dynamo.guards.python_guards import source_of
 
 
 @pytest.mark.parametrize(
     ("condition", "source"),
     [
         ("___check_obj_id(L['x'].flag, 139767862912352)", "L['x'].flag"),
-        (label("___check_type_id(L['n'], 139767862978176)"), "L['n']"),
+        (without_ids("___check_type_id(L['n'], 139767862978176)"), "L['n']"),
         ("L['n'] == 2", "L['n']"),
         ("L['x'] is not None", "L['x']"),
         ("not L['self'].training", "L['self'].training"),

@@ -10,11 +10,12 @@ import pytest
 np = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch")
 
+from depyf.diagnosis.guard_text import read  # noqa: E402
 from depyf.dynamo.guards import runtime as guard_runtime  # noqa: E402
 from depyf.dynamo.guards.check_function import EntryGuards, header, live_table_of, namespace  # noqa: E402
 from depyf.dynamo.guards.literals import literal_value  # noqa: E402
 from depyf.dynamo.guards.live_values import LiveId, LiveTable, NotLiveError, live_table, register  # noqa: E402
-from depyf.dynamo.guards.to_python import Naming, convert, convert_structure, split_comment  # noqa: E402
+from depyf.dynamo.guards.to_python import Naming, convert, convert_structure  # noqa: E402
 from depyf.dynamo.guards.tree import ACCESS, DICT_MANAGER, TEXT, Check  # noqa: E402
 from depyf.dynamo.store.names import StableNames  # noqa: E402
 
@@ -29,8 +30,8 @@ def converted(kind: str, text: str, value_type: Optional[type] = None) -> Tuple[
     """The expression and the user's line."""
     naming = Naming(StableNames().text)
     each = check(kind, text, value_type=value_type)
-    expression, _, user_line = split_comment(text, lambda code: convert(each, code, naming))
-    return expression, user_line
+    guard = read(text)
+    return convert(each, guard, naming), guard.user_line
 
 
 @pytest.mark.parametrize(
@@ -128,7 +129,7 @@ def test_the_users_line_is_split_off() -> None:
 def test_names_with_an_id_are_looked_up_by_stable_names() -> None:
     naming = Naming(StableNames().text)
     text = "G['__state_140665093637600_c0'] is None"
-    assert convert(check("NONE_MATCH", text), text, naming) == "G[___names['__state_0_c0']] is None"
+    assert convert(check("NONE_MATCH", text), read(text), naming) == "G[___names['__state_0_c0']] is None"
     assert naming.names == {"__state_0_c0": "__state_140665093637600_c0"}
 
 
@@ -266,7 +267,7 @@ def rendered(name: str = "guard", naming: Optional[Naming] = None) -> EntryGuard
 def test_a_guard_without_python_form_asks_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
     from depyf.dynamo.guards import to_python as guards_text
 
-    monkeypatch.setitem(guards_text._CONVERTERS, "TENSOR_MATCH", lambda *_: None)
+    monkeypatch.setitem(guards_text.LEAVES, "TENSOR_MATCH", lambda *_: None)
     guards = rendered()
     if {line.kind for line in guards.lines} == {TEXT}:
         pytest.skip("PyTorch before 2.4 has no tree of guards, and none of its tensors has a guard of its own")

@@ -16,7 +16,9 @@ from torch_versions import HAS_GUARD_TREES  # noqa: E402
 
 import depyf  # noqa: E402
 from depyf.answers.lookup import FailedGuard  # noqa: E402
+from depyf.diagnosis.guard import Guard, GuardKind  # noqa: E402
 from depyf.diagnosis.guard_explanations import explain  # noqa: E402
+from depyf.diagnosis.guard_text import read  # noqa: E402
 from depyf.dynamo.capture.trace_by_hooks import supplement  # noqa: E402
 from depyf.dynamo.guards import failing as failing_guards  # noqa: E402
 from depyf.dynamo.guards.check_function import GuardLine  # noqa: E402
@@ -33,13 +35,13 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 
 
 @pytest.fixture
-def reasons() -> Iterator[List[str]]:
-    """What PyTorch says of each recompilation: the texts of its events."""
-    found: List[str] = []
+def reasons() -> Iterator[List[Guard]]:
+    """What PyTorch says of each recompilation."""
+    found: List[Guard] = []
 
     def note(event: Any) -> None:
         if event.name == "recompile_reasons":
-            found.extend(map(as_known_here, reasons_of(event)))  # modes are still those of the call
+            found.extend(as_known_here(read(text)) for text in reasons_of(event))  # modes are still those of the call
 
     undo = [listen(note), *supplement(note)]
     yield found
@@ -53,7 +55,7 @@ def state_of(code: Any) -> Tuple[List[int], Dict[str, Dict[str, int]]]:
     return [id(entry.guard_manager) for entry in cache_entries.cache_entries(code)], counters
 
 
-def told_otherwise(name: str, case: GuardCase, reasons: List[str]) -> Tuple[int, List[str]]:
+def told_otherwise(name: str, case: GuardCase, reasons: List[Guard]) -> Tuple[int, List[str]]:
     """How many attempts of the case miss, and where ``why`` and PyTorch say different things."""
     wrong: List[str] = []
     misses = 0
@@ -94,7 +96,7 @@ def told_otherwise(name: str, case: GuardCase, reasons: List[str]) -> Tuple[int,
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_first_guard_that_fails_is_the_one_that_pytorch_names(name: str, reasons: List[str]) -> None:
+def test_the_first_guard_that_fails_is_the_one_that_pytorch_names(name: str, reasons: List[Guard]) -> None:
     misses, wrong = told_otherwise(name, CASES[name](), reasons)
     assert wrong == []
     if not misses and not hasattr(torch._dynamo.guards.GuardBuilder, "SET_NOT_CONTAINS"):
@@ -405,7 +407,7 @@ needs_a_tree_of_guards = pytest.mark.skipif(
 
 
 @pytest.mark.parametrize("number", range(len(SIMPLE)))
-def test_one_cause_is_told_and_what_follows_from_it_is_folded(number: int, reasons: List[str]) -> None:
+def test_one_cause_is_told_and_what_follows_from_it_is_folded(number: int, reasons: List[Guard]) -> None:
     function, before, now, words = SIMPLE[number]
     x = torch.ones(2, 3)
     compiled = torch.compile(function, backend="eager")
@@ -575,7 +577,7 @@ def test_an_advice_for_all_parameters_is_given_once(monkeypatch: pytest.MonkeyPa
 def test_hundreds_of_causes_are_compared_in_a_short_time() -> None:
     def found(number: int) -> Any:
         source = f"L['self']._modules['layers']._modules['{number}']._parameters['weight']"
-        words = explain(f"tensor '{source}' dtype mismatch. expected Float, actual Double")
+        words = explain(Guard(GuardKind.DTYPE, source, "float32", "float64"))
         line = GuardLine("TENSOR_MATCH", source, "", "", "")
         return failing_guards._Found(line, FailedGuard("TENSOR_MATCH", "", source, words), source, "", False)
 
@@ -588,7 +590,7 @@ def test_hundreds_of_causes_are_compared_in_a_short_time() -> None:
 def test_the_part_of_a_number_follows_from_the_number() -> None:
     def found(source: str, code: str) -> Any:
         line = GuardLine("IS_NAN", source, code, "", "")
-        return failing_guards._Found(line, FailedGuard("IS_NAN", code, source, explain(code)), source, "", False)
+        return failing_guards._Found(line, FailedGuard("IS_NAN", code, source, explain(read(code))), source, "", False)
 
     whole, part = found("L['z']", "__numpy_isnan(L['z'])"), found("L['z'].real", "__math_isnan(L['z'].real)")
     other = found("L['zz']", "__math_isnan(L['zz'])")

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import ast
-import re
 from dataclasses import replace
 from typing import Iterable, List, Optional, Set
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
 from depyf.diagnosis.guard_advice import GuardCause, GuardedFrame
-from depyf.diagnosis.guard_explanations import GuardExplanation, as_written
+from depyf.diagnosis.guard_explanations import GuardExplanation
+from depyf.diagnosis.guard_sources import key_read
 
 CHANGED_KEYS = (GuardCause.KEYS, GuardCause.LENGTH)
 """What a guard on the number of keys may be about: torch says the same of the length of a list."""
 
-_KEY = re.compile(r"\[('[^']*'|\"[^\"]*\"|-?\d+)\]")
-
 
 def keys_of(subject: str, sources: Iterable[str]) -> Set[str]:
     """Return the keys of the dict ``subject`` that guards with these sources read, as they are written."""
-    found = set()
-    for source in sources:
-        text = as_written(source)
-        match = _KEY.match(text, len(subject)) if text.startswith(subject) else None
-        if match is not None:
-            found.add(match.group(1))
-    return found
+    return {key for key in (key_read(subject, source) for source in sources) if key is not None}
 
 
 def keys_written(text: Optional[str]) -> Optional[Set[str]]:

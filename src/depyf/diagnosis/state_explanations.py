@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from typing import List, NamedTuple, Optional
+from typing import List, NamedTuple, Optional, Sequence
 
 from depyf.diagnosis.guard_advice import STATE_ADVICE
+from depyf.diagnosis.guard_text import autocast_setting
 
 MODE, AUTOCAST, GRADIENTS = (STATE_ADVICE[each] for each in ("", "autocast", "grad_mode"))
 
-_AUTOCAST = re.compile(r"autocast\((\w+)\)_(enabled|dtype)\Z")
 _DEVICES = {"cpu": "the CPU", "cuda": "CUDA"}
 
 
@@ -41,9 +40,9 @@ _SETTINGS = (
 )
 
 
-def explain_state(changed: str) -> StateExplanation:
+def explain_state(changed: Sequence[str]) -> StateExplanation:
     """``changed`` are PyTorch's names of what is not as it was, each perhaps with ``=`` and what it is now."""
-    told = [_one(*each.partition("=")[::2]) for each in changed.split()] or [_one("", "")]
+    told = [_one(*each.partition("=")[::2]) for each in changed] or [_one("", "")]
     only = told[0] if len(told) == 1 else None
     return StateExplanation(
         "; ".join(dict.fromkeys(each.words for each in told)),
@@ -54,16 +53,16 @@ def explain_state(changed: str) -> StateExplanation:
 
 
 def _one(key: str, now: str) -> StateExplanation:
-    autocast = _AUTOCAST.match(key)
+    autocast = autocast_setting(key)
     setting = next((each for each in _SETTINGS if key.startswith(each.key)), None)
     name = (key or "a global setting of PyTorch's") if setting is None else setting.name
     if autocast is not None:
-        name = f"autocast for {_DEVICES.get(autocast[1], autocast[1])}"
+        name = f"autocast for {_DEVICES.get(autocast[0], autocast[0])}"
     advice = MODE if setting is None else setting.advice
     if now in ("True", "False"):
         before, now = ("off", "on") if now == "True" else ("on", "off")
         return StateExplanation(f"{name} is {now}, and was {before} when this was compiled", before, now, advice)
-    if autocast is not None and autocast[2] == "dtype":
+    if autocast is not None and autocast[1] == "dtype":
         name = f"the dtype of {name}"
     if now:
         return StateExplanation(f"{name} is {now}, and was another when this was compiled", None, now, advice)

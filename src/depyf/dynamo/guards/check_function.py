@@ -6,14 +6,16 @@ PyTorch when the file is imported in the process that compiled (see ``guards_liv
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
+from depyf.diagnosis.guard import NO_GUARD, Guard, GuardKind
+from depyf.diagnosis.guard_text import read
 from depyf.dynamo.guards import runtime as guard_runtime
 from depyf.dynamo.guards.live_values import LiveGuard, LiveTable, NotLiveError
-from depyf.dynamo.guards.to_python import Naming, convert, convert_structure, split_comment
-from depyf.dynamo.guards.tree import EPILOGUE, Check, checks_of
+from depyf.dynamo.guards.to_python import Naming, attribute_read, convert, convert_structure
+from depyf.dynamo.guards.tree import ACCESS, DICT_MANAGER, EPILOGUE, Check, checks_of
 
 RUNTIME = "depyf.dynamo.guards.runtime"
 _IMPORTED_MODULES = {"torch": "import torch", "np": "import numpy as np", "math": "import math"}
@@ -25,8 +27,9 @@ class GuardLine:
     """One guard.
 
     ``kind`` is PyTorch's class of guard, ``source`` what it reads, ``code`` PyTorch's own text, ``expression`` the
-    Python that checks the same, ``user_line`` the line of the user that caused it. ``live`` is true when there is no
-    Python for it: the expression then asks PyTorch's own guard. ``path`` is what that needs.
+    Python that checks the same, ``user_line`` the line of the user that caused it, ``guard`` what its text says.
+    ``live`` is true when there is no Python for it: the expression then asks PyTorch's own guard. ``path`` is what that
+    needs.
     """
 
     kind: str
@@ -36,6 +39,7 @@ class GuardLine:
     user_line: str
     live: bool = False
     path: FrozenSet[str] = field(default=frozenset(), repr=False)
+    guard: Guard = field(default=NO_GUARD, repr=False)
 
 
 @dataclass(frozen=True)
@@ -127,25 +131,44 @@ def _lines_of(check: Check, name: str, naming: Naming, manager: object) -> List[
         structural = _mode_stack(manager, naming)
     else:
         structural = convert_structure(check, naming)
+    guards = [read(part) for part in check.parts]
+    if check.kind in (ACCESS, DICT_MANAGER):
+        guards = [_without_text(check)]
     if structural is not None:
-        _, code, user_line = split_comment(check.parts[0], lambda _: None) if check.parts else (None, "", "")
-        return [GuardLine(check.kind, check.source, code, structural, naming.stable(user_line))]
+        return [_line(check, guards[0], structural, naming)]
     lines = []
-    for part in check.parts:
-        expression, code, user_line = split_comment(part, lambda text: convert(check, text, naming))
-        code, user_line = naming.stable(code), naming.stable(user_line)
+    for guard in guards:
+        expression = convert(check, guard, naming)
         if expression is None:
-            return [_live_line(check, name, code, user_line, naming)]
-        lines.append(GuardLine(check.kind, check.source, code, expression, user_line))
-    return lines or [_live_line(check, name, f"class and length of {check.source}", "", naming)]
+            return [_live_line(check, name, guard, naming)]
+        lines.append(_line(check, guard, expression, naming))
+    unknown = Guard(GuardKind.UNKNOWN, check.source, code=f"{check.kind} of {check.source}")
+    return lines or [_live_line(check, name, unknown, naming)]
 
 
-def _live_line(check: Check, name: str, code: str, user_line: str, naming: Naming) -> GuardLine:
+def _without_text(check: Check) -> Guard:
+    """The guard of a check that has no text of its own."""
+    if check.kind == ACCESS:
+        attribute, code = attribute_read(check), check.parts[0]
+        if attribute is not None:
+            return Guard(GuardKind.ATTRIBUTE, check.source, detail=attribute, code=code)
+        return Guard(GuardKind.MISSING, check.source, code=code)
+    length = None if check.length is None else str(check.length)
+    code = f"class and length of {check.source}" if length is None else ""
+    return Guard(GuardKind.NUMBER_OF_KEYS, check.source, length, code=code)
+
+
+def _line(check: Check, guard: Guard, expression: str, naming: Naming) -> GuardLine:
+    code, user_line = naming.stable(guard.code), naming.stable(guard.user_line)
+    return GuardLine(check.kind, check.source, code, expression, user_line, guard=guard)
+
+
+def _live_line(check: Check, name: str, guard: Guard, naming: Naming) -> GuardLine:
     """A guard that has no Python form: the expression asks PyTorch about this value, or about all."""
     whole = check.source == EPILOGUE
     label = "" if whole else f", {naming.stable(check.source or 'global state')!r}"
-    expression = f"___live.guard({name!r}{label})(L)"
-    return GuardLine(check.kind, check.source, code, expression, user_line, True, check.path)
+    line = _line(check, guard, f"___live.guard({name!r}{label})(L)", naming)
+    return replace(line, live=True, path=check.path)
 
 
 def _mode_stack(manager: object, naming: Naming) -> Optional[str]:

@@ -3,63 +3,56 @@
 from __future__ import annotations
 
 import ast
-import re
-from typing import Any, Iterator, Mapping, Match, Optional
+from dataclasses import replace
+from typing import Any, Iterator, Mapping, Optional
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
-from depyf.diagnosis.guard_explanations import as_written
+from depyf.diagnosis.guard import Guard, GuardKind, TensorProperties
+from depyf.diagnosis.guard_expressions import of_constant
+from depyf.diagnosis.guard_sources import as_written
+from depyf.diagnosis.guard_text import autocast_setting
 from depyf.dynamo.guards import runtime as guard_runtime
 from depyf.dynamo.guards.tensor_words import shown
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.safely import describe
 from depyf.source.printing.unparsing import unparse
 
-_OF_SHAPES = ("size", "stride", "storage_offset")
+_COMPARED = frozenset(
+    (GuardKind.NUMBER, GuardKind.CHOICE, GuardKind.TRAINING, GuardKind.NONE, GuardKind.LENGTH, GuardKind.KEYS)
+    + (GuardKind.ITERATOR_LENGTH, GuardKind.ITERATOR_STATE)
+)
+"""Kinds that compare a value, the left operand, with a constant."""
 
 
-def value_of(code: str, frame_locals: Mapping[str, object], frame_globals: Mapping[str, object]) -> Optional[str]:
-    """The left side of a comparison (``L['n'] == 2``), evaluated; None where the guard is no comparison of values.
+def value_of(guard: Guard, frame_locals: Mapping[str, object], frame_globals: Mapping[str, object]) -> Optional[str]:
+    """Return what the guard compares with a constant, evaluated; None where it is no comparison of values.
 
-    For relations of sizes it is all values in it: ``x.size()[0] = 5``.
+    For relations of sizes it is all values in it: ``x.size()[0] is 5``.
     """
-    try:
-        tree = parse(code, mode="eval").body
-    except synchronous(SyntaxError, ValueError, RecursionError):
-        return None
-    if not isinstance(tree, ast.Compare):
-        return None
     scope = {"L": frame_locals, "G": frame_globals}
-    if any(f".{name}()" in code for name in _OF_SHAPES):
-        return _sizes(tree, scope)
-    if isinstance(tree.ops[0], (ast.Is, ast.IsNot)) and not isinstance(tree.comparators[0], ast.Constant):
-        return None
-    return _evaluated(tree.left, scope)
+    if guard.kind is GuardKind.RELATION:
+        return _values_in(guard, scope)
+    if guard.kind in _COMPARED and not guard.operands[1].startswith("<"):  # a class or an object
+        return _evaluated(guard.operands[0], scope)
+    if guard.kind is GuardKind.MARKS and guard.source:
+        return _evaluated(f"getattr({guard.source}, '_dynamo_{guard.detail}', None)", scope)
+    return None
 
 
-_OBJECT_ID = re.compile(r"___check_obj_id\(([^()]*), (\d+)\)(?:, type=[^#]*)?")
-
-
-def as_known_here(text: str) -> str:
-    """A guard's text with what only this process knows written into it.
+def as_known_here(guard: Guard) -> Guard:
+    """Return the guard with what only this process knows.
 
     Those are the ids of ``None``, ``True`` and ``False`` (PyTorch up to 2.8 compares booleans by their ids), and the
     state of what has changed globally.
     """
-    changed = _STATE_CHANGED.match(text)
-    if changed is not None:
-        return changed.group(1) + " ".join(map(_with_state, changed.group(2).split()))
-    names = {id(value): repr(value) for value in (None, True, False)}
-
-    def written(match: Match[str]) -> str:
-        name = names.get(int(match.group(2)))
-        return match.group() if name is None else f"{match.group(1)} == {name}"
-
-    return _OBJECT_ID.sub(written, text)
+    if guard.kind is GuardKind.GLOBAL_STATE and guard.operands:
+        changed = tuple(map(_with_state, guard.operands))
+        return replace(guard, operands=changed, code=f"GLOBAL_STATE changed: {' '.join(changed)}")
+    name = {id(value): repr(value) for value in (None, True, False)}.get(guard.identity or 0)
+    return guard if name is None or guard.kind is not GuardKind.IDENTITY else of_constant(guard, name)
 
 
-_STATE_CHANGED = re.compile(r"((?:\S+: )?GLOBAL_STATE changed: )(.*)\Z", re.S)
-_AUTOCAST = re.compile(r"autocast\((\w+)\)_(enabled|dtype)\Z")
 _STATES = {
     "grad_mode": "is_grad_enabled",
     "deterministic_algorithms": "are_deterministic_algorithms_enabled",
@@ -70,85 +63,75 @@ _STATES = {
 
 def _with_state(key: str) -> str:
     """PyTorch's name of a setting, with what it is now where that can be asked for."""
-    autocast = _AUTOCAST.match(key)
+    autocast = autocast_setting(key)
     try:
         if autocast is None:
             asked = torch_names.find("torch", _STATES.get(key, ""))
             return key if asked is None else f"{key}={asked()}"
-        asked = torch_names.find("torch", "is_autocast_enabled" if autocast[2] == "enabled" else "get_autocast_dtype")
-        return key if asked is None else f"{key}={asked(autocast[1])}"
+        asked = torch_names.find("torch", "is_autocast_enabled" if autocast[1] == "enabled" else "get_autocast_dtype")
+        return key if asked is None else f"{key}={asked(autocast[0])}"
     except TypeError:  # before 2.4 it takes no device
         return key
 
 
-_CHECK_TENSOR = re.compile(
-    r"check_tensor\((?P<source>.*), (?P<class>\w+), DispatchKeySet\((?P<keys>.*?)\), torch\.(?P<dtype>\w+), "
-    r"device=(?P<device>\w+), requires_grad=(?P<grad>\w+), size=\[(?P<size>.*?)\], stride=\[(?P<stride>.*?)\]\)\Z",
-    re.S,
-)
-
-
 def tensor_mismatch(
-    code: str, frame_locals: Mapping[str, object], frame_globals: Mapping[str, object]
-) -> Optional[str]:
-    """How a tensor differs from what ``check_tensor(...)`` demands, in PyTorch's words; None where it does not say.
+    guard: Guard, frame_locals: Mapping[str, object], frame_globals: Mapping[str, object]
+) -> Optional[Guard]:
+    """Return how a tensor differs from what a guard of kind TENSOR demands; None where nothing differs that is known.
 
-    PyTorch finds the words for the first guard that fails only.
+    PyTorch reports that for the first guard that fails only.
     """
-    match = _CHECK_TENSOR.match(code)
-    if match is None:
+    demanded = guard.tensor
+    if demanded is None:
         return None
     scope = {"L": frame_locals, "G": frame_globals}
     try:
-        value = eval(compile(match["source"], "<guard>", "eval"), {**guard_runtime.torch_guard_names(), **scope})
-        return next(_mismatches(match, value), None)
+        value = eval(compile(guard.source, "<guard>", "eval"), {**guard_runtime.torch_guard_names(), **scope})
+        return next(_mismatches(guard, demanded, value), None)
     except synchronous() as error:  # the guard fails for that reason
-        return f"expected type of '{match['source']}' to be a tensor type, ' but found nothing ({describe(error)})"
+        return replace(guard, kind=GuardKind.TENSOR_CLASS, actual=f"nothing ({describe(error)})")
 
 
-def _mismatches(match: Match[str], value: Any) -> Iterator[str]:
-    tensor = f"tensor '{match['source']}'"
-    if type(value).__qualname__ != match["class"]:
-        yield f"expected type of '{match['source']}' to be a tensor type, ' but found {type(value)}"
+def _mismatches(guard: Guard, demanded: TensorProperties, value: Any) -> Iterator[Guard]:
+    if type(value).__qualname__ != demanded.class_name:
+        yield replace(guard, kind=GuardKind.TENSOR_CLASS, actual=guard_runtime._class_name(type(value)))
         return
-    keys = guard_runtime._dispatch_keys(value)
-    if keys != match["keys"]:
-        sets = f"expected DispatchKeySet({match['keys']}), actual DispatchKeySet({keys})"
-        yield f"{tensor} dispatch key set mismatch. {sets}"
-    dtype = str(value.dtype).replace("torch.", "")
-    if dtype != match["dtype"]:
-        yield f"{tensor} dtype mismatch. expected {match['dtype']}, actual {dtype}"
-    if str(value.requires_grad) != match["grad"]:
-        yield f"{tensor} requires_grad mismatch. expected requires_grad={int(match['grad'] == 'True')}"
-    sizes = match["size"].split(", ") if match["size"] else []
-    if len(sizes) != value.dim():
-        yield f"{tensor} rank mismatch. expected {len(sizes)}, actual {value.dim()}"
-        return
-    for what, expected, actual in (
-        ("size", sizes, value.size()),
-        ("stride", match["stride"].split(", "), guard_runtime._strides(value)),
+    for kind, expected, actual in (
+        (GuardKind.DISPATCH_KEYS, demanded.dispatch_keys, guard_runtime._dispatch_keys(value)),
+        (GuardKind.DTYPE, demanded.dtype.replace("torch.", ""), str(value.dtype).replace("torch.", "")),
+        (GuardKind.REQUIRES_GRAD, demanded.requires_grad, str(value.requires_grad)),
     ):
-        for index, (demanded, now) in enumerate(zip(expected, actual)):
-            if demanded not in ("None", "", str(now)):
-                yield f"{tensor} {what} mismatch at index {index}. expected {demanded}, actual {now}"
+        if expected != actual:
+            yield replace(guard, kind=kind, expected=expected, actual=actual, holds=expected == "True")
+    if demanded.sizes is not None and len(demanded.sizes) != value.dim():
+        yield replace(guard, kind=GuardKind.RANK, expected=str(len(demanded.sizes)), actual=str(value.dim()))
+        return
+    for kind, each_expected, each_actual in (
+        (GuardKind.SIZE, demanded.sizes, value.size()),
+        (GuardKind.STRIDE, demanded.strides, guard_runtime._strides(value)),
+    ):
+        for index, (expected, now) in enumerate(zip(each_expected or (), each_actual)):
+            if expected not in ("None", str(now)):
+                yield replace(guard, kind=kind, expected=expected, actual=str(now), detail=str(index))
 
 
-def _sizes(tree: ast.expr, scope: Mapping[str, object]) -> Optional[str]:
-    told = {}
-    for node in ast.walk(tree):
+def _values_in(guard: Guard, scope: Mapping[str, object]) -> Optional[str]:
+    values = {}
+    for node in ast.walk(parse(guard.code, mode="eval")):
         is_offset = isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "storage_offset"
         is_item = isinstance(node, ast.Subscript) and isinstance(node.value, ast.Call)
         if isinstance(node, ast.expr) and (is_offset or is_item):
-            value = _evaluated(node, scope)
-            if value is not None:
-                told[as_written(unparse(node))] = value
-    return ", ".join(f"{name} is {value}" for name, value in told.items()) or None
+            values[as_written(unparse(node))] = _evaluated(unparse(node), scope)
+    if not values and guard.source:  # of integers
+        values[guard.subject] = _evaluated(guard.source, scope)
+    return ", ".join(f"{name} is {value}" for name, value in values.items()) or None
 
 
-def _evaluated(tree: ast.expr, scope: Mapping[str, object]) -> Optional[str]:
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - {"L", "G"}
-    helpers = {name: getattr(guard_runtime, name) for name in names if hasattr(guard_runtime, name)}
+def _evaluated(code: str, scope: Mapping[str, object]) -> str:
     try:
-        return shown(eval(compile(ast.Expression(tree), "<guard>", "eval"), {**helpers, **scope}))
+        tree = parse(code, mode="eval")
+        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - {"L", "G"}
+        helpers = {name: getattr(guard_runtime, name) for name in names if hasattr(guard_runtime, name)}
+        return shown(eval(compile(tree, "<guard>", "eval"), {**helpers, **scope}))
     except synchronous() as error:  # the guard fails for that reason: the value is not there
         return f"not there ({describe(error)})"

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.lookup import FailedGuard
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
+from depyf.diagnosis.guard import NO_GUARD, Guard, GuardKind
 from depyf.diagnosis.guard_advice import GuardCause
-from depyf.diagnosis.guard_explanations import GuardExplanation, GuardText, explain, split
+from depyf.diagnosis.guard_explanations import GuardExplanation, explain
+from depyf.diagnosis.guard_sources import is_reached_through
+from depyf.diagnosis.guard_text import read
 from depyf.dynamo.guards import python_guards as guards_function
 from depyf.dynamo.guards import runtime as guard_runtime
 from depyf.dynamo.guards.check_function import EntryGuards, GuardLine
@@ -27,19 +29,19 @@ from depyf.dynamo.guards.tree import EPILOGUE, TEXT
 from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespaces
 from depyf.source.printing.unparsing import unparse
 
-_IS_ANOTHER = re.compile(r"_{2,3}check_(?:obj|type)_id\(|expected type of '|.* is (?:not )?None\Z", re.S)
+_OF_WHAT_A_VALUE_IS = frozenset(
+    (GuardKind.CLASS, GuardKind.IDENTITY, GuardKind.FUNCTION, GuardKind.TENSOR_CLASS, GuardKind.NONE)
+)
 """Guards on what a value is: where one fails, all that is reached through the value is another, too."""
 
+_OF_A_TENSOR = frozenset(
+    (GuardKind.TENSOR, GuardKind.TENSOR_CLASS, GuardKind.SIZE, GuardKind.STRIDE, GuardKind.RANK, GuardKind.DTYPE)
+    + (GuardKind.REQUIRES_GRAD, GuardKind.DISPATCH_KEYS)
+)
+"""What PyTorch reports where a guard on all properties of a tensor fails."""
+
 _MODES = "function_mode_stack"
-
-_MARKS = re.compile(r"\A_dynamo_\w+ not a subset|\A_has_dynamo_dim_marking")
-"""PyTorch's words for marks of dimensions, which do not say of what."""
-
-_RAISED = re.compile(r"\A'[^']*' object (?:has no|is not)|\A\w+Error\b(?! on )")
-"""Those for relations of sizes that can't be computed: what Python says."""
-
-_MISSING = re.compile(r"\A(?:\w+Error on|getattr failed on source) (.*)\Z", re.S)
-"""PyTorch's words for a value that is not there."""
+"""Part of the sources of torch function modes."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,10 @@ class Failing:
 
 @dataclass(frozen=True)
 class _Found:
-    """A line that fails. ``missing`` is what can't be read of the ``source`` that it looks at, if anything."""
+    """A line that fails. ``missing`` is what can't be read of the ``source`` that it looks at, if anything.
+
+    ``is_another`` says that what is reached through its value is another, too.
+    """
 
     line: GuardLine
     guard: FailedGuard
@@ -72,24 +77,22 @@ def failing_guards(manager: object, values: Mapping[str, object], first: Sequenc
     ``first`` is what PyTorch says of the first one, ``file`` that of the function.
     """
     guards = EntryGuards.of(manager, "guard", Naming(lambda text: text))
-    scope: Mapping[str, Any] = guards.live.global_scope() or {}
+    scope: Mapping[str, object] = guards.live.global_scope() or {}
     try:
         lines = guards.failing(values, scope)
         if not guards.live.tells_apart():  # those that only PyTorch can check: the one that it names, if any
-            named = split(first[0]).code if len(first) == 1 else ""
+            named = read(first[0]) if len(first) == 1 else NO_GUARD
             lines = [line for line in lines if not line.live or _is_about(line, named)]
     except NotLiveError:
         lines = []
     found = [_found(line, guards, manager, values, scope) for line in lines]
     failing = _causes(_named_first(found, first, values, scope))
     if not failing.causes:
-        failing = Failing((_told_by_torch(first[0], values, scope) if first else _UNKNOWN,))
+        failing = Failing((_reported_by_torch(read(first[0]), values, scope) if first else _UNKNOWN,))
     places = {each.place for each in (*failing.causes, *failing.follow)}  # hundreds of guards may be of one line
     whole = {place: with_whole_path(place, file) for place in places}
     return Failing(_with_places(failing.causes, whole), _with_places(failing.follow, whole))
 
-
-_DICT = re.compile(r"___check_dict\(.*, (\d+)\)\Z", re.DOTALL)
 
 _UNKNOWN = FailedGuard("", "", "", GuardExplanation("", "its guards do not hold, and PyTorch does not say which"))
 
@@ -97,58 +100,54 @@ _UNKNOWN = FailedGuard("", "", "", GuardExplanation("", "its guards do not hold,
 def _found(
     line: GuardLine, guards: EntryGuards, manager: object, values: Mapping[str, object], scope: Mapping[str, object]
 ) -> _Found:
-    parts, code = parts_of(line), as_known_here(line.code)
-    text = guards_function.mismatch(manager, line.code, values) or _words_of_torch(line, guards, values)
-    text = text or tensor_mismatch(code, values, scope) or code or _number_of_keys(line)
-    told = explain(text, value_of(code, values, scope))
+    guard = as_known_here(line.guard)
+    reported = guards_function.mismatch(manager, line.code, values) or _reported_for(line, guards, values)
+    failed = None if reported is None else as_known_here(read(reported))
+    failed = failed or tensor_mismatch(guard, values, scope) or guard
+    told = explain(failed.with_actual(value_of(guard, values, scope)))
     is_text = line.kind == TEXT  # of a condition of PyTorch's before 2.4, whose source is in its text
     source = guards_function.source_of(line.code) if is_text else line.source
-    missing = _missing(code if line.source == EPILOGUE else source, values, scope)
+    missing = _missing(guard.code if line.source == EPILOGUE else source, values, scope)
     return _Found(
         line,
-        FailedGuard(line.kind, line.code, source, told, parts.user_code, parts.place),
+        FailedGuard(line.kind, line.code, source, told, line.guard.user_code, line.guard.location),
         source,
         missing,
-        is_another=_IS_ANOTHER.match(text) is not None and not (is_text and missing),
+        is_another=failed.kind in _OF_WHAT_A_VALUE_IS and not (is_text and missing),
     )
 
 
-def _number_of_keys(line: GuardLine) -> str:
-    """What PyTorch says where a dict has another number of keys; its guard on that has no text."""
-    checked = _DICT.match(line.expression)
-    return "" if checked is None else f"len({line.source}) != {checked.group(1)}"
-
-
-def _words_of_torch(line: GuardLine, guards: EntryGuards, values: Mapping[str, object]) -> Optional[str]:
-    """What PyTorch says of a guard that only it can check."""
+def _reported_for(line: GuardLine, guards: EntryGuards, values: Mapping[str, object]) -> Optional[str]:
+    """What PyTorch reports of a guard that only it can check."""
     texts = guards.live.words_of_path(values, line.path) if line.live and line.source != EPILOGUE else ()
-    return as_known_here(texts[0]) if len(texts) == 1 else None
+    return texts[0] if len(texts) == 1 else None
 
 
 def _named_first(
     found: Sequence[_Found], first: Sequence[str], values: Mapping[str, object], scope: Mapping[str, object]
 ) -> List[_Found]:
-    """The guard that PyTorch names before the others, in its words."""
+    """The guard that PyTorch names before the others, as PyTorch reports it."""
     if len(first) != 1:  # a whole list of relations of sizes, some of which fails
         return list(found)
-    named = split(first[0]).code
-    of_torch = _told_by_torch(first[0], values, scope)
-    match = _MISSING.match(named)
-    if match is not None:  # PyTorch does not say where it comes from; what was to be read there does
-        missing = match.group(1)
+    named = read(first[0])
+    of_torch = _reported_by_torch(named, values, scope)
+    if named.kind is GuardKind.MISSING:  # PyTorch does not say where it comes from; what was to be read there does
+        missing = named.source
         place = next((each.guard for each in found if each.missing == missing and each.guard.place), of_torch)
         guard = replace(of_torch, user_code=place.user_code, place=place.place)
         own = next((each for each in found if each.missing == each.source == missing), None)
-        cause = _Found(GuardLine("", missing, named, "", ""), guard, missing, missing, True)
+        cause = _Found(GuardLine("", missing, named.code, "", "", guard=named), guard, missing, missing, True)
         return [cause, *(each for each in found if each is not own)]
     position = next((i for i, each in enumerate(found) if _is_about(each.line, named)), None)
     if position is None:
         raised = (each.missing for each in found if each.source == EPILOGUE and each.missing)
-        missing = next(raised, "") if _RAISED.match(named) else ""
-        return [_Found(GuardLine("", missing, named, "", ""), of_torch, missing, missing, bool(missing)), *found]
-    text, known = as_known_here(first[0]), found[position]
-    told = explain(text, known.guard.told.now if " == " in split(text).code else None)
-    in_its_words = replace(known, guard=replace(known.guard, told=told))
+        missing = next(raised, "") if named.kind is GuardKind.NOT_COMPUTED else ""
+        line = GuardLine("", missing, named.code, "", "", guard=named)
+        return [_Found(line, of_torch, missing, missing, bool(missing)), *found]
+    known, of_call = found[position], as_known_here(named)
+    if " == " in of_call.code:  # a comparison, of which the value now is known
+        of_call = of_call.with_actual(known.guard.told.now)
+    in_its_words = replace(known, guard=replace(known.guard, told=explain(of_call)))
     return [in_its_words, *(each for each in found if each is not known)]
 
 
@@ -170,8 +169,8 @@ def _missing_once(found: Sequence[_Found]) -> List[_Found]:
     for each in found:
         if each.missing and each.missing not in said and not (each.is_relation or each.is_another):
             said.add(each.missing)
-            if not any(_is_below(each.missing, other.source) for other in found if not other.missing):
-                words = explain(f"KeyError on {each.missing}")
+            if not any(is_reached_through(each.missing, other.source) for other in found if not other.missing):
+                words = explain(Guard(GuardKind.MISSING, each.missing))
                 each = replace(each, guard=replace(each.guard, told=words), is_another=True)
         out.append(each)
     return out
@@ -187,22 +186,15 @@ def _follows(each: _Found, cause: _Found) -> bool:
     of_one_tensor = each.line.kind == cause.line.kind == "TENSOR_MATCH"  # a tensor made of others
     of_one_number = cause.guard.told.cause is GuardCause.NUMBER  # the real part of a complex one
     if each.missing or cause.is_another or of_one_tensor or of_one_number:
-        if _is_below(source, cause.missing or cause.source):
+        if is_reached_through(source, cause.missing or cause.source):
             return True
     told, other = each.guard.told, cause.guard.told
     if told.subject and told.subject == other.subject:
         return True
-    if not other.subject and _MODES in cause.line.code and _MODES in each.source:
+    if cause.line.guard.kind is GuardKind.MODES and _MODES in each.source:
         return True
     is_mode = not other.subject and other.advice  # it shows in each tensor as well
     return bool(is_mode and told.subject and told.advice == other.advice)
-
-
-def _is_below(source: str, above: str) -> bool:
-    """Whether a value is reached through the value ``above``: its source has that one in it."""
-    if not above or source == above or above not in source:  # most are not: hundreds are compared with one another
-        return False
-    return re.search(re.escape(above) + r"(?!\w)", source) is not None
 
 
 def _missing(code: str, values: Mapping[str, object], scope: Mapping[str, object]) -> str:
@@ -231,31 +223,26 @@ def _can_be_read(tree: Any, names: Dict[str, object]) -> bool:
     return True
 
 
-def _is_about(line: GuardLine, named: str) -> bool:
-    """Whether PyTorch's words ``named`` are about this guard: they repeat its text, or name what it looks at."""
-    if split(line.code).code in (named, guards_function.label(named) if line.kind == TEXT else named):
+def _is_about(line: GuardLine, named: Guard) -> bool:
+    """Whether what PyTorch reports is about this guard: it is the same text, or about what the guard looks at."""
+    if line.guard.code == named.code:
         return True
-    if line.code.startswith(guards_function.TENSORS):
-        return named.startswith(("tensor '", "expected type of '"))
-    about_tensor = line.kind in ("TENSOR_MATCH", "DYNAMIC_INDICES") and f"'{line.source}'" in named
-    if _MARKS.match(named):
-        return "_dynamo_" in line.code or "DIMENSION" in line.kind
-    if named.startswith("Duplicate tensor"):
+    if named.kind in _OF_A_TENSOR:
+        is_condition = line.code.startswith(guards_function.TENSORS)
+        return is_condition or (line.kind in ("TENSOR_MATCH", "DYNAMIC_INDICES") and named.source == line.source)
+    if named.kind is GuardKind.MARKS:
+        return line.guard.kind is GuardKind.MARKS
+    if named.kind is GuardKind.SAME_TENSOR:
         return "ALIASING" in line.kind
-    about_size = named.startswith((f"len({line.source}) != ", f"TYPE_MISMATCH({line.source})"))
-    return about_tensor or about_size or (named.startswith("GLOBAL_STATE") and line.kind == "GLOBAL_STATE")
+    if named.kind in (GuardKind.NUMBER_OF_KEYS, GuardKind.CLASS_OF_DICT):
+        return named.source == line.source
+    return named.kind is line.guard.kind is GuardKind.GLOBAL_STATE
 
 
-def _told_by_torch(text: str, values: Mapping[str, object], scope: Mapping[str, object]) -> FailedGuard:
-    parts = split(as_known_here(text))
-    return FailedGuard(
-        "", parts.code, "", explain(parts.code, value_of(parts.code, values, scope)), parts.user_code, parts.place
-    )
-
-
-def parts_of(line: GuardLine) -> GuardText:
-    """The guard, and the line of the user that made Dynamo guard it."""
-    return split(f"{line.code}  {line.user_line if line.user_line.startswith('#') else '# ' + line.user_line}")
+def _reported_by_torch(guard: Guard, values: Mapping[str, object], scope: Mapping[str, object]) -> FailedGuard:
+    known = as_known_here(guard)
+    told = explain(known.with_actual(value_of(known, values, scope)))
+    return FailedGuard("", known.code, "", told, guard.user_code, guard.location)
 
 
 def _with_places(guards: Sequence[FailedGuard], places: Mapping[Any, Any]) -> Tuple[FailedGuard, ...]:

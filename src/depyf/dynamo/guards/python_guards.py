@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import AbstractSet, Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
 from depyf.source.printing.unparsing import unparse
 
-_ABOUT_THE_CALL = re.compile(r"___(?:skip_backend_check|current_backend|compile_config_hash|needs_nopython)\(")
+_ABOUT_THE_CALL = (
+    "___skip_backend_check(",
+    "___current_backend(",
+    "___compile_config_hash(",
+    "___needs_nopython(",
+)
 """Conditions on how ``torch.compile`` was called (backend, options), which hold for calls of the same compiled function
 and mean nothing elsewhere. Later versions compare that outside of the guards."""
 
 TENSORS = "___check_tensors("
 """How the condition begins that is about all tensors."""
-
-_NUMBER_THAT_CHANGES = re.compile(r"\b(?!922337203685477580[78]\b)\d{9,}")  # an id or address; and not a limit of int64
 
 
 def is_function(manager: object) -> bool:
@@ -30,7 +32,7 @@ def conditions(manager: Any) -> Iterator[Tuple[str, str]]:
     verbose = getattr(manager, "verbose_code_parts", None) or manager.code_parts
     seen = set()
     for code, with_comment in zip(manager.code_parts, verbose):
-        if code not in seen and not _ABOUT_THE_CALL.search(code):
+        if code not in seen and not any(each in code for each in _ABOUT_THE_CALL):
             seen.add(code)
             yield code, with_comment
 
@@ -64,15 +66,6 @@ def _is_method(tree: ast.expr) -> bool:
 
 def _reads_values(tree: ast.AST) -> bool:
     return any(isinstance(each, ast.Name) and each.id in ("L", "G") for each in ast.walk(tree))
-
-
-def label(code: str) -> str:
-    """A name for a condition that is the same in every run."""
-    return _NUMBER_THAT_CHANGES.sub("...", code)
-
-
-def is_same_in_every_run(code: str) -> bool:
-    return _NUMBER_THAT_CHANGES.search(code) is None
 
 
 def holds(manager: object, frame_locals: Mapping[str, object], wanted: Optional[AbstractSet[str]] = None) -> bool:

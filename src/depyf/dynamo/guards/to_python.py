@@ -11,36 +11,20 @@ import builtins
 import enum
 import functools
 import json
-import re
 from dataclasses import dataclass, field
 from typing import Callable, Dict, FrozenSet, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
+from depyf.diagnosis.guard import Guard, GuardKind
+from depyf.diagnosis.guard_sources import short_name
+from depyf.diagnosis.guard_text import attribute_of, ends_in_id, has_id_in_name, read, without_ids
 from depyf.dynamo.guards import runtime as guard_runtime
 from depyf.dynamo.guards.literals import literal_value
-from depyf.dynamo.guards.python_guards import is_same_in_every_run
 from depyf.dynamo.guards.tree import ACCESS, DICT_MANAGER, TEXT, Check
 from depyf.dynamo.hooks import cache_entries
 
-_ID_CHECK = re.compile(r"_{2,3}check_(obj_id|type_id|fake_script_type)\((.*), (\d+)\)(?:, type=(.*))?\Z", re.S)
-_CLASS = re.compile(r"<(?:class|enum) '(.*)'>\Z", re.S)
-_TENSOR = re.compile(
-    r"check_tensor\((?P<ref>.*), (?P<cls>[\w.<>]+), DispatchKeySet\((?P<keys>[^()]*)\), (?P<dtype>torch\.\w+), "
-    r"device=(?P<device>\w+), requires_grad=(?P<grad>\w+), size=(?P<size>\[.*?\]|None), "
-    r"stride=(?P<stride>\[.*?\]|None)\)\Z",
-    re.S,
-)
-_GLOBAL_STATE = re.compile(r"___check_global_state\(\) against (\{.*\})\Z", re.S)
-_HOOKS = re.compile(r"torch\._functorch\.aot_autograd\.utils\.top_saved_tensors_hooks ids == (None|\(.*\))\Z", re.S)
-_NO_MARK = re.compile(r"hasattr\((?P<ref>.*), '_dynamo_(?P<mark>\w+)'\) == False\Z", re.S)
-_MARK = re.compile(
-    r"\(\(getattr\((?P<ref>.*?), '_dynamo_(?P<mark>\w+)', set\(\)\)\.issubset\((?P<dims>[^()]*(?:\(\))?)\)\) if .*\Z",
-    re.S,
-)
-_DISPATCH_KEYS = re.compile(r"(.*)\.raw_repr\(\) == (DispatchKeySet\([^()]*\))\.raw_repr\(\)\Z", re.S)
-_ATTRIBUTE = re.compile(r"(?:Generic)?GetAttrGuardAccessor\((.*)\)\Z", re.S)
-_LONG_NUMBER_IN_NAME = re.compile(r"_\d{9,}")
+Converter = Callable[["Check", "Guard", "Naming"], Optional[str]]
 
 Edit = Tuple[Tuple[int, int], Tuple[int, int], str]
 """From and to, as line (from 1) and column (in UTF-8 bytes), and the text to stand there."""
@@ -76,26 +60,10 @@ class Naming:
         return f"___names[{stable!r}]"
 
 
-def split_comment(part: str, convert: Callable[[str], Optional[str]]) -> Tuple[Optional[str], str, str]:
-    """(expression, PyTorch's code, the user's line) of one text part, ``code  # user line  # file:line in function``.
-
-    A ``#`` may also stand in a string of the code, so the code ends at the first ``#`` before which it makes sense.
-    """
-    text = part.strip()
-    ends = [match.start() for match in re.finditer(r"\s+# ", text)] or [len(text)]
-    if ends[-1] != len(text):
-        ends.append(len(text))
-    for end in ends:
-        expression = convert(text[:end].strip())
-        if expression is not None:
-            return expression, text[:end].strip(), text[end:].strip(" #\n")
-    return None, text[: ends[0]].strip(), text[ends[0] :].strip(" #\n")
-
-
-def convert(check: Check, code: str, naming: Naming) -> Optional[str]:
-    """The Python expression for one text part of ``check`` (comment split off)."""
-    converter = _CONVERTERS.get(check.kind, _as_it_stands)
-    expression = converter(check, code, naming)
+def convert(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
+    """Return the Python expression for ``guard``, one text part of ``check``; None for a class that is not known."""
+    converter = LEAVES.get(check.kind)
+    expression = None if converter is None else converter(check, guard, naming)
     return None if expression is None else tidy(expression, naming)
 
 
@@ -137,7 +105,7 @@ def tidy(expression: str, naming: Naming) -> Optional[str]:
 
 def _replacement(node: ast.AST, naming: Naming) -> Optional[str]:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        if _LONG_NUMBER_IN_NAME.search(node.value) and naming.stable(node.value) != node.value:
+        if has_id_in_name(node.value) and naming.stable(node.value) != node.value:
             return naming.global_name(node.value)
     elif isinstance(node, ast.Set) and all(isinstance(element, ast.Constant) for element in node.elts):
         # The order of strings in a set is not the same in every run.
@@ -164,27 +132,28 @@ def _known_names() -> FrozenSet[str]:
     return frozenset(own | set(guard_runtime.torch_guard_names()))
 
 
-def _as_it_stands(check: Check, code: str, naming: Naming) -> Optional[str]:
+def _as_it_stands(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
     """Kinds whose text is Python: symbolic shapes, object identity, hasattr, iterators, NaN, default device ..."""
-    return code
+    return guard.code
 
 
-def _text(check: Check, code: str, naming: Naming) -> Optional[str]:
-    if _ID_CHECK.match(code):
-        return _id_check(check, code, naming)
+def _text(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
+    if guard.identity is not None:
+        return _id_check(check, guard, naming)
     # The global state is compared with one that only PyTorch knows.
-    return None if code.startswith("___check_global_state()") or not is_same_in_every_run(code) else code
+    is_known = guard.kind is not GuardKind.GLOBAL_STATE and without_ids(guard.code) == guard.code
+    return guard.code if is_known else None
 
 
-def _equals(check: Check, code: str, naming: Naming) -> Optional[str]:
-    reference, separator, shown = code.partition(" == ")
+def _equals(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
+    if not guard.operands:
+        return None
+    reference, shown = guard.operands
     member = _enum_member(check.value_type, shown)
-    if separator and member is not None:
+    if member is not None:
         return f"___check_obj_id({reference}, {naming.id_of(f'{type(member).__qualname__}.{member.name}', id(member))})"
     found, value = literal_value(shown)
-    if not separator or not found:
-        return None
-    if check.value_type is not None and type(value) is not check.value_type:
+    if not found or (check.value_type is not None and type(value) is not check.value_type):
         return None
     return f"___equals({reference}, {shown})"
 
@@ -196,113 +165,113 @@ def _enum_member(cls: Optional[type], shown: str) -> Optional[enum.Enum]:
     return next((member for member in cls if repr(member) == shown), None)
 
 
-def _identity_with(constant: str) -> Callable[[Check, str, Naming], Optional[str]]:
-    def converter(check: Check, code: str, naming: Naming) -> Optional[str]:
-        reference, separator, _ = code.rpartition(" == " if " == " in code else " is ")
-        return f"{reference} is {constant}" if separator else None
+def _identity_with(constant: str) -> Converter:
+    def converter(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
+        return f"{guard.operands[0]} is {constant}" if guard.operands else None
 
     return converter
 
 
-def _id_check(check: Check, code: str, naming: Naming) -> Optional[str]:
-    match = _ID_CHECK.match(code)
-    if match is None:
+_ID_CHECKS = {
+    GuardKind.IDENTITY: "___check_obj_id",
+    GuardKind.FUNCTION: "___check_obj_id",
+    GuardKind.CLASS: "___check_type_id",
+    GuardKind.FAKE_SCRIPT_CLASS: "___check_fake_script_type",
+}
+
+
+def _id_check(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
+    function = _ID_CHECKS.get(guard.kind)
+    if function is None or guard.identity is None:
         return None
-    what, reference, number, shown_type = match.groups()
-    shown = _CLASS.match(shown_type or "")
-    if what == "obj_id":
-        hint = reference_name(reference)
-    else:
-        hint = shown.group(1) if shown else reference_name(reference)
-    return f"___check_{what}({reference}, {naming.id_of(naming.stable(hint), int(number))})"
+    hint = guard.expected or short_name(guard.source)
+    return f"{function}({guard.source}, {naming.id_of(naming.stable(hint), guard.identity)})"
 
 
-def reference_name(reference: str) -> str:
-    """A short name for what a guard reads: ``L['self'].block`` -> ``self.block``."""
-    name = re.sub(r"G\['__builtins_dict___\d+'\]", "builtins", reference)
-    name = re.sub(r"\b[LG]\['(\w+)'\]", r"\1", name)
-    name = re.sub(r"__import__\('([\w.]+)'\)", r"\1", name)
-    return re.sub(r"\['(\w+)'\]", r".\1", name)
-
-
-def _tensor(check: Check, code: str, naming: Naming) -> Optional[str]:
-    match = _TENSOR.match(code)
-    if match is None:
+def _tensor(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
+    demanded = guard.tensor
+    if demanded is None:
         return None
-    part: Mapping[str, str] = match.groupdict()
     return (
-        f"___check_tensor({part['ref']}, {part['cls']!r}, {part['keys']!r}, {part['dtype']}, device={part['device']}, "
-        f"requires_grad={part['grad']}, size={part['size']}, stride={part['stride']})"
+        f"___check_tensor({guard.source}, {demanded.class_name!r}, {demanded.dispatch_keys!r}, {demanded.dtype}, "
+        f"device={demanded.device}, requires_grad={demanded.requires_grad}, size={demanded.size}, "
+        f"stride={demanded.stride})"
     )
 
 
-def _global_state(check: Check, code: str, naming: Naming) -> Optional[str]:
-    match = _GLOBAL_STATE.match(code)
-    if match is None:
+def _global_state(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
+    if guard.expected is None:
         return None
-    state = guard_runtime.flat_global_state(json.loads(match.group(1)))
+    state = guard_runtime.flat_global_state(json.loads(guard.expected))
     return f"___check_global_state({', '.join(f'{key}={value!r}' for key, value in sorted(state.items()))})"
 
 
-def _lambda(check: Check, code: str, naming: Naming) -> Optional[str]:
-    match = _HOOKS.match(code)
-    if match is None:
+def _lambda(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
+    if guard.kind is not GuardKind.HOOKS or guard.expected is None:
         # A checker that is a Python object is shown by its name with its id, which says nothing.
-        return None if code.isidentifier() or _LONG_NUMBER_IN_NAME.match("_" + code.rpartition("_")[2]) else code
-    if match.group(1) == "None":
+        return None if guard.code.isidentifier() or ends_in_id(guard.code) else guard.code
+    if not guard.operands:
         return "___inlined_saved_tensors_hooks() is None"
-    numbers = re.findall(r"\d+", match.group(1))
-    ids = [naming.id_of("saved tensors hook", int(number)) for number in numbers]
+    ids = [naming.id_of("saved tensors hook", int(number)) for number in guard.operands]
     return f"___inlined_saved_tensors_hooks() == ({', '.join(ids)},)"
 
 
-def _iterator(check: Check, code: str, naming: Naming) -> Optional[str]:
-    reference = re.match(r"___\w+\((.*)\) == ", code, re.S)
-    if reference is None or check.value_type is None:
+def _iterator(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
+    if guard.kind not in (GuardKind.ITERATOR_LENGTH, GuardKind.ITERATOR_STATE) or check.value_type is None:
         return None
-    name = guard_runtime._class_name(check.value_type)
-    expected = naming.id_of(name, id(check.value_type))
-    return f"___check_type_id({reference.group(1)}, {expected}) and {code}"
+    expected = naming.id_of(guard_runtime._class_name(check.value_type), id(check.value_type))
+    return f"___check_type_id({_argument(guard.operands[0])}, {expected}) and {guard.code}"
 
 
-def _length(check: Check, code: str, naming: Naming) -> Optional[str]:
-    empty = re.match(r"not (.*)\Z", code, re.S)
-    return f"len({empty.group(1)}) == 0" if empty else code
+def _length(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
+    return f"len({_of_empty(guard)}) == 0" if guard.kind is GuardKind.EMPTY else guard.code
 
 
-def _dict_length(check: Check, code: str, naming: Naming) -> Optional[str]:
-    match = re.match(r"not (?P<empty>.*)\Z|len\((?P<ref>.*)\) == (?P<length>\d+)\Z", code, re.S)
-    if match is None:
+def _dict_length(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
+    if guard.kind is GuardKind.EMPTY:
+        return f"dict.__len__({_of_empty(guard)}) == 0"
+    if guard.kind is not GuardKind.LENGTH:
         return None
-    return f"dict.__len__({match['empty'] or match['ref']}) == {match['length'] or 0}"
+    return f"dict.__len__({_argument(guard.operands[0])}) == {guard.expected}"
 
 
-def _dict_version(check: Check, code: str, naming: Naming) -> Optional[str]:
-    reference, separator, version = code.rpartition(" == ")
-    if not separator or not version.isdigit():
+def _of_empty(guard: Guard) -> str:
+    return guard.code[len("not ") :]
+
+
+def _argument(call: str) -> str:
+    """The only argument of a call, as it stands in the text."""
+    return call.partition("(")[2].rstrip()[:-1]
+
+
+def _dict_version(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
+    if not guard.operands or not guard.operands[1].isdigit():
         return None
-    return f"{reference} == {naming.id_of('version of ' + reference_name(check.source), int(version))}"
+    reference, version = guard.operands
+    return f"{reference} == {naming.id_of('version of ' + short_name(check.source), int(version))}"
 
 
-def _set_contains(check: Check, code: str, naming: Naming) -> Optional[str]:
-    match = re.match(r"(not )?set\.__contains__\((.*)\)\Z", code, re.S)
-    if match is None or (not match.group(1) and not cache_entries.tells_of_absent_items()):
+def _set_contains(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
+    if guard.kind is not GuardKind.CONTAINS or (guard.holds and not cache_entries.tells_of_absent_items()):
         return None
-    arguments = match.group(2)
+    contains = f"___set_contains({_argument(guard.code)})"
     # C++ fails a container that is no set in either case.
-    if match.group(1):
-        reference = check.source
-        return f"isinstance({reference}, (set, frozenset)) and not ___set_contains({arguments})"
-    return f"___set_contains({arguments})"
+    return contains if guard.holds else f"isinstance({check.source}, (set, frozenset)) and not {contains}"
 
 
-def _dispatch_key_set(check: Check, code: str, naming: Naming) -> Optional[str]:
-    match = _DISPATCH_KEYS.match(code)
-    return None if match is None else f"str({match.group(1)}) == {match.group(2)!r}"
+def _dispatch_key_set(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
+    if guard.kind is not GuardKind.DISPATCH_KEYS:
+        return None
+    return f"str({guard.source}) == {f'DispatchKeySet({guard.expected})'!r}"
 
 
-def _overlapping(check: Check, code: str, naming: Naming) -> Optional[str]:
-    return "___" + code if code.startswith(("check_overlapping(", "check_no_aliasing(")) else None
+def _overlapping(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
+    return "___" + guard.code if guard.kind is GuardKind.ALIASING else None
+
+
+def _by_structure(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
+    """Kinds of which all parts make one expression (``convert_structure``, and ``check_function`` for modes)."""
+    return guard.code
 
 
 def _dict_manager(check: Check, naming: Naming) -> Optional[str]:
@@ -313,51 +282,60 @@ def _dict_manager(check: Check, naming: Naming) -> Optional[str]:
 
 
 def _access(check: Check, naming: Naming) -> Optional[str]:
-    attribute = _ATTRIBUTE.match(check.parts[0])
-    if attribute is None:
-        return tidy(f"___reads({check.source})", naming)
-    name = attribute.group(1)
+    name = attribute_read(check)
+    return tidy(f"___reads({check.source})" if name is None else f"hasattr({check.source}, {name!r})", naming)
+
+
+def attribute_read(check: Check) -> Optional[str]:
+    """Return the attribute of its source that a check of kind ACCESS reads, None where it reads the source itself."""
+    name = attribute_of(check.parts[0])
     # The source of such a manager is that of the object whose attribute it reads, or that of the attribute.
-    if check.source.endswith("." + name):
-        return tidy(f"___reads({check.source})", naming)
-    return tidy(f"hasattr({check.source}, {name!r})", naming)
+    return None if name is None or check.source.endswith("." + name) else name
 
 
 def _dimension_marks(check: Check, naming: Naming) -> Optional[str]:
-    marks: Dict[str, Optional[str]] = {}
-    reference = check.source
-    for part in check.parts:
-        _, code, _ = split_comment(part, lambda text: text if _NO_MARK.match(text) or _MARK.match(text) else None)
-        match = _NO_MARK.match(code) or _MARK.match(code)
-        if match is None:
-            return None
-        reference = match["ref"]
-        marks[match["mark"]] = match.groupdict().get("dims")
-    if {f"_dynamo_{mark}" for mark in marks} != set(guard_runtime._MARKS):
+    guards = [read(part) for part in check.parts]
+    if {f"_dynamo_{guard.detail}" for guard in guards} != set(guard_runtime._MARKS):
         return None
-    allowed = "".join(f", {mark}={dims}" for mark, dims in marks.items() if dims is not None)
-    return tidy(f"___check_dimension_marks({reference}{allowed})", naming)
+    allowed = "".join(f", {guard.detail}={guard.expected}" for guard in guards if guard.expected is not None)
+    return tidy(f"___check_dimension_marks({guards[-1].source}{allowed})", naming)
 
 
-_CONVERTERS: Mapping[str, Callable[[Check, str, Naming], Optional[str]]] = {
+LEAVES: Mapping[str, Converter] = {
     TEXT: _text,
-    "EQUALS_MATCH": _equals,
-    "TRUE_MATCH": _identity_with("True"),
-    "FALSE_MATCH": _identity_with("False"),
-    "NONE_MATCH": _identity_with("None"),
-    "ID_MATCH": _id_check,
-    "TYPE_MATCH": _id_check,
-    "FAKE_SCRIPT_TYPE_MATCH": _id_check,
-    "TENSOR_MATCH": _tensor,
-    "GLOBAL_STATE": _global_state,
-    "LAMBDA_GUARD": _lambda,
-    "TUPLE_ITERATOR_LEN": _iterator,
-    "RANGE_ITERATOR_MATCH": _iterator,
-    "LENGTH_CHECK": _length,
+    "COMPLEX_IS_NAN": _as_it_stands,
+    "DATA_PTR_MATCH": _as_it_stands,
+    "DEFAULT_DEVICE": _as_it_stands,
+    "DICT_CONTAINS": _as_it_stands,
     "DICT_LENGTH": _dict_length,
     "DICT_VERSION": _dict_version,
-    "SET_CONTAINS": _set_contains,
+    "DIMENSION_DYNAMIC_MARKING_GUARD": _by_structure,
     "DISPATCH_KEY_SET_MATCH": _dispatch_key_set,
-    "STORAGE_OVERLAPPING": _overlapping,
+    "DUAL_LEVEL_MATCH": _as_it_stands,
+    "DYNAMIC_INDICES": _as_it_stands,
+    "EQUALS_MATCH": _equals,
+    "FAKE_SCRIPT_TYPE_MATCH": _id_check,
+    "FALSE_MATCH": _identity_with("False"),
+    "FLOAT_IS_NAN": _as_it_stands,
+    "GLOBAL_STATE": _global_state,
+    "ID_MATCH": _id_check,
+    "LAMBDA_GUARD": _lambda,
+    "LENGTH_CHECK": _length,
+    "MAPPING_KEYS_MATCH": _as_it_stands,
+    "NONE_MATCH": _identity_with("None"),
+    "NOT_NONE": _as_it_stands,
+    "NO_HASATTR": _as_it_stands,
     "NO_TENSOR_ALIASING": _overlapping,
+    "OBJECT_ALIASING": _as_it_stands,
+    "RANGE_ITERATOR_MATCH": _iterator,
+    "SET_CONTAINS": _set_contains,
+    "STORAGE_OVERLAPPING": _overlapping,
+    "SYMBOLIC_SHAPE_GUARD": _as_it_stands,
+    "TENSOR_ALIASING": _as_it_stands,
+    "TENSOR_MATCH": _tensor,
+    "TORCH_FUNCTION_MODE_STACK": _by_structure,
+    "TRUE_MATCH": _identity_with("True"),
+    "TUPLE_ITERATOR_LEN": _iterator,
+    "TYPE_MATCH": _id_check,
 }
+"""What makes an expression of each of PyTorch's classes of guards. Of one that is not here PyTorch is asked itself."""

@@ -7,10 +7,12 @@ accessor that leads to no further guard still demands that its value is there.
 from __future__ import annotations
 
 import collections
-import re
 from dataclasses import dataclass
 from typing import Any, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple
 
+from depyf.diagnosis.guard import GuardKind
+from depyf.diagnosis.guard_sources import local_name
+from depyf.diagnosis.guard_text import local_index_of, read, without_ids
 from depyf.dynamo.guards import python_guards as guards_function
 from depyf.dynamo.guards.live_values import check_in_its_grad_mode
 
@@ -25,10 +27,6 @@ EPILOGUE = "epilogue"
 """The source of guards that run after all others; they read several values."""
 
 _RELATIONAL = ("NO_TENSOR_ALIASING", "OBJECT_ALIASING", "STORAGE_OVERLAPPING", "SYMBOLIC_SHAPE_GUARD")
-
-_LOCAL = re.compile(r"L\['([^'\\]*)'\]\Z")
-_LOCAL_INDEX = re.compile(r"framelocals_idx=(\d+)")
-_MISMATCHED_LENGTH = re.compile(r"len\(.*\) != (\d+)\Z", re.S)
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ def checks_of(manager: Any) -> Iterator[Check]:
     """
     if guards_function.is_function(manager):
         for code, with_comment in guards_function.conditions(manager):
-            yield Check(TEXT, guards_function.label(code), (with_comment,), None, frozenset({code}))
+            yield Check(TEXT, without_ids(code), (with_comment,), None, frozenset({code}))
         return
     root = manager.root
     seen: Set[Tuple[str, Tuple[str, ...]]] = set()
@@ -120,25 +118,27 @@ def _ordered_children(node: Any) -> List[Tuple[object, object]]:
 
 def _place(accessor: Any, manager: Any) -> Tuple[int, int, str, str]:
     text = "" if accessor is None else accessor.repr()
-    local = _LOCAL_INDEX.search(text)
+    local = local_index_of(text)
     source = manager.get_source()
     if local is not None:
-        return 0, int(local.group(1)), "", source
+        return 0, local, "", source
     return (2 if source == "G" else 1), 0, source, text
 
 
 def _dict_length(node: Any, root: Any, source: str, path: FrozenSet[str]) -> Optional[int]:
     """How many keys a dict manager demands. PyTorch has no question for that; it says so when the number is wrong."""
-    local = _LOCAL.match(source)
+    local = local_name(source)
     probe = _empty_dict(_value_type(node))
     if local is None or probe is None or not hasattr(root, "clone_manager"):
         return None
     only_this = root.clone_manager(lambda other: isinstance(other, type(root)) or other.get_source() in path)
-    answer = check_in_its_grad_mode(only_this, {local.group(1): probe})
+    answer = check_in_its_grad_mode(only_this, {local: probe})
     if answer.result:
         return 0
-    reasons = [_MISMATCHED_LENGTH.match(part) for part in answer.verbose_code_parts]
-    return next((int(reason.group(1)) for reason in reasons if reason is not None), None)
+    reasons = [read(part) for part in answer.verbose_code_parts]
+    return next(
+        (int(each.expected) for each in reasons if each.kind is GuardKind.NUMBER_OF_KEYS and each.expected), None
+    )
 
 
 def _empty_dict(dict_type: Optional[type]) -> Optional[Dict[Any, Any]]:

@@ -10,7 +10,7 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Dict, List, Optional, Set, Tuple
 
 from depyf.answers.nonfinite import Line
-from depyf.diagnosis.guard_explanations import as_written
+from depyf.diagnosis.guard_sources import as_written
 from depyf.dynamo.hooks import known_code
 from depyf.own_package import is_own
 from depyf.report.analysis.sources import is_library

@@ -14,6 +14,7 @@ from depyf.asynchronous import synchronous
 from depyf.diagnosis.break_advice import advice_for_break, advice_for_fallback, described_break
 from depyf.diagnosis.changed_keys import with_changed_keys
 from depyf.diagnosis.guard_explanations import explain
+from depyf.diagnosis.guard_text import read
 from depyf.dynamo.capture.fallbacks import Fallbacks
 from depyf.dynamo.capture.session import Cause, FrameSkipped
 from depyf.dynamo.capture.trace_by_hooks import supplement
@@ -217,7 +218,7 @@ def _recompile(event: Event) -> Optional[Happening]:
         return None
     code = frames.code_being_compiled()
     frame = guarded_frame_of(code)
-    told = [explain(as_known_here(guard.text), frame=frame) for guard in guards]
+    told = [explain(as_known_here(read(guard.text)), frame) for guard in guards]
     told = [with_changed_keys(each, set(), None, frame) for each in told]  # which ones, torch does not say here
     by_subject = {each.subject or each.words: each for each in reversed(told)}  # of several entries, the first's
     phrases = [phrase for each in reversed(list(by_subject.values())) for phrase in each.words.split("; ")]

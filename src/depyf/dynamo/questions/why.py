@@ -12,8 +12,10 @@ from types import CodeType, FrameType
 from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.lookup import Entry, FailedGuard, Why, nearest_first
+from depyf.diagnosis.guard import Guard, GuardKind
 from depyf.diagnosis.guard_advice import GuardedFrame
-from depyf.diagnosis.guard_explanations import as_written, explain
+from depyf.diagnosis.guard_explanations import explain
+from depyf.diagnosis.guard_sources import as_written
 from depyf.dynamo.dump.full_code.story import global_scope
 from depyf.dynamo.entries.call_target import Called, called
 from depyf.dynamo.entries.called_entries import entries_of
@@ -21,7 +23,7 @@ from depyf.dynamo.entries.entry_check import first_failure, is_backend_of
 from depyf.dynamo.entries.guarded_frame import guarded_frame_of, in_call
 from depyf.dynamo.guards import python_guards as guards_function
 from depyf.dynamo.guards.check_function import EntryGuards
-from depyf.dynamo.guards.failing import failing_guards, parts_of, with_whole_path
+from depyf.dynamo.guards.failing import failing_guards, with_whole_path
 from depyf.dynamo.guards.to_python import Naming
 from depyf.dynamo.hooks import (
     cache_entries,
@@ -118,7 +120,7 @@ def line_that_guards(code: CodeType, subject: str) -> Optional[Tuple[str, int]]:
         if guards_function.is_function(manager):
             continue
         for line in EntryGuards.of(manager, "guard", Naming(lambda text: text)).lines:
-            place = parts_of(line).place if as_written(line.source) == subject else None
+            place = line.guard.location if as_written(line.source) == subject else None
             if place is not None:
                 return with_whole_path(place, code.co_filename)
     return None
@@ -142,7 +144,7 @@ def _entry(
         note = ""
         if not is_backend_of(entry, backend):
             note = "compiled with another backend callable"
-            told = explain("BACKEND_MATCH failure")
+            told = explain(Guard(GuardKind.BACKEND))
             return Entry(number, False, (FailedGuard("BACKEND_MATCH", note, "", told),), note, graphs=graphs)
         return Entry(number, True, (), note, graphs=graphs)
     failing = failing_guards(manager, values, first, file)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.diagnosis.break_advice import advice_for_break
 from depyf.diagnosis.changed_keys import keys_of, with_keys_read
+from depyf.diagnosis.guard import Guard as ReadGuard
 from depyf.diagnosis.guard_advice import ANY_FRAME
-from depyf.diagnosis.guard_explanations import GuardExplanation, as_written, explain
+from depyf.diagnosis.guard_explanations import GuardExplanation, explain
+from depyf.diagnosis.guard_sources import as_written
+from depyf.diagnosis.guard_text import read
 from depyf.report.analysis.anchors import from_cache
 from depyf.report.analysis.facts import TransformedFact
 from depyf.report.analysis.functions import Functions, Key
@@ -28,8 +30,6 @@ _CACHES = {"fx_graph_cache_": "fx_graph", "aotautograd_cache_": "aotautograd"}
 
 _GRAPHS = frozenset({"dynamo_output_graph", "before_pre_grad_graph", "aot_forward_graph", "aot_inference_graph"})
 """Of each compilation that made a graph, one of these was reported: Inductor may be called without Dynamo."""
-
-_COMPARED = re.compile(r"^(.*?) (?:==|is|is not) (.*)$")
 
 _UNINTERESTING = frozenset(
     {
@@ -176,7 +176,8 @@ class Compilations:
         text, entry = failed.text, failed.entry and of_same_generation(compile_id, failed.entry)
         key = self._key(compile_id)
         frame = ANY_FRAME if key is None else self._functions.guarded_frame(key)
-        words = explain(text, value_now(text, values), frame)
+        read_guard = read(text)
+        words = explain(read_guard.with_actual(value_now(read_guard, values)), frame)
         if entry is not None and words.subject:
             sources = [[guard.source for guard in self.guards(each)] for each in (entry, compile_id)]
             keys_before, keys_now = (keys_of(words.subject, each) for each in sources)
@@ -265,14 +266,13 @@ def _what_is_new_first(
     the first guard whose value is new, or not known, comes to the front. ``seen`` has what is known so far, and
     learns."""
 
-    def is_new(guard: FailedGuard) -> bool:
-        subject = explain(guard.text).subject
-        return guard.now is None or (subject, guard.now) not in seen
-
-    news = [pair for pair in failed if is_new(pair[0])]
-    for guard, _ in failed:
-        subject = explain(guard.text).subject
-        seen.update((subject, value) for value in (guard.before, guard.now) if value is not None)
+    news = [
+        (guard, explained)
+        for guard, explained in failed
+        if guard.now is None or (explained.subject, guard.now) not in seen
+    ]
+    for guard, explained in failed:
+        seen.update((explained.subject, value) for value in (guard.before, guard.now) if value is not None)
     return [*news, *(pair for pair in failed if pair not in news)]
 
 
@@ -306,16 +306,15 @@ def _is_named(name: str, line: str) -> bool:
     return False
 
 
-def value_now(guard: str, values: Mapping[str, str]) -> Optional[str]:
+def value_now(guard: ReadGuard, values: Mapping[str, str]) -> Optional[str]:
     """What the guard reads, as the compilation that followed found it; ``values`` are by torch's names.
 
     torch writes ``x.n == 1`` in its reasons where its guards say ``L['x'].n``.
     """
-    match = _COMPARED.match(" ".join(guard.split()))
-    if match is None:
+    if not guard.operands:
         return None
-    wanted = as_written(match.group(1))
-    found = [value for source, value in values.items() if as_written(source) == wanted and value != match.group(2)]
+    wanted, before = as_written(guard.operands[0]), guard.operands[1]
+    found = [value for source, value in values.items() if as_written(source) == wanted and value != before]
     return found[-1] if found else None
 
 

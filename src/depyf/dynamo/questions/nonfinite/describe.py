@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 from depyf.answers.nonfinite import COMPILED, EAGER, INPUT, OPERATION, RESULT, NonFinite, Step, TensorFacts
 from depyf.asynchronous import synchronous
-from depyf.diagnosis.guard_explanations import as_written
+from depyf.diagnosis.guard_sources import as_written
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.safely import describe as describe_error
 from depyf.dynamo.observe import graph_facts

@@ -15,7 +15,7 @@ import threading
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
 
-from depyf.diagnosis.guard_explanations import as_written
+from depyf.diagnosis.guard_sources import as_written
 from depyf.dynamo.hooks import frames, torch_names
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
 from depyf.dynamo.hooks.safely import safely

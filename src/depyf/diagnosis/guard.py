@@ -1,0 +1,127 @@
+"""A guard as a typed value: what PyTorch checks, of which value, what it was compiled for and what there is now.
+
+It is read once: from PyTorch's text (``guard_text``), or from the value that fails (``dynamo/guards``). All that is
+said of a guard is made from it (``guard_explanations``), and nothing reads the text again.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, replace
+from typing import Optional, Sequence, Tuple
+
+from depyf.diagnosis.guard_sources import as_written
+
+Location = Tuple[str, int]
+"""A file and a line, from 1."""
+
+
+class GuardKind(enum.Enum):
+    """The form of a guard. Beside each: what its fields hold, where that is more than ``source`` and ``expected``."""
+
+    UNKNOWN = "text of no known form"
+    RELATION = "relation of sizes"  # ``detail`` is the relation
+    ALIASING = "relation of the memory of tensors"  # ``code`` is the relation
+    NUMBER = "number"  # ``detail`` is what is compared, ``operands`` are the two sides
+    CHOICE = "constant"  # the same
+    TRAINING = "train() or eval()"  # the same
+    NONE = "None or not"  # ``detail`` is what is compared, ``expected`` "None" or "not None"
+    SAME_OBJECT = "the same object or not"  # ``operands`` are the two sides, ``holds`` whether they were the same
+    LENGTH = "length"
+    EMPTY = "empty"
+    KEYS = "keys in their order"  # ``detail`` is what is compared
+    NUMBER_OF_KEYS = "number of keys"
+    CONTAINS = "a key or an item"  # ``detail`` is the key, ``holds`` whether it was there
+    ATTRIBUTE = "an attribute"  # ``detail`` is its name, ``holds`` whether it was there
+    MISSING = "the value is there"
+    NAN = "nan"  # ``holds`` whether it was nan
+    ITERATOR_LENGTH = "items left in an iterator"  # ``detail`` is what is compared
+    ITERATOR_STATE = "state of an iterator"  # the same
+    CLASS = "class"  # ``expected`` is its name, ``identity`` its id, where PyTorch reports them
+    CLASS_OF_DICT = "class of a dict"
+    IDENTITY = "identity of an object"  # ``detail`` is its class, ``identity`` its id
+    FUNCTION = "code of a function"  # the same of a code object
+    FAKE_SCRIPT_CLASS = "class of a script object"
+    TENSOR = "all properties of a tensor"  # ``tensor`` has them; a mismatch is of one of the kinds below
+    TENSOR_CLASS = "class of a tensor"  # ``actual`` is its name
+    SIZE = "size"  # ``detail`` is the dimension
+    STRIDE = "stride"  # ``detail`` is the dimension
+    RANK = "number of dimensions"
+    DTYPE = "dtype"
+    REQUIRES_GRAD = "requires_grad"  # ``holds`` whether it was required
+    DISPATCH_KEYS = "dispatch keys"  # names with ", " between them
+    SAME_TENSOR = "the same tensor twice"
+    MARKS = "marked dimensions"  # ``detail`` is the mark; ``expected`` None where nothing was marked
+    GLOBAL_STATE = (
+        "global state"  # ``expected`` JSON; ``operands`` what has changed, each perhaps with ``=`` and what it is
+    )
+    MODES = "torch function modes"
+    HOOKS = "saved-tensors hooks"  # ``operands`` are the ids of the two
+    BACKEND = "backend"
+    NOT_COMPUTED = "relation of sizes that can't be computed"  # ``code`` is what Python says
+    GONE = "an object is gone"
+
+
+@dataclass(frozen=True)
+class TensorProperties:
+    """What a guard demands of a tensor, as PyTorch prints it; ``size`` and ``stride`` have brackets, or are "None"."""
+
+    class_name: str
+    dispatch_keys: str
+    dtype: str
+    device: str
+    requires_grad: str
+    size: str
+    stride: str
+
+    @property
+    def sizes(self) -> Optional[Sequence[str]]:
+        """What is demanded of each dimension, "None" for any size; None where nothing is."""
+        return _listed(self.size)
+
+    @property
+    def strides(self) -> Optional[Sequence[str]]:
+        """The same for the strides."""
+        return _listed(self.stride)
+
+
+def _listed(text: str) -> Optional[Sequence[str]]:
+    return None if text == "None" else [each for each in text[1:-1].split(", ") if each]
+
+
+@dataclass(frozen=True)
+class Guard:
+    """One guard. ``GuardKind`` says which of the fields each kind has.
+
+    ``source`` is the value that it looks at, in PyTorch's terms, empty for global state and relations. ``expected`` is
+    what it was compiled for, ``actual`` what there is now, as texts, None where they are not known. ``code`` is
+    PyTorch's text without the comment behind it, which is ``user_line``, and gives ``user_code`` and ``location``: the
+    user's line that made Dynamo guard this.
+    """
+
+    kind: GuardKind
+    source: str = ""
+    expected: Optional[str] = None
+    actual: Optional[str] = None
+    detail: str = ""
+    holds: bool = True
+    operands: Tuple[str, ...] = ()
+    identity: Optional[int] = None
+    tensor: Optional[TensorProperties] = None
+    code: str = ""
+    user_line: str = ""
+    user_code: str = ""
+    location: Optional[Location] = None
+
+    @property
+    def subject(self) -> str:
+        """``source`` as the user writes it."""
+        return as_written(self.source)
+
+    def with_actual(self, actual: Optional[str]) -> Guard:
+        """Return the guard with the value that there is now, unless its text says that."""
+        return self if actual is None or self.actual is not None else replace(self, actual=actual)
+
+
+NO_GUARD = Guard(GuardKind.UNKNOWN)
+"""What stands for a guard of which nothing is known."""

@@ -1,0 +1,131 @@
+"""Guards that PyTorch prints as Python expressions, read by their syntax."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import replace
+from typing import Optional, Tuple
+
+from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
+from depyf.diagnosis.guard import Guard, GuardKind
+from depyf.source.printing.unparsing import unparse
+from depyf.torch_trace.guard_comments import find_outside_strings
+
+_CLASS = re.compile(r"<(?:class|enum) '([^']*)'>")
+_OPERATORS = (" == ", " is not ", " is ")
+_OF_SIZES = (".size()", ".stride()", ".storage_offset()")
+_ITERATORS = {
+    "___tuple_iterator_len": GuardKind.ITERATOR_LENGTH,
+    "___normalize_range_iter": GuardKind.ITERATOR_STATE,
+    "___normalize_count_iter": GuardKind.ITERATOR_STATE,
+}
+_METHODS = frozenset(("size", "stride", "keys", "item"))
+_NOT_OF_THE_FRAME = frozenset(
+    ("bool", "complex", "device", "dict", "float", "hasattr", "inf", "int", "isinstance", "len", "list", "math", "nan")
+    + ("set", "str", "torch", "tuple", "type")
+)
+
+
+def read_expression(code: str) -> Guard:
+    """Return the guard that an expression is; one of kind UNKNOWN where its form is not known."""
+    try:
+        tree = parse(_readable(code), mode="eval").body
+    except synchronous(SyntaxError, ValueError, RecursionError):
+        return Guard(GuardKind.UNKNOWN, operands=operands_of(code))
+    return _of_tree(tree, operands_of(code)) or Guard(GuardKind.UNKNOWN, operands=operands_of(code))
+
+
+def operands_of(code: str) -> Tuple[str, ...]:
+    """Return the two sides of a comparison as they stand in the text, which may be no Python; empty without one."""
+    for operator in _OPERATORS:
+        at = find_outside_strings(code, operator)
+        if at is not None and at >= 0:
+            return code[:at], code[at + len(operator) :]
+    return ()
+
+
+def _readable(code: str) -> str:
+    """``code`` with classes, which PyTorch prints as ``<class 'int'>``, as names."""
+    return _CLASS.sub(lambda match: match.group(1).rpartition(".")[2], code)
+
+
+def _of_tree(tree: ast.expr, operands: Tuple[str, ...]) -> Optional[Guard]:
+    if isinstance(tree, ast.Compare):
+        return _comparison(tree, operands)
+    if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not):
+        if isinstance(tree.operand, ast.Call):
+            return _call(tree.operand, holds=False)
+        return Guard(GuardKind.EMPTY, unparse(tree.operand), "empty")
+    if isinstance(tree, ast.Call):
+        return _call(tree, holds=True)
+    if isinstance(tree, ast.BoolOp) and "isnan" in unparse(tree):
+        return Guard(GuardKind.NAN, _subject(tree), "nan")
+    return None
+
+
+def _comparison(tree: ast.Compare, operands: Tuple[str, ...]) -> Guard:
+    left, right, operator, code = tree.left, tree.comparators[-1], tree.ops[0], unparse(tree)
+    subject, expected = _subject(tree), unparse(right)
+    if isinstance(operator, (ast.In, ast.NotIn)):
+        return Guard(GuardKind.CONTAINS, expected, detail=unparse(left), holds=isinstance(operator, ast.In))
+    is_range = len(tree.ops) > 1 or not isinstance(operator, (ast.Eq, ast.Is, ast.IsNot))
+    if is_range or any(each in code for each in _OF_SIZES):
+        return Guard(GuardKind.RELATION, subject, detail=code, operands=operands)
+    if isinstance(operator, (ast.Is, ast.IsNot)):
+        if isinstance(right, ast.Constant) and right.value is None:
+            was = "None" if isinstance(operator, ast.Is) else "not None"
+            return Guard(GuardKind.NONE, subject, was, detail=unparse(left), operands=operands)
+        same = isinstance(operator, ast.Is)
+        return Guard(GuardKind.SAME_OBJECT, subject, holds=same, operands=(unparse(left), unparse(right)))
+    if isinstance(left, ast.Call) and unparse(left.func) == "len":
+        return Guard(GuardKind.LENGTH, unparse(left.args[0]), expected, operands=operands)
+    if "dict.keys(" in unparse(left) or ".keys()" in unparse(left):
+        return Guard(GuardKind.KEYS, subject, expected, detail=unparse(left), operands=operands)
+    kind = _ITERATORS.get(unparse(left.func)) if isinstance(left, ast.Call) else None
+    return Guard(kind or kind_of_value(subject, right), subject, expected, detail=unparse(left), operands=operands)
+
+
+def of_constant(guard: Guard, constant: str) -> Guard:
+    """Return a guard on the identity of an object that is this constant as one on its value."""
+    kind = GuardKind.TRAINING if guard.source.endswith(".training") else GuardKind.CHOICE
+    operands, code = (guard.source, constant), f"{guard.source} == {constant}"
+    return replace(guard, kind=kind, expected=constant, detail=guard.source, operands=operands, code=code)
+
+
+def kind_of_value(source: str, value: ast.expr) -> GuardKind:
+    """Return the kind of a guard that compares a value with this one."""
+    if source.endswith(".training"):
+        return GuardKind.TRAINING
+    constant = value.operand if isinstance(value, ast.UnaryOp) else value
+    is_constant = isinstance(constant, ast.Constant) and not isinstance(constant.value, bool)
+    is_number = is_constant and isinstance(constant.value, (int, float, complex))  # type: ignore[attr-defined]
+    return GuardKind.NUMBER if is_number or unparse(value) in ("inf", "-inf") else GuardKind.CHOICE
+
+
+def _call(tree: ast.Call, *, holds: bool) -> Optional[Guard]:
+    called, arguments = unparse(tree.func), [unparse(each) for each in tree.args]
+    if called == "hasattr" and len(arguments) == 2:
+        return Guard(GuardKind.ATTRIBUTE, arguments[0], detail=arguments[1].strip("'\""), holds=holds)
+    if called in ("___dict_contains", "set.__contains__", "___set_contains") and len(arguments) == 2:
+        key, container = arguments if called == "___dict_contains" else reversed(arguments)
+        return Guard(GuardKind.CONTAINS, container, detail=key, holds=holds)
+    if called.endswith("isnan"):
+        return Guard(GuardKind.NAN, _subject(tree) or called, holds=holds)
+    return None
+
+
+def _subject(tree: ast.AST) -> str:
+    """The first value of the frame that an expression reads, as far as its attributes and items go."""
+    methods = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Attribute, ast.Subscript, ast.Name)):
+            root: ast.AST = node
+            while isinstance(root, (ast.Attribute, ast.Subscript)):
+                root = root.value
+            if isinstance(root, ast.Name) and root.id not in _NOT_OF_THE_FRAME and not root.id.startswith("__"):
+                is_method = id(node) in methods and isinstance(node, ast.Attribute) and node.attr in _METHODS
+                return unparse(node.value if is_method and isinstance(node, ast.Attribute) else node)
+    left = getattr(tree, "left", None)
+    return left.id if isinstance(left, ast.Name) else ""

@@ -1,0 +1,78 @@
+"""What guards look at: PyTorch's text of where a value comes from (``L['self'].layers[0]``), read."""
+
+from __future__ import annotations
+
+import re
+from typing import Match, Optional
+
+_LOCAL = re.compile(r"\b[LG]\['([^'\\]+)'\]")
+_MEMBER = re.compile(r"\.(?:_modules|_parameters|_buffers)\['([^'\\]+)'\]")
+_IDENTIFIER = re.compile(r"[^\W\d]\w*\Z")
+_FROM_NUMPY = re.compile(r"___from_numpy\(([^()]*)\)")
+_CELL = re.compile(r"\.__closure__\[(\d+)\]\.cell_contents")
+_ONE_LOCAL = re.compile(r"L\['([^'\\]*)'\]\Z")
+_KEY = re.compile(r"\[('[^']*'|\"[^\"]*\"|-?\d+)\]")
+_SHORTER = (
+    (re.compile(r"G\['__builtins_dict___\d+'\]"), "builtins"),
+    (re.compile(r"\b[LG]\['(\w+)'\]"), r"\1"),
+    (re.compile(r"__import__\('([\w.]+)'\)"), r"\1"),
+    (re.compile(r"\['(\w+)'\]"), r".\1"),
+)
+
+
+def as_written(source: str) -> str:
+    """Return a source as the user writes it: ``L['self']._modules['layers']._modules['0']`` is ``self.layers[0]``."""
+    text = _LOCAL.sub(lambda match: match.group(1), source.strip())
+    text = _MEMBER.sub(_member, text)
+    return _CELL.sub(r" (closure variable \1)", _FROM_NUMPY.sub(r"\1", text))
+
+
+def _member(match: Match[str]) -> str:
+    name = match.group(1)
+    if name.isdigit():
+        return f"[{name}]"
+    return f".{name}" if _IDENTIFIER.match(name) else f".{match.group(1)!r}"
+
+
+def short_name(source: str) -> str:
+    """Return a short name that can stand in code: ``L['self'].block`` is ``self.block``."""
+    for pattern, replacement in _SHORTER:
+        source = pattern.sub(replacement, source)
+    return source
+
+
+def local_name(source: str) -> Optional[str]:
+    """Return the name of the local variable that a source is, None where it is another value."""
+    match = _ONE_LOCAL.match(source)
+    return match and match.group(1)
+
+
+def is_reached_through(source: str, above: str) -> bool:
+    """Return whether a value is reached through the value ``above``: its source has that one in it."""
+    if not above or source == above or above not in source:  # most are not: hundreds are compared with one another
+        return False
+    return re.search(re.escape(above) + r"(?!\w)", source) is not None
+
+
+def key_read(subject: str, source: str) -> Optional[str]:
+    """Return the key of ``subject``, as written, that is read on the way to ``source``; None where none is."""
+    text = as_written(source)
+    match = _KEY.match(text, len(subject)) if text.startswith(subject) else None
+    return match and match.group(1)
+
+
+_HELPER = re.compile(r"___(\w+?)_(len|getitem)\((.*?)(?:, (\d+))?\)\Z|___normalize_(\w+)_iter\((.*)\)\Z")
+
+
+def helper_as_written(name: str) -> str:
+    """Return what PyTorch's helpers read, in words: ``___tuple_iterator_len(it)`` is what is left of ``it``."""
+    match = _HELPER.match(name)
+    if match is None:
+        return name
+    if match.group(5):
+        return f"the state of the iterator {match.group(6)}"
+    return (
+        f"the number of items left in {match.group(3)}"
+        if match.group(2) == "len"
+        else f"item {match.group(4)} of {match.group(3)}"
+    )

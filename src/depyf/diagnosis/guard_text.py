@@ -1,0 +1,230 @@
+"""PyTorch's text of a guard, read: how it prints guards, what it says of one that fails, and its reasons in logs.
+
+This is the only place that knows these texts. Text of a form that is not known here is a guard of kind UNKNOWN.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Callable, List, Match, Optional, Pattern, Tuple
+
+from depyf.diagnosis.guard import Guard, GuardKind, TensorProperties
+from depyf.diagnosis.guard_expressions import read_expression
+from depyf.torch_trace.guard_comments import split_comment, users_line
+
+_ENTRY = re.compile(r"\A!?[\d/]+/\d+(?:_\d+)?: ")
+_STACK = "\nUser stack trace:"
+_CLASS = re.compile(r"<(?:class|enum) '([^']*)'>")
+
+_CHECK_TENSOR = re.compile(
+    r"\Acheck_tensor\((?P<source>.*), (?P<class_name>[\w.<>]+), DispatchKeySet\((?P<dispatch_keys>[^()]*)\), "
+    r"(?P<dtype>torch\.\w+), device=(?P<device>\w+), requires_grad=(?P<requires_grad>\w+), "
+    r"size=(?P<size>\[.*?\]|None), stride=(?P<stride>\[.*?\]|None)\)\Z",
+    re.S,
+)
+
+
+def read(text: str) -> Guard:
+    """Return the guard that a text is about: one that PyTorch prints, or what it says of one that fails.
+
+    Before it may stand the compile id of a cache entry, behind it a comment with the user's line, and a stack trace.
+    """
+    code, comment = split_comment(_ENTRY.sub("", text).partition(_STACK)[0])
+    user_code, location = users_line(comment)
+    return replace(read_code(code), user_line=comment.strip(" #\n"), user_code=user_code, location=location)
+
+
+def read_code(code: str) -> Guard:
+    """Return the same for a text without a comment."""
+    for pattern, guard_of in _RULES:
+        match = pattern.search(code)
+        if match is not None:
+            return replace(guard_of(match), code=code)
+    return replace(read_expression(code), code=code)
+
+
+def _class_name(text: str) -> str:
+    match = _CLASS.search(text)
+    name = match.group(1) if match else text.strip()
+    return name[len("builtins.") :] if name.startswith("builtins.") else name
+
+
+def _of_dimension(kind: GuardKind) -> Callable[[Match[str]], Guard]:
+    return lambda match: Guard(kind, match[1], match[3], match[4], detail=match[2])
+
+
+_DTYPES = {
+    "Float": "float32",
+    "Double": "float64",
+    "Half": "float16",
+    "BFloat16": "bfloat16",
+    "Byte": "uint8",
+    "Char": "int8",
+    "Short": "int16",
+    "Int": "int32",
+    "Long": "int64",
+    "Bool": "bool",
+    "ComplexHalf": "complex32",
+    "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128",
+}
+"""PyTorch's names in C++, which its guards print, and in Python."""
+
+
+def _dtype(match: Match[str]) -> Guard:
+    before, now = match[2].strip(), match[3].strip()
+    return Guard(GuardKind.DTYPE, match[1], _DTYPES.get(before, before), _DTYPES.get(now, now))
+
+
+def _requires_grad(match: Match[str]) -> Guard:
+    return requires_grad(match[1], match[2] == "1")
+
+
+def requires_grad(source: str, was_required: bool) -> Guard:
+    """Return the guard of a tensor that requires grad, and was compiled for one that does not; or the reverse."""
+    return Guard(GuardKind.REQUIRES_GRAD, source, str(was_required), str(not was_required), holds=was_required)
+
+
+def _tensor(match: Match[str]) -> Guard:
+    properties = match.groupdict()
+    return Guard(GuardKind.TENSOR, properties.pop("source"), tensor=TensorProperties(**properties))
+
+
+def _class_id(match: Match[str]) -> Guard:
+    name = _class_name(match[3]) if match[3] else None
+    return Guard(GuardKind.CLASS, match[1], name, identity=int(match[2]))
+
+
+def _script_class(match: Match[str]) -> Guard:
+    return replace(_class_id(match), kind=GuardKind.FAKE_SCRIPT_CLASS)
+
+
+def _object_id(match: Match[str]) -> Guard:
+    kind = GuardKind.FUNCTION if match[1].endswith(".__code__") else GuardKind.IDENTITY
+    return Guard(kind, match[1], detail=_class_name(match[3]) if match[3] else "", identity=int(match[2]))
+
+
+def _hooks(match: Match[str]) -> Guard:
+    return Guard(GuardKind.HOOKS, expected=match[1], operands=tuple(re.findall(r"\d+", match[1] or "")))
+
+
+def _marks(match: Match[str]) -> Guard:
+    return Guard(GuardKind.MARKS, "", match[3], match[2], detail=match[1])
+
+
+def _marks_demanded(match: Match[str]) -> Guard:
+    return Guard(GuardKind.MARKS, match["source"], match.groupdict().get("dimensions"), detail=match["mark"])
+
+
+def _of(kind: GuardKind) -> Callable[[Match[str]], Guard]:
+    """A guard of which PyTorch's text says no more than what it looks at, if that."""
+    return lambda match: Guard(kind, match[1] if match.re.groups else "")
+
+
+Rule = Tuple[Pattern[str], Callable[[Match[str]], Guard]]
+
+_RULES: List[Rule] = [
+    (
+        re.compile(r"\Atensor '(.*)' size mismatch at index (\d+)\. expected (\S+), actual (\S+)"),
+        _of_dimension(GuardKind.SIZE),
+    ),
+    (
+        re.compile(r"\Atensor '(.*)' stride mismatch at index (\d+)\. expected (\S+), actual (\S+)"),
+        _of_dimension(GuardKind.STRIDE),
+    ),
+    (
+        re.compile(r"\Atensor '(.*)' rank mismatch\. expected (\S+), actual (\S+)"),
+        lambda match: Guard(GuardKind.RANK, match[1], match[2], match[3]),
+    ),
+    (re.compile(r"\Atensor '(.*)' dtype mismatch\. expected (.*), actual (.*)"), _dtype),
+    (re.compile(r"\Atensor '(.*)' requires_grad mismatch\. expected requires_grad=(\d)"), _requires_grad),
+    (
+        re.compile(r"\Atensor '(.*)' dispatch key set mismatch\. expected DispatchKeySet\((.*)\), actual \w+\((.*)\)"),
+        lambda match: Guard(GuardKind.DISPATCH_KEYS, match[1], match[2], match[3]),
+    ),
+    (
+        re.compile(r"\Aexpected type of '(.*)' to be a tensor type, ' but found (.*)"),
+        lambda match: Guard(GuardKind.TENSOR_CLASS, match[1], None, _class_name(match[2])),
+    ),
+    (_CHECK_TENSOR, _tensor),
+    (
+        re.compile(r"\A(.*)\.raw_repr\(\) == DispatchKeySet\(([^()]*)\)\.raw_repr\(\)\Z", re.S),
+        lambda match: Guard(GuardKind.DISPATCH_KEYS, match[1], match[2]),
+    ),
+    (re.compile(r"\ADuplicate tensors? found"), _of(GuardKind.SAME_TENSOR)),
+    (re.compile(r"\Acheck_(?:overlapping|no_aliasing)\("), _of(GuardKind.ALIASING)),
+    (
+        re.compile(r"\AGLOBAL_STATE changed: (.*)"),
+        lambda match: Guard(GuardKind.GLOBAL_STATE, operands=tuple(match[1].split())),
+    ),
+    (
+        re.compile(r"___check_global_state\(\)(?: against (\{.*\})\Z)?", re.S),
+        lambda match: Guard(GuardKind.GLOBAL_STATE, expected=match[1]),
+    ),
+    (re.compile(r"___check_torch_function_mode_stack"), _of(GuardKind.MODES)),
+    (re.compile(r"top_saved_tensors_hooks(?: ids == (None|\(.*\))\Z)?", re.S), _hooks),
+    (re.compile(r"\A(?:\w+Error on|getattr failed on source) (.*)"), _of(GuardKind.MISSING)),
+    (re.compile(r"\A'\w+' object (?:has no|is not) .*|\A\w+Error\b"), _of(GuardKind.NOT_COMPUTED)),
+    (re.compile(r"\Alen\((.*)\) != (\d+)\Z"), lambda match: Guard(GuardKind.NUMBER_OF_KEYS, match[1], match[2])),
+    (re.compile(r"\ATYPE_MISMATCH\((.*)\)\Z"), _of(GuardKind.CLASS_OF_DICT)),
+    (re.compile(r"\A_dynamo_(\w+) not a subset: runtime (.*) is not a subset of compiled (.*)"), _marks),
+    (re.compile(r"\A_has_dynamo_dim_marking is present"), _of(GuardKind.MARKS)),
+    (re.compile(r"\Ahasattr\((?P<source>.*), '_dynamo_(?P<mark>\w+)'\) == False\Z", re.S), _marks_demanded),
+    (
+        re.compile(
+            r"\A\(\((?:getattr\()?(?P<source>.*?)(?:\.|, ')_dynamo_(?P<mark>\w+)(?:', set\(\)\))?"
+            r"\.issubset\((?P<dimensions>[^()]*(?:\(\))?)\)\) if ",
+            re.S,
+        ),
+        _marks_demanded,
+    ),
+    (re.compile(r"\A_{2,3}check_type_id\((.*), (\d+)\)(?:, type=(.*))?\Z", re.S), _class_id),
+    (re.compile(r"\A_{2,3}check_obj_id\((.*), (\d+)\)(?:, type=(.*))?\Z", re.S), _object_id),
+    (re.compile(r"\A_{2,3}check_fake_script_type\((.*), (\d+)\)(?:, type=(.*))?\Z", re.S), _script_class),
+    (re.compile(r"\ABACKEND_MATCH failure"), _of(GuardKind.BACKEND)),
+    (re.compile(r"\ACache line invalidated"), _of(GuardKind.GONE)),
+]
+
+_ATTRIBUTE = re.compile(r"(?:Generic)?GetAttrGuardAccessor\((.*)\)\Z", re.S)
+_LOCAL_INDEX = re.compile(r"framelocals_idx=(\d+)")
+
+
+def attribute_of(accessor: str) -> Optional[str]:
+    """Return the attribute that an accessor of a guard tree reads, by its text; None where it reads no attribute."""
+    match = _ATTRIBUTE.match(accessor)
+    return match and match.group(1)
+
+
+def local_index_of(accessor: str) -> Optional[int]:
+    """Return the number of the local variable that an accessor reads, None where it reads another value."""
+    match = _LOCAL_INDEX.search(accessor)
+    return None if match is None else int(match.group(1))
+
+
+_NUMBER_IN_NAME = re.compile(r"_\d{9,}")
+_NUMBER_THAT_CHANGES = re.compile(r"\b(?!922337203685477580[78]\b)\d{9,}")  # an id or address; and not a limit of int64
+
+
+def has_id_in_name(text: str) -> bool:
+    """Return whether a name in a text ends in what may be an id: PyTorch makes such names."""
+    return _NUMBER_IN_NAME.search(text) is not None
+
+
+def ends_in_id(code: str) -> bool:
+    """Return whether a text is, or ends in, the name of an object with its id."""
+    return _NUMBER_IN_NAME.match("_" + code.rpartition("_")[2]) is not None
+
+
+def without_ids(code: str) -> str:
+    """Return the text with ``...`` for each number that may be an id or address."""
+    return _NUMBER_THAT_CHANGES.sub("...", code)
+
+
+_AUTOCAST = re.compile(r"autocast\((\w+)\)_(enabled|dtype)\Z")
+
+
+def autocast_setting(key: str) -> Optional[Tuple[str, str]]:
+    """Return the device, and "enabled" or "dtype", of a global setting that is one of autocast; None of another."""
+    match = _AUTOCAST.match(key)
+    return None if match is None else (match[1], match[2])
