@@ -95,6 +95,30 @@ KNOWN = [
     ("___normalize_range_iter(L['it']) == (0, 4, 1)", "it", "(0, 4, 1)", None, "the state of the iterator it"),
     ("2 <= L['x'].size()[0] <= 19  # if x.shape[0] % 3:  # a.py:2 in f", "x", None, None, "2 <= x.size()[0] <= 19"),
     ("L['module'].training == True", "module.training", "True", None, "module.training is not True"),
+    ("2 <= L['n']  # if n > 1:  # a.py:2 in f", "n", None, None, "it was compiled for 2 <= n, which does not hold"),
+    ("L['n'] != 0", "n", None, None, "it was compiled for n != 0, which does not hold"),
+    ("'a' in L['d']", "d", "had", "lacks", "d lacks 'a', which it had when this was compiled"),
+    (
+        "hasattr(L['x'], '_dynamo_dynamic_indices') == False",
+        "x",
+        None,
+        None,
+        "the marked dimensions (dynamic_indices) of x are others, and it was compiled for none",
+    ),
+    (
+        "((L['x']._dynamo_dynamic_indices.issubset({0})) if hasattr(L['x'], '_dynamo_dynamic_indices') else True)",
+        "x",
+        "{0}",
+        None,
+        "the marked dimensions (dynamic_indices) of x are others, and it was compiled for marks on {0}",
+    ),
+    (
+        "___check_fake_script_type(L['x'], 94000000001), type=<class 'a.B'>",
+        "x",
+        "a.B",
+        None,
+        "x is not a a.B, which it was compiled for",
+    ),
     ("BACKEND_MATCH failure: torch.compile detected", "", None, None, "another backend callable"),
 ]
 

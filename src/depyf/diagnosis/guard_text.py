@@ -78,12 +78,8 @@ def _dtype(match: Match[str]) -> Guard:
 
 
 def _requires_grad(match: Match[str]) -> Guard:
-    return requires_grad(match[1], match[2] == "1")
-
-
-def requires_grad(source: str, was_required: bool) -> Guard:
-    """Return the guard of a tensor that requires grad, and was compiled for one that does not; or the reverse."""
-    return Guard(GuardKind.REQUIRES_GRAD, source, str(was_required), str(not was_required), holds=was_required)
+    was = match[2] == "1"
+    return Guard(GuardKind.REQUIRES_GRAD, match[1], str(was), str(not was), holds=was)
 
 
 def _tensor(match: Match[str]) -> Guard:
