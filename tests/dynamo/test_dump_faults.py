@@ -331,12 +331,20 @@ def _fill(small: Path, names: List[str]) -> Any:
     return good, set((small / FOLDER / "0.files").read_text().split("\n"))
 
 
-def test_a_list_that_somebody_removed_is_made_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("put", ["nothing", "a file", "a hard link"])
+def test_a_list_that_somebody_removed_is_made_again(put: str, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
     directory = DumpDirectory.at(tmp_path)
     directory.write("a.py", "1")
     os.unlink(tmp_path / FOLDER / "0.files")
+    if put == "a file":
+        (tmp_path / FOLDER / "0.files").write_text("")
+    elif put == "a hard link":
+        os.link(precious, tmp_path / FOLDER / "0.files")
     assert directory.write("b.py", "2") is not None
     assert set(claimed(tmp_path)) >= {"a.py", "b.py"}
+    assert precious.read_text() == "precious"
 
 
 # --- descriptors ---------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import os
 import stat
 import threading
 import time
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Hashable, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.asynchronous import suppressed, synchronous
 from depyf.regular_files import no_follow
@@ -107,7 +107,7 @@ def exclusive(directory: str) -> Iterator[bool]:
     Gives whether that is so. A thread that is inside already, as a signal handler may find it, goes on at once.
     """
     handles: List[int] = []
-    held = threading.get_ident(), os.getpid(), directory
+    held = threading.get_ident(), os.getpid(), _which(directory)
     again = held in _held
     alone = again and _held[held]
     try:
@@ -133,7 +133,15 @@ def exclusive(directory: str) -> Iterator[bool]:
         raise
 
 
-_held: Dict[Tuple[int, int, str], bool] = {}
+def _which(directory: str) -> Hashable:
+    """Return the same for all names of a directory."""
+    with suppressed(OSError):
+        status = os.stat(directory)
+        return status.st_dev, status.st_ino
+    return directory
+
+
+_held: Dict[Tuple[int, int, Hashable], bool] = {}
 """Who is inside of ``exclusive``: thread, process and directory; and whether they have its lock."""
 
 _directories: Dict[int, Tuple[List[int], Tuple[int, int]]] = {}

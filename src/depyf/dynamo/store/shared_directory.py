@@ -24,7 +24,7 @@ except ImportError:  # not on Windows
 
 VARIABLE = "DEPYF_ALLOW_SHARED"
 
-_NOBODY = 65534
+NOBODY = 65534
 """Who owns files whose owner has no number here: in containers, and on some network file systems."""
 
 _warned: Set[str] = set()
@@ -64,7 +64,7 @@ def _who_else(status: os.stat_result) -> Optional[str]:
     mode, own = status.st_mode, os.geteuid()
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
         return "every user may write there"
-    if own != 0 and status.st_uid not in (own, 0, _NOBODY):  # root works in directories of others all the time
+    if own != 0 and status.st_uid not in (own, 0, NOBODY):  # root works in directories of others all the time
         return f"it belongs to another user ({_name_of(status.st_uid)})"
     return None
 

@@ -21,12 +21,13 @@ import stat
 import time
 from dataclasses import dataclass, field
 from multiprocessing import util
-from typing import Dict, Iterator, List, Set, Tuple
+from typing import Dict, Iterator, List, Optional, Set, Tuple
 
 from depyf.asynchronous import suppressed, synchronous
 from depyf.dynamo.store.access import Access, access_like, current_user
 from depyf.dynamo.store.file_locks import close_all, exclusive, locked
 from depyf.dynamo.store.kept_locks import KeptLock, close_locks, lock_at
+from depyf.dynamo.store.shared_directory import NOBODY
 from depyf.regular_files import no_follow, open_regular
 
 FOLDER = ".depyf_writers"
@@ -63,6 +64,7 @@ class Place:
         self._read: Dict[int, _Claims] = {}
         self._claimed: List[str] = []
         self._torn = False
+        self._list_file, self._list_size = (0, 0), 0
         self._access = access_like(directory)
         with exclusive(directory):
             try:
@@ -92,14 +94,24 @@ class Place:
 
     def claim(self, *names: str) -> None:
         """Note that this process runs from these files. Raises ``OSError``, and then it is noted for none of them."""
-        path = self._list(self.number)
-        try:
-            handle = os.open(path, os.O_WRONLY | os.O_APPEND | no_follow())
-        except synchronous(FileNotFoundError):  # somebody has cleared up
+        handle = self._open_list()
+        if handle is None:
             self._make_list(self.number, (*self._claimed, *names))
         else:
             self._append(handle, b"".join(os.fsencode(name) + b"\n" for name in names))
         self._claimed += names
+
+    def _open_list(self) -> Optional[int]:
+        """Open the list to append to it; None where somebody has removed it, cut it off or put another file there."""
+        try:
+            handle = os.open(self._list(self.number), os.O_WRONLY | os.O_APPEND | no_follow())
+        except synchronous(FileNotFoundError):
+            return None
+        status = os.fstat(handle)
+        if (status.st_dev, status.st_ino) == self._list_file and status.st_size >= self._list_size:
+            return handle
+        os.close(handle)
+        return None
 
     def _append(self, handle: int, lines: bytes) -> None:
         """Write to the end of the list and close it; on a full disk all of it or nothing."""
@@ -115,7 +127,7 @@ class Place:
                 raise
         finally:
             os.close(handle)  # a network file system may only now find that there is no room
-        self._torn = False
+        self._torn, self._list_size = False, end + len(lines)
 
     def others(self) -> List[int]:
         """The places of other processes that live; what dead ones left is cleared away.
@@ -178,7 +190,7 @@ class Place:
             os.mkdir(folder, 0o700 if self.is_apart else stat.S_IMODE(os.stat(self._directory).st_mode))
         if os.path.islink(folder):  # it leads to where somebody else wants us to write
             raise OSError(errno.ELOOP, "a symbolic link is in the place of a folder of depyf's", folder)
-        if self.is_apart and os.lstat(folder).st_uid != current_user():
+        if self.is_apart and os.lstat(folder).st_uid not in (current_user(), 0, NOBODY):
             raise PermissionError(errno.EPERM, "another user has made a folder of this one's", folder)
         self._access.give_folder(folder)
         return folder
@@ -191,7 +203,7 @@ class Place:
             was_free = not os.path.lexists(path)
             lock = lock_at(path, self._access)
             if lock is not None:
-                if self._begin_list(number, lock):
+                if self._begin_list(number):
                     return number, lock
             elif was_free or not os.path.lexists(path):
                 lost += 1
@@ -199,7 +211,7 @@ class Place:
                 break
         raise OSError(errno.EAGAIN, "others hold or remove every place among the writers", self._folder)
 
-    def _begin_list(self, number: int, lock: KeptLock) -> bool:
+    def _begin_list(self, number: int) -> bool:
         """Begin the list of a place that was taken; False where another user's files, which can't be removed, are left
         of an earlier one. The place is free again then, and when it raises ``OSError``."""
         try:
@@ -208,28 +220,32 @@ class Place:
             self._make_list(number, ())
             return True
         except BaseException as error:
-            for path in (self._list(number), self._path(number)):
+            for ending in (".files", ""):
                 with suppressed(OSError):
-                    os.unlink(path)
-            if isinstance(error, PermissionError):
+                    os.unlink(self._path(number) + ending)
+            if isinstance(error, (PermissionError, IsADirectoryError)):
                 return False
             raise
 
     def _make_list(self, number: int, names: Tuple[str, ...]) -> None:
-        path = self._list(number)
+        path = self._list(number) + ".new"
         with suppressed(FileNotFoundError):
             os.unlink(path)
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | no_follow(), 0o666)
         try:
-            self._access.give_file(handle)
-            head = f"{self.process} {time.time_ns()}\n".encode()
-            write_all(handle, head + b"".join(os.fsencode(name) + b"\n" for name in names))
+            try:
+                self._access.give_file(handle)
+                head = f"{self.process} {time.time_ns()}\n".encode()
+                write_all(handle, head + b"".join(os.fsencode(name) + b"\n" for name in names))
+                status = os.fstat(handle)
+            finally:
+                os.close(handle)
+            os.replace(path, self._list(number))  # readers never find a part of it
         except BaseException:
             with suppressed(OSError):
                 os.unlink(path)
             raise
-        finally:
-            os.close(handle)
+        self._torn, self._list_file, self._list_size = False, (status.st_dev, status.st_ino), status.st_size
 
     def _numbers(self) -> Iterator[int]:
         """The places of others: files whose name is a number, as we write one. Also ours, where we have lost it."""
@@ -241,9 +257,9 @@ class Place:
                         yield int(entry.name)
 
     def _clear(self, number: int) -> None:
-        for path in (self._path(number) + ".writing", self._list(number), self._path(number)):  # which ends the place
+        for ending in (".writing", ".files.new", ".files", ""):  # the last ends the place
             with suppressed(OSError):
-                os.unlink(path)
+                os.unlink(self._path(number) + ending)
 
     def _path(self, number: int) -> str:
         return os.path.join(self._folder, str(number))
