@@ -51,7 +51,7 @@ def _module_or_none(name: str) -> Optional[ModuleType]:
         try:
             _modules[name] = importlib.import_module(name)
         except synchronous(ImportError):
-            _modules[name] = None
+            _modules[name] = _in_its_parent(name)
         except synchronous() as error:  # it may be possible later on: descriptors or memory were short, say
             report_once(
                 f"importing {name}",
@@ -60,6 +60,13 @@ def _module_or_none(name: str) -> Optional[ModuleType]:
             )
             return None
     return _modules[name]
+
+
+def _in_its_parent(name: str) -> Optional[ModuleType]:
+    """A module of C++ that is an attribute of the one above it and can't be imported: those of Dynamo up to 2.6."""
+    above, _, last = name.rpartition(".")
+    found = getattr(_modules.get(above) or sys.modules.get(above), last, None)
+    return found if isinstance(found, ModuleType) else None
 
 
 def find_or_report(module_name: str, attribute: str, lost: str) -> Optional[Any]:
