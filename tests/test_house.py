@@ -22,7 +22,7 @@ BOUNDS: Dict[str, int] = {
     "parameters": 4,
     "functions": 4,
     "files": 18,
-    "private": 87,
+    "private": 2,
 }
 
 INSTEAD: Dict[str, str] = {

@@ -100,7 +100,7 @@ def test_a_dump_is_complete(tmp_path: Path, messages: Callable[[], List[str]]) -
     names = {path.name for path in tmp_path.iterdir()}
     assert "full_code_for_scaled_0.py" in names
     assert any(".Backward_graph." in name for name in names)
-    if list(generated_code.aot_codegen_modules()):
+    if list(generated_code.wrapper_makers()):
         assert any(".AOT_" in name for name in names)
     assert "def scaled(x: Any" in (tmp_path / "full_code_for_scaled_0.py").read_text()
 

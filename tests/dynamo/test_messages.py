@@ -177,7 +177,7 @@ def a_callback(directory: Path) -> List[float]:
 
 
 def a_missing_name(directory: Path) -> List[float]:
-    torch_names.find_or_report("torch._dynamo", f"no_such_name_{id(directory)}", "nothing is lost")
+    torch_names.PrivateName("torch._dynamo", f"no_such_name_{id(directory)}", "nothing is lost").find_or_report()
     return call()
 
 

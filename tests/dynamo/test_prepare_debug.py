@@ -153,7 +153,7 @@ def test_torch_is_as_before_afterwards(tmp_path: Path) -> None:
             [getattr(*name) for name in [compiled_names.maker_of_names()] if name is not None],
             vars(PyCodeCache)["load_by_key_path"],
             vars(torch.fx.GraphModule)["__init__"],
-            [module._compile_and_exec_source for module in generated_code.aot_codegen_modules()],
+            [maker.find() for maker in generated_code.wrapper_makers()],
             torch._dynamo.reset,
             [type(handler).__name__ for handler in logging.getLogger("torch.__trace").handlers],
         )
@@ -225,7 +225,7 @@ def test_graphs_and_transformed_code_run_from_the_dump(tmp_path: Path) -> None:
     assert {
         "__compiled_fn_N.Forward_graph.N.py",
         "__compiled_fn_N.Backward_graph.N.py",
-        *("__compiled_fn_N.AOT_runtime_wrapper_orchestration.N.py" for _ in generated_code.aot_codegen_modules()),
+        *("__compiled_fn_N.AOT_runtime_wrapper_orchestration.N.py" for _ in generated_code.wrapper_makers()),
     } <= running("aot_eager")
 
 

@@ -13,6 +13,8 @@ torch = pytest.importorskip("torch")
 from depyf.dynamo.capture.compilations import graph_break  # noqa: E402
 from depyf.dynamo.capture.trace_by_hooks import _Hooks  # noqa: E402
 from depyf.dynamo.hooks import structured_trace_listener  # noqa: E402
+from depyf.dynamo.hooks.private_names import EVENT_SENDERS  # noqa: E402
+from depyf.dynamo.hooks.torch_names import PrivateName  # noqa: E402
 from depyf.torch_trace.events import Event  # noqa: E402
 
 
@@ -66,8 +68,8 @@ def test_reasons_of_a_recompilation_wait_for_the_id_of_the_compilation() -> None
 
 
 def test_what_the_trace_has_is_not_told_twice() -> None:
-    assert structured_trace_listener.reports("dynamo_output_graph", "torch._dynamo.output_graph") == hasattr(
+    assert structured_trace_listener.reports(EVENT_SENDERS["dynamo_output_graph"]) == hasattr(
         torch._logging._internal, "trace_structured"
     )
-    assert not structured_trace_listener.reports("no_such_event", "torch._dynamo.output_graph")
-    assert structured_trace_listener.reports("no_such_event", "torch._dynamo.no_such_module")
+    assert not structured_trace_listener.reports(PrivateName("torch._dynamo.output_graph", "no_such_event", ""))
+    assert structured_trace_listener.reports(PrivateName("torch._dynamo.no_such_module", "no_such_event", ""))

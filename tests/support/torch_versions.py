@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from depyf.dynamo.hooks import frame_evaluation, structured_trace_listener, torch_names
+from depyf.dynamo.hooks.private_names import EVENT_SENDERS
 
 needs_stances = pytest.mark.skipif(not frame_evaluation.has_stances(), reason="PyTorch before 2.6")
 
 IS_OLD = not frame_evaluation.tells_runs()
 """Whether this is one of the versions that may lack what newer ones have; those may not (tests are strict there)."""
 
-LOG_NAMES_LINES = structured_trace_listener.reports("dynamo_graph_break_reason", "torch._dynamo.symbolic_convert")
+LOG_NAMES_LINES = structured_trace_listener.reports(EVENT_SENDERS["dynamo_graph_break_reason"])
 """Up to PyTorch 2.5 the log lacks some graph breaks, has no lines of others, and no entries of recompilations."""
 
 needs_branches_traced_once = pytest.mark.skipif(

@@ -8,6 +8,7 @@ import time
 from typing import List
 
 from depyf.dynamo.capture.session import Receivers
+from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.attribution import current_compile_id
 from depyf.dynamo.hooks.patching import Undo, registered
 from depyf.dynamo.hooks.safely import safely
@@ -16,12 +17,6 @@ from depyf.torch_trace.events import Event
 
 _LOGGERS = ("__cudagraphs", "__perf_hints")
 """Of Inductor's, the later one is what torch up to 2.4 uses."""
-_MODULES = (
-    "torch._inductor.cudagraph_utils",
-    "torch._inductor.cudagraph_trees",
-    "torch._inductor.compile_fx",
-    "torch._dynamo.backends.cudagraphs",
-)
 
 
 def watch_cudagraphs(receivers: Receivers) -> List[Undo]:
@@ -41,7 +36,9 @@ def watch_cudagraphs(receivers: Receivers) -> List[Undo]:
         return True
 
     undo: List[Undo] = []
-    for logger in [logging.getLogger(f"{module}.{name}") for module in _MODULES for name in _LOGGERS]:
+    for logger in [
+        logging.getLogger(f"{each.module}.{name}") for each in private_names.CUDAGRAPH_LOGGERS for name in _LOGGERS
+    ]:
         undo.append(registered(functools.partial(logger.removeFilter, filter_)))
         logger.addFilter(filter_)
     return undo

@@ -18,7 +18,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Seque
 from depyf.dynamo.capture.session import Cause, FrameSkipped
 from depyf.dynamo.capture.trace_by_hooks import supplement
 from depyf.dynamo.entries.decorated import shown_name
-from depyf.dynamo.hooks import compile_ids, frame_evaluation, frames, torch_names, torch_settings
+from depyf.dynamo.hooks import compile_ids, frame_evaluation, frames, private_names, torch_names, torch_settings
 from depyf.dynamo.hooks.patching import Undo, call_before
 from depyf.dynamo.hooks.safely import describe, safely
 from depyf.dynamo.hooks.structured_trace_listener import listen
@@ -51,19 +51,19 @@ class Fallbacks:
 
     def watch(self) -> List[Undo]:
         """See every such frame from now on; answers the functions that end it."""
-        notes: List[Tuple[str, Callable[..., object]]] = [
-            ("format_error_msg", self._error),
-            ("add_skip_reason", self._skip),  # PyTorch 2.13 and later
+        notes: List[Tuple[torch_names.PrivateName, Callable[..., object]]] = [
+            (private_names.FORMAT_ERROR, self._error),
+            (private_names.ADD_SKIP_REASON, self._skip),
         ]
         undo: List[Undo] = []
-        if torch_names.find("torch._dynamo.convert_frame", "add_skip_reason") is None:
+        if private_names.ADD_SKIP_REASON.find() is None:
             # What an older one gives up for a graph break, in a loop for example, it only tells between the lines.
             undo += [listen(self._event), *supplement(self._event)]
             ends = frame_evaluation.watch_bytecode(self._has_code)
             undo += [] if ends is None else [ends]
         for name, note in notes:
-            if torch_names.find("torch._dynamo.convert_frame", name) is not None:
-                undo.append(call_before(torch_names.module("torch._dynamo.convert_frame"), name, note))
+            if name.find() is not None:
+                undo.append(call_before(name.holder(), name.name, note))
         return undo
 
     @safely("noting an error that makes a frame fall back to eager")
@@ -106,7 +106,7 @@ class Fallbacks:
 
 def _cause_of(error: BaseException, reason: str) -> Tuple[Cause, Optional[str]]:
     """What kind of error it is; the name of the limit where one was reached."""
-    soft = tuple(filter(None, (torch_names.find("torch._dynamo.exc", name) for name in ("Unsupported", "UserError"))))
+    soft = tuple(filter(None, (private_names.UNSUPPORTED.find(), private_names.USER_ERROR.find())))
     limit = _LIMIT.search(reason)
     first_line = reason.split("\n", 1)[0]
     if limit is not None and ("limit exceeded" in first_line or "reached" in first_line):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple
 from depyf.dynamo.capture.relocate import SourceFile
 from depyf.dynamo.capture.session import GraphFile, KernelFile, Session
 from depyf.dynamo.capture.what_runs import note_what_runs
-from depyf.dynamo.hooks import frame_evaluation, torch_names
+from depyf.dynamo.hooks import frame_evaluation, private_names
 from depyf.dynamo.hooks.attribution import GraphOwners, current_compile_id, current_piece, origin_of
 from depyf.dynamo.hooks.interpreted import run_by_forward
 from depyf.dynamo.hooks.locks import Lock
@@ -54,7 +54,7 @@ class GraphModules:
 
     def watch(self) -> Optional[Undo]:
         """Note every graph module from now on; answers the function that ends it."""
-        cls = torch_names.find_or_report("torch.fx.graph_module", "GraphModule", "graphs can't be stepped through")
+        cls = private_names.GRAPH_MODULE.find_or_report()
         if cls is None:
             return None
         original = cls.__init__

@@ -24,8 +24,8 @@ from depyf.dynamo.capture.session import (
     Session,
     TransformedCode,
 )
-from depyf.dynamo.hooks import frame_evaluation, torch_names, torch_settings
-from depyf.dynamo.hooks.patching import Undo, registered, replace_attribute
+from depyf.dynamo.hooks import frame_evaluation, private_names, torch_settings
+from depyf.dynamo.hooks.patching import Undo, registered
 from depyf.dynamo.hooks.safely import has_failed, safely
 
 _NAMED = 3
@@ -38,10 +38,10 @@ _COMPILES_NOTHING = ("force_eager", "eager_on_recompile")
 
 def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
     """Note from now on in each session which calls run as plain Python, and why; None where that can't be seen."""
-    original = torch_names.find("torch._dynamo.eval_frame", "_callback_from_stance")
+    original = private_names.CALLBACK_FROM_STANCE.find()
     if original is None:
         return None
-    config: object = torch_names.find("torch._dynamo", "config")
+    config: object = private_names.DYNAMO_CONFIG.find()
     open_ = True
 
     @safely("noting that a call runs as plain Python")
@@ -74,9 +74,7 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
         open_ = False
         undo()
 
-    undo = replace_attribute(
-        torch_names.module("torch._dynamo.eval_frame"), "_callback_from_stance", callback_from_stance
-    )
+    undo = private_names.CALLBACK_FROM_STANCE.replace(callback_from_stance)
     return registered(end)
 
 

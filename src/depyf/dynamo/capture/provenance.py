@@ -11,7 +11,7 @@ import functools
 import threading
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
-from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.patching import Undo, replace_everywhere
 from depyf.dynamo.hooks.safely import safely
 from depyf.torch_trace.events import Event
@@ -19,8 +19,6 @@ from depyf.torch_trace.provenance import kernel_launches_event, node_in, node_st
 from depyf.torch_trace.stages import stage_of
 
 _Launch = Tuple[str, List[str], List[str]]
-
-_TRACER = "set_kernel_post_grad_provenance_tracing"
 
 
 class LaunchNotes:
@@ -31,16 +29,17 @@ class LaunchNotes:
 
     def watch(self) -> List[Undo]:
         """Note every launch from now on; answers the functions that end it."""
-        if torch_names.find("torch._inductor.debug", _TRACER) is None:
+        tracer = private_names.LAUNCH_TRACER
+        original: Any = tracer.find()  # that of a session around this one
+        if original is None:
             return []
-        original = getattr(torch_names.module("torch._inductor.debug"), _TRACER)  # that of a session around this one
 
         @functools.wraps(original)
         def and_note(*args: object, **kwargs: object) -> object:
             self._note(*args, **kwargs)
             return original(*args, **kwargs)
 
-        return [replace_everywhere(_TRACER, original, and_note, package="torch._inductor")]
+        return [replace_everywhere(tracer.name, original, and_note, package=private_names.INDUCTOR.whole)]
 
     def take(self) -> List[_Launch]:
         """What was noted on this thread since the last call."""

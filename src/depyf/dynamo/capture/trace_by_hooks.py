@@ -16,9 +16,9 @@ import threading
 import time
 import traceback
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Callable, Iterable, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Iterable, List, Optional, Sequence, Tuple
 
-from depyf.dynamo.hooks import compile_ids, structured_trace_listener, torch_names
+from depyf.dynamo.hooks import compile_ids, private_names, structured_trace_listener, torch_names
 from depyf.dynamo.hooks.patching import Undo, call_before, registered, replace_attribute, replace_everywhere
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.names import compiled_fn_number
@@ -37,26 +37,31 @@ _GRAPHS = {
 }
 """What the formatter is told a graph is, and the name of its event."""
 
-_FORMATTER = "lazy_format_graph_code"
-
 
 def supplement(receive: Receive) -> List[Undo]:
     """Send the events that this torch does not have in its trace to ``receive`` from now on; answers how to end it."""
     hooks = _Hooks(receive)
     registered(hooks.end)
     substitutes = [
-        ("before_pre_grad_graph", "torch._inductor.compile_fx", hooks.first_passes),
-        ("before_post_grad_graph", "torch._inductor.compile_fx", hooks.last_passes),
-        ("dynamo_graph_break_reason", "torch._dynamo.symbolic_convert", hooks.graph_breaks),
-        ("compilation_metrics", "torch._dynamo.utils", hooks.ends),
-        ("recompile_reasons", "torch._dynamo.guards", hooks.recompilations),  # its reasons come before the end
+        ("before_pre_grad_graph", hooks.first_passes),
+        ("before_post_grad_graph", hooks.last_passes),
+        ("dynamo_graph_break_reason", hooks.graph_breaks),
+        ("compilation_metrics", hooks.ends),
+        ("recompile_reasons", hooks.recompilations),  # its reasons come before the end
     ]
     installed = [
-        install() for event, sender, install in substitutes if not structured_trace_listener.reports(event, sender)
+        install()
+        for event, install in substitutes
+        if not structured_trace_listener.reports(private_names.EVENT_SENDERS[event])
     ]
-    traced = structured_trace_listener.reports("dynamo_output_graph", "torch._dynamo.output_graph")
+    traced = structured_trace_listener.reports(private_names.EVENT_SENDERS["dynamo_output_graph"])
     installed.append(hooks.printed_graphs() if traced else hooks.graphs())
     return [undo for undo in [*installed, hooks.end] if undo is not None]
+
+
+_FIRST_PASSES = (private_names.RECURSIVE_PRE_GRAD_PASSES, private_names.PRE_GRAD_PASSES)
+_LAST_PASSES = (private_names.RECURSIVE_POST_GRAD_PASSES, private_names.POST_GRAD_PASSES)
+"""The first of each calls itself for the graphs in a graph; older versions have only the other."""
 
 
 class _Hooks:
@@ -89,9 +94,7 @@ class _Hooks:
         return self._formatted(lambda title: None if _in_trace(title) else title)
 
     def _formatted(self, event_of: Callable[[str], Optional[str]]) -> Optional[Undo]:
-        original = torch_names.find_or_report(
-            "torch._dynamo.utils", _FORMATTER, "graphs that are printed can't be dumped"
-        )
+        original = private_names.FORMAT_GRAPH.find_or_report()
         if original is None:
             return None
 
@@ -102,22 +105,23 @@ class _Hooks:
             return original(name, gm, *args, **kwargs)
 
         # Modules that are imported from now on take it from its own module, so all are looked at in the end, too.
-        return replace_everywhere(_FORMATTER, original, lazy_format_graph_code)
+        return replace_everywhere(private_names.FORMAT_GRAPH.name, original, lazy_format_graph_code)
 
     def first_passes(self) -> Optional[Undo]:
         """The graphs before and after Inductor's first passes."""
-        return self._around_passes("pre_grad_passes", "before_pre_grad_graph", "after_pre_grad_graph")
+        return self._around_passes(_FIRST_PASSES, "before_pre_grad_graph", "after_pre_grad_graph")
 
     def last_passes(self) -> Optional[Undo]:
         """The graphs before Inductor's last passes."""
-        return self._around_passes("post_grad_passes", "before_post_grad_graph", None)
+        return self._around_passes(_LAST_PASSES, "before_post_grad_graph", None)
 
-    def _around_passes(self, function: str, before: str, after: Optional[str]) -> Optional[Undo]:
-        name = f"_recursive_{function}"  # calls itself for the graphs in a graph; older versions have only the other
-        name = name if torch_names.find("torch._inductor.compile_fx", name) is not None else function
-        original = torch_names.find("torch._inductor.compile_fx", name)
-        if original is None:
+    def _around_passes(
+        self, names: Sequence[torch_names.PrivateName], before: str, after: Optional[str]
+    ) -> Optional[Undo]:
+        name = next((each for each in names if each.find() is not None), None)
+        if name is None:
             return None
+        original: Any = name.find()
 
         @functools.wraps(original)
         def run_passes(gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
@@ -134,11 +138,11 @@ class _Hooks:
                 self._thread.inside = False
                 raise
 
-        return replace_attribute(torch_names.module("torch._inductor.compile_fx"), name, run_passes)
+        return name.replace(run_passes)
 
     def graph_breaks(self) -> Optional[Undo]:
         """Why graphs end where they do: Dynamo makes an object of it each time."""
-        cls = torch_names.find("torch._dynamo.output_graph", "GraphCompileReason")
+        cls = private_names.BREAK_REASON.find()
         original = getattr(cls, "__post_init__", None)
         if cls is None or original is None:
             return None
@@ -152,7 +156,7 @@ class _Hooks:
 
     def _breaks_that_skip(self) -> Optional[Undo]:
         """Graph breaks in loops: Dynamo gives up the frame, by an exception that it makes while it handles another."""
-        skip, broken = (torch_names.find("torch._dynamo.exc", name) for name in ("SkipFrame", "Unsupported"))
+        skip, broken = private_names.SKIP_FRAME.find(), private_names.UNSUPPORTED.find()
         if skip is None or broken is None:
             return None
         original = skip.__init__
@@ -177,8 +181,7 @@ class _Hooks:
 
     def recompilations(self) -> Optional[Undo]:
         """Which guards failed. Before 2.3 torch asks before the compilation has an id: the answer waits for its end."""
-        function = "get_and_maybe_log_recompilation_reason"
-        original = torch_names.find("torch._dynamo.convert_frame", function)
+        original = private_names.RECOMPILE_REASONS.find()
         if original is None:
             return None
 
@@ -190,7 +193,7 @@ class _Hooks:
                 self._send_reasons(frame.f_code)
             return reasons
 
-        undo = replace_attribute(torch_names.module("torch._dynamo.convert_frame"), function, get_reasons)
+        undo = private_names.RECOMPILE_REASONS.replace(get_reasons)
         return _both(undo, _before_metrics(self._send_reasons))
 
     @safely("noting why a function is compiled again")
@@ -215,10 +218,9 @@ class _Hooks:
 
 def _before_metrics(note: Callable[..., object]) -> Optional[Undo]:
     """Call ``note`` with torch's numbers about each compilation when that ends, however it ends."""
-    module = torch_names.module("torch._dynamo.convert_frame")
-    for name in ("record_compilation_metrics", "log_compilation_event"):
-        if hasattr(module, name):
-            return call_before(module, name, note)
+    for name in (private_names.RECORD_METRICS, private_names.LOG_COMPILATION):
+        if name.find() is not None:
+            return call_before(name.holder(), name.name, note)
     return None
 
 

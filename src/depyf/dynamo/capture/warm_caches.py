@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.capture.session import Receivers, Session
-from depyf.dynamo.hooks import torch_names, torch_settings
+from depyf.dynamo.hooks import private_names, torch_settings
 from depyf.dynamo.hooks.attribution import current_compile_id
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, collecting, replace_attribute, undo_all
@@ -58,7 +58,7 @@ class WarmCaches:
 
     def watch(self) -> Optional[Undo]:
         """See every cache look-up from now on; answers the function that ends it."""
-        cache = torch_names.find("torch._inductor.codecache", "GuardedCache")
+        cache = private_names.GUARDED_CACHE.find()
         lookup = vars(cache).get("iterate_over_candidates") if cache is not None else None
         if not isinstance(lookup, classmethod):
             return None  # before 2.8: what a warm cache loses is told (missing.py), and force_recompile turns it off

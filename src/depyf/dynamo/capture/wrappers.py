@@ -16,18 +16,14 @@ from depyf.dynamo.hooks.patching import Undo, replace_everywhere
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.names import file_stem
 
-_GENERATOR = "_compile_and_exec_source"
-
 
 def watch_wrappers(receivers: Receivers) -> List[Undo]:
     """From now on write each generated wrapper to a file and run it from there; answers the functions that end it."""
     # One of the modules may have it from the other: each is replaced once, wherever it is known.
-    originals = {
-        id(each): each for each in (getattr(module, _GENERATOR) for module in generated_code.aot_codegen_modules())
-    }
+    originals = {id(maker.require()): maker for maker in generated_code.wrapper_makers()}
     return [
-        replace_everywhere(_GENERATOR, original, _generating_files(original, receivers))
-        for original in originals.values()
+        replace_everywhere(maker.name, maker.require(), _generating_files(maker.require(), receivers))
+        for maker in originals.values()
     ]
 
 

@@ -35,13 +35,13 @@ from depyf.dynamo.dump.full_code.writing import write_full_code
 from depyf.dynamo.dump.manifest import begin, end, forget_the_parents, note_runs, write_manifest, write_postponed
 from depyf.dynamo.dump.missing import write_missing
 from depyf.dynamo.dump.precompiled import dump_earlier
-from depyf.dynamo.hooks import compile_ids, frame_evaluation, torch_names
+from depyf.dynamo.hooks import compile_ids, frame_evaluation, private_names
 from depyf.dynamo.hooks.attribution import Attribution, GraphOwners, standalone_name
 from depyf.dynamo.hooks.autograd_threads import watch_autograd_threads
 from depyf.dynamo.hooks.compiled_names import watch_compiled_names
 from depyf.dynamo.hooks.debugger_exit import end_tracing_at_exit
 from depyf.dynamo.hooks.locks import Lock
-from depyf.dynamo.hooks.patching import Undo, collecting, replace_attribute
+from depyf.dynamo.hooks.patching import Undo, collecting
 from depyf.dynamo.hooks.run_callback import watch_runs
 from depyf.dynamo.hooks.safely import report_failure, safely
 from depyf.dynamo.hooks.structured_trace_listener import listen
@@ -201,7 +201,7 @@ class Capture:
 
     def _watch_reset(self) -> Optional[Undo]:
         """Tell the story of what is compiled before ``torch._dynamo.reset`` throws it away."""
-        original = torch_names.find("torch._dynamo", "reset")
+        original = private_names.DYNAMO_RESET.find()
         if original is None:
             return None
 
@@ -210,7 +210,7 @@ class Capture:
             self.tell_so_far()
             return original(*args, **kwargs)
 
-        return replace_attribute(torch_names.module("torch._dynamo"), "reset", reset)
+        return private_names.DYNAMO_RESET.replace(reset)
 
     def _watch_bytecode(self) -> Optional[Undo]:
         return frame_evaluation.watch_bytecode(bytecode_hook(self.receivers, self._graphs_are_complete))

@@ -8,7 +8,7 @@ from typing import Any, Optional
 
 from depyf.decompiler import decompile_code
 from depyf.dynamo.entries.hints import hints_for
-from depyf.dynamo.hooks import frame_evaluation, frames, torch_names
+from depyf.dynamo.hooks import frame_evaluation, frames, private_names, torch_names
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.names import file_stem
@@ -42,7 +42,7 @@ def uninstall() -> None:
 
 @safely("adding source to the bytecode log")
 def _log_source(original: CodeType, transformed: CodeType) -> Optional[CodeType]:
-    log = torch_names.find_or_report("torch._dynamo.convert_frame", "bytecode_log", "the bytecode log can't be found")
+    log = private_names.BYTECODE_LOG.find_or_report()
     if log is not None and log.isEnabledFor(logging.DEBUG):
         place = f"{original.co_name} ({original.co_filename}:{original.co_firstlineno})"
         log.debug("%s", f"DECOMPILED {place}\n{_source(transformed, original)}")

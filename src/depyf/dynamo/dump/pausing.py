@@ -10,7 +10,7 @@ from typing import ContextManager, Iterator, List, Optional, Type
 
 from depyf.bytecode.parsing import parse
 from depyf.dynamo.dump.active_sessions import capture
-from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.autograd_threads import watch_autograd_threads
 from depyf.dynamo.hooks.debugger_exit import end_tracing_at_exit
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
@@ -144,7 +144,7 @@ def without_compilation() -> ContextManager[object]:
 @contextlib.contextmanager
 def _run_only() -> Iterator[None]:
     """The same for a torch without stances: every callback that Dynamo would set means "run only"."""
-    eval_frame = torch_names.module("torch._dynamo.eval_frame")
+    eval_frame = private_names.SET_EVAL_FRAME.holder()
     original = eval_frame.set_eval_frame
 
     def set_eval_frame(callback: object) -> object:

@@ -22,6 +22,7 @@ from depyf.dynamo.hooks import (
     compiled_callables,
     frame_evaluation,
     known_code,
+    private_names,
     torch_names,
     torch_settings,
 )
@@ -84,7 +85,9 @@ class Called:
         named: Dict[str, object] = {}
         if isinstance(self.inner, _modules()):
             modules = self.inner.named_modules()
-            named.update((name, each) for name, each in modules if name and not name.endswith("_orig_mod"))
+            named.update(
+                (name, each) for name, each in modules if name and not name.endswith(private_names.ORIGINAL_MODULE.name)
+            )
         named.update(_named_by(self.frame))
         found = {name: _way_in(each)[0] for name, each in named.items()}
         return {name: entered for name, entered in found.items() if getattr(entered, "callback", None) is not None}
@@ -168,8 +171,9 @@ def _way_in(target: Any) -> Tuple[Optional[object], object, object]:
     """Dynamo's object around ``target``, what is in there, and where the frames of a call begin."""
     if compiled_callables.is_compiled_module(target):
         own = vars(target)
-        begin = compiled_callables.unwrapped(own.get("_forward") or own.get("forward"))
-        return target.dynamo_ctx, _innermost(target._orig_mod), _python_function(begin or target._orig_mod)
+        begin = compiled_callables.unwrapped(own.get(private_names.FORWARD_OF_COMPILED.name) or own.get("forward"))
+        module = private_names.ORIGINAL_MODULE.of(target)
+        return target.dynamo_ctx, _innermost(module), _python_function(begin or module)
     entered = compiled_callables.entry_of(target)
     if entered is not None:
         inner = compiled_callables.unwrapped(target)
@@ -178,7 +182,7 @@ def _way_in(target: Any) -> Tuple[Optional[object], object, object]:
             return entered, inner, frame
         return entered, inner, _python_function(inner)
     if isinstance(target, _modules()):
-        own_call = getattr(target, "_compiled_call_impl", None)
+        own_call = private_names.COMPILED_CALL.of(target)
         if own_call is not None:
             return (
                 compiled_callables.entry_of(own_call),
@@ -234,7 +238,7 @@ def _is_torchs_call(target: object) -> bool:
     modules = _modules()
     if not isinstance(target, MethodType) or not isinstance(target.__self__, modules):
         return False
-    known = (getattr(modules, "_call_impl", None), getattr(modules, "_wrapped_call_impl", None))
+    known = (private_names.CALL_OF_MODULE.find(), private_names.WRAPPED_CALL_OF_MODULE.find())
     own = _call_of(type(target.__self__))
     function = target.__func__
     return function in known or (function is own and known_code.is_torchs(function.__code__) and not _entered(function))
@@ -336,7 +340,8 @@ def _modules() -> Any:
 
 def _has_hooks(target: object) -> bool:
     owner = getattr(target, "__self__", target)
-    return any(getattr(owner, name, None) for name in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks"))
+    names = (private_names.FORWARD_HOOKS, private_names.FORWARD_PRE_HOOKS, private_names.BACKWARD_HOOKS)
+    return any(name.of(owner) for name in names)
 
 
 def _not_callable(given: object) -> str:

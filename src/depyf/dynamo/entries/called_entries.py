@@ -13,7 +13,7 @@ from depyf.dynamo.entries.call_target import Called, calls_torchs_own, closure_o
 from depyf.dynamo.guards.check_function import EntryGuards
 from depyf.dynamo.guards.live_values import NotLiveError
 from depyf.dynamo.guards.to_python import Naming
-from depyf.dynamo.hooks import cache_entries
+from depyf.dynamo.hooks import cache_entries, private_names
 
 _CALLED = ("L['fn']", "L['fn'].__code__")
 """What the guards of ``inner`` look at to know what it calls."""
@@ -27,7 +27,7 @@ def entries_of(found: Called, same_tensors: bool = False) -> List[cache_entries.
     A module of another object but of the same class fits as well: Dynamo uses its entry if all guards hold. With
     ``same_tensors`` its parameters have to fit, too.
     """
-    entries = cache_entries.cache_entries(found.code, getattr(found.entered, "_isolate_recompiles_id", -1))
+    entries = cache_entries.cache_entries(found.code, private_names.REGION.of(found.entered, -1))
     if not calls_torchs_own(found.code):
         return entries
     values = {**dict(closure_of(found.frame)), "args": found.args, "kwargs": dict(found.kwargs)}

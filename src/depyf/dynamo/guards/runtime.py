@@ -12,16 +12,16 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.guards.live_values import LiveId, NotLiveError, live_table
-from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks import private_names, torch_names
 
 __all__ = ["NotLiveError", "live_table"]
 
 _MARKS = (
-    "_dynamo_dynamic_indices",
-    "_dynamo_weak_dynamic_indices",
-    "_dynamo_unbacked_indices",
-    "_dynamo_strict_unbacked_indices",
-    "_dynamo_static_indices",
+    private_names.DYNAMIC_MARK.name,
+    private_names.WEAK_DYNAMIC_MARK.name,
+    private_names.UNBACKED_MARK.name,
+    private_names.STRICT_UNBACKED_MARK.name,
+    private_names.STATIC_MARK.name,
 )
 """The attributes by which a user marks dimensions of a tensor; a guard that names none of them forbids all."""
 
@@ -70,7 +70,7 @@ def ___check_type_id(value: Any, expected: Expected) -> bool:
 
 def ___check_fake_script_type(value: Any, expected: Expected) -> bool:
     """Like ``___check_type_id``, looking through the stand-in that tracing uses for script objects."""
-    stand_in = torch_names.find("torch._library.fake_class_registry", "FakeScriptObject")
+    stand_in = private_names.FAKE_SCRIPT_OBJECT.find()
     if stand_in is not None and isinstance(value, stand_in):
         value = value.real_obj
     return ___check_type_id(value, expected)
@@ -134,7 +134,7 @@ def ___check_no_aliasing(*values: Any) -> bool:
 
 def ___check_overlapping(*, overlapping: List[Any], non_overlapping: List[Any]) -> bool:
     """The first tensors, and only they, share memory with another one."""
-    compute = torch_names.find("torch._C._dynamo.guards", "compute_overlapping_tensors")
+    compute = private_names.OVERLAPPING.find()
     if compute is None:
         raise NotLiveError("this PyTorch can't tell which tensors share memory")
     shared = compute([*overlapping, *non_overlapping], symbolic=False)
@@ -148,7 +148,7 @@ def ___check_global_state(**expected: Any) -> bool:
 
 def ___global_state() -> Dict[str, Any]:
     """The global switches now, as ``___check_global_state`` takes them."""
-    guard = torch_names.find("torch._C._dynamo.guards", "GlobalStateGuard")
+    guard = private_names.GLOBAL_STATE.find()
     if guard is None or not hasattr(guard, "__getstate__"):
         raise NotLiveError("this PyTorch does not show the global state that it guards")
     return flat_global_state(json.loads(guard().__getstate__()))
@@ -171,7 +171,7 @@ def flat_global_state(state: Mapping[str, Any]) -> Dict[str, Any]:
 
 def ___check_torch_function_modes(*expected: Expected) -> bool:
     """The active ``TorchFunctionMode`` objects, outermost first, are of exactly these classes."""
-    stack_now = torch_names.find("torch._dynamo.utils", "get_torch_function_mode_stack")
+    stack_now = private_names.FUNCTION_MODES.find()
     if stack_now is None:
         raise NotLiveError("this PyTorch does not tell its stack of torch function modes")
     modes = stack_now()
@@ -180,8 +180,8 @@ def ___check_torch_function_modes(*expected: Expected) -> bool:
 
 def ___inlined_saved_tensors_hooks() -> Optional[Tuple[int, ...]]:
     """The ids of the saved-tensors hooks that would be compiled in, ``None`` when there are none."""
-    top = torch_names.find("torch._functorch._aot_autograd.utils", "top_saved_tensors_hooks")
-    inlineable = torch_names.find("torch._functorch._aot_autograd.utils", "saved_tensors_hooks_are_inlineable")
+    top = private_names.SAVED_TENSORS_HOOKS.find()
+    inlineable = private_names.SAVED_TENSORS_HOOKS_INLINED.find()
     if top is None or inlineable is None:
         raise NotLiveError("this PyTorch has no saved-tensors hooks that can be compiled")
     hooks = top()
@@ -196,9 +196,9 @@ def _class_name(cls: type) -> str:
 
 def _dispatch_keys(value: Any) -> str:
     """The dispatch keys of a tensor together with those that this thread includes and without those it excludes."""
-    keys_of = torch_names.find("torch._C", "_dispatch_keys")
-    included = torch_names.find("torch._C", "_dispatch_tls_local_include_set")
-    excluded = torch_names.find("torch._C", "_dispatch_tls_local_exclude_set")
+    keys_of = private_names.DISPATCH_KEYS.find()
+    included = private_names.INCLUDED_KEYS.find()
+    excluded = private_names.EXCLUDED_KEYS.find()
     if keys_of is None or included is None or excluded is None:
         raise NotLiveError("this PyTorch does not tell the dispatch keys of a tensor")
     text = str((keys_of(value) | included()) - excluded())
@@ -221,8 +221,8 @@ def _fits(expected: Optional[Sequence[Optional[int]]], actual: Sequence[int]) ->
 def torch_guard_names() -> Dict[str, Any]:
     """The names that PyTorch's own guard text may use."""
     names: Dict[str, Any] = dict(torch_names.find("torch.fx.experimental.symbolic_shapes", "SYMPY_INTERP") or {})
-    closure_vars = torch_names.find("torch._dynamo.guards", "_get_closure_vars")
-    constants = torch_names.find("torch._dynamo.guards", "CLOSURE_VARS")
+    closure_vars = private_names.NAMES_IN_GUARDS.find()
+    constants = private_names.NAMES_IN_GUARDS_BEFORE.find()
     names.update(closure_vars() if closure_vars is not None else constants or {})
     return names
 

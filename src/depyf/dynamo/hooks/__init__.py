@@ -1,6 +1,6 @@
 """Every touch of PyTorch's private parts, and how patches are made, undone and kept from failing.
 
-``torch_names`` looks up names of PyTorch, ``patching`` replaces attributes and restores them, ``safely`` keeps
-exceptions of depyf out of the user's program. The other modules are one hook or one concept of PyTorch each. Imports
-``torch_trace`` and nothing else of ``dynamo``. Start reading at ``torch_names.py``.
+``private_names`` is the table of the names that depyf relies on, ``patching`` replaces attributes and restores them,
+``safely`` keeps exceptions of depyf out of the user's program. The other modules are one hook or one concept of PyTorch
+each. Imports ``torch_trace`` and nothing else of ``dynamo``. Start reading at ``private_names.py``.
 """

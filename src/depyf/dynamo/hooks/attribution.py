@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
-from depyf.dynamo.hooks import compile_ids, known_code, torch_names
-from depyf.dynamo.hooks.patching import Undo, replace_attribute, replace_everywhere
+from depyf.dynamo.hooks import compile_ids, known_code, private_names
+from depyf.dynamo.hooks.patching import Undo, replace_everywhere
 from depyf.dynamo.hooks.safely import safely
 from depyf.own_package import is_own
 from depyf.torch_trace.events import LATER, STANDALONE, Event
@@ -166,13 +166,12 @@ class Attribution:
     def watch(self) -> List[Undo]:
         """Attribute what is compiled from now on; answers the functions that end it."""
         undo: List[Undo] = []
-        compiler = torch_names.find("torch._inductor.compile_fx", "compile_fx")
+        compiler = private_names.COMPILE_FX.find()
         if compiler is not None:
-            undo.append(replace_everywhere("compile_fx", compiler, self._compiling(compiler)))
-        ahead = torch_names.find("torch._dynamo.aot_compile", "aot_compile_fullgraph")
+            undo.append(replace_everywhere(private_names.COMPILE_FX.name, compiler, self._compiling(compiler)))
+        ahead = private_names.AOT_COMPILE.find()
         if ahead is not None:
-            owner = torch_names.module("torch._dynamo.aot_compile")
-            undo.append(replace_attribute(owner, "aot_compile_fullgraph", self._ahead_of_time(ahead)))
+            undo.append(private_names.AOT_COMPILE.replace(self._ahead_of_time(ahead)))
         return undo
 
     def captured(self, compile_id: Optional[str]) -> None:

@@ -14,7 +14,7 @@ import threading
 from types import FrameType
 from typing import Any, Callable, List, Optional
 
-from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.patching import Undo, registered, replace_attribute, undo_all
 from depyf.dynamo.hooks.safely import safely
 
@@ -24,9 +24,7 @@ _RUNS_BACKWARD = ("apply", "apply_boxed")
 
 def watch_autograd_threads() -> Optional[Undo]:
     """From now on backward functions are run with the debugger, if there is one; answers the function that ends it."""
-    node = torch_names.find_or_report(
-        "torch.autograd.function", "BackwardCFunction", "debuggers don't stop in autograd's threads"
-    )
+    node = private_names.BACKWARD_NODE.find_or_report()
     if node is None:
         return None
     names = [name for name in _RUNS_BACKWARD if name in vars(node)]

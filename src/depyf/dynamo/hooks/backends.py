@@ -5,12 +5,12 @@ from __future__ import annotations
 from types import CodeType
 from typing import Any, Iterator, List
 
-from depyf.dynamo.hooks.torch_names import find
+from depyf.dynamo.hooks import private_names
 
 
 def interprets_graphs() -> bool:
     """Whether the backend aot_eager hands its graphs to ``torch.fx.Interpreter`` (2.13 calls their ``forward``)."""
-    compiler = find("torch._dynamo.backends.debugging", "boxed_nop")
+    compiler = private_names.BOXED_NOP.find()
     code = getattr(compiler, "__code__", None)
     return code is not None and any("boxed_run" in each.co_names for each in _with_nested(code))
 
@@ -24,11 +24,11 @@ def _with_nested(code: CodeType) -> Iterator[CodeType]:
 
 def registered_backend(name: str, required: bool = False) -> Any:
     """The backend of that name; None where torch has none, or, if it is ``required``, what torch raises then."""
-    lookup: Any = find("torch._dynamo.backends.registry", "lookup_backend")
+    lookup = private_names.LOOKUP_BACKEND.find()
     return lookup(name) if required or name in names_of_backends() else None
 
 
 def names_of_backends() -> List[str]:
     """The names of all backends that torch knows."""
-    known = find("torch._dynamo.backends.registry", "list_backends")
+    known = private_names.LIST_BACKENDS.find()
     return [] if known is None else list(known(exclude_tags=()))

@@ -6,10 +6,10 @@ import functools
 import weakref
 from typing import Any, Callable, List, Optional
 
-from depyf.dynamo.hooks import frame_evaluation, torch_names
+from depyf.dynamo.hooks import frame_evaluation, private_names, torch_names
 from depyf.dynamo.hooks.patching import Undo
 
-_METHODS = ("_backward_impl", "backward")
+_METHODS = (private_names.BACKWARD_IMPL.name, "backward")
 """What runs the backward graph; older versions of PyTorch have the second only, which does a little more."""
 
 Method = Callable[..., Any]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Dict, List, Optional
 
-from depyf.dynamo.hooks.torch_names import find, find_or_report
+from depyf.dynamo.hooks import private_names, torch_names
 
 _forgotten: Dict[int, CodeType] = {}
 """Code whose cache entries depyf took away."""
@@ -17,8 +17,7 @@ REMOVED = "removed by depyf, which had it made to observe the graph"
 
 def tells_of_absent_items() -> bool:
     """Whether the text of a guard on what a set holds says which way it is meant (not so in 2.8 and 2.9)."""
-    builder = find("torch._dynamo.guards", "GuardBuilder")
-    return not hasattr(builder, "SET_CONTAINS") or hasattr(builder, "SET_NOT_CONTAINS")
+    return private_names.PRESENT_ITEMS.find() is None or private_names.ABSENT_ITEMS.find() is not None
 
 
 @dataclass(frozen=True)
@@ -46,11 +45,9 @@ def cache_entries(code: CodeType, region: int = -1) -> List[CacheEntry]:
 
     ``region`` is that of a ``torch.compile(..., isolate_recompiles=True)``, whose entries are tried before all others'.
     """
-    of_region = find("torch._dynamo.eval_frame", "_get_cache_entries_for_region") if region != -1 else None
+    of_region = private_names.CACHE_ENTRIES_OF_REGION.find() if region != -1 else None
     own = [] if of_region is None else list(of_region(code, region))
-    lookup = find_or_report(
-        "torch._dynamo.eval_frame", "_debug_get_cache_entry_list", "cache entries and their guards can't be read"
-    )
+    lookup = private_names.CACHE_ENTRY_LIST.find_or_report()
     found = own if lookup is None else own + [entry for entry in lookup(code) if entry not in own]
     entries = [_as_read(entry) for entry in found]
     return [entry for entry in entries if getattr(entry.guard_manager, "invalidation_reason", None) != REMOVED]
@@ -58,7 +55,7 @@ def cache_entries(code: CodeType, region: int = -1) -> List[CacheEntry]:
 
 def forget_code(code: CodeType) -> None:
     """Take all cache entries of ``code`` away."""
-    reset = find("torch._dynamo.eval_frame", "reset_code") or find("torch._C._dynamo.eval_frame", "reset_code")
+    reset = torch_names.first_of(private_names.RESET_CODE, private_names.RESET_CODE_IN_C)
     if reset is not None:
         _forgotten[id(code)] = code
         reset(code)
@@ -66,21 +63,21 @@ def forget_code(code: CodeType) -> None:
 
 def looked_at_in_vain(code: CodeType) -> bool:
     """Whether Dynamo has been asked to compile ``code``, and has no cache entry to show for it."""
-    seen = find("torch._dynamo.convert_frame", "input_codes")
-    lookup = find("torch._dynamo.eval_frame", "_debug_get_cache_entry_list")
+    seen = private_names.INPUT_CODES.find()
+    lookup = private_names.CACHE_ENTRY_LIST.find()
     if seen is None or lookup is None or id(code) in _forgotten:
         return False
     return code in seen and not lookup(code)
 
 
 def guards_of(entry: Any) -> Any:
-    """The guards of a cache entry; PyTorch up to 2.5 calls them ``check_fn``."""
-    return getattr(entry, "guard_manager", None) or getattr(entry, "check_fn", None)
+    """The guards of a cache entry."""
+    return private_names.GUARD_MANAGER.of(entry) or private_names.CHECK_FN.of(entry)
 
 
 def forget_entry(guards: Any) -> None:
     """Make the cache entry with these guards invalid: it stays in Dynamo's list, unused, and counts for no limit."""
-    deleted = find("torch._dynamo.guards", "DeletedGuardManagerWrapper")
+    deleted = private_names.DELETED_GUARDS.find()
     entry, owner = getattr(guards, "cache_entry", None), getattr(guards, "extra_state", None)
     if deleted is not None and entry is not None and owner is not None:
         removed = deleted(REMOVED)
@@ -91,4 +88,4 @@ def forget_entry(guards: Any) -> None:
 
 def has_regions() -> bool:
     """Whether this torch (2.13) can keep the cache entries of one ``torch.compile`` apart from those of others."""
-    return find("torch._dynamo.eval_frame", "_get_cache_entries_for_region") is not None
+    return private_names.CACHE_ENTRIES_OF_REGION.find() is not None

@@ -7,7 +7,7 @@ import weakref
 from types import FrameType
 from typing import Any, Optional, Tuple
 
-from depyf.dynamo.hooks.torch_names import find
+from depyf.dynamo.hooks import private_names
 
 _ids_of_contexts: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
@@ -18,10 +18,10 @@ def current_compile_id() -> Optional[str]:
     It is also set while autograd compiles a backward graph lazily. Up to 2.3 torch goes back to the tracing context of
     the forward graph then, but not to its id; so the id is remembered by that context.
     """
-    context = find("torch._guards", "CompileContext")
+    context = private_names.COMPILE_CONTEXT.find()
     current = getattr(context, "current_compile_id", None)
     compile_id = current() if current is not None else None
-    tracing = getattr(find("torch._guards", "TracingContext"), "try_get", lambda: None)()
+    tracing = tracing_context()
     if compile_id is None:
         return None if tracing is None else _ids_of_contexts.get(tracing)
     if tracing is not None:
@@ -29,9 +29,14 @@ def current_compile_id() -> Optional[str]:
     return str(compile_id)
 
 
+def tracing_context() -> Optional[Any]:
+    """What AOTAutograd and the backends keep about the graph that this thread compiles; None outside of that."""
+    return getattr(private_names.TRACING_CONTEXT.find(), "try_get", lambda: None)()
+
+
 def current_attempt() -> int:
     """How often Dynamo has begun this compilation anew."""
-    context = find("torch._guards", "CompileContext")
+    context = private_names.COMPILE_CONTEXT.find()
     current = getattr(context, "current_trace_id", None)
     trace_id = current() if current is not None else None
     return getattr(trace_id, "attempt", 0)
@@ -39,10 +44,11 @@ def current_attempt() -> int:
 
 def compilation_has_id() -> bool:
     """Whether the function of Dynamo's that calls a hook, perhaps through others of ours, compiles under an id."""
+    name = private_names.COMPILE_ID
     caller: Optional[FrameType] = sys._getframe(1)
-    while caller is not None and caller.f_globals.get("__name__") != "torch._dynamo.convert_frame":
+    while caller is not None and caller.f_globals.get("__name__") != name.module:
         caller = caller.f_back
-    return caller is not None and "compile_id" in caller.f_locals
+    return caller is not None and name.name in caller.f_locals
 
 
 def compile_id_of(error: BaseException) -> Optional[str]:
@@ -51,10 +57,11 @@ def compile_id_of(error: BaseException) -> Optional[str]:
     Later versions of PyTorch attach it to most of their exceptions; else it is a local variable of a function of
     Dynamo's that the traceback goes through.
     """
-    compile_id = getattr(error, "compile_id", None)
+    name = private_names.COMPILE_ID
+    compile_id = name.of(error)
     traceback = error.__traceback__
     while compile_id is None and traceback is not None:
-        compile_id = traceback.tb_frame.f_locals.get("compile_id")
+        compile_id = traceback.tb_frame.f_locals.get(name.name)
         traceback = traceback.tb_next
     return None if compile_id is None else str(compile_id)
 

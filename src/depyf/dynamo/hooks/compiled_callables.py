@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import MethodType, SimpleNamespace
 from typing import Any, Optional
 
+from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.known_code import is_torchs
-from depyf.dynamo.hooks.torch_names import find
 
 
 def entry_of(compiled: Any) -> Optional[Any]:
@@ -18,10 +18,10 @@ def entry_of(compiled: Any) -> Optional[Any]:
         return compiled.dynamo_ctx
     function = getattr(compiled, "__func__", compiled)
     code = getattr(function, "__code__", None)
-    if code is None or not hasattr(function, "_torchdynamo_orig_callable"):
+    if code is None or not private_names.ORIGINAL_CALLABLE.is_on(function):
         return None
     if "self" not in code.co_freevars:  # up to 2.5, what is disabled does not know by what
-        disabled = getattr(function, "_torchdynamo_disable", False) and is_torchs(code)
+        disabled = private_names.DISABLED.of(function) and is_torchs(code)
         return SimpleNamespace(callback=None) if disabled else None
     cell = function.__closure__[code.co_freevars.index("self")]
     found = cell.cell_contents
@@ -30,7 +30,7 @@ def entry_of(compiled: Any) -> Optional[Any]:
 
 def is_compiled_module(value: Any) -> bool:
     """Whether this is what ``torch.compile`` made of a module."""
-    made = find("torch._dynamo.eval_frame", "OptimizedModule")
+    made = private_names.OPTIMIZED_MODULE.find()
     return made is not None and isinstance(value, made)
 
 
@@ -38,14 +38,20 @@ def unwrapped(function: Any) -> Optional[Any]:
     """What ``torch.compile`` was given to make ``function``; None where that was not made by it."""
     if entry_of(function) is None:
         return None
-    inner = function._orig_mod if is_compiled_module(function) else function._torchdynamo_orig_callable
+    name = private_names.ORIGINAL_MODULE if is_compiled_module(function) else private_names.ORIGINAL_CALLABLE
+    inner = name.of(function)
     if isinstance(function, MethodType) and inner is not None and not isinstance(inner, MethodType):
         return MethodType(inner, function.__self__)  # decorated in the body of its class
     return inner
 
 
+def inside_of_callback(callback: Any) -> Any:
+    """What Dynamo has put one of its callbacks around; None where that is none."""
+    names = (private_names.ORIGINAL_BACKEND, private_names.ORIGINAL_CALLABLE)
+    return next((name.of(callback) for name in names if name.is_on(callback)), None)
+
+
 def innermost_backend(callback: Any) -> Any:
     """The backend of the user's in what Dynamo put around it, as its cache entries know it."""
-    names = ("_torchdynamo_orig_backend", "_torchdynamo_orig_callable")  # the second up to 2.7
-    inner = next((getattr(callback, name) for name in names if hasattr(callback, name)), None)
+    inner = inside_of_callback(callback)
     return callback if inner is None else innermost_backend(inner)

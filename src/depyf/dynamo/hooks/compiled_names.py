@@ -6,7 +6,7 @@ import functools
 from types import ModuleType
 from typing import Any, Callable, Optional, Tuple
 
-from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
 
 
@@ -30,12 +30,12 @@ def watch_compiled_names(note: Callable[[str], object]) -> Optional[Undo]:
 
 def maker_of_names() -> Optional[Tuple[ModuleType, str]]:
     """The module and the name of the function that makes up ``__compiled_fn_<id>`` for Dynamo's output graph."""
-    for attribute in ("make_compiled_fn_name", "unique_id"):
-        if torch_names.find("torch._dynamo.output_graph", attribute) is not None:
-            return torch_names.module("torch._dynamo.output_graph"), attribute
+    names = (private_names.MAKE_NAME, private_names.MAKE_NAME_BEFORE)
+    for name in names:
+        if name.find() is not None:
+            return name.holder(), name.name
     torch_names.report_once(
-        "torch._dynamo.output_graph.unique_id",
-        "this PyTorch has neither make_compiled_fn_name nor unique_id in torch._dynamo.output_graph: "
-        "graph files can't be named after their __compiled_fn",
+        names[0].whole,
+        f"this PyTorch has neither {names[0].name} nor {names[1].name} in {names[0].module}: {names[0].lost}",
     )
     return None

@@ -5,17 +5,15 @@ from __future__ import annotations
 from types import CodeType
 from typing import Any, Callable, List, Optional, Set
 
+from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.patching import Undo, registered
-from depyf.dynamo.hooks.torch_names import find, find_or_report, module
 
 _kept_out: Set[str] = set()
 
 
 def register_bytecode_hook(hook: Callable[[CodeType, CodeType], Optional[CodeType]]) -> Optional[Any]:
     """Register ``hook(original, transformed)``; answers the handle whose ``remove()`` undoes it."""
-    register = find_or_report(
-        "torch._dynamo.convert_frame", "register_bytecode_hook", "transformed code can't be captured"
-    )
+    register = private_names.REGISTER_BYTECODE_HOOK.find_or_report()
     return None if register is None else register(hook)
 
 
@@ -27,7 +25,7 @@ def watch_bytecode(hook: Callable[[CodeType, CodeType], Optional[CodeType]]) -> 
         while handles:
             handles[-1].remove()
             handles.pop()
-        hooks = find("torch._dynamo.convert_frame", "_bytecode_hooks") or {}
+        hooks = private_names.BYTECODE_HOOKS.find() or {}
         for key in [key for key, value in hooks.items() if value is hook]:  # its handle never came
             hooks.pop(key, None)
 
@@ -41,7 +39,7 @@ def watch_bytecode(hook: Callable[[CodeType, CodeType], Optional[CodeType]]) -> 
 
 def skip_code(code: CodeType) -> bool:
     """Tell Dynamo never to trace ``code``; False where it can't be told."""
-    skip = find("torch._dynamo.eval_frame", "skip_code") or find("torch._C._dynamo.eval_frame", "skip_code")
+    skip = torch_names.first_of(private_names.SKIP_CODE, private_names.SKIP_CODE_IN_C)
     if skip is None:
         return False
     skip(code)
@@ -50,7 +48,7 @@ def skip_code(code: CodeType) -> bool:
 
 def keep_dynamo_out(package: str) -> None:
     """Tell Dynamo never to trace frames of this package's files."""
-    add = find("torch._dynamo.trace_rules", "add") or find("torch._dynamo.skipfiles", "add")
+    add = torch_names.first_of(private_names.ADD_SKIPPED, private_names.ADD_SKIPPED_BEFORE)
     if add is not None and package not in _kept_out:
         add(package)
         _kept_out.add(package)
@@ -58,18 +56,18 @@ def keep_dynamo_out(package: str) -> None:
 
 def set_eval_frame(callback: Any) -> Any:
     """Set what Dynamo does with this thread's new frames (None: nothing); answers what it was."""
-    setter = find("torch._C._dynamo.eval_frame", "set_eval_frame")
+    setter = private_names.SET_EVAL_FRAME_IN_C.find()
     return None if setter is None else setter(callback)
 
 
 def has_stances() -> bool:
     """Whether this PyTorch has ``torch.compiler.set_stance`` (2.6 and later)."""
-    return find("torch._dynamo.eval_frame", "_callback_from_stance") is not None
+    return private_names.CALLBACK_FROM_STANCE.find() is not None
 
 
 def stance() -> str:
     """The stance that ``torch.compiler.set_stance`` has set; ``default`` where there are none."""
-    known = getattr(module("torch._dynamo.eval_frame"), "_stance", None)  # it is replaced with each
+    known = private_names.STANCE.find()  # it is replaced with each
     return str(getattr(known, "stance", "default"))
 
 
@@ -79,7 +77,8 @@ def run_this_once() -> Optional[Any]:
     None where this PyTorch (before 2.7) has no such answer; to answer nothing means never to be asked again.
     """
     answer, strategy, action = (
-        find("torch._dynamo.types", name) for name in ("ConvertFrameReturn", "FrameExecStrategy", "FrameAction")
+        name.find()
+        for name in (private_names.CALLBACK_RESULT, private_names.FRAME_STRATEGY, private_names.FRAME_ACTION)
     )
     if answer is None or strategy is None or action is None:
         return None
@@ -88,10 +87,10 @@ def run_this_once() -> Optional[Any]:
 
 def skips(code: CodeType) -> bool:
     """Whether Dynamo never compiles a frame of this code, because of the file that it is in."""
-    check = find("torch._dynamo.trace_rules", "check") or find("torch._dynamo.skipfiles", "check")
+    check = torch_names.first_of(private_names.CHECK_SKIPPED, private_names.CHECK_SKIPPED_BEFORE)
     return bool(check is not None and check(code))
 
 
 def tells_runs() -> bool:
     """Whether this torch tells when transformed code runs (see ``run_callback``)."""
-    return find("torch._C._dynamo.eval_frame", "set_bytecode_debugger_callback") is not None
+    return private_names.SET_RUN_CALLBACK.find() is not None

@@ -6,6 +6,8 @@ import sys
 from types import CodeType, FrameType
 from typing import Any, Mapping, Optional
 
+from depyf.dynamo.hooks import private_names
+
 
 def frame_globals(original: CodeType) -> Optional[Mapping[str, Any]]:
     """The globals of the frame that is being compiled, seen from within a bytecode hook."""
@@ -26,7 +28,7 @@ def _frame_being_compiled(original: CodeType) -> Any:
     """
     caller: Optional[FrameType] = sys._getframe(1)
     while caller is not None:
-        frame = caller.f_locals.get("frame")
+        frame = caller.f_locals.get(private_names.FRAME.name)
         if frame is not None and getattr(frame, "f_code", None) is original:
             return frame
         caller = caller.f_back
@@ -37,9 +39,7 @@ def code_being_compiled() -> Optional[CodeType]:
     """The user's code that Dynamo compiles now, seen from within a hook: a local of the function that does so."""
     caller: Optional[FrameType] = sys._getframe(1)
     while caller is not None:
-        code = (
-            caller.f_locals.get("code") if caller.f_globals.get("__name__") == "torch._dynamo.convert_frame" else None
-        )
+        code = private_names.CODE.in_frame(caller)
         if isinstance(code, CodeType):
             return code
         caller = caller.f_back
@@ -52,14 +52,15 @@ def loads_backward() -> Optional[bool]:
     The loader does not say. Who calls it knows: what lowers a graph, or a compiled graph out of a cache; up to 2.4 only
     a local variable of the function that begins to compile.
     """
+    name = private_names.IS_BACKWARD
     caller: Optional[FrameType] = sys._getframe(1)
     while caller is not None:
         told, owner = None, caller.f_locals.get("self")
-        if type(owner).__module__.startswith("torch._inductor"):
+        if type(owner).__module__.startswith(private_names.INDUCTOR.whole):
             arguments = getattr(owner, "fx_kwargs", None) or {}
-            told = arguments.get("is_backward", getattr(owner, "is_backward", None))
-        elif caller.f_globals.get("__name__") == "torch._inductor.compile_fx":
-            told = caller.f_locals.get("is_backward")
+            told = arguments.get(name.name, name.of(owner))
+        else:
+            told = name.in_frame(caller)
         if isinstance(told, bool):
             return told
         caller = caller.f_back
@@ -73,9 +74,8 @@ def name_of_captured(module: Any) -> Optional[str]:
     """
     caller: Optional[FrameType] = sys._getframe(1)
     while caller is not None:
-        if caller.f_globals.get("__name__") == "torch._dynamo.output_graph":
-            name = caller.f_locals.get("name")
-            if isinstance(name, str) and name.startswith("__compiled_fn"):
-                return "_".join(name.split("_")[:5])
+        name = private_names.NAME_OF_GRAPH.in_frame(caller)
+        if isinstance(name, str) and name.startswith("__compiled_fn"):
+            return "_".join(name.split("_")[:5])
         caller = caller.f_back
     return None

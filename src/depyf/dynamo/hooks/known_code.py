@@ -6,19 +6,20 @@ import os
 from types import CodeType
 from typing import Any, List, Optional
 
-from depyf.dynamo.hooks.torch_names import find, module
+from depyf.dynamo.hooks import private_names
+from depyf.dynamo.hooks.torch_names import module
 
 
 def original_of(transformed: CodeType) -> Optional[CodeType]:
     """The user's code (or that of a resume function) that Dynamo made ``transformed`` of; None if forgotten."""
-    known = find("torch._dynamo.utils", "orig_code_map")
+    known = private_names.ORIGINAL_CODES.find()
     original = None if known is None else known.get(transformed)
     return original if isinstance(original, CodeType) else None
 
 
 def transformed_codes() -> List[CodeType]:
     """All code that Dynamo has made and not forgotten."""
-    known = getattr(find("torch._dynamo.utils", "orig_code_map"), "refs", None) or {}
+    known = getattr(private_names.ORIGINAL_CODES.find(), "refs", None) or {}
     codes = [reference() for reference in list(known.values())]
     return [code for code in codes if isinstance(code, CodeType)]
 
@@ -31,5 +32,5 @@ def is_torchs(code: CodeType) -> bool:
 
 def sizes_that_dynamo_has_seen() -> Optional[Any]:
     """The table, by code, from which Dynamo tells which sizes vary; None where this torch keeps it elsewhere."""
-    read = find("torch._dynamo.pgo", "get_code_state")
+    read = private_names.SIZES_SEEN.find()
     return None if read is None else read()

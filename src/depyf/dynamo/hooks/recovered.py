@@ -12,14 +12,14 @@ from types import BuiltinMethodType, CodeType, FunctionType, MethodType
 from typing import Any, Deque, Dict, Iterator, List, Optional, Tuple
 
 from depyf.asynchronous import synchronous
-from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks import private_names, torch_names
 from depyf.torch_trace.stages import Stage
 
 _MOST_OBJECTS = 5000
 """Where the walk ends: a compiled function of torch's holds some hundreds."""
 
-_WALKED_INTO = ("torch._functorch", "torch._inductor", "torch._dynamo")
-_BACKWARD = frozenset({"compiled_bw", "bw_module", "_lazy_backward_info", "backward_compiler"})
+_WALKED_INTO = (private_names.FUNCTORCH.whole, private_names.INDUCTOR.whole, private_names.DYNAMO.whole)
+_BACKWARD = frozenset({"compiled_bw", "bw_module", private_names.LAZY_BACKWARD.name, "backward_compiler"})
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def recover(compiled: Any) -> Recovered:
             graphs.setdefault(stage, part)
         elif _is_compiled_graph(part):
             kernels.append(_kernel(part))
-        elif isinstance(part, type) and "_lazy_backward_info" in vars(part):
+        elif isinstance(part, type) and private_names.LAZY_BACKWARD.name in vars(part):
             pending = vars(part).get("compiled_bw") is None
     return Recovered(tuple(graphs.items()), tuple(sorted(kernels, key=lambda kernel: bool(kernel.backward))), pending)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import BuiltinFunctionType, CodeType
 from typing import Any, Callable, List, Optional, Tuple
 
-from depyf.dynamo.hooks import frame_evaluation, torch_names
+from depyf.dynamo.hooks import frame_evaluation, private_names
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, registered
 
@@ -97,8 +97,8 @@ def watch_runs(note: Note) -> Optional[Undo]:
 
 
 def _read() -> Any:
-    return torch_names.module("torch._C._dynamo.eval_frame").get_bytecode_debugger_callback()
+    return private_names.GET_RUN_CALLBACK.require()()
 
 
 def _write(callback: Any) -> None:
-    torch_names.module("torch._C._dynamo.eval_frame").set_bytecode_debugger_callback(callback)
+    private_names.SET_RUN_CALLBACK.require()(callback)

@@ -16,7 +16,7 @@ import logging
 from typing import Any, Callable, List
 
 from depyf.asynchronous import synchronous
-from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.patching import Undo, registered, replace_everywhere
 from depyf.dynamo.hooks.safely import report_failure
 from depyf.torch_trace.events import Event, event_of
@@ -48,7 +48,7 @@ class TraceHandler(logging.Handler):
 
 def listen(receive: Callable[[Event], object]) -> Undo:
     """Send every event to ``receive`` from now on; answers the function that ends it."""
-    torch_names.find("torch._logging", "_internal")
+    private_names.LOGGING_INTERNAL.find()
     logger = logging.getLogger(TRACE_LOGGER)
     handler = TraceHandler(receive)
     # Not addHandler: torch's own handler removes itself from the list while the first record is being dispatched, and
@@ -82,7 +82,7 @@ _ADVICE = "PyTorch can't describe something of this program; depyf only asked it
 
 def _isolate(logger: logging.Logger) -> None:
     """Keep what fails in torch while it reports to nobody but us from the compilation, until nobody of us listens."""
-    original = torch_names.find("torch._logging._internal", "trace_structured")
+    original = private_names.TRACE_STRUCTURED.find()
     if original is None or _isolation or any(map(_is_the_programs, logger.handlers)):
         return
 
@@ -96,7 +96,7 @@ def _isolate(logger: logging.Logger) -> None:
             what = args[0] if args else kwargs.get("name")
             report_failure(f"having PyTorch report {what}", error, _ADVICE)
 
-    _isolation.append(replace_everywhere("trace_structured", original, trace_structured))
+    _isolation.append(replace_everywhere(private_names.TRACE_STRUCTURED.name, original, trace_structured))
 
 
 def _is_the_programs(handler: logging.Handler) -> bool:
@@ -107,18 +107,18 @@ def _is_the_programs(handler: logging.Handler) -> bool:
 
 
 @functools.lru_cache(maxsize=None)
-def reports(event: str, module_name: str) -> bool:
-    """Whether this torch has the event in its structured trace: the module that would send it names it.
+def reports(event: torch_names.PrivateName) -> bool:
+    """Whether this torch has an event in its structured trace: the module that would send it names it.
 
     The module is read and not imported, which can take seconds. What can't be read is taken to report it.
     """
-    spec = importlib.util.find_spec(module_name)
+    spec = importlib.util.find_spec(event.module)
     if spec is None or spec.origin is None:
         return True
     with open(spec.origin, encoding="utf-8") as file:
-        return f'"{event}"' in file.read()
+        return f'"{event.name}"' in file.read()
 
 
 def interned_strings() -> Any:
     """The table (text to number) that the structured trace abbreviates file names with."""
-    return torch_names.find("torch._logging.structured", "INTERN_TABLE") or {}
+    return private_names.INTERN_TABLE.find() or {}

@@ -6,12 +6,17 @@ A name that a torch does not have is answered with ``None`` and reported once, i
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
+import re
 import sys
-from types import ModuleType
-from typing import Any, Dict, Optional, Set
+from dataclasses import dataclass, replace
+from importlib.machinery import ModuleSpec
+from types import FrameType, ModuleType
+from typing import Any, Callable, Dict, Optional, Set, Tuple
 
 from depyf.asynchronous import synchronous
+from depyf.dynamo.hooks.patching import Undo, replace_attribute
 from depyf.messages import warn
 
 _reported: Set[str] = set()
@@ -39,13 +44,13 @@ def find(module_name: str, attribute: str) -> Optional[Any]:
 
     It is looked up each time: two that wrap one function must find each other's wrapper, not both the original.
     """
-    return getattr(_module_or_none(module_name), attribute, None)
+    return getattr(module_or_none(module_name), attribute, None)
 
 
 _modules: Dict[str, Optional[ModuleType]] = {}
 
 
-def _module_or_none(name: str) -> Optional[ModuleType]:
+def module_or_none(name: str) -> Optional[ModuleType]:
     """The module of that name, or ``None`` where this torch has none, or one that can't be imported here."""
     if name not in _modules:
         try:
@@ -69,14 +74,6 @@ def _in_its_parent(name: str) -> Optional[ModuleType]:
     return found if isinstance(found, ModuleType) else None
 
 
-def find_or_report(module_name: str, attribute: str, lost: str) -> Optional[Any]:
-    """Like ``find``, and says once what is ``lost`` when the name is missing."""
-    found = find(module_name, attribute)
-    if found is None:
-        report_once(f"{module_name}.{attribute}", f"this PyTorch has no {module_name}.{attribute}: {lost}")
-    return found
-
-
 def module(name: str) -> Any:
     """The module of that name; raises ``ImportError`` where this torch has none."""
     return importlib.import_module(name)
@@ -94,3 +91,117 @@ def distributed_rank() -> Optional[int]:
 def torch_version() -> str:
     """What this torch calls its version."""
     return str(getattr(sys.modules.get("torch"), "__version__", ""))
+
+
+FIRST = "2.2"
+"""The first release that depyf supports."""
+
+
+@dataclass(frozen=True)
+class PrivateName:
+    """A name in a module of PyTorch: of the module, of a class in it (``Class.method``), or ``in_text`` only.
+
+    Attributes that are set on objects, and local variables of functions, are ``in_text``: the module's source has the
+    word. Those of objects that are written in C++ are looked up on their class.
+    """
+
+    module: str
+    attribute: str
+    lost: str
+    since: str = FIRST
+    until: str = ""
+    in_text: bool = False
+
+    @property
+    def name(self) -> str:
+        """The last part of the name: what an attribute or variable is called."""
+        return self.attribute.rpartition(".")[2]
+
+    @property
+    def whole(self) -> str:
+        """The dotted name, from ``torch`` on."""
+        return f"{self.module}.{self.attribute}".rstrip(".")
+
+    def find(self) -> Any:
+        """What has the name now, or None where this torch lacks it."""
+        found = None
+        for at, part in enumerate(self.attribute.split(".")):
+            found = getattr(found, part, None) if at else find(self.module, part)
+        return found
+
+    def owner(self) -> Any:
+        """The class or other object of the module that has the attribute, or the module; None where it is missing."""
+        above, _, _ = self.attribute.rpartition(".")
+        return replace(self, attribute=above).find() if above else module_or_none(self.module)
+
+    def find_or_report(self) -> Any:
+        """Like ``find``, and says once what is lost where the name is missing."""
+        found = self.find()
+        if found is None:
+            report_once(self.whole, f"this PyTorch has no {self.whole}: {self.lost}")
+        return found
+
+    def require(self) -> Any:
+        """What has the name now; raises ``ImportError`` or ``AttributeError`` where this torch lacks it."""
+        found = self.find()
+        if found is None:
+            raise AttributeError(f"this PyTorch has no {self.whole}: {self.lost}")
+        return found
+
+    def holder(self) -> ModuleType:
+        """The module that the name is in; raises ``ImportError`` where this torch has none."""
+        found: ModuleType = module(self.module)
+        return found
+
+    def replace(self, replacement: Callable[..., object]) -> Undo:
+        """Put something else there; returns what undoes it."""
+        return replace_attribute(self.holder(), self.name, replacement)
+
+    def of(self, owner: object, default: object = None) -> Any:
+        """The attribute of that name of an object."""
+        return getattr(owner, self.name, default)
+
+    def is_on(self, owner: object) -> bool:
+        """Whether an object has an attribute of that name."""
+        return hasattr(owner, self.name)
+
+    def in_frame(self, frame: FrameType) -> object:
+        """The local variable of that name, where the frame is of a function of the module; None elsewhere."""
+        return frame.f_locals.get(self.name) if frame.f_globals.get("__name__") == self.module else None
+
+    def resolves(self) -> bool:
+        """Whether the installed torch has it."""
+        if self.in_text:
+            spec = _spec_of(self.module)
+            if spec is None or spec.origin is None:
+                return False
+            with open(spec.origin, encoding="utf-8") as file:
+                return re.search(rf"\b{re.escape(self.name)}\b", file.read()) is not None
+        if not self.attribute:
+            return _spec_of(self.module) is not None
+        owner = self.owner()
+        return owner is not None and self.is_on(owner)
+
+    def is_expected(self, version: str) -> bool:
+        """Whether a torch of that version should have it."""
+        return release_of(self.since) <= release_of(version) and (
+            not self.until or release_of(version)[:2] <= release_of(self.until)
+        )
+
+
+def _spec_of(module: str) -> Optional[ModuleSpec]:
+    try:
+        return importlib.util.find_spec(module)
+    except ImportError:  # its package is missing
+        return None
+
+
+def release_of(version: str) -> Tuple[int, ...]:
+    """The first two numbers of a version."""
+    return tuple(int(part) for part in re.findall(r"\d+", version.partition("+")[0])[:2])
+
+
+def first_of(*names: PrivateName) -> Any:
+    """The first of names that this torch has: one thing that releases call differently."""
+    found = (name.find() for name in names)
+    return next((each for each in found if each is not None), None)

@@ -10,22 +10,22 @@ from typing import Any, Callable, Iterable, List, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
+from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.patching import registered
-from depyf.dynamo.hooks.torch_names import find
 
 
 def dynamo_setting(name: str) -> Any:
     """The value of a setting of ``torch._dynamo.config``; None where this torch has no such setting."""
-    return getattr(find("torch._dynamo", "config"), name, None)
+    return getattr(private_names.DYNAMO_CONFIG.find(), name, None)
 
 
 _CACHES_OFF = (
-    ("torch._inductor.config", "fx_graph_cache", False),
-    ("torch._inductor.config", "fx_graph_remote_cache", False),
-    ("torch._functorch.config", "enable_autograd_cache", False),
+    (private_names.GRAPH_CACHE, False),
+    (private_names.REMOTE_GRAPH_CACHE, False),
+    (private_names.AOT_CACHE, False),
 )
 
-_LAUNCHES_TOLD = (("torch._inductor.config.trace", "provenance_tracking_level", 1),)
+_LAUNCHES_TOLD = ((private_names.PROVENANCE_LEVEL, 1),)
 
 
 def switch_caches_off() -> Callable[[], None]:
@@ -39,7 +39,7 @@ def have_launches_told() -> Callable[[], None]:
     return _set(_LAUNCHES_TOLD)
 
 
-def _set(settings: Iterable[Tuple[str, str, Any]]) -> Callable[[], None]:
+def _set(settings: Iterable[Tuple[torch_names.PrivateName, Any]]) -> Callable[[], None]:
     """Settings of torch's, where it has them; answers the function that puts them back."""
     changed: List[Tuple[Any, str, Any]] = []
 
@@ -49,19 +49,17 @@ def _set(settings: Iterable[Tuple[str, str, Any]]) -> Callable[[], None]:
             changed.pop()
 
     registered(undo)
-    for name, switch, value in settings:
-        config = find(*name.rsplit(".", 1))
-        if config is not None and hasattr(config, switch):
-            changed.append((config, switch, getattr(config, switch)))
-            setattr(config, switch, value)
+    for switch, value in settings:
+        config = switch.owner()
+        if config is not None and switch.is_on(config):
+            changed.append((config, switch.name, switch.of(config)))
+            setattr(config, switch.name, value)
     return undo
 
 
 def cache_directory() -> str:
     """The directory where torch keeps its compile caches."""
-    where = find("torch._inductor.runtime.cache_dir_utils", "cache_dir") or find(
-        "torch._inductor.runtime.runtime_utils", "cache_dir"
-    )
+    where = torch_names.first_of(private_names.CACHE_DIRECTORY, private_names.CACHE_DIRECTORY_BEFORE)
     return str(where()) if where is not None else os.path.join(tempfile.gettempdir(), "depyf")
 
 
@@ -73,10 +71,10 @@ that we switch off."""
 def settings_that_were_changed() -> List[str]:
     """Statements that give Inductor and AOTAutograd the settings of this process, as far as they can be written."""
     statements: List[str] = []
-    for name in ("torch._inductor", "torch._functorch"):
-        config = find(name, "config") if name + ".config" in sys.modules else None
+    for name in (private_names.INDUCTOR_CONFIG, private_names.AOT_CONFIG):
+        config = name.find() if name.whole in sys.modules else None
         tell = getattr(config, "codegen_config", None)
-        defaults = getattr(config, "_config", {})
+        defaults = private_names.SAVED_CONFIG.of(config, {})
         for line in tell().splitlines() if tell is not None else ():
             setting, _, text = line.partition(" = ")
             try:
@@ -93,20 +91,21 @@ def settings_that_were_changed() -> List[str]:
 def settings_no_script_has() -> List[str]:
     """The settings of Inductor and AOTAutograd that hold functions or other objects of this program, such as passes."""
     found: List[str] = []
-    for name in ("torch._inductor", "torch._functorch"):
-        config = find(name, "config") if name + ".config" in sys.modules else None
-        for setting, entry in dict(getattr(config, "_config", {})).items():
+    for name in (private_names.INDUCTOR_CONFIG, private_names.AOT_CONFIG):
+        config = name.find() if name.whole in sys.modules else None
+        for setting, entry in dict(private_names.SAVED_CONFIG.of(config, {})).items():
             if getattr(entry, "deprecated", False) or getattr(entry, "justknob", None) or setting.startswith("_"):
                 continue
             value = getattr(config, setting, None)
             if value is not None and value is not getattr(entry, "default", None) and _is_of_a_program(value):
-                found.append(f"{name}.config.{setting}, which is no plain value")
+                found.append(f"{name.whole}.{setting}, which is no plain value")
     return found
 
 
 def custom_passes(settings: Iterable[str]) -> Tuple[str, ...]:
     """Return those of Inductor's settings that hold a pass of the program's now, each with the name of that."""
-    config = find("torch._inductor", "config") if "torch._inductor.config" in sys.modules else None
+    name = private_names.INDUCTOR_CONFIG
+    config = name.find() if name.whole in sys.modules else None
     found: List[str] = []
     for setting in settings:
         value = getattr(config, setting, None)

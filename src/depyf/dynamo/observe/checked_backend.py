@@ -15,10 +15,10 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional, Tuple
 
-from depyf.dynamo.hooks import compile_ids, torch_names
+from depyf.dynamo.hooks import compile_ids, private_names, torch_names
 from depyf.dynamo.hooks.backward_methods import all_backward_classes, replace_backward
 from depyf.dynamo.hooks.compiled_names import watch_compiled_names
-from depyf.dynamo.hooks.patching import Undo, replace_attribute
+from depyf.dynamo.hooks.patching import Undo
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.observe import graph_facts
 from depyf.dynamo.observe.graph_facts import GraphCopy
@@ -95,7 +95,7 @@ class _Backend(OwnBackend):
             compiled = self._compiler(module, example_inputs, **kwargs)
         if compilation.inside or note is None or not callable(compiled):
             return compiled
-        return _observed(self._observation, note, compiled, boxed=bool(getattr(compiled, "_boxed_call", False)))
+        return _observed(self._observation, note, compiled, boxed=bool(private_names.BOXED_CALL.of(compiled, False)))
 
 
 def _note_name(name: str) -> None:
@@ -104,14 +104,14 @@ def _note_name(name: str) -> None:
 
 def _watch_aot(observation: Observation) -> Optional[Undo]:
     """Observe what AOTAutograd's compilers make; which function is given them depends on the version."""
-    module = torch_names.module("torch._functorch.aot_autograd")
-    name = next((n for n in ("aot_stage2_compile", "create_aot_dispatcher_function") if hasattr(module, n)), None)
+    names = (private_names.AOT_COMPILE_GRAPHS, private_names.AOT_COMPILE_GRAPHS_BEFORE)
+    name = next((each for each in names if each.find() is not None), None)
     if name is None:
         torch_names.report_once(
             "observe aot", "this PyTorch's AOTAutograd is not known: backward graphs are not observed"
         )
         return None
-    original = getattr(module, name)
+    original: Any = name.find()
     signature = inspect.signature(original)
 
     @functools.wraps(original)
@@ -130,7 +130,7 @@ def _watch_aot(observation: Observation) -> Optional[Undo]:
         compilation.inside = True
         return original(*bound.args, **bound.kwargs)
 
-    return replace_attribute(module, name, with_observed_compilers)
+    return name.replace(with_observed_compilers)
 
 
 def _count_earlier_backwards(observation: Observation) -> Undo:
@@ -176,13 +176,13 @@ def _observed_compiler(observation: Observation, compilation: _Compilation, comp
             compiled = compiler(module, example_inputs, *args, **kwargs)
         if mine.inside or note is None:
             return compiled
-        return _observed(observation, note, compiled, boxed=bool(getattr(compiled, "_boxed_call", False)))
+        return _observed(observation, note, compiled, boxed=bool(private_names.BOXED_CALL.of(compiled, False)))
 
     return compile_one
 
 
 def _watch_inductor(observation: Observation) -> Optional[Undo]:
-    original = torch_names.find("torch._inductor.compile_fx", "_compile_fx_inner")
+    original = private_names.COMPILE_FX_INNER.find()
     if original is None:
         return None
 
@@ -201,9 +201,9 @@ def _watch_inductor(observation: Observation) -> Optional[Undo]:
             note = replace(note, generated=getattr(code, "co_filename", None))
             compiled.current_callable = _observed(observation, note, compiled.current_callable, boxed=True)
             return compiled
-        return _observed(observation, note, compiled, boxed=bool(getattr(compiled, "_boxed_call", False)))
+        return _observed(observation, note, compiled, boxed=bool(private_names.BOXED_CALL.of(compiled, False)))
 
-    return replace_attribute(torch_names.module("torch._inductor.compile_fx"), "_compile_fx_inner", compile_one)
+    return private_names.COMPILE_FX_INNER.replace(compile_one)
 
 
 def _observed(observation: Observation, graph: ObservedGraph, compiled: Any, *, boxed: bool) -> Callable[..., Any]:
@@ -213,7 +213,7 @@ def _observed(observation: Observation, graph: ObservedGraph, compiled: Any, *, 
         def run(arguments: List[Any]) -> Any:
             return observation.run(graph, compiled, arguments, True)
 
-        run._boxed_call = True  # type: ignore[attr-defined]
+        setattr(run, private_names.BOXED_CALL.name, True)
         return run
 
     def run_unboxed(*arguments: Any) -> Any:
@@ -246,7 +246,7 @@ def _describe(compilation: _Compilation, module: torch.fx.GraphModule, level: st
 
 def _count_of_results(outputs: int) -> int:
     """How many of the outputs of a forward graph are for the program; AOTAutograd knows."""
-    tracing = getattr(torch_names.find("torch._guards", "TracingContext"), "try_get", lambda: None)()
+    tracing = compile_ids.tracing_context()
     count = getattr(getattr(tracing, "fw_metadata", None), "num_forward_returns", None)
     return outputs if not isinstance(count, int) or count > outputs else count
 
@@ -272,6 +272,6 @@ def _compiling(compilation: _Compilation) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _settings() -> Iterator[None]:
-    config: Any = torch_names.find("torch._functorch", "config")
+    config = private_names.AOT_CONFIG.find()
     with config.patch({name: False for name in _OFF if hasattr(config, name)}):
         yield

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from depyf.answers.nonfinite import TensorFacts
-from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks import private_names
 
 if TYPE_CHECKING:
     import torch
@@ -24,7 +24,7 @@ class Bad(NamedTuple):
 
 def tensors_in(value: object) -> List[torch.Tensor]:
     """The tensors in a value, however they are nested, that can hold values that are not finite."""
-    flat: Any = torch_names.find("torch.utils._pytree", "tree_flatten")
+    flat = private_names.TREE_FLATTEN.find()
     import torch
 
     leaves = value if isinstance(value, (list, tuple)) and not any(map(_nested, value)) else flat(value)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 
-from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks import private_names, torch_names
 
 if TYPE_CHECKING:
     import torch
@@ -58,7 +58,7 @@ def placeholders(graph: torch.fx.Graph) -> List[torch.fx.Node]:
 
 def output_nodes(graph: torch.fx.Graph) -> List[object]:
     """What the graph returns, one for each of its outputs: a node, or a constant."""
-    flat: Any = torch_names.find("torch.utils._pytree", "tree_flatten")
+    flat = private_names.TREE_FLATTEN.find()
     output = next(node for node in reversed(list(graph.nodes)) if node.op == "output")
     leaves: List[object] = flat(output.args[0])[0]
     return leaves
@@ -87,7 +87,7 @@ def written_inputs(graph: torch.fx.Graph) -> Tuple[int, ...]:
 def writes_of(graph: torch.fx.Graph) -> Iterator[Tuple[torch.fx.Node, torch.fx.Node]]:
     """Each node that writes, with a node that it writes to, looked at through views."""
     for node in graph.nodes:
-        schema = getattr(node.target, "_schema", None)
+        schema = private_names.SCHEMA.of(node.target)
         if node.op != "call_function" or schema is None or not schema.is_mutable:
             continue
         for position, argument in enumerate(schema.arguments):
@@ -108,7 +108,7 @@ def _base(node: torch.fx.Node) -> torch.fx.Node:
     from torch import fx
 
     while node.op == "call_function":
-        schema = getattr(node.target, "_schema", None)
+        schema = private_names.SCHEMA.of(node.target)
         aliases = [] if schema is None else [each for each in schema.arguments[:1] if each.alias_info is not None]
         viewed = node.args[0] if aliases and node.args else None
         if not isinstance(viewed, fx.Node):
@@ -123,6 +123,6 @@ def names_of_inputs(module: torch.fx.GraphModule) -> Tuple[str, ...]:
 
 
 def _source_of(node: torch.fx.Node) -> str:
-    source = getattr(node, "_dynamo_source", None) or getattr(node.meta.get("grapharg"), "source", None)
+    source = private_names.SOURCE_OF_INPUT.of(node) or getattr(node.meta.get("grapharg"), "source", None)
     name = getattr(source, "name", "")
     return str(name() if callable(name) else name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any, Dict, Tuple
 
-from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks import private_names
 from depyf.dynamo.observe.random_state import RandomState
 
 _DRAWS = ("prims.inductor_seeds.", "prims.inductor_seed.", "prims.inductor_random.", "prims.inductor_randint.")
@@ -43,5 +43,5 @@ def _kernel(operator: Any, pattern: Tuple[Any, ...], kwargs: Any, devices: Tuple
     module = torch.fx.GraphModule(torch.nn.Module(), graph)
     examples = [torch.zeros((), dtype=torch.int64, device=device) for device in devices]
     with RandomState(examples).restored():  # compiling draws, too
-        compiled = torch_names.module("torch._inductor").compile(module, examples)
+        compiled = private_names.INDUCTOR.holder().compile(module, examples)
     return lambda *values: compiled(*values)[0]

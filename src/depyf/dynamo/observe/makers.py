@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Dict, List
 
+from depyf.dynamo.hooks import private_names
 from depyf.dynamo.observe.replay import Values
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Makers:
         self.inputs[node] = {each: self._last_writer.get(id(values(each)), each) for each in node.all_input_nodes}
 
     def note(self, node: torch.fx.Node, values: Values, value: object) -> None:
-        if not hasattr(node.target, "_schema") and writes_in_place(node) and node.all_input_nodes:
+        if not private_names.SCHEMA.is_on(node.target) and writes_in_place(node) and node.all_input_nodes:
             target = values(node.all_input_nodes[0])
             self._values.append(target)  # so that no other gets its id
             self._last_writer[id(target)] = node

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Dict, List, Optional, Set, Tuple
 
 from depyf.answers.nonfinite import Line
 from depyf.diagnosis.guard_sources import as_written
-from depyf.dynamo.hooks import known_code
+from depyf.dynamo.hooks import known_code, private_names
 from depyf.own_package import is_own
 from depyf.report.analysis.sources import is_library
 from depyf.torch_trace.breaks import code_of, frames_of
@@ -56,7 +56,7 @@ def operation_of(node: torch.fx.Node) -> str:
     """``aten.log.default``, ``torch.log``, ``Tensor.log``: what a node runs."""
     if node.op == "call_method":
         return f"Tensor.{node.target}"
-    if node.op != "call_function" or hasattr(node.target, "_schema"):
+    if node.op != "call_function" or private_names.SCHEMA.is_on(node.target):
         return str(node.target)
     name = str(getattr(node.target, "__name__", node.target))
     module = str(getattr(node.target, "__module__", "") or "")

@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple
 
-from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.observe.graph_facts import GraphCopy
@@ -179,7 +179,7 @@ def _before(graph: ObservedGraph, arguments: List[Any]) -> _Before:
 @contextlib.contextmanager
 def _unseen() -> Any:
     """No gradients, and none of the user's dispatch modes: they would count what we do."""
-    disable: Any = torch_names.find("torch.utils._python_dispatch", "_disable_current_modes") or contextlib.nullcontext
+    disable = private_names.DISABLE_MODES.find() or contextlib.nullcontext
     no_grad: Any = torch_names.find("torch", "no_grad")
     with disable(), no_grad():
         yield

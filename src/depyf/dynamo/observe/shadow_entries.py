@@ -16,21 +16,21 @@ from depyf.dynamo.capture.fallbacks import Fallbacks
 from depyf.dynamo.dump.active_sessions import capture
 from depyf.dynamo.dump.pausing import compiles_nothing
 from depyf.dynamo.entries.entry_check import would_hit
-from depyf.dynamo.hooks import cache_entries, compiled_callables, frame_evaluation, torch_names
+from depyf.dynamo.hooks import cache_entries, compiled_callables, frame_evaluation, private_names
 from depyf.dynamo.hooks.locks import Lock
-from depyf.dynamo.hooks.patching import Undo, replace_attribute
+from depyf.dynamo.hooks.patching import Undo
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.observe.tally import RUNS_AS_PLAIN, Tally, why_not_observed
 from depyf.own_package import is_own
 from depyf.report.analysis.sources import is_library
 
 _LIMITS = ("recompile_limit", "accumulated_recompile_limit")
-_CALLS = ("compile_wrapper", "_fn")
-"""What of Dynamo's calls a compiled function (``_fn`` up to 2.8)."""
+_CALLS = (private_names.COMPILE_WRAPPER.name, private_names.FN.name)
+"""What of Dynamo's calls a compiled function."""
 
 _NOT_SUPPORTED = (
-    "this PyTorch has no torch._dynamo.eval_frame._callback_from_stance (2.6 and later have it): "
-    "depyf can't observe compiled graphs with it"
+    f"this PyTorch has no {private_names.CALLBACK_FROM_STANCE.whole} "
+    f"({private_names.CALLBACK_FROM_STANCE.since} and later have it): depyf can't observe compiled graphs with it"
 )
 
 
@@ -49,7 +49,7 @@ class OwnEntries:
 
     def install(self) -> Undo:
         """Raises ``RuntimeError`` where this torch can't be observed."""
-        original = torch_names.find("torch._dynamo.eval_frame", "_callback_from_stance")
+        original = private_names.CALLBACK_FROM_STANCE.find()
         if original is None:
             raise RuntimeError(_NOT_SUPPORTED)
 
@@ -71,7 +71,7 @@ class OwnEntries:
             return answer if ours is None else ours
 
         self._tally.begin()
-        undo = [replace_attribute(torch_names.module("torch._dynamo.eval_frame"), "_callback_from_stance", and_ours)]
+        undo = [private_names.CALLBACK_FROM_STANCE.replace(and_ours)]
         undo += safely("noting what Dynamo gives up")(Fallbacks(lambda: [self._tally]).watch)() or []
 
         def close() -> None:
@@ -124,7 +124,7 @@ class OwnEntries:
         if isinstance(callback, _Callback):  # another observes, too: its backend is the one that ours calls
             callback = callback.callback
         convert = _inside(callback)
-        clone = getattr(convert, "_clone_with_backend", None)
+        clone = private_names.CLONE_WITH_BACKEND.of(convert)
         hooks = getattr(callback, "hooks", None)
         if clone is None or hooks is None:
             return None  # of a stance that decides itself what is compiled and when
@@ -140,14 +140,14 @@ class OwnEntries:
 
     def _current_region(self) -> int:
         """The user's region of entries (-1: there is none) that is set now."""
-        read = torch_names.find("torch._C._dynamo.eval_frame", "get_eval_frame_isolate_recompiles_id")
+        read = private_names.GET_REGION.find()
         region = -1 if read is None else int(read())
         return next((users for users, ours in self._regions.items() if ours == region), region)
 
     def _enter_region(self) -> None:
-        read = torch_names.find("torch._C._dynamo.eval_frame", "get_eval_frame_isolate_recompiles_id")
-        write = torch_names.find("torch._C._dynamo.eval_frame", "set_eval_frame_isolate_recompiles_id")
-        numbers = torch_names.find("torch._dynamo.eval_frame", "_next_isolate_recompiles_id")
+        read = private_names.GET_REGION.find()
+        write = private_names.SET_REGION.find()
+        numbers = private_names.NEXT_REGION.find()
         if read is None or write is None or numbers is None:
             return
         region = read()
@@ -247,14 +247,13 @@ def _compiles_nothing_new() -> bool:
 def _limits_for_ours(frame: Any) -> Iterator[None]:
     """Raise Dynamo's limits by the entries that are not ours, where they count together."""
     with contextlib.ExitStack() as stack:
-        if torch_names.find("torch._C._dynamo.eval_frame", "set_eval_frame_isolate_recompiles_id") is None:
+        if private_names.SET_REGION.find() is None:
             there = len(cache_entries.cache_entries(frame.f_code))
-            config: Any = torch_names.find("torch._dynamo", "config")
+            config = private_names.DYNAMO_CONFIG.find()
             limits = {name: getattr(config, name) + there for name in _LIMITS if hasattr(config, name)}
             stack.enter_context(config.patch(limits))
         yield
 
 
 def _inside(callback: Any) -> Any:
-    names = ("_torchdynamo_orig_backend", "_torchdynamo_orig_callable")
-    return next((getattr(callback, name) for name in names if hasattr(callback, name)), None)
+    return compiled_callables.inside_of_callback(callback)

@@ -13,6 +13,7 @@ from typing import Dict, List, Optional, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
+from depyf.dynamo.hooks import private_names
 from depyf.dynamo.scripts.graph import GraphCode
 from depyf.dynamo.scripts.imports import Imports
 from depyf.dynamo.scripts.sizes import size_of
@@ -170,7 +171,11 @@ def _constants(forward: ast.FunctionDef, code: GraphCode, members: Dict[str, str
     found: Inputs = []
     for node in ast.walk(forward):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
-            if node.attr not in (*members, "_in_spec", "_out_spec") and node.attr not in [name for name, _ in found]:
+            if node.attr not in (
+                *members,
+                private_names.IN_SPEC.name,
+                private_names.OUT_SPEC.name,
+            ) and node.attr not in [name for name, _ in found]:
                 kind = next(
                     (
                         _text_of(each.annotation)

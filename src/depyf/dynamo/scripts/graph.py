@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 
 from depyf.asynchronous import synchronous
-from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.scripts.imports import Imports
 from depyf.dynamo.scripts.tensors import Tensors
 from depyf.report.analysis.sources import is_library
@@ -193,7 +193,7 @@ def forward_source(graph: torch.fx.Graph, imports: Imports) -> str:
 
 def _plain_copy(graph: torch.fx.Graph) -> Any:
     """The graph with arguments one by one (AOTAutograd's take one list), and the user's line as each node's stack."""
-    copy = torch_names.module("torch.fx").Graph(tracer_cls=getattr(graph, "_tracer_cls", None))
+    copy = torch_names.module("torch.fx").Graph(tracer_cls=private_names.TRACER_OF_GRAPH.of(graph))
     known: Dict[Any, Any] = {}
     for node in graph.nodes:
         known[node] = copied = copy.node_copy(node, lambda each: known[each])

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, Dict, List, Optional
 
 from depyf.asynchronous import synchronous
-from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespace, loaded_namespaces
 from depyf.dynamo.scripts.operators import (
     NoSourceError,
@@ -30,11 +30,11 @@ _BY_NAME = {
 }
 
 _REGISTERED_BY = {
-    "rngprims": "import torch._prims.rng_prims",
-    "inductor": "import torch._inductor.inductor_prims",
-    "inductor_prims": "import torch._inductor.inductor_prims",
-    "quantized_decomposed": "import torch.ao.quantization.fx._decomposed",
-    "_c10d_functional": "import torch.distributed._functional_collectives",
+    "rngprims": f"import {private_names.RANDOM_PRIMS.whole}",
+    "inductor": f"import {private_names.INDUCTOR_PRIMS.whole}",
+    "inductor_prims": f"import {private_names.INDUCTOR_PRIMS.whole}",
+    "quantized_decomposed": f"import {private_names.QUANTIZED_DECOMPOSED.whole}",
+    "_c10d_functional": f"import {private_names.FUNCTIONAL_COLLECTIVES.whole}",
 }
 """What registers the operators of PyTorch's own that ``import torch`` does not."""
 
@@ -98,7 +98,7 @@ class Imports:
         if known:
             return
         known.append(value)
-        operator = torch_names.find("torch._library.custom_ops", "CustomOpDef")
+        operator = private_names.CUSTOM_OPERATOR.find()
         if operator is not None and isinstance(value, operator):
             self._sources.update(dict.fromkeys(self._defined(value)))
             self._sources[f"{name} = {variable_of(value)}"] = None
@@ -144,26 +144,26 @@ class Imports:
 
     def for_operator(self, target: object) -> None:
         """Import what registers an operator: a library of the user's, or the module of a higher order operator."""
-        operators = torch_names.module("torch._ops")
+        operators = private_names.OPERATORS.holder()
         if isinstance(target, operators.HigherOrderOperator):
             self._lines[f"import {type(target).__module__}"] = None
         elif isinstance(target, (operators.OpOverload, operators.OpOverloadPacket)):
             overload = getattr(target, "overloadpacket", target)
-            self.for_library(overload._qualified_op_name)
+            self.for_library(private_names.QUALIFIED_NAME.of(overload))
 
     def for_library(self, name: str) -> None:
         """Import what registers the operator of this qualified name (``aten::add``)."""
         namespace, _, operator = name.partition("::")
-        if namespace == "prims" and torch_names.find("torch._prims", operator) is None:
+        if namespace == "prims" and torch_names.find(private_names.PRIMS.module, operator) is None:
             namespace = "inductor_prims"
         if namespace in _BUILT_IN:
             return
         if namespace in _REGISTERED_BY:
             self._lines[_REGISTERED_BY[namespace]] = None
             if namespace == "rngprims":
-                self._late["torch._prims.rng_prims.register_rng_prims()"] = None
+                self._late[f"{private_names.REGISTER_RANDOM_PRIMS.whole}()"] = None
             return
-        defined = (torch_names.find("torch._library.custom_ops", "OPDEFS") or {}).get(name)
+        defined = (private_names.CUSTOM_OPERATORS.find() or {}).get(name)
         if defined is not None:
             self._custom_operator(name, defined)
         else:
@@ -193,7 +193,7 @@ class Imports:
 
     def _custom_operator(self, name: str, defined: Any) -> None:
         """An operator made by ``torch.library.custom_op``: its module is imported, or its definition is put in."""
-        function = defined._init_fn
+        function = private_names.INIT_FN.of(defined)
         if _in_a_fresh_process(function.__module__) and "<locals>" not in function.__qualname__:
             self._import(function.__module__, f"import {function.__module__}")
             return
@@ -213,7 +213,9 @@ class Imports:
                         statements.append(f"{name} = {variable_of(defined)}")
                 statements.append(text)
         except NoSourceError as error:
-            self.notes.append(f"the operator {defined._qualname} has to be registered first: {error}")
+            self.notes.append(
+                f"the operator {private_names.QUALNAME_OF_OPERATOR.of(defined)} has to be registered first: {error}"
+            )
         return statements
 
     def _from_module(self, name: str, value: object) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
 from depyf.dynamo.entries.call_target import closure_of
-from depyf.dynamo.hooks import known_code, torch_names
+from depyf.dynamo.hooks import known_code, private_names, torch_names
 from depyf.dynamo.hooks.loaded_modules import loaded_namespace, source_text
 
 _KNOWN = frozenset(dir(builtins)) | {"__name__", "__file__", "__class__"}
@@ -81,35 +81,40 @@ def definition(defined: Any) -> Iterator[Tuple[object, str]]:
     Raises ``NoSourceError``.
     """
     variable = variable_of(defined)
-    function = defined._init_fn
-    kernels = {device: _kernel(each) for device, each in defined._backend_fns.items()}
+    function = private_names.INIT_FN.of(defined)
+    kernels = {device: _kernel(each) for device, each in private_names.BACKEND_FNS.of(defined).items()}
     devices = [device for device, each in kernels.items() if each is function]
     name = _name(function, variable)
     yield function, plain_source(function, name)
     given = "" if None in devices or not devices else f", device_types={devices!r}"
-    given += f", mutates_args={_mutated(defined)!r}, schema={defined._schema!r}"
-    yield None, f"{variable} = torch.library.custom_op({defined._qualname!r}, {name}{given})"
+    given += f", mutates_args={_mutated(defined)!r}, schema={private_names.SCHEMA.of(defined)!r}"
+    yield (
+        None,
+        f"{variable} = torch.library.custom_op({private_names.QUALNAME_OF_OPERATOR.of(defined)!r}, {name}{given})",
+    )
     for device, each in kernels.items():
         if each is not function:
             yield from _registered(each, f"{variable}.register_kernel({device!r}, {{}})")
-    if getattr(defined, "_abstract_fn", None) is not None:
-        yield from _registered(defined._abstract_fn, f"{variable}.register_fake({{}})")
-    if getattr(defined, "_backward_fn", None) is not None:
-        setup = defined._setup_context_fn
+    if private_names.ABSTRACT_FN.of(defined) is not None:
+        yield from _registered(private_names.ABSTRACT_FN.of(defined), f"{variable}.register_fake({{}})")
+    if private_names.BACKWARD_FN.of(defined) is not None:
+        setup = private_names.SETUP_CONTEXT_FN.of(defined)
         named = "" if setup is None else f", setup_context={_name(setup, 'setup')}"
         if setup is not None:
             yield setup, plain_source(setup, "setup")
-        yield from _registered(defined._backward_fn, f"{variable}.register_autograd({{}}{named})")
-    if getattr(defined, "_vmap_fn", None) is not None:
-        yield from _registered(defined._vmap_fn, f"{variable}.register_vmap({{}})")
-    for device, dtype in getattr(defined, "_autocast_dtype", {}).items():
+        yield from _registered(private_names.BACKWARD_FN.of(defined), f"{variable}.register_autograd({{}}{named})")
+    if private_names.VMAP_FN.of(defined) is not None:
+        yield from _registered(private_names.VMAP_FN.of(defined), f"{variable}.register_vmap({{}})")
+    for device, dtype in private_names.AUTOCAST_DTYPE.of(defined, {}).items():
         if dtype is not None:
             yield None, f"{variable}.register_autocast({device!r}, {dtype})"
 
 
 def variable_of(defined: Any) -> str:
     """What an operator is called in the script that defines it."""
-    return f"{defined._namespace}_{defined._name}".replace(".", "_")
+    return f"{private_names.NAMESPACE_OF_OPERATOR.of(defined)}_{private_names.NAME_OF_OPERATOR.of(defined)}".replace(
+        ".", "_"
+    )
 
 
 def _registered(function: object, statement: str) -> Iterator[Tuple[object, str]]:
@@ -130,7 +135,7 @@ def _kernel(function: Any) -> Any:
 
 
 def _mutated(defined: Any) -> Tuple[str, ...]:
-    arguments = defined._opoverload._schema.arguments
+    arguments = private_names.SCHEMA.of(private_names.OVERLOAD_OF_OPERATOR.of(defined)).arguments
     return tuple(each.name for each in arguments if each.alias_info is not None and each.alias_info.is_write)
 
 
@@ -149,7 +154,7 @@ def runs_on_import(place: str) -> bool:
 
 def registered_at(name: str) -> List[str]:
     """The places (``file:line``) in Python that registered an operator, or something for it."""
-    dump = torch_names.find("torch._C", "_dispatch_dump")
+    dump = private_names.DISPATCH_DUMP.find()
     root = os.path.dirname(str(torch_names.module("torch").__file__))
     found = []
     for line in (dump(name) if dump is not None else "").splitlines():

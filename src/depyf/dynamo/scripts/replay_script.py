@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Dict, Tuple
 
 from depyf.answers.nonfinite import NonFinite
-from depyf.dynamo.hooks import torch_names, torch_settings
+from depyf.dynamo.hooks import private_names, torch_names, torch_settings
 from depyf.dynamo.observe.node_words import operation_of
 from depyf.dynamo.observe.observation import GraphCall
 from depyf.dynamo.scripts.backend import backend_in_script
@@ -127,7 +127,7 @@ def _call(node: torch.fx.Node) -> Tuple[str, str]:
     if node.op == "call_method":
         return "", f"args[0].{node.target}(*args[1:], **kwargs)"
     target = node.target
-    if hasattr(target, "_schema"):
+    if private_names.SCHEMA.is_on(target):
         return "", f"torch.ops.{target}(*args, **kwargs)"
     module, name = str(getattr(target, "__module__", None) or ""), str(getattr(target, "__name__", ""))
     import torch

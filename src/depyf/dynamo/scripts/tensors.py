@@ -10,7 +10,7 @@ import math
 from typing import Any, Dict, List, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
-from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks import private_names, torch_names
 
 _UNKNOWN_SIZE = 4
 """Stands for a size that depends on data, and that nobody has a value for."""
@@ -121,7 +121,7 @@ def is_tensor(value: object) -> bool:
 
 def is_real(value: Any) -> bool:
     """Whether a tensor has values: it is neither fake nor on the meta device."""
-    fake = torch_names.find("torch._subclasses.fake_tensor", "FakeTensor") or ()
+    fake = private_names.FAKE_TENSOR.find() or ()
     return is_tensor(value) and not isinstance(value, fake) and value.device.type != "meta" and not _is_odd(value)
 
 
@@ -129,12 +129,12 @@ def _is_odd(value: Any) -> bool:
     """Sparse and wrapped tensors have no storage of their own."""
     import torch
 
-    fake = torch_names.find("torch._subclasses.fake_tensor", "FakeTensor") or torch.Tensor
+    fake = private_names.FAKE_TENSOR.find() or torch.Tensor
     return value.layout != torch.strided or type(value) not in (torch.Tensor, torch.nn.Parameter, fake)
 
 
 def _storage(value: Any) -> int:
-    return int(value.untyped_storage()._cdata)
+    return int(private_names.STORAGE_ADDRESS.of(value.untyped_storage()))
 
 
 def hint(value: object) -> Any:

@@ -12,7 +12,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.dynamo.hooks import torch_names, torch_settings
+from depyf.dynamo.hooks import private_names, torch_names, torch_settings
 from depyf.dynamo.scripts import template
 from depyf.dynamo.scripts.graph import GraphCode, graph_code, names_of_inputs
 from depyf.dynamo.scripts.tensors import Tensors, compact, is_real, is_tensor
@@ -144,10 +144,19 @@ def _imports(code: GraphCode, data: bool) -> str:
     settings = torch_settings.settings_that_were_changed()
     if _RANDOM.search(code.text):
         settings = [each for each in settings if "fallback_random" not in each]
-        settings.append("torch._inductor.config.fallback_random = True  # the random numbers of eager mode")
+        settings.append(
+            f"{private_names.INDUCTOR_CONFIG.whole}.fallback_random = True  # the random numbers of eager mode"
+        )
     modules = sorted({f"import {each.split('.config.')[0]}.config" for each in settings})
     imports = code.imports
-    head = [*own, "", "import torch", *modules, *imports.lines(), "from torch.utils._pytree import tree_flatten"]
+    head = [
+        *own,
+        "",
+        "import torch",
+        *modules,
+        *imports.lines(),
+        f"from {private_names.TREE_FLATTEN.module} import {private_names.TREE_FLATTEN.name}",
+    ]
     blocks = ["\n".join(head), "\n".join(imports.paths()), "\n".join(imports.late()), "\n".join(settings)]
     return "\n\n".join(block for block in blocks if block)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional,
 
 from depyf.answers.compared import AOT, DECOMPOSITIONS, Culprit
 from depyf.asynchronous import synchronous
+from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.safely import describe
 from depyf.dynamo.observe.graph_facts import placeholders
 from depyf.dynamo.observe.node_words import module_of, value_name
@@ -210,7 +211,7 @@ class Search:
         def compile_graph(module: torch.fx.GraphModule, inputs: List[object]) -> Callable[[List[object]], object]:
             compiled = compiler(module, inputs)
             # What a whole backend gives has the mark, too, and takes its arguments one by one.
-            if compiler is graph.compiler and getattr(compiled, "_boxed_call", False):
+            if compiler is graph.compiler and private_names.BOXED_CALL.of(compiled, False):
                 return lambda given: _flat(compiled(list(given)))
             return lambda given: _flat(compiled(*given))
 
@@ -225,7 +226,7 @@ def _is_inductors(compiler: object) -> bool:
     """Inductor's compilers need what is only there while AOTAutograd calls them; Inductor as a whole does not."""
     for part in _wrapped(compiler):
         module = str(getattr(part, "__module__", ""))
-        if module.startswith("torch._inductor") or type(part).__name__ == "SerializableAOTDispatchCompiler":
+        if module.startswith(private_names.INDUCTOR.whole) or type(part).__name__ == "SerializableAOTDispatchCompiler":
             return True
     return False
 
@@ -240,7 +241,7 @@ def _wrapped(function: object) -> Iterator[object]:
         if depth < 5:
             inner = [
                 getattr(part, name, None)
-                for name in ("func", "__wrapped__", "compiler_fn", "_torchdynamo_orig_callable")
+                for name in ("func", "__wrapped__", "compiler_fn", private_names.ORIGINAL_CALLABLE.name)
             ]
             inner += [cell.cell_contents for cell in getattr(part, "__closure__", None) or () if _is_full(cell)]
             todo += [(each, depth + 1) for each in inner if callable(each)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, 
 
 from depyf.answers.compared import Measured
 from depyf.asynchronous import synchronous
-from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.observe.graph_facts import output_nodes
 from depyf.dynamo.questions.compare.judging import Judge
 from depyf.dynamo.questions.compare.recorded import copy_of, kept
@@ -313,7 +313,7 @@ def with_outputs(module: torch.fx.GraphModule, nodes: Sequence[torch.fx.Node], o
     """
     from torch import fx
 
-    graph = fx.Graph(tracer_cls=getattr(module.graph, "_tracer_cls", None))
+    graph = fx.Graph(tracer_cls=private_names.TRACER_OF_GRAPH.of(module.graph))
     listed = list(module.graph.nodes)
     last = max(listed.index(node) for node in nodes)
     needed = _needed(nodes) if only_needed else None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List,
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.entries.call_target import Called, closure_of
-from depyf.dynamo.hooks import compiled_callables
+from depyf.dynamo.hooks import compiled_callables, private_names
 from depyf.dynamo.hooks.safely import describe
 from depyf.dynamo.scripts.tensors import compact
 
@@ -204,7 +204,11 @@ def _tensors(value: object, name: str, depth: int = 0) -> Iterator[Tuple[str, An
         return
     elif isinstance(value, torch.nn.Module):
         for path, module in value.named_modules(prefix=name):
-            for key, each in [*module._parameters.items(), *module._buffers.items(), *vars(module).items()]:
+            for key, each in [
+                *private_names.PARAMETERS.of(module).items(),
+                *private_names.BUFFERS.of(module).items(),
+                *vars(module).items(),
+            ]:
                 if isinstance(each, torch.Tensor):
                     yield f"{path}.{key}".lstrip("."), each
     elif isinstance(value, dict):
@@ -243,7 +247,9 @@ def _function(function: Any, memo: Dict[int, Any]) -> Callable[..., Any]:
             module.forward = types.MethodType(_with_own_code(forward, {}, {}), module)
         if compiled_callables.entry_of(inspect.getattr_static(type(module), "__call__")) is None:
             return module
-        return types.MethodType(torch.nn.Module._call_impl, module)  # its class is compiled: a call would be twice
+        return types.MethodType(
+            private_names.CALL_OF_MODULE.require(), module
+        )  # its class is compiled: a call would be twice
     if isinstance(function, types.FunctionType):
         known = _variables(function)
         copies = {name: _deep(value, memo) for name, value in known.items() if _may_change(value)}

@@ -14,6 +14,7 @@ from depyf.dynamo.hooks import (
     cache_entries,
     compiled_callables,
     frame_evaluation,
+    private_names,
     torch_names,
     torch_settings,
 )
@@ -95,7 +96,7 @@ class _Comparison:
         self._target = target
         self._args = args
         self._kwargs = kwargs
-        self._dynamic = getattr(target.entered, "_dynamic", None)
+        self._dynamic = private_names.DYNAMIC.of(target.entered)
         self._backend, self._name = backend_of(backend, target.entered or next(iter(target.parts.values()), None))
         self._judge = judge
         self._backward = backward

@@ -14,7 +14,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from depyf.dynamo.capture.provenance import LaunchNotes
-from depyf.dynamo.hooks import frames, torch_names, torch_settings
+from depyf.dynamo.hooks import frames, private_names, torch_settings
 from depyf.dynamo.hooks.patching import Undo, replace_everywhere
 from depyf.dynamo.scripts.tensors import compact, is_real
 
@@ -102,7 +102,7 @@ class Recorder:
 
     def install(self) -> List[Undo]:
         """Watch what goes through AOTAutograd from now on; answers the functions that end it."""
-        original = torch_names.find("torch._functorch.aot_autograd", "aot_module_simplified")
+        original = private_names.AOT_MODULE.find()
         if original is None:
             return []
 
@@ -113,7 +113,7 @@ class Recorder:
                 return original(module, inputs, *args, **kwargs)
             return original(module, inputs, **self._watched(compilation, module, kwargs))
 
-        undo = replace_everywhere("aot_module_simplified", original, and_keep)
+        undo = replace_everywhere(private_names.AOT_MODULE.name, original, and_keep)
         return [torch_settings.have_launches_told(), *self._launches.watch(), undo]
 
     def _watched(self, compilation: Compilation, module: torch.fx.GraphModule, given: Dict[str, Any]) -> Dict[str, Any]:
@@ -130,9 +130,7 @@ class Recorder:
                 return answer
 
             kwargs["pre_grad_passes"] = pre_grad_passes
-        partition: Any = kwargs.get("partition_fn") or torch_names.find(
-            "torch._functorch.partitioners", "default_partition"
-        )
+        partition: Any = kwargs.get("partition_fn") or private_names.DEFAULT_PARTITION.find()
 
         def partition_fn(joint: Any, *args: Any, **more: Any) -> Any:
             graphs.setdefault(JOINT, Graph(JOINT, copy_of(joint)))
@@ -158,7 +156,7 @@ class Recorder:
         import torch
 
         # What AOTAutograd gives to Dynamo has the mark, too, and takes its arguments one by one.
-        takes_list = boxed and bool(getattr(compiled, "_boxed_call", False))
+        takes_list = boxed and bool(private_names.BOXED_CALL.of(compiled, False))
 
         def call(arguments: List[Any]) -> Any:
             given = list(arguments)
@@ -174,7 +172,7 @@ class Recorder:
             return outputs
 
         if boxed:
-            call._boxed_call = True  # type: ignore[attr-defined]
+            setattr(call, private_names.BOXED_CALL.name, True)
             return call
         return lambda *arguments: call(list(arguments))
 
@@ -183,7 +181,7 @@ def copy_of(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
     """A graph module with a graph of its own: passes change the graph in place."""
     from torch import fx
 
-    graph = fx.Graph(tracer_cls=getattr(module.graph, "_tracer_cls", None))
+    graph = fx.Graph(tracer_cls=private_names.TRACER_OF_GRAPH.of(module.graph))
     known: Dict[fx.Node, fx.Node] = {}
     for node in module.graph.nodes:
         known[node] = copied = graph.node_copy(node, lambda each: known[each])

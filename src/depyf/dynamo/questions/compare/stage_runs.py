@@ -21,6 +21,7 @@ from depyf.dynamo.hooks import (
     compiled_callables,
     frame_evaluation,
     known_code,
+    private_names,
     torch_names,
     torch_settings,
 )
@@ -127,7 +128,7 @@ def compiled_with(
 @contextlib.contextmanager
 def same_random_numbers() -> Iterator[None]:
     """Let Inductor draw the random numbers of eager mode."""
-    config = torch_names.find("torch._inductor", "config")
+    config = private_names.INDUCTOR_CONFIG.find()
     if config is None or not hasattr(config, "fallback_random"):
         yield
         return

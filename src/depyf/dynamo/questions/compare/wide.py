@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, Iterator
 
-from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks import private_names
 
 if TYPE_CHECKING:
     import torch
@@ -53,8 +53,8 @@ class Widened:
 def _mode(narrow: Any) -> Any:
     import torch
 
-    base = torch_names.module("torch.utils._python_dispatch").TorchDispatchMode
-    tree_map = torch_names.module("torch.utils._pytree").tree_map
+    base = private_names.DISPATCH_MODE.require()
+    tree_map = private_names.TREE_MAP.require()
     wider = dict.fromkeys((torch.float32, torch.float16, torch.bfloat16), torch.float64)
     wider[torch.complex64] = torch.complex128
     seeded = getattr(getattr(torch, "Tag", None), "nondeterministic_seeded", None)

@@ -11,7 +11,7 @@ from depyf.asynchronous import synchronous
 from depyf.dynamo.dump.full_code.story import global_scope
 from depyf.dynamo.entries.call_target import Called
 from depyf.dynamo.entries.called_entries import entries_of
-from depyf.dynamo.hooks import backends, cache_entries, torch_names
+from depyf.dynamo.hooks import backends, cache_entries, private_names, torch_names
 from depyf.dynamo.hooks.recovered import recover
 from depyf.dynamo.observe.graph_facts import placeholders
 from depyf.dynamo.questions.compare.observed_run import NoGradientsError, random_numbers_kept, run
@@ -181,7 +181,7 @@ def run_of(
     the other one is tried.
     """
     known = compiled_functions(target)
-    configured = getattr(target.entered, "_dynamic", None)
+    configured = private_names.DYNAMIC.of(target.entered)
     may_be = any(wanted(each) for each in known)
     found: List[Source] = []
     for dynamic in (configured, *(each for each in (False, True) if may_be and each != configured)):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 from depyf.answers.nonfinite import COMPILED, EAGER, INPUT, OPERATION, RESULT, NonFinite, Step, TensorFacts
 from depyf.asynchronous import synchronous
 from depyf.diagnosis.guard_sources import as_written
-from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.safely import describe as describe_error
 from depyf.dynamo.observe import graph_facts
 from depyf.dynamo.observe.finite import Bad, facts
@@ -213,7 +213,7 @@ class Describer:
         import torch
 
         map_arg: Any = torch_names.find("torch.fx.node", "map_arg")
-        flat: Any = torch_names.find("torch.utils._pytree", "tree_flatten")
+        flat = private_names.TREE_FLATTEN.find()
         names: List[Optional[torch.fx.Node]] = []
         map_arg((node.args, node.kwargs), names.append)
         values = [each for each in flat((args, kwargs))[0] if isinstance(each, torch.Tensor)]
@@ -260,7 +260,7 @@ def _in_module(node: torch.fx.Node) -> str:
 def _facts_of(name: str, value: Any) -> Optional[TensorFacts]:
     import torch
 
-    flat: Any = torch_names.find("torch.utils._pytree", "tree_flatten")
+    flat = private_names.TREE_FLATTEN.find()
     tensors = [each for each in flat(value)[0] if isinstance(each, torch.Tensor)]
     return facts(name, tensors[0]) if tensors else None
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 
 from depyf.answers.nonfinite import Line, TensorFacts
 from depyf.asynchronous import synchronous
-from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.observe.finite import all_finite, count_bad, facts, tensors_in
@@ -63,7 +63,7 @@ class EagerOperations:
 
     def start(self) -> None:
         """Raises ``RuntimeError`` where this torch's modes can't be entered around compiled code."""
-        base = torch_names.find("torch.utils._python_dispatch", "TorchDispatchMode")
+        base = private_names.DISPATCH_MODE.find()
         if not hasattr(base, "supports_higher_order_operators"):
             raise RuntimeError(
                 "this PyTorch has no TorchDispatchMode.supports_higher_order_operators (2.9 and later have it): "
@@ -87,7 +87,7 @@ class EagerOperations:
         storage = _storage(tensor)
         if storage is None:
             return None
-        reference, birth = self._births.get(storage._cdata, (None, None))
+        reference, birth = self._births.get(private_names.STORAGE_ADDRESS.of(storage), (None, None))
         return None if reference is None or reference.expired() else birth
 
     def living(self) -> Iterator[Birth]:
@@ -122,10 +122,14 @@ class EagerOperations:
             for each in results:
                 storage = _storage(each)
                 if storage is not None and not all_finite([each]):
-                    self._births[storage._cdata] = weak(storage), birth
+                    self._births[private_names.STORAGE_ADDRESS.of(storage)] = weak(storage), birth
 
     def _born(self, operator: Any, arguments: Any, taken: List[Any], results: List[Any], node: Any) -> Birth:
-        place = self._lines.get(node._sequence_nr()) if node is not None else running_place(self._users)
+        place = (
+            self._lines.get(private_names.SEQUENCE_OF_NODE.of(node)())
+            if node is not None
+            else running_place(self._users)
+        )
         counted = count_bad(results)
         return Birth(
             kind=counted.kind,
@@ -139,9 +143,7 @@ class EagerOperations:
         )
 
     def _note_line(self) -> None:
-        number: Any = torch_names.find("torch._C._autograd", "_get_sequence_nr") or torch_names.find(
-            "torch.autograd", "_get_sequence_nr"
-        )
+        number = torch_names.first_of(private_names.SEQUENCE_NUMBER, private_names.SEQUENCE_NUMBER_BEFORE)
         place = running_place(self._users)
         if number is not None and place is not None and torch_names.module("torch").is_grad_enabled():
             with self._lock:
@@ -151,7 +153,7 @@ class EagerOperations:
 
 
 def _autograd_node() -> Any:
-    current = torch_names.find("torch._C", "_current_autograd_node")
+    current = private_names.CURRENT_NODE.find()
     return None if current is None else current()
 
 
@@ -163,7 +165,7 @@ def _storage(tensor: torch.Tensor) -> Any:
 
 
 def _mode_class() -> Any:
-    base: Any = torch_names.find("torch.utils._python_dispatch", "TorchDispatchMode")
+    base: Any = private_names.DISPATCH_MODE.find()
 
     class Watching(base):  # type: ignore[misc]
         supports_higher_order_operators = True
@@ -196,7 +198,7 @@ def _mode_class() -> Any:
 
 def _written(operator: Any, args: Any, kwargs: Any) -> List[Any]:
     """The tensors that the operator writes to."""
-    schema = getattr(operator, "_schema", None)
+    schema = private_names.SCHEMA.of(operator)
     if schema is None or not schema.is_mutable:
         return []
     found = []

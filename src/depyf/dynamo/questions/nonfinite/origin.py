@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
 from depyf.asynchronous import synchronous
-from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.observe import graph_facts
 from depyf.dynamo.observe.finite import STAND_INS, Bad, count_bad, made_finite
 from depyf.dynamo.observe.makers import Makers, writes_in_place
@@ -121,7 +121,7 @@ def is_written_down_by(operator: object, arguments: object) -> bool:
 
 def has_infinite(arguments: object) -> bool:
     """Whether one of these arguments is a number that is not finite: the user wrote it."""
-    flat: Any = torch_names.find("torch.utils._pytree", "tree_flatten")
+    flat = private_names.TREE_FLATTEN.find()
     return any(each - each != 0 for each in flat(arguments)[0] if isinstance(each, float))
 
 
@@ -149,7 +149,7 @@ def capture(call: GraphCall, node: torch.fx.Node) -> Tuple[Tuple[Any, ...], Dict
 
 
 def _mapped(function: Callable[[Any], object], value: object) -> Any:
-    tree_map: Any = torch_names.find("torch.utils._pytree", "tree_map")
+    tree_map = private_names.TREE_MAP.find()
     return tree_map(function, value)
 
 
@@ -207,7 +207,7 @@ def _fewer(now: Bad, before: Bad) -> bool:
 def _may_run_again(node: torch.fx.Node) -> bool:
     if node.op not in ("call_function", "call_method"):
         return False
-    schema = getattr(node.target, "_schema", None)
+    schema = private_names.SCHEMA.of(node.target)
     if schema is not None:
         tag = getattr(torch_names.find("torch", "Tag"), "nondeterministic_seeded", None)
         return not schema.is_mutable and tag not in getattr(node.target, "tags", ())

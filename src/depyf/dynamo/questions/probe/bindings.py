@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from depyf.diagnosis.guard_sources import as_written
-from depyf.dynamo.hooks import frames, torch_names
+from depyf.dynamo.hooks import frames, private_names, torch_names
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
 from depyf.dynamo.hooks.safely import safely
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _STORES = ("STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL", "STORE_ATTR")
 _INPUT = re.compile(r"(?:(?P<owner>.+)\.)?(?P<name>[^\W\d]\w*)(?P<part>(?:\[[^\]]*\])*)$")
 _RESUMED = re.compile(r"(?:torch_dynamo_)?resume_in_(.+?)(?:_at_\d+)?$")
-_TRANSLATORS = ("InstructionTranslator", "InliningInstructionTranslator", "InliningGeneratorInstructionTranslator")
+_TRANSLATORS = (private_names.TRANSLATOR, private_names.INLINING_TRANSLATOR, private_names.GENERATOR_TRANSLATOR)
 
 RETURNED = "return"
 ELSEWHERE = (
@@ -130,7 +130,7 @@ def _as_it_is_now(binding: Binding, value: _Value, after: Optional[torch.fx.Node
     binding = replace(binding, part=value.part, constant=value.constant)
     if value.node is None:
         return binding
-    if value.node.graph is not graph and not getattr(value.node, "_erased", False):
+    if value.node.graph is not graph and not private_names.ERASED.of(value.node):
         return replace(binding, constant=ELSEWHERE)
     return replace(binding, node=str(value.node.name), after=_name_of_remaining(after))
 
@@ -145,7 +145,7 @@ def _read_meanwhile(value: _Value) -> Iterator[_Value]:
 
 def _name_of_remaining(node: Optional[torch.fx.Node]) -> Optional[str]:
     """The name of this node, or of the last one before it that is still in the graph."""
-    while node is not None and getattr(node, "_erased", False):
+    while node is not None and private_names.ERASED.of(node):
         node = node.prev
     return None if node is None or node.op == "root" else str(node.name)
 
@@ -154,8 +154,7 @@ def watch_bindings() -> Optional[Undo]:
     """Note what is bound from now on; answers the function that ends it. None where Dynamo's interpreter is unknown."""
     undo: List[Undo] = []
     runs: List[Tuple[Any, Any]] = []
-    for name in _TRANSLATORS:
-        translator = torch_names.find("torch._dynamo.symbolic_convert", name)
+    for translator in [name.find() for name in _TRANSLATORS]:
         table = getattr(translator, "dispatch_table", None)
         if not isinstance(table, list):
             continue
