@@ -25,7 +25,7 @@ from depyf.dynamo.guards.check_function import GuardLine  # noqa: E402
 from depyf.dynamo.guards.current_values import as_known_here  # noqa: E402
 from depyf.dynamo.hooks import cache_entries, run_callback, torch_names, torch_settings  # noqa: E402
 from depyf.dynamo.hooks.structured_trace_listener import listen  # noqa: E402
-from depyf.torch_trace.recompiles import reasons_of  # noqa: E402
+from depyf.torch_trace.recompiles import failed_guards  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))
 from guarded_inputs import CASES, GuardCase  # noqa: E402
@@ -41,7 +41,9 @@ def reasons() -> Iterator[List[Guard]]:
 
     def note(event: Any) -> None:
         if event.name == "recompile_reasons":
-            found.extend(as_known_here(read(text)) for text in reasons_of(event))  # modes are still those of the call
+            found.extend(
+                as_known_here(read(each.text)) for each in failed_guards(event)
+            )  # modes are still those of the call
 
     undo = [listen(note), *supplement(note)]
     yield found

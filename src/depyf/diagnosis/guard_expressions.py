@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import ast
-import re
 from dataclasses import replace
 from typing import Optional, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
 from depyf.diagnosis.guard import Guard, GuardKind
+from depyf.diagnosis.guard_sources import with_names_of_classes
 from depyf.source.printing.unparsing import unparse
 from depyf.torch_trace.guard_comments import find_outside_strings
 
-_CLASS = re.compile(r"<(?:class|enum) '([^']*)'>")
 _OPERATORS = (" == ", " is not ", " is ")
 _OF_SIZES = (".size()", ".stride()", ".storage_offset()")
 _ITERATORS = {
@@ -31,7 +30,7 @@ _NOT_OF_THE_FRAME = frozenset(
 def read_expression(code: str) -> Guard:
     """Return the guard that an expression is; one of kind UNKNOWN where its form is not known."""
     try:
-        tree = parse(_readable(code), mode="eval").body
+        tree = parse(with_names_of_classes(code), mode="eval").body
     except synchronous(SyntaxError, ValueError, RecursionError):
         return Guard(GuardKind.UNKNOWN, operands=operands_of(code))
     return _of_tree(tree, operands_of(code)) or Guard(GuardKind.UNKNOWN, operands=operands_of(code))
@@ -44,11 +43,6 @@ def operands_of(code: str) -> Tuple[str, ...]:
         if at is not None and at >= 0:
             return code[:at], code[at + len(operator) :]
     return ()
-
-
-def _readable(code: str) -> str:
-    """``code`` with classes, which PyTorch prints as ``<class 'int'>``, as names."""
-    return _CLASS.sub(lambda match: match.group(1).rpartition(".")[2], code)
 
 
 def _of_tree(tree: ast.expr, operands: Tuple[str, ...]) -> Optional[Guard]:

@@ -12,6 +12,7 @@ _FROM_NUMPY = re.compile(r"___from_numpy\(([^()]*)\)")
 _CELL = re.compile(r"\.__closure__\[(\d+)\]\.cell_contents")
 _ONE_LOCAL = re.compile(r"L\['([^'\\]*)'\]\Z")
 _KEY = re.compile(r"\[('[^']*'|\"[^\"]*\"|-?\d+)\]")
+_CLASS = re.compile(r"<(?:class|enum) '([^']*)'>")
 _SHORTER = (
     (re.compile(r"G\['__builtins_dict___\d+'\]"), "builtins"),
     (re.compile(r"\b[LG]\['(\w+)'\]"), r"\1"),
@@ -76,3 +77,15 @@ def helper_as_written(name: str) -> str:
         if match.group(2) == "len"
         else f"item {match.group(4)} of {match.group(3)}"
     )
+
+
+def class_name(text: str) -> str:
+    """Return the name of a class that PyTorch prints as ``<class 'a.B'>``, or the text where it is something else."""
+    match = _CLASS.search(text)
+    name = match.group(1) if match else text.strip()
+    return name[len("builtins.") :] if name.startswith("builtins.") else name
+
+
+def with_names_of_classes(code: str) -> str:
+    """Return code with the last names of the classes in it, which PyTorch prints as ``<class 'a.B'>``."""
+    return _CLASS.sub(lambda match: match.group(1).rpartition(".")[2], code)

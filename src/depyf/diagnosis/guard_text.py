@@ -11,11 +11,8 @@ from typing import Callable, List, Match, Optional, Pattern, Tuple
 
 from depyf.diagnosis.guard import Guard, GuardKind, TensorProperties
 from depyf.diagnosis.guard_expressions import read_expression
+from depyf.diagnosis.guard_sources import class_name
 from depyf.torch_trace.guard_comments import split_comment, users_line
-
-_ENTRY = re.compile(r"\A!?[\d/]+/\d+(?:_\d+)?: ")
-_STACK = "\nUser stack trace:"
-_CLASS = re.compile(r"<(?:class|enum) '([^']*)'>")
 
 _CHECK_TENSOR = re.compile(
     r"\Acheck_tensor\((?P<source>.*), (?P<class_name>[\w.<>]+), DispatchKeySet\((?P<dispatch_keys>[^()]*)\), "
@@ -28,26 +25,20 @@ _CHECK_TENSOR = re.compile(
 def read(text: str) -> Guard:
     """Return the guard that a text is about: one that PyTorch prints, or what it says of one that fails.
 
-    Before it may stand the compile id of a cache entry, behind it a comment with the user's line, and a stack trace.
+    Behind it may stand a comment with the user's line.
     """
-    code, comment = split_comment(_ENTRY.sub("", text).partition(_STACK)[0])
-    user_code, location = users_line(comment)
-    return replace(read_code(code), user_line=comment.strip(" #\n"), user_code=user_code, location=location)
+    code, comment = split_comment(text)
+    guard, line = _read_code(code), users_line(comment)
+    user_code, location = ("", None) if line is None else (line[0], line[1][:2])
+    return replace(guard, user_line=comment.strip(" #\n"), user_code=user_code, location=location)
 
 
-def read_code(code: str) -> Guard:
-    """Return the same for a text without a comment."""
+def _read_code(code: str) -> Guard:
     for pattern, guard_of in _RULES:
         match = pattern.search(code)
         if match is not None:
             return replace(guard_of(match), code=code)
     return replace(read_expression(code), code=code)
-
-
-def _class_name(text: str) -> str:
-    match = _CLASS.search(text)
-    name = match.group(1) if match else text.strip()
-    return name[len("builtins.") :] if name.startswith("builtins.") else name
 
 
 def _of_dimension(kind: GuardKind) -> Callable[[Match[str]], Guard]:
@@ -88,7 +79,7 @@ def _tensor(match: Match[str]) -> Guard:
 
 
 def _class_id(match: Match[str]) -> Guard:
-    name = _class_name(match[3]) if match[3] else None
+    name = class_name(match[3]) if match[3] else None
     return Guard(GuardKind.CLASS, match[1], name, identity=int(match[2]))
 
 
@@ -98,7 +89,7 @@ def _script_class(match: Match[str]) -> Guard:
 
 def _object_id(match: Match[str]) -> Guard:
     kind = GuardKind.FUNCTION if match[1].endswith(".__code__") else GuardKind.IDENTITY
-    return Guard(kind, match[1], detail=_class_name(match[3]) if match[3] else "", identity=int(match[2]))
+    return Guard(kind, match[1], detail=class_name(match[3]) if match[3] else "", identity=int(match[2]))
 
 
 def _hooks(match: Match[str]) -> Guard:
@@ -141,7 +132,7 @@ _RULES: List[Rule] = [
     ),
     (
         re.compile(r"\Aexpected type of '(.*)' to be a tensor type, ' but found (.*)"),
-        lambda match: Guard(GuardKind.TENSOR_CLASS, match[1], None, _class_name(match[2])),
+        lambda match: Guard(GuardKind.TENSOR_CLASS, match[1], None, class_name(match[2])),
     ),
     (_CHECK_TENSOR, _tensor),
     (

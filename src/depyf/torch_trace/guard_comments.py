@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from typing import Optional, Tuple
 
-_LINE = re.compile(r"#\s*((?:[^#])*?)\s*#\s*(\S[^#]*?):(\d{1,9}) in (\S+)?")
+from depyf.torch_trace.breaks import Frame
+
+_WITH_CODE = re.compile(r"#\s*([^#]*?)\s*#\s*(\S[^#]*?):(\d{1,9}) in (\S+)?")
+_WITHOUT_CODE = re.compile(r"#\s*([^\s#]+|[^#]*?\.py):(\d{1,9}) in (\S+)")
 
 
 def split_comment(text: str) -> Tuple[str, str]:
@@ -45,10 +48,17 @@ def find_outside_strings(text: str, wanted: str) -> Optional[int]:
     return None if quote else -1
 
 
-def users_line(comment: str) -> Tuple[str, Optional[Tuple[str, int]]]:
-    """Return the user's line of code, and its file and number, that a comment names; empty and None where it has none.
+def users_line(comment: str) -> Optional[Tuple[str, Frame]]:
+    """Return the line of the user that a comment has, its code and where it is; None where it has none.
 
-    ``# if n:  # some/user.py:9 in f``
+    ``# if n:  # some/user.py:9 in f``. PyTorch leaves out the beginning of the path.
     """
-    match = _LINE.search(comment)
-    return ("", None) if match is None else (match[1], (match[2], int(match[3])))
+    match = _WITH_CODE.search(comment)
+    return None if match is None else (match[1], (match[2], int(match[3]), match[4] or ""))
+
+
+def frame_of(comment: str) -> Optional[Frame]:
+    """Return the frame that a comment names, which may be one of PyTorch's own: those come without code."""
+    line = users_line(comment)
+    match = _WITHOUT_CODE.search(comment) if line is None else None
+    return (match[1], int(match[2]), match[3]) if match is not None else line and line[1]

@@ -9,8 +9,8 @@ from typing import Iterator, List, Optional, Sequence
 from depyf.asynchronous import synchronous
 from depyf.torch_trace.breaks import Frame
 from depyf.torch_trace.events import Event
+from depyf.torch_trace.guard_comments import frame_of, split_comment
 from depyf.torch_trace.json_text import parsed
-from depyf.torch_trace.recompiles import split_user_line
 
 _NODE = re.compile(r"^(?:\| )*\+- (?:__SHAPE_GUARD__|__[A-Z_]+__|(\w+)): ?(.*)$")
 _SOURCE = re.compile(r"source=(.*?), accessed_by=")
@@ -48,8 +48,8 @@ def _tree(lines: Sequence[str]) -> Iterator[GuardText]:
             named = _SOURCE.search(rest)
             source = named.group(1) if named else ""
             continue
-        text, place = split_user_line(rest)
-        yield GuardText(kind, text, "" if kind in _STATE else source_of(text) or source, place)
+        text, comment = split_comment(rest)
+        yield GuardText(kind, text, "" if kind in _STATE else source_of(text) or source, frame_of(comment))
 
 
 def _listed(text: str) -> Iterator[GuardText]:

@@ -9,12 +9,11 @@ from typing import List, Optional, Tuple
 from depyf.asynchronous import synchronous
 from depyf.torch_trace.breaks import Frame, frames_of
 from depyf.torch_trace.events import Event
+from depyf.torch_trace.guard_comments import frame_of, split_comment
 from depyf.torch_trace.json_text import parsed
 
 _ENTRY = re.compile(r"^(\[?!?\d*\]?/?\d+/\d+(?:_\d+)?):\s+(.*)\Z", re.DOTALL)
 _USER_STACK = re.compile(r"\nUser stack trace:\n(.*)\Z", re.DOTALL)
-_COMMENT = re.compile(r"^(.*?)\s+# (.*)$", re.DOTALL)
-_PLACE = re.compile(r"# ([^\s#]+|[^#]*?\.py):(\d{1,9}) in (\S+)")
 
 
 @dataclass(frozen=True)
@@ -47,18 +46,7 @@ def failed_guard(reason: str) -> FailedGuardText:
     stack = _USER_STACK.search(reason)
     body = reason[: stack.start()] if stack else reason
     entry = _ENTRY.match(body)
-    guard, place = split_user_line(entry.group(2) if entry else body)
-    frames = tuple(frames_of(stack.group(1))) if stack else (() if place is None else (place,))
-    return FailedGuardText(entry.group(1) if entry else None, guard, frames)
-
-
-def split_user_line(text: str) -> Tuple[str, Optional[Frame]]:
-    """A guard's text without its comment, and the place of the user that the comment names.
-
-    ``L['n'] == 1      # if n:  # some/user.py:9 in f``
-    """
-    comment = _COMMENT.match(text)
-    if comment is None:
-        return text.strip(), None
-    place = _PLACE.search("# " + comment.group(2))
-    return comment.group(1).strip(), (place.group(1), int(place.group(2)), place.group(3)) if place else None
+    code, comment = split_comment(entry.group(2) if entry else body)
+    frame = frame_of(comment)
+    frames = tuple(frames_of(stack.group(1))) if stack else (() if frame is None else (frame,))
+    return FailedGuardText(entry.group(1) if entry else None, code, frames)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import re
 from typing import Dict, Tuple
 
 from depyf.asynchronous import synchronous
@@ -12,11 +11,11 @@ from depyf.bytecode.parsing import parse
 from depyf.dynamo.guards import runtime as guard_runtime
 
 _LITERAL_NAMES = frozenset({"frozenset", "set", "device", "torch", "np", "inf"})
-_CONSTRUCTOR = re.compile(
-    r"Name\('(frozenset|set|range|slice|device|float|complex)'"
-    r"|Attribute\(Name\('(torch', Load\(\)\), '(Size|device)'|np', Load\(\)\), '(bool|u?int|float|complex)\d*')"
-)
-"""What a shown value may call (as ``ast.dump`` shows it): nothing that could do more than make a small object."""
+_CONSTRUCTORS = frozenset({"frozenset", "set", "range", "slice", "device", "float", "complex"})
+"""What a shown value may call: nothing that could do more than make a small object."""
+
+_OF_MODULES = {"torch": ("Size", "device"), "np": ("bool", "int", "uint", "float", "complex")}
+"""The same in modules; those of numpy may have a number of bits."""
 
 
 def is_literal(node: ast.AST) -> bool:
@@ -40,9 +39,17 @@ def is_literal(node: ast.AST) -> bool:
         return isinstance(node.op, (ast.Add, ast.Sub)) and is_literal(node.left) and is_literal(node.right)
     if isinstance(node, ast.Call):
         keywords = all(is_literal(keyword.value) for keyword in node.keywords)
-        called = _CONSTRUCTOR.match(ast.dump(node.func, annotate_fields=False))
-        return called is not None and all(map(is_literal, node.args)) and keywords
+        return _is_constructor(node.func) and all(map(is_literal, node.args)) and keywords
     return False
+
+
+def _is_constructor(function: ast.expr) -> bool:
+    if isinstance(function, ast.Name):
+        return function.id in _CONSTRUCTORS
+    if not isinstance(function, ast.Attribute) or not isinstance(function.value, ast.Name):
+        return False
+    module, name = function.value.id, function.attr
+    return (name.rstrip("0123456789") if module == "np" else name) in _OF_MODULES.get(module, ())
 
 
 def _literal_namespace() -> Dict[str, object]:
