@@ -6,7 +6,8 @@ from typing import Optional
 
 import pytest
 
-from depyf.diagnosis.guard_explanations import explain
+from depyf.diagnosis.guard import Guard, GuardKind
+from depyf.diagnosis.guard_explanations import _EXPLANATIONS, WITHOUT_EXPLANATION, explain
 from depyf.diagnosis.guard_sources import as_written
 from depyf.diagnosis.guard_text import read
 
@@ -161,3 +162,15 @@ def test_the_users_line_behind_a_guard() -> None:
 )
 def test_sources_as_users_write_them(source: str, written: str) -> None:
     assert as_written(source) == written
+
+
+def test_every_kind_has_an_explanation_or_is_listed() -> None:
+    assert set(_EXPLANATIONS) | WITHOUT_EXPLANATION == set(GuardKind)
+    assert not set(_EXPLANATIONS) & WITHOUT_EXPLANATION
+
+
+@pytest.mark.parametrize("kind", GuardKind)
+def test_a_guard_of_which_only_the_kind_is_known_is_explained(kind: GuardKind) -> None:
+    told = explain(Guard(kind, "L['x']", operands=("L['x']", "L['y']"), code="its text"))
+    assert "its text" in told.words if kind in WITHOUT_EXPLANATION else told.words
+    assert "{" not in told.words

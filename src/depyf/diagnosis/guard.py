@@ -29,7 +29,7 @@ class GuardKind(enum.Enum):
     SAME_OBJECT = "the same object or not"  # ``operands`` are the two sides, ``holds`` whether they were the same
     LENGTH = "length"
     EMPTY = "empty"
-    KEYS = "keys in their order"  # ``detail`` is what is compared
+    KEYS = "keys in their order"  # ``detail`` is what is compared, ``operands`` are the two sides
     NUMBER_OF_KEYS = "number of keys"
     CONTAINS = "a key or an item"  # ``detail`` is the key, ``holds`` whether it was there
     ATTRIBUTE = "an attribute"  # ``detail`` is its name, ``holds`` whether it was there
@@ -52,9 +52,7 @@ class GuardKind(enum.Enum):
     DISPATCH_KEYS = "dispatch keys"  # names with ", " between them
     SAME_TENSOR = "the same tensor twice"
     MARKS = "marked dimensions"  # ``detail`` is the mark; ``expected`` None where nothing was marked
-    GLOBAL_STATE = (
-        "global state"  # ``expected`` JSON; ``operands`` what has changed, each perhaps with ``=`` and what it is
-    )
+    GLOBAL_STATE = "global state"  # ``expected`` is JSON; ``operands`` what has changed, with ``=`` and its value
     MODES = "torch function modes"
     HOOKS = "saved-tensors hooks"  # ``operands`` are the ids of the two
     BACKEND = "backend"

@@ -62,6 +62,7 @@ def _of_tree(tree: ast.expr, operands: Tuple[str, ...]) -> Optional[Guard]:
 def _comparison(tree: ast.Compare, operands: Tuple[str, ...]) -> Guard:
     left, right, operator, code = tree.left, tree.comparators[-1], tree.ops[0], unparse(tree)
     subject, expected = _subject(tree), unparse(right)
+    operands = operands or (unparse(left), expected)
     if isinstance(operator, (ast.In, ast.NotIn)):
         return Guard(GuardKind.CONTAINS, expected, detail=unparse(left), holds=isinstance(operator, ast.In))
     is_range = len(tree.ops) > 1 or not isinstance(operator, (ast.Eq, ast.Is, ast.IsNot))
