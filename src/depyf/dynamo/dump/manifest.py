@@ -166,16 +166,16 @@ def write_manifest(session: Session, *, at_once: bool = False) -> None:
 def _say_what_is_missed(session: Session, known: _Chronicle, missed: Tuple[str, ...]) -> None:
     """Say which of the files could not be written, in a message and in a file; remove that when they all are."""
     directory = session.directory
-    if missed and missed != known.missed:
-        old = [name for name in missed if os.path.lexists(directory.file(name))]
+    old = [name for name in missed if os.path.lexists(directory.file(name))]
+    if old and missed != known.missed:  # that something could not be written has been said
         warn(
-            "%s could not be written in %s%s. That is tried again when the next session ends, and at exit",
-            ", ".join(missed),
+            "%s in %s could not be written anew: what is there tells only of what was compiled earlier. "
+            "That is tried again when the next session ends, and at exit",
+            ", ".join(old),
             directory.path,
-            f": {', '.join(old)} there tells only of what was compiled earlier" if old else "",
         )
         before = set(_failures(known.records()))
-        known.behind = directory.write(BEHIND, MISSED_TEXT % ", ".join(missed)) or known.behind
+        known.behind = directory.write(BEHIND, MISSED_TEXT % ", ".join(old)) or known.behind
         known.own_failures |= set(_failures(known.records())) - before
     elif not missed and known.behind is not None:
         directory.remove(known.behind)
