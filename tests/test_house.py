@@ -17,11 +17,11 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 BOUNDS: Dict[str, int] = {
-    "any": 1138,
+    "any": 631,
     "booleans": 100,
     "parameters": 4,
     "functions": 4,
-    "files": 18,
+    "files": 16,
     "private": 2,
 }
 

@@ -10,7 +10,7 @@ import keyword
 import re
 import unicodedata
 from types import CodeType
-from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Optional, Set, Tuple, TypeVar
+from typing import Dict, FrozenSet, Iterable, Iterator, List, Optional, Set, Tuple, TypeVar, Union
 
 from depyf.source.futures import ANNOTATIONS, imported_flags
 from depyf.source.rewriting import Rewriter, replaced
@@ -29,6 +29,13 @@ _MANGLES_PARAMETERS_ONLY = _mangles_parameters_only()
 
 _TEMPORARY = re.compile(r"__temp_\d+$")
 _Node = TypeVar("_Node", bound=ast.AST)
+_Named = TypeVar(
+    "_Named",
+    "ast.ExceptHandler",
+    "Union[ast.MatchAs, ast.MatchStar]",
+    "Union[ast.FunctionDef, ast.AsyncFunctionDef]",
+    "ast.ClassDef",
+)
 
 
 def mangle(name: str, class_name: Optional[str]) -> str:
@@ -207,20 +214,20 @@ class _Renaming(Rewriter):
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> object:
         return self._with_name(self.rewrite_children(node))
 
-    def visit_MatchAs(self, node: Any) -> object:
+    def visit_MatchAs(self, node: Union[ast.MatchAs, ast.MatchStar]) -> object:
         return self._with_name(self.rewrite_children(node))
 
     visit_MatchStar = visit_MatchAs
 
-    def visit_MatchMapping(self, node: Any) -> object:
+    def visit_MatchMapping(self, node: ast.MatchMapping) -> object:
         node = self.rewrite_children(node)
         return replaced(node, rest=node.rest and self._name(node.rest))
 
-    def visit_MatchClass(self, node: Any) -> object:
+    def visit_MatchClass(self, node: ast.MatchClass) -> object:
         node = self.rewrite_children(node)
         return replaced(node, kwd_attrs=[self._dotted(name) for name in node.kwd_attrs])
 
-    def visit_FunctionDef(self, node: Any) -> object:
+    def visit_FunctionDef(self, node: Union[ast.FunctionDef, ast.AsyncFunctionDef]) -> object:
         return self._with_name(self._but_annotation(node, "returns"))
 
     visit_AsyncFunctionDef = visit_FunctionDef
@@ -262,6 +269,6 @@ class _Renaming(Rewriter):
             return self.rewrite_children(node)
         return replaced(self.rewrite_children(replaced(node, **{field: None})), **{field: annotation})
 
-    def _with_name(self, node: Any) -> Any:
+    def _with_name(self, node: _Named) -> _Named:
         new = node.name and self._name(node.name)
         return node if new == node.name else replaced(node, name=new)

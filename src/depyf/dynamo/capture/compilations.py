@@ -47,7 +47,7 @@ class Compilation:
     kernels: Tuple[KernelFile, ...]
     seconds: Optional[float]
     backward_seconds: Optional[float]
-    metrics: Mapping[str, Any] = field(repr=False)
+    metrics: Mapping[str, object] = field(repr=False)
 
 
 def compilations(session: Session) -> List[Compilation]:

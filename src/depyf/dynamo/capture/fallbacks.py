@@ -67,7 +67,7 @@ class Fallbacks:
         return undo
 
     @safely("noting an error that makes a frame fall back to eager")
-    def _error(self, error: BaseException, code: CodeType, *args: Any, **kwargs: Any) -> None:
+    def _error(self, error: BaseException, code: CodeType, *args: object, **kwargs: object) -> None:
         self._told.code = id(code)
         reason = _ADDED_BY_TORCH.sub("", describe(error)).strip()
         cause, limit = _cause_of(error, reason)
@@ -94,7 +94,7 @@ class Fallbacks:
                     session.add(_record(session, code, Cause.GRAPH_BREAK, broken.reason, event.compile_id, place))
 
     @safely("noting a frame that Dynamo skips")
-    def _skip(self, reason: str, frame: Any, *args: Any, **kwargs: Any) -> None:
+    def _skip(self, reason: str, frame: Any, *args: object, **kwargs: object) -> None:
         code = frame.f_code
         told, self._told.code = getattr(self._told, "code", None), None
         if told == id(code):  # the error behind it has been noted, and says more
@@ -122,7 +122,7 @@ def _record(
     compile_id: Optional[str] = None,
     place: Optional[Tuple[str, int]] = None,
     limit: Optional[str] = None,
-    frame_locals: Optional[Mapping[str, Any]] = None,
+    frame_locals: Optional[Mapping[str, object]] = None,
 ) -> FrameSkipped:
     return FrameSkipped(
         compile_id=compile_id,

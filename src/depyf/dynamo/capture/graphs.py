@@ -50,7 +50,7 @@ class GraphModules:
     def __init__(self, owners: GraphOwners) -> None:
         self._lock = Lock()
         self._owners = owners
-        self._made: Dict[str, List[weakref.ref[Any]]] = {}
+        self._made: Dict[str, List[weakref.ref[torch.fx.GraphModule]]] = {}
 
     def watch(self) -> Optional[Undo]:
         """Note every graph module from now on; answers the function that ends it."""
@@ -75,13 +75,13 @@ class GraphModules:
             with self._lock:
                 self._made.setdefault(compile_id, []).append(weakref.ref(module))
 
-    def alive(self, compile_id: str) -> List[object]:
+    def alive(self, compile_id: str) -> List[torch.fx.GraphModule]:
         """The modules made so far during this compilation that are alive."""
         with self._lock:
             made = list(self._made.get(compile_id, ()))
         return [module for module in (ref() for ref in made) if module is not None]
 
-    def take(self, compile_id: str) -> List[object]:
+    def take(self, compile_id: str) -> List[torch.fx.GraphModule]:
         """The modules made during this compilation that are alive; they are forgotten here."""
         with self._lock:
             made = self._made.pop(compile_id, [])
@@ -119,7 +119,7 @@ def write_graph(
     return record
 
 
-def run_from_files(session: Session, compile_id: str, modules: List[object]) -> None:
+def run_from_files(session: Session, compile_id: str, modules: List[torch.fx.GraphModule]) -> None:
     """Relocate those of ``modules`` that are graphs of this compilation onto the files of their stages.
 
     Where Inductor made a kernel module none of them runs. A captured graph that a backend of the user's own has
@@ -129,7 +129,7 @@ def run_from_files(session: Session, compile_id: str, modules: List[object]) -> 
     note_what_runs(session, compile_id)
 
 
-def _run_from_files(session: Session, compile_id: str, modules: List[Any]) -> None:
+def _run_from_files(session: Session, compile_id: str, modules: List[torch.fx.GraphModule]) -> None:
     if not modules:
         return
     if not session.records(KernelFile, compile_id):
@@ -145,7 +145,7 @@ def _run_from_files(session: Session, compile_id: str, modules: List[Any]) -> No
                 _dump_module(session, compile_id, module, Stage.WILD)
 
 
-def _relocate_onto(session: Session, file: GraphFile, modules: List[Any]) -> None:
+def _relocate_onto(session: Session, file: GraphFile, modules: List[torch.fx.GraphModule]) -> None:
     printed = outlines(file.text)
     candidates = [module for module in modules if any(_is_outline_of(module, each) for each in printed)]
     left = _not_relocated(session, candidates, file)
@@ -167,7 +167,9 @@ def _is_outline_of(module: torch.fx.GraphModule, printed: Outline) -> bool:
     return inputs == printed.inputs and printed.results[len(printed.results) - len(results) :] == results
 
 
-def _not_relocated(session: Session, modules: List[Any], file: GraphFile) -> List[Any]:
+def _not_relocated(
+    session: Session, modules: List[torch.fx.GraphModule], file: GraphFile
+) -> List[torch.fx.GraphModule]:
     """Let each module whose bytecode ``file`` holds run from there, if the user wants to step; return the others."""
     if file.path is None or not modules:
         return modules

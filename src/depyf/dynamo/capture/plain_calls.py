@@ -11,7 +11,7 @@ import functools
 import os
 import sys
 from types import CodeType, FrameType
-from typing import Any, Collection, List, Optional, Sequence
+from typing import Collection, List, Optional, Sequence
 
 from depyf.dynamo.capture.fallbacks import is_users
 from depyf.dynamo.capture.session import (
@@ -45,7 +45,7 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
     open_ = True
 
     @safely("noting that a call runs as plain Python")
-    def note(callback: Any, frame: FrameType) -> None:
+    def note(callback: object, frame: FrameType) -> None:
         function = frame.f_locals.get("fn")
         code = getattr(getattr(function, "__func__", function), "__code__", None)
         name = str(getattr(function, "__qualname__", type(function).__qualname__))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.patching import Undo, replace_everywhere
@@ -17,6 +17,9 @@ from depyf.dynamo.hooks.safely import safely
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.provenance import kernel_launches_event, node_in, node_stacks_event
 from depyf.torch_trace.stages import stage_of
+
+if TYPE_CHECKING:
+    import torch
 
 _Launch = Tuple[str, List[str], List[str]]
 
@@ -48,7 +51,7 @@ class LaunchNotes:
         return launches
 
     @safely("noting what a kernel computes")
-    def _note(self, nodes: Any, kernel_name: object, *args: object, **kwargs: object) -> None:
+    def _note(self, nodes: object, kernel_name: object, *args: object, **kwargs: object) -> None:
         if not hasattr(self._thread, "launches"):
             self._thread.launches = []
         names: Dict[str, None] = {}
@@ -61,10 +64,10 @@ class LaunchNotes:
         self._thread.launches.append((str(kernel_name), list(names), list(stacks)))
 
 
-def _origins(nodes: object) -> Iterator[Any]:
+def _origins(nodes: object) -> Iterator[torch.fx.Node]:
     """The graph nodes that these nodes of Inductor's stand for, in the order of the graph."""
     one = getattr(nodes, "origin_node", None)  # of an extern kernel: exactly what it computes
-    found: Dict[Any, None] = {} if one is None else {one: None}
+    found: Dict[torch.fx.Node, None] = {} if one is None else {one: None}
     for each in nodes if isinstance(nodes, (list, tuple)) else [nodes] if one is None else []:
         below = getattr(each, "node", None) or each
         for origin in getattr(below, "origins", None) or ():
@@ -81,7 +84,7 @@ def _origins(nodes: object) -> Iterator[Any]:
 class Provenance:
     """Makes events of what is known of a graph or of a generated module when torch reports it."""
 
-    def __init__(self, modules: Callable[[str], Sequence[object]]) -> None:
+    def __init__(self, modules: Callable[[str], Sequence[torch.fx.GraphModule]]) -> None:
         self._modules = modules
         self.launches = LaunchNotes()
 
@@ -101,7 +104,7 @@ class Provenance:
         return node_stacks_event(event, stage.value, {name: trace for name, trace in traces.items() if trace})
 
 
-def _module_of(text: str, modules: Sequence[Any]) -> Optional[Any]:
+def _module_of(text: str, modules: Sequence[torch.fx.GraphModule]) -> Optional[torch.fx.GraphModule]:
     """The graph module that was printed as ``text``: it has the same nodes."""
     printed: Set[str] = {name for name in map(node_in, text.splitlines()) if name is not None}
     best, most = None, 0

@@ -10,13 +10,16 @@ import enum
 import weakref
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.store.directory import DumpDirectory
 from depyf.dynamo.store.names import StableNames
 from depyf.torch_trace.events import Event, without_bulk
 from depyf.torch_trace.stages import AnyStage
+
+if TYPE_CHECKING:
+    import torch
 
 NO_NAME = "__compiled_fn_-1"
 """How files begin of what belongs to no compilation, and the answer of ``get_current_compiled_fn_name`` then."""
@@ -160,7 +163,7 @@ class FrameSkipped:
     filename: str
     first_line: int
     place: Optional[Tuple[str, int]]
-    limit: Optional[Tuple[str, Any]]
+    limit: Optional[Tuple[str, object]]
     original_code: Optional[CodeRef[CodeType]] = field(repr=False)
 
 
@@ -242,7 +245,7 @@ class Session:
         self.force_recompile = force_recompile
         self.stepping = stepping
         """Whether code runs from the files of the dump; False leaves it where PyTorch has put it."""
-        self.unmoved: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.unmoved: weakref.WeakSet[torch.fx.GraphModule] = weakref.WeakSet()
         """Graph modules that have a file and do not run from it."""
         self.stable = StableNames()
         self._lock = Lock()

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, List, Optional, Seque
 from depyf.dynamo.hooks import compile_ids, private_names, structured_trace_listener, torch_names
 from depyf.dynamo.hooks.patching import Undo, call_before, registered, replace_attribute, replace_everywhere
 from depyf.dynamo.hooks.safely import safely
+from depyf.dynamo.hooks.torch_types import DynamoFrame
 from depyf.dynamo.store.names import compiled_fn_number
 from depyf.torch_trace.events import Event
 
@@ -99,7 +100,7 @@ class _Hooks:
             return None
 
         @functools.wraps(original)
-        def lazy_format_graph_code(name: str, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
+        def lazy_format_graph_code(name: str, gm: torch.fx.GraphModule, *args: object, **kwargs: object) -> object:
             if hasattr(gm, "print_readable"):  # a graph that no module owns comes as None
                 self._send_graph(event_of(str(name)), gm)
             return original(name, gm, *args, **kwargs)
@@ -124,7 +125,7 @@ class _Hooks:
         original: Any = name.find()
 
         @functools.wraps(original)
-        def run_passes(gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
+        def run_passes(gm: torch.fx.GraphModule, *args: object, **kwargs: object) -> object:
             if getattr(self._thread, "inside", False):
                 return original(gm, *args, **kwargs)
             try:
@@ -161,7 +162,7 @@ class _Hooks:
             return None
         original = skip.__init__
 
-        def __init__(error: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it replaces one
+        def __init__(error: BaseException, *args: object, **kwargs: object) -> None:  # noqa: N807 - it replaces one
             original(error, *args, **kwargs)
             handled = sys.exc_info()[1]
             if isinstance(handled, broken):
@@ -170,7 +171,7 @@ class _Hooks:
         return replace_attribute(skip, "__init__", __init__)
 
     @safely("noting a graph break")
-    def _send_graph_break(self, reason: str, frames: Iterable[Any]) -> None:
+    def _send_graph_break(self, reason: str, frames: Iterable[traceback.FrameSummary]) -> None:
         stack = list(frames)
         place = f"{stack[-1].filename}:{stack[-1].lineno}" if stack else "an unknown place:0"
         text = (
@@ -186,7 +187,7 @@ class _Hooks:
             return None
 
         @functools.wraps(original)
-        def get_reasons(cache_entry: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
+        def get_reasons(cache_entry: object, frame: DynamoFrame, *args: object, **kwargs: object) -> object:
             reasons = original(cache_entry, frame, *args, **kwargs)
             self._thread.reasons = (_place_of(frame.f_code), reasons)
             if compile_ids.compilation_has_id():
@@ -197,7 +198,7 @@ class _Hooks:
         return _both(undo, _before_metrics(self._send_reasons))
 
     @safely("noting why a function is compiled again")
-    def _send_reasons(self, metrics: Any, *_: Any, **__: Any) -> None:
+    def _send_reasons(self, metrics: Any, *_: object, **__: object) -> None:
         """``metrics`` (or the code object) name the function that is compiled."""
         place, reasons = getattr(self._thread, "reasons", (None, []))
         self._thread.reasons = (None, [])
@@ -209,7 +210,7 @@ class _Hooks:
         return _before_metrics(self._send_metrics)
 
     @safely("noting the end of a compilation")
-    def _send_metrics(self, metrics: Any, *_: Any, **__: Any) -> None:
+    def _send_metrics(self, metrics: Any, *_: object, **__: object) -> None:
         numbers = {field.name: getattr(metrics, field.name) for field in dataclasses.fields(metrics)}
         numbers.setdefault("has_guarded_code", numbers.get("guard_count") is not None)
         numbers.setdefault("fail_type", "an error" if numbers.get("fail_reason") else None)

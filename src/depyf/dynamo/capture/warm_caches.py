@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.capture.session import Receivers, Session
@@ -65,7 +65,7 @@ class WarmCaches:
         original = lookup.__func__
         self._sees_look_ups = True
 
-        def iterate_over_candidates(cls: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        def iterate_over_candidates(cls: type, /, *args: object, **kwargs: object) -> Iterator[object]:
             candidates = original(cls, *args, **kwargs)
             key = kwargs.get("key", args[-1] if args else None)
             sessions = self._receivers()

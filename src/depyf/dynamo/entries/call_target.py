@@ -40,15 +40,15 @@ class Called:
     plain ones enter, and ``opaque`` the others. ``args`` and ``kwargs`` are those of partials.
     """
 
-    inner: Any
+    inner: object
     outer: object
-    entered: Optional[Any]
-    frame: Any
-    wrappers: Tuple[Any, ...] = ()
+    entered: Optional[object]
+    frame: object
+    wrappers: Tuple[FunctionType, ...] = ()
     contexts: Tuple[Callable[[], ContextManager[object]], ...] = field(default=(), repr=False)
-    opaque: Tuple[Any, ...] = ()
-    args: Tuple[Any, ...] = ()
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    opaque: Tuple[FunctionType, ...] = ()
+    args: Tuple[object, ...] = ()
+    kwargs: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def code(self) -> CodeType:
@@ -151,7 +151,7 @@ def called(given: object, question: str) -> Called:
     Raises ``TypeError``, in words for the person who asked, where there is no Python function behind it.
     """
     outer, args = given, ()
-    kwargs: Dict[str, Any] = {}
+    kwargs: Dict[str, object] = {}
     while isinstance(outer, functools.partial):
         args, kwargs = (*outer.args, *args), {**outer.keywords, **kwargs}
         outer = outer.func
@@ -293,7 +293,7 @@ def _leads_to_compiled(target: object) -> bool:
     return False
 
 
-def _context_of(wrapper: Any) -> Optional[Callable[[], ContextManager[object]]]:
+def _context_of(wrapper: FunctionType) -> Optional[Callable[[], ContextManager[object]]]:
     """What makes the context that a wrapper of torch's enters (``no_grad``, ``autocast``); None for other wrappers."""
     if not known_code.is_torchs(wrapper.__code__):
         return None

@@ -7,7 +7,7 @@ share: of its entries, those count that were made for the same callable.
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, Mapping
+from typing import Dict, List, Mapping
 
 from depyf.dynamo.entries.call_target import Called, calls_torchs_own, closure_of
 from depyf.dynamo.guards.check_function import EntryGuards
@@ -37,7 +37,7 @@ def entries_of(found: Called, same_tensors: bool = False) -> List[cache_entries.
 def _is_for(entry: cache_entries.CacheEntry, values: Mapping[str, object], same_tensors: bool) -> bool:
     manager = entry.guard_manager
     guards = EntryGuards.of(manager, "guard", Naming(lambda text: text))
-    scope: Dict[str, Any] = dict(guards.live.global_scope() or {})
+    scope: Dict[str, object] = dict(guards.live.global_scope() or {})
     try:
         failing = guards.failing(values, scope)
     except NotLiveError:

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import inspect
 from types import CodeType, FunctionType, MethodType
-from typing import Any, Mapping, Optional
+from typing import Mapping, Optional
 
 from depyf.dynamo.guards import python_guards as guards_function
 from depyf.dynamo.guards.tree import checks_of
 from depyf.dynamo.hooks import frames
 from depyf.dynamo.hooks.loaded_modules import namespace_of
+from depyf.dynamo.hooks.torch_types import Guards
 
 _DEEPEST = 20
 
 
-def shown_name(code: CodeType, frame_locals: Mapping[str, Any]) -> str:
+def shown_name(code: CodeType, frame_locals: Mapping[str, object]) -> str:
     """The qualified name of the function whose frame has these local variables."""
     found = _name_in(type(_first_argument(code, frame_locals)), code)
     return found or str(getattr(code, "co_qualname", code.co_name))
@@ -35,7 +36,7 @@ def short_name_now(code: CodeType) -> str:
     return code.co_name if found == getattr(code, "co_qualname", code.co_name) else found
 
 
-def short_name_of_entry(code: CodeType, manager: Any) -> str:
+def short_name_of_entry(code: CodeType, manager: Guards) -> str:
     """The short name of the function that a cache entry is for, as far as its guards tell."""
     if not _may_wrap(code):
         return code.co_name
@@ -47,14 +48,14 @@ def _may_wrap(code: CodeType) -> bool:
     return bool(code.co_freevars) and "<locals>" in getattr(code, "co_qualname", "<locals>")
 
 
-def _first_argument(code: CodeType, frame_locals: Mapping[str, Any]) -> Any:
+def _first_argument(code: CodeType, frame_locals: Mapping[str, object]) -> object:
     if code.co_argcount:
         return frame_locals.get(code.co_varnames[0])
     rest = frame_locals.get(code.co_varnames[code.co_kwonlyargcount]) if code.co_flags & inspect.CO_VARARGS else None
     return rest[0] if isinstance(rest, tuple) and rest else None
 
 
-def _class_guarded(code: CodeType, manager: Any) -> Optional[type]:
+def _class_guarded(code: CodeType, manager: Guards) -> Optional[type]:
     """The class of the first argument that an entry was compiled for; None where PyTorch does not tell."""
     takes_any = bool(code.co_argcount or code.co_flags & inspect.CO_VARARGS)
     if manager is None or guards_function.is_function(manager) or not takes_any:
@@ -76,7 +77,7 @@ def _name_in(cls: Optional[type], code: CodeType) -> Optional[str]:
     return None
 
 
-def _is_wrapped_by(value: Any, code: CodeType) -> bool:
+def _is_wrapped_by(value: object, code: CodeType) -> bool:
     """Whether a function (in ``classmethod`` and the like) has a wrapper with this code somewhere around it."""
     for _ in range(_DEEPEST):
         if isinstance(value, (classmethod, staticmethod, MethodType)):

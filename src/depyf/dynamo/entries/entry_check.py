@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from types import CodeType
-from typing import Any, Mapping, Sequence, Tuple
+from typing import Mapping, Sequence, Tuple
 
 from depyf.dynamo.guards import python_guards as guards_function
 from depyf.dynamo.hooks import cache_entries, compiled_callables
+from depyf.dynamo.hooks.torch_types import Guards
 
 
-def first_failure(manager: Any, values: Mapping[str, object]) -> Tuple[Sequence[str], bool]:
+def first_failure(manager: Guards, values: Mapping[str, object]) -> Tuple[Sequence[str], bool]:
     """What PyTorch says of the first guard that fails for these local variables, and whether none does."""
-    if getattr(manager, "invalidation_reason", None) is not None:
-        return [f"Cache line invalidated: {manager.invalidation_reason}"], False
+    invalidated = getattr(manager, "invalidation_reason", None)
+    if invalidated is not None:
+        return [f"Cache line invalidated: {invalidated}"], False
     if guards_function.is_function(manager):
         return guards_function.first_failure(manager, values), guards_function.holds(manager, values)
     answer = manager.root.check_verbose(dict(values))

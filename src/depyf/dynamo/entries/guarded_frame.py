@@ -12,6 +12,7 @@ from depyf.diagnosis.guard_explanations import GuardExplanation, in_frame
 from depyf.dynamo.entries.hints import RESUMED
 from depyf.dynamo.guards.check_function import EntryGuards
 from depyf.dynamo.guards.to_python import Naming
+from depyf.dynamo.hooks.torch_types import Guards
 
 
 def guarded_frame_of(code: Optional[CodeType]) -> GuardedFrame:
@@ -25,7 +26,7 @@ def guarded_frame_of(code: Optional[CodeType]) -> GuardedFrame:
 
 
 def in_call(
-    words: GuardExplanation, frame: GuardedFrame, manager: object, values: Mapping[str, object]
+    words: GuardExplanation, frame: GuardedFrame, manager: Guards, values: Mapping[str, object]
 ) -> GuardExplanation:
     """Return the words for a guard that fails in a call with these ``values``; ``manager`` has the entry's guards."""
     words = in_frame(words, frame)
@@ -39,6 +40,6 @@ def in_call(
     return with_changed_keys(words, _keys_guarded(words.subject, manager) if before is None else before, now, frame)
 
 
-def _keys_guarded(subject: str, manager: object) -> Set[str]:
+def _keys_guarded(subject: str, manager: Guards) -> Set[str]:
     guards = EntryGuards.of(manager, "guard", Naming(lambda text: text))
     return keys_of(subject, (line.source for line in guards.lines))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from types import CodeType, ModuleType
-from typing import Any, Dict, FrozenSet, Mapping, Optional, Tuple
+from typing import Dict, FrozenSet, Mapping, Optional, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
@@ -78,7 +78,7 @@ def count_outputs(graph_text: str) -> Optional[int]:
     return None
 
 
-def resume_code(value: Any) -> Tuple[Optional[CodeType], bool]:
+def resume_code(value: object) -> Tuple[Optional[CodeType], bool]:
     """The code object behind a ``__resume_at_*`` global, and whether that global makes the function from cells."""
     if isinstance(value, CodeType):
         return value, True
@@ -87,7 +87,7 @@ def resume_code(value: Any) -> Tuple[Optional[CodeType], bool]:
         return None, False
     if "code" in code.co_freevars:
         # A factory of Dynamo's: it closes over the code object and takes the cells.
-        inner = value.__closure__[code.co_freevars.index("code")].cell_contents
+        inner = dict(zip(code.co_freevars, getattr(value, "__closure__", None) or ()))["code"].cell_contents
         if isinstance(inner, CodeType):
             return inner, True
     return code, False

@@ -16,6 +16,7 @@ from depyf.dynamo.guards import runtime as guard_runtime
 from depyf.dynamo.guards.live_values import LiveGuard, LiveTable, NotLiveError
 from depyf.dynamo.guards.to_python import Naming, attribute_read, convert, convert_structure
 from depyf.dynamo.guards.tree import ACCESS, DICT_MANAGER, EPILOGUE, Check, checks_of
+from depyf.dynamo.hooks.torch_types import Guards
 
 RUNTIME = "depyf.dynamo.guards.runtime"
 _IMPORTED_MODULES = {"torch": "import torch", "np": "import numpy as np", "math": "import math"}
@@ -52,7 +53,7 @@ class EntryGuards:
     live: LiveGuard = field(repr=False)
 
     @staticmethod
-    def of(manager: object, name: str, naming: Optional[Naming] = None) -> EntryGuards:
+    def of(manager: Guards, name: str, naming: Optional[Naming] = None) -> EntryGuards:
         """Render the guards of ``cache_entry.guard_manager``; functions of one file share a ``naming``."""
         naming = naming or Naming(lambda text: text)
         lines: List[GuardLine] = []
@@ -100,11 +101,11 @@ class EntryGuards:
         names = namespace([self], self.table())
         return [line for line in self.lines if not _holds(line.expression, names, frame_locals, scope)]
 
-    def function(self) -> Callable[[Mapping[str, Any], Mapping[str, Any]], bool]:
+    def function(self) -> Callable[[Mapping[str, object], Mapping[str, object]], bool]:
         """The guard function itself, with the live objects bound."""
         names = namespace([self], self.table())
         exec(compile(self.source(), f"<{self.name}>", "exec"), names)
-        function: Callable[[Mapping[str, Any], Mapping[str, Any]], bool] = names[self.name]
+        function: Callable[[Mapping[str, object], Mapping[str, object]], bool] = names[self.name]
         return function
 
     def _globals(self, frame_globals: Optional[Mapping[str, object]]) -> Mapping[str, object]:
@@ -126,7 +127,7 @@ def one_line(comment: str) -> str:
     return " ".join(comment.splitlines())
 
 
-def _lines_of(check: Check, name: str, naming: Naming, manager: object) -> List[GuardLine]:
+def _lines_of(check: Check, name: str, naming: Naming, manager: Guards) -> List[GuardLine]:
     if check.kind == "TORCH_FUNCTION_MODE_STACK":
         structural = _mode_stack(manager, naming)
     else:
@@ -171,7 +172,7 @@ def _live_line(check: Check, name: str, guard: Guard, naming: Naming) -> GuardLi
     return replace(line, live=True, path=check.path)
 
 
-def _mode_stack(manager: object, naming: Naming) -> Optional[str]:
+def _mode_stack(manager: Guards, naming: Naming) -> Optional[str]:
     """The expression for the stack of torch function modes; the classes stand in the closure of PyTorch's checker."""
     checker: Any = (getattr(manager, "closure_vars", None) or {}).get("___check_torch_function_mode_stack")
     code = getattr(checker, "__code__", None)

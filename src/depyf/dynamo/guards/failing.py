@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import os
 from dataclasses import dataclass, replace
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.lookup import FailedGuard
 from depyf.asynchronous import synchronous
@@ -27,6 +27,7 @@ from depyf.dynamo.guards.live_values import NotLiveError
 from depyf.dynamo.guards.to_python import Naming
 from depyf.dynamo.guards.tree import EPILOGUE, TEXT
 from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespaces
+from depyf.dynamo.hooks.torch_types import Guards
 from depyf.source.printing.unparsing import unparse
 
 _OF_WHAT_A_VALUE_IS = frozenset(
@@ -71,7 +72,7 @@ class _Found:
         return self.line.source == EPILOGUE or "ALIASING" in self.line.kind or "OVERLAPPING" in self.line.kind
 
 
-def failing_guards(manager: object, values: Mapping[str, object], first: Sequence[str], file: str) -> Failing:
+def failing_guards(manager: Guards, values: Mapping[str, object], first: Sequence[str], file: str) -> Failing:
     """All guards of an entry that fail for these local variables, in causes and what follows from them.
 
     ``first`` is what PyTorch says of the first one, ``file`` that of the function.
@@ -94,11 +95,13 @@ def failing_guards(manager: object, values: Mapping[str, object], first: Sequenc
     return Failing(_with_places(failing.causes, whole), _with_places(failing.follow, whole))
 
 
+_Place = Optional[Tuple[str, int]]
+
 _UNKNOWN = FailedGuard("", "", "", GuardExplanation("", "its guards do not hold, and PyTorch does not say which"))
 
 
 def _found(
-    line: GuardLine, guards: EntryGuards, manager: object, values: Mapping[str, object], scope: Mapping[str, object]
+    line: GuardLine, guards: EntryGuards, manager: Guards, values: Mapping[str, object], scope: Mapping[str, object]
 ) -> _Found:
     guard = as_known_here(line.guard)
     reported = guards_function.mismatch(manager, line.code, values) or _reported_for(line, guards, values)
@@ -213,7 +216,7 @@ def _reads_values(tree: ast.AST) -> bool:
     return any(isinstance(each, ast.Name) and each.id in ("L", "G") for each in ast.walk(tree))
 
 
-def _can_be_read(tree: Any, names: Dict[str, object]) -> bool:
+def _can_be_read(tree: ast.expr, names: Dict[str, object]) -> bool:
     try:
         eval(compile(ast.Expression(tree), "<guard>", "eval"), names)
     except NameError:  # a helper of PyTorch's that is not known: the guard itself says more
@@ -245,7 +248,7 @@ def _reported_by_torch(guard: Guard, values: Mapping[str, object], scope: Mappin
     return FailedGuard("", known.code, "", told, guard.user_code, guard.location)
 
 
-def _with_places(guards: Sequence[FailedGuard], places: Mapping[Any, Any]) -> Tuple[FailedGuard, ...]:
+def _with_places(guards: Sequence[FailedGuard], places: Mapping[_Place, _Place]) -> Tuple[FailedGuard, ...]:
     return tuple(replace(each, place=places[each.place]) for each in guards)
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import weakref
 from types import CodeType
-from typing import Any, Callable, Dict, FrozenSet, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterator, Mapping, Optional, Sequence, Tuple
 
 from depyf.dynamo.guards import python_guards as guards_function
-from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.locks import Lock
+from depyf.dynamo.hooks.torch_types import GuardAnswer, GuardRoot, Guards
 
 
 class NotLiveError(RuntimeError):
@@ -55,7 +55,7 @@ class LiveIds(Mapping[str, LiveId]):
     def __getitem__(self, name: str) -> LiveId:
         return LiveId(name, self._values.get(name))
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         return iter(self._values)
 
     def __len__(self) -> int:
@@ -68,11 +68,11 @@ _OTHER_GRAD_MODE = "GLOBAL_STATE changed: grad_mode"
 class LiveGuard:
     """The guards of one cache entry in PyTorch's own form, held weakly: it answers as long as the entry exists."""
 
-    def __init__(self, manager: object) -> None:
+    def __init__(self, manager: Guards) -> None:
         self._manager = weakref.ref(manager)
-        self._partial: Dict[FrozenSet[str], Any] = {}
+        self._partial: Dict[FrozenSet[str], GuardRoot] = {}
 
-    def _living(self) -> Any:
+    def _living(self) -> Guards:
         manager = self._manager()
         if manager is None:
             self._partial.clear()
@@ -110,7 +110,9 @@ class LiveGuard:
 
     def _failure(self, frame_locals: Mapping[str, object], sources: FrozenSet[str]) -> Optional[Sequence[str]]:
         """The same, None where none fails."""
-        root: Any = self._living().root
+        manager = self._living()
+        assert not guards_function.is_function(manager)
+        root = manager.root
         if sources not in self._partial:
             root_type = type(root)
             self._partial[sources] = root.clone_manager(
@@ -125,14 +127,14 @@ class LiveGuard:
         manager = self._living()
         return guards_function.is_function(manager) or hasattr(getattr(manager, "root", None), "clone_manager")
 
-    def global_scope(self) -> Optional[Dict[str, Any]]:
+    def global_scope(self) -> Optional[Dict[str, object]]:
         """The globals that the guards read, ``None`` once the entry is gone."""
         manager = self._manager()
         scope = getattr(manager, "global_scope", None) or {}
         return scope.get("G")
 
 
-def check_in_its_grad_mode(root: Any, frame_locals: Mapping[str, object]) -> Any:
+def check_in_its_grad_mode(root: GuardRoot, frame_locals: Mapping[str, object]) -> GuardAnswer:
     """Return PyTorch's answer for these guards, in the grad mode that they were made in if that is all that differs.
 
     The guards on PyTorch's state come first, and where one fails the answer says nothing of the values.
@@ -140,7 +142,8 @@ def check_in_its_grad_mode(root: Any, frame_locals: Mapping[str, object]) -> Any
     answer = root.check_verbose(dict(frame_locals))
     if answer.result or [part.strip() for part in answer.verbose_code_parts] != [_OTHER_GRAD_MODE]:
         return answer
-    torch: Any = torch_names.module("torch")
+    import torch
+
     with torch.set_grad_enabled(not torch.is_grad_enabled()):
         return root.check_verbose(dict(frame_locals))
 
@@ -178,7 +181,7 @@ class LiveTable:
         self._codes = {name: weakref.ref(code) for name, code in (codes or {}).items()}
         self._constants = {name: (weakref.ref(code), at) for name, (code, at) in (constants or {}).items()}
 
-    def guard(self, function: str, path: Optional[str] = None) -> Callable[[Mapping[str, Any]], bool]:
+    def guard(self, function: str, path: Optional[str] = None) -> Callable[[Mapping[str, object]], bool]:
         """The live guard of that guard function; only its part called ``path`` when that is given."""
 
         def check(frame_locals: Mapping[str, object]) -> bool:
@@ -197,7 +200,7 @@ class LiveTable:
         reference = self._codes.get(name)
         return None if reference is None else reference()
 
-    def constant(self, name: str) -> Tuple[bool, Any]:
+    def constant(self, name: str) -> Tuple[bool, object]:
         """(True, object) for a name that stands for a constant of a code object, while that exists."""
         reference, position = self._constants.get(name, (None, ()))
         value: Any = None if reference is None else reference()
@@ -207,7 +210,7 @@ class LiveTable:
             value = value.co_consts[index] if isinstance(value, CodeType) else value[index]
         return True, value
 
-    def global_scope(self) -> Dict[str, Any]:
+    def global_scope(self) -> Dict[str, object]:
         """The user's globals, empty where they are not known."""
         for guard in self._guards.values():
             scope = guard.global_scope()
@@ -225,7 +228,7 @@ class LiveNames(Mapping[str, str]):
     def __getitem__(self, name: str) -> str:
         return self._values.get(name, name)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         return iter(self._values)
 
     def __len__(self) -> int:

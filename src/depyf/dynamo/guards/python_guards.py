@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
-from typing import AbstractSet, Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, AbstractSet, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
+from depyf.dynamo.hooks.torch_types import GuardFunction, Guards
 from depyf.source.printing.unparsing import unparse
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 _ABOUT_THE_CALL = (
     "___skip_backend_check(",
@@ -22,12 +26,12 @@ TENSORS = "___check_tensors("
 """How the condition begins that is about all tensors."""
 
 
-def is_function(manager: object) -> bool:
+def is_function(manager: object) -> TypeIs[GuardFunction]:
     """Whether these are guards of that kind."""
     return not hasattr(manager, "root") and hasattr(manager, "code_parts")
 
 
-def conditions(manager: Any) -> Iterator[Tuple[str, str]]:
+def conditions(manager: GuardFunction) -> Iterator[Tuple[str, str]]:
     """Each condition as Python, and once more with the line of the user that caused it as a comment."""
     verbose = getattr(manager, "verbose_code_parts", None) or manager.code_parts
     seen = set()
@@ -68,7 +72,9 @@ def _reads_values(tree: ast.AST) -> bool:
     return any(isinstance(each, ast.Name) and each.id in ("L", "G") for each in ast.walk(tree))
 
 
-def holds(manager: object, frame_locals: Mapping[str, object], wanted: Optional[AbstractSet[str]] = None) -> bool:
+def holds(
+    manager: GuardFunction, frame_locals: Mapping[str, object], wanted: Optional[AbstractSet[str]] = None
+) -> bool:
     """Whether all conditions hold, or all of those ``wanted``; what can't be evaluated does not."""
     chosen: List[str] = [code for code, _ in conditions(manager) if wanted is None or code in wanted]
     scope = _scope(manager, frame_locals)
@@ -79,7 +85,7 @@ def holds(manager: object, frame_locals: Mapping[str, object], wanted: Optional[
         return False
 
 
-def first_failure(manager: object, frame_locals: Mapping[str, object]) -> List[str]:
+def first_failure(manager: GuardFunction, frame_locals: Mapping[str, object]) -> List[str]:
     """What PyTorch says of the first condition that does not hold; empty when all do."""
     for code, with_comment in conditions(manager):
         words = mismatch(manager, code, frame_locals)
@@ -90,7 +96,7 @@ def first_failure(manager: object, frame_locals: Mapping[str, object]) -> List[s
     return []
 
 
-def mismatch(manager: object, code: str, frame_locals: Mapping[str, object]) -> Optional[str]:
+def mismatch(manager: Guards, code: str, frame_locals: Mapping[str, object]) -> Optional[str]:
     """How tensors differ from what the condition ``code`` demands, in PyTorch's words; None for other conditions."""
     if not is_function(manager) or not code.startswith(TENSORS):
         return None
@@ -102,5 +108,5 @@ def mismatch(manager: object, code: str, frame_locals: Mapping[str, object]) -> 
     return words if isinstance(words, str) else None
 
 
-def _scope(manager: Any, frame_locals: Mapping[str, object]) -> Dict[str, object]:
+def _scope(manager: GuardFunction, frame_locals: Mapping[str, object]) -> Dict[str, object]:
     return {**manager.closure_vars, **manager.global_scope, "L": frame_locals}

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import functools
 import json
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.guards.live_values import LiveId, NotLiveError, live_table
 from depyf.dynamo.hooks import private_names, torch_names
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["NotLiveError", "live_table"]
 
@@ -34,7 +37,7 @@ def ___guard(function: Callable[..., bool]) -> Callable[..., bool]:
     """Decorator: a value that can't be read, or can't be compared, is a guard that does not hold."""
 
     @functools.wraps(function)
-    def check(*args: Any, **kwargs: Any) -> bool:
+    def check(*args: object, **kwargs: object) -> bool:
         try:
             return bool(function(*args, **kwargs))
         except NotLiveError:
@@ -46,29 +49,29 @@ def ___guard(function: Callable[..., bool]) -> Callable[..., bool]:
     return check
 
 
-def ___reads(*values: Any) -> bool:
+def ___reads(*values: object) -> bool:
     """True: that its arguments could be computed is what the guard asks."""
     return True
 
 
-def ___equals(value: Any, expected: Any) -> bool:
+def ___equals(value: object, expected: object) -> bool:
     """Equal and of the very same type, or the same object: ``1``, ``True`` and ``1.0`` are three values."""
     return value is expected or (type(value) is type(expected) and bool(value == expected))
 
 
-def ___check_obj_id(value: Any, expected: Expected) -> bool:
+def ___check_obj_id(value: object, expected: Expected) -> bool:
     """The very object that was there when the code was compiled."""
     return expected == id(value)
 
 
-def ___check_type_id(value: Any, expected: Expected) -> bool:
+def ___check_type_id(value: object, expected: Expected) -> bool:
     """An instance of exactly that class; compared by its name where ids mean nothing."""
     if isinstance(expected, LiveId) and expected.value is None:
         return _class_name(type(value)) == expected.name.partition("#")[0]
     return expected == id(type(value))
 
 
-def ___check_fake_script_type(value: Any, expected: Expected) -> bool:
+def ___check_fake_script_type(value: object, expected: Expected) -> bool:
     """Like ``___check_type_id``, looking through the stand-in that tracing uses for script objects."""
     stand_in = private_names.FAKE_SCRIPT_OBJECT.find()
     if stand_in is not None and isinstance(value, stand_in):
@@ -81,7 +84,7 @@ def ___check_dict(value: Any, expected_type: Expected, size: int) -> bool:
     return ___check_type_id(value, expected_type) and dict.__len__(value) == size
 
 
-def ___set_contains(values: Any, item: Any) -> bool:
+def ___set_contains(values: object, item: object) -> bool:
     """A set or frozenset that has the item."""
     return isinstance(values, (set, frozenset)) and item in values
 
@@ -90,7 +93,7 @@ def ___check_tensor(
     value: Any,
     class_name: str,
     keys: str,
-    dtype: Any,
+    dtype: object,
     *,
     device: Optional[int],
     requires_grad: bool,
@@ -113,7 +116,7 @@ def ___check_tensor(
     )
 
 
-def ___check_dimension_marks(value: Any, **expected: Any) -> bool:
+def ___check_dimension_marks(value: Any, **expected: object) -> bool:
     """No dimension is marked (``mark_dynamic`` ...) beyond what it was marked at compile time.
 
     Every keyword is a kind of mark without its prefix ``_dynamo_``: the dimensions that may have it.
@@ -127,12 +130,12 @@ def ___check_dimension_marks(value: Any, **expected: Any) -> bool:
     return True
 
 
-def ___check_no_aliasing(*values: Any) -> bool:
+def ___check_no_aliasing(*values: object) -> bool:
     """All different objects."""
     return len({id(value) for value in values}) == len(values)
 
 
-def ___check_overlapping(*, overlapping: List[Any], non_overlapping: List[Any]) -> bool:
+def ___check_overlapping(*, overlapping: List[torch.Tensor], non_overlapping: List[torch.Tensor]) -> bool:
     """The first tensors, and only they, share memory with another one."""
     compute = private_names.OVERLAPPING.find()
     if compute is None:
@@ -141,12 +144,12 @@ def ___check_overlapping(*, overlapping: List[Any], non_overlapping: List[Any]) 
     return set(shared) == set(range(len(overlapping)))
 
 
-def ___check_global_state(**expected: Any) -> bool:
+def ___check_global_state(**expected: object) -> bool:
     """Grad mode, autocast, determinism, default dtype and the other global switches are what they were."""
     return {key: value for key, value in ___global_state().items() if key in expected} == expected
 
 
-def ___global_state() -> Dict[str, Any]:
+def ___global_state() -> Dict[str, object]:
     """The global switches now, as ``___check_global_state`` takes them."""
     guard = private_names.GLOBAL_STATE.find()
     if guard is None or not hasattr(guard, "__getstate__"):
@@ -154,7 +157,7 @@ def ___global_state() -> Dict[str, Any]:
     return flat_global_state(json.loads(guard().__getstate__()))
 
 
-def flat_global_state(state: Mapping[str, Any]) -> Dict[str, Any]:
+def flat_global_state(state: Mapping[str, object]) -> Dict[str, object]:
     """PyTorch's description of its global state with the part on autocast made short.
 
     ``autocast`` maps the number of each device type with autocast to the number of its dtype: what the other device
@@ -194,7 +197,7 @@ def _class_name(cls: type) -> str:
     return shown[len("<class '") : -len("'>")]
 
 
-def _dispatch_keys(value: Any) -> str:
+def _dispatch_keys(value: torch.Tensor) -> str:
     """The dispatch keys of a tensor together with those that this thread includes and without those it excludes."""
     keys_of = private_names.DISPATCH_KEYS.find()
     included = private_names.INCLUDED_KEYS.find()
@@ -205,7 +208,7 @@ def _dispatch_keys(value: Any) -> str:
     return text[len("DispatchKeySet(") : -1]
 
 
-def _strides(value: Any) -> Sequence[int]:
+def _strides(value: torch.Tensor) -> Sequence[int]:
     if str(value.layout).rpartition(".")[2] in _COMPRESSED_LAYOUTS:
         return [-1] * value.dim()
     strides: Sequence[int] = value.stride()
@@ -218,9 +221,9 @@ def _fits(expected: Optional[Sequence[Optional[int]]], actual: Sequence[int]) ->
     return len(expected) == len(actual) and all(e is None or e == a for e, a in zip(expected, actual))
 
 
-def torch_guard_names() -> Dict[str, Any]:
+def torch_guard_names() -> Dict[str, object]:
     """The names that PyTorch's own guard text may use."""
-    names: Dict[str, Any] = dict(torch_names.find("torch.fx.experimental.symbolic_shapes", "SYMPY_INTERP") or {})
+    names: Dict[str, object] = dict(torch_names.find("torch.fx.experimental.symbolic_shapes", "SYMPY_INTERP") or {})
     closure_vars = private_names.NAMES_IN_GUARDS.find()
     constants = private_names.NAMES_IN_GUARDS_BEFORE.find()
     names.update(closure_vars() if closure_vars is not None else constants or {})

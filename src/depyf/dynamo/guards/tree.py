@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import collections
 from dataclasses import dataclass
-from typing import Any, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple
 
 from depyf.diagnosis.guard import GuardKind
 from depyf.diagnosis.guard_sources import local_name
 from depyf.diagnosis.guard_text import local_index_of, read, without_ids
 from depyf.dynamo.guards import python_guards as guards_function
 from depyf.dynamo.guards.live_values import check_in_its_grad_mode
+from depyf.dynamo.hooks.torch_types import DictGuardNode, GuardAccessor, GuardNode, Guards
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeGuard
+
 
 DICT_MANAGER = "DICT_MANAGER"
 ACCESS = "ACCESS"
@@ -47,7 +52,7 @@ class Check:
     length: Optional[int] = None
 
 
-def checks_of(manager: Any) -> Iterator[Check]:
+def checks_of(manager: Guards) -> Iterator[Check]:
     """Every check of a cache entry's guards: global state, arguments in their order, globals, then the epilogue.
 
     PyTorch before 2.4 has no tree but a function: the path to a check is its text.
@@ -67,7 +72,7 @@ def checks_of(manager: Any) -> Iterator[Check]:
         yield check
 
 
-def _epilogue(root: object) -> Iterator[Check]:
+def _epilogue(root: GuardNode) -> Iterator[Check]:
     lookup = getattr(root, "get_epilogue_lambda_guards", None)
     for leaf in lookup() if lookup is not None else ():
         parts = tuple(leaf.verbose_code_parts())
@@ -75,14 +80,15 @@ def _epilogue(root: object) -> Iterator[Check]:
             yield Check(type(leaf).__name__, EPILOGUE, parts, None, frozenset())
 
 
-def _visit(node: Any, root: object, above: FrozenSet[str], accessor: Any) -> Iterator[Check]:
+def _visit(
+    node: GuardNode, root: GuardNode, above: FrozenSet[str], accessor: Optional[GuardAccessor]
+) -> Iterator[Check]:
     source = "" if node is root else node.get_source()
     path = above if node is root else above | {source}
     value_type = _value_type(node)
-    is_dict_manager = hasattr(node, "get_key_value_managers")
     leaves = node.get_leaf_guards()
-    children = list(_dict_children(node) if is_dict_manager else _ordered_children(node))
-    if is_dict_manager:
+    children = list(_dict_children(node) if _is_dict_manager(node) else _ordered_children(node))
+    if _is_dict_manager(node):
         yield Check(DICT_MANAGER, source, (), value_type, path, _dict_length(node, root, source, path))
     elif node is not root and not leaves and not children and accessor is not None:
         yield Check(ACCESS, source, (accessor.repr(),), value_type, path)
@@ -92,20 +98,24 @@ def _visit(node: Any, root: object, above: FrozenSet[str], accessor: Any) -> Ite
         yield from _visit(child, root, path, child_accessor)
 
 
+def _is_dict_manager(node: GuardNode) -> TypeGuard[DictGuardNode]:
+    return hasattr(node, "get_key_value_managers")
+
+
 def _value_type(node: object) -> Optional[type]:
     lookup = getattr(node, "get_type_of_guarded_value", None)
     found = lookup() if lookup is not None else None
     return found if isinstance(found, type) else None
 
 
-def _dict_children(node: Any) -> Iterator[Tuple[object, object]]:
+def _dict_children(node: DictGuardNode) -> Iterator[Tuple[GuardNode, None]]:
     for _, pair in sorted(node.get_key_value_managers().items()):
         for child in pair:
             if child is not None:
                 yield child, None
 
 
-def _ordered_children(node: Any) -> List[Tuple[object, object]]:
+def _ordered_children(node: GuardNode) -> List[Tuple[GuardNode, Optional[GuardAccessor]]]:
     """The children with their accessors; arguments come in the order in which the function takes them.
 
     PyTorch sorts accessors by how often they failed, which is not the same in every run.
@@ -116,7 +126,7 @@ def _ordered_children(node: Any) -> List[Tuple[object, object]]:
     return sorted(pairs, key=lambda pair: _place(pair[1], pair[0]))
 
 
-def _place(accessor: Any, manager: Any) -> Tuple[int, int, str, str]:
+def _place(accessor: Optional[GuardAccessor], manager: GuardNode) -> Tuple[int, int, str, str]:
     text = "" if accessor is None else accessor.repr()
     local = local_index_of(text)
     source = manager.get_source()
@@ -125,7 +135,7 @@ def _place(accessor: Any, manager: Any) -> Tuple[int, int, str, str]:
     return (2 if source == "G" else 1), 0, source, text
 
 
-def _dict_length(node: Any, root: Any, source: str, path: FrozenSet[str]) -> Optional[int]:
+def _dict_length(node: GuardNode, root: GuardNode, source: str, path: FrozenSet[str]) -> Optional[int]:
     """How many keys a dict manager demands. PyTorch has no question for that; it says so when the number is wrong."""
     local = local_name(source)
     probe = _empty_dict(_value_type(node))
@@ -141,7 +151,7 @@ def _dict_length(node: Any, root: Any, source: str, path: FrozenSet[str]) -> Opt
     )
 
 
-def _empty_dict(dict_type: Optional[type]) -> Optional[Dict[Any, Any]]:
+def _empty_dict(dict_type: Optional[type]) -> Optional[Dict[object, object]]:
     """An empty dict of that class, made without running code of the class; ``None`` where that can't be."""
     for base in (collections.OrderedDict, dict):
         if dict_type is not None and issubclass(dict_type, base):

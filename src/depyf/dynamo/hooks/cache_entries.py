@@ -7,6 +7,7 @@ from types import CodeType
 from typing import Any, Dict, List, Optional
 
 from depyf.dynamo.hooks import private_names, torch_names
+from depyf.dynamo.hooks.torch_types import Guards
 
 _forgotten: Dict[int, CodeType] = {}
 """Code whose cache entries depyf took away."""
@@ -29,9 +30,9 @@ class CacheEntry:
     """
 
     code: Optional[CodeType]
-    guard_manager: Any
+    guard_manager: Guards
     compile_id: Optional[str]
-    backend: Any
+    backend: object
 
 
 def _as_read(entry: Any) -> CacheEntry:
@@ -70,12 +71,12 @@ def looked_at_in_vain(code: CodeType) -> bool:
     return code in seen and not lookup(code)
 
 
-def guards_of(entry: Any) -> Any:
+def guards_of(entry: object) -> Any:
     """The guards of a cache entry."""
     return private_names.GUARD_MANAGER.of(entry) or private_names.CHECK_FN.of(entry)
 
 
-def forget_entry(guards: Any) -> None:
+def forget_entry(guards: object) -> None:
     """Make the cache entry with these guards invalid: it stays in Dynamo's list, unused, and counts for no limit."""
     deleted = private_names.DELETED_GUARDS.find()
     entry, owner = getattr(guards, "cache_entry", None), getattr(guards, "extra_state", None)

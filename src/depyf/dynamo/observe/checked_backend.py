@@ -13,7 +13,7 @@ import functools
 import inspect
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.dynamo.hooks import compile_ids, private_names, torch_names
 from depyf.dynamo.hooks.backward_methods import all_backward_classes, replace_backward
@@ -82,11 +82,11 @@ def begin(observation: Observation) -> Callable[[], None]:
 class _Backend(OwnBackend):
     """The user's backend, observed."""
 
-    def __init__(self, observation: Observation, compiler: Any, user_backend: Any) -> None:
+    def __init__(self, observation: Observation, compiler: Callable[..., object], user_backend: object) -> None:
         self._observation = observation
         super().__init__(compiler, user_backend)
 
-    def __call__(self, module: torch.fx.GraphModule, example_inputs: Any, **kwargs: Any) -> Any:
+    def __call__(self, module: torch.fx.GraphModule, example_inputs: Sequence[object], **kwargs: object) -> object:
         if not self._observation.is_open:
             return self._compiler(module, example_inputs, **kwargs)
         compilation = _Compilation(_here.name, _names(module) or (), self.__name__)
@@ -115,7 +115,7 @@ def _watch_aot(observation: Observation) -> Optional[Undo]:
     signature = inspect.signature(original)
 
     @functools.wraps(original)
-    def with_observed_compilers(*args: Any, **kwargs: Any) -> Any:
+    def with_observed_compilers(*args: object, **kwargs: object) -> object:
         compilation = _here.compilation
         if compilation is None or not observation.is_open:
             return original(*args, **kwargs)
@@ -145,8 +145,8 @@ def _count_earlier_backwards(observation: Observation) -> Undo:
     return undo_all
 
 
-def _counted(observation: Observation, method: Callable[..., Any]) -> Callable[..., Any]:
-    def counted(*args: Any, **kwargs: Any) -> Any:
+def _counted(observation: Observation, method: Callable[..., object]) -> Callable[..., object]:
+    def counted(*args: object, **kwargs: object) -> object:
         before = observation.told
         try:
             return method(*args, **kwargs)
@@ -157,7 +157,9 @@ def _counted(observation: Observation, method: Callable[..., Any]) -> Callable[.
     return counted
 
 
-def _observed_compilers(observation: Observation, compilation: _Compilation, given: Callable[[str], Any]) -> Any:
+def _observed_compilers(
+    observation: Observation, compilation: _Compilation, given: Callable[[str], Any]
+) -> Dict[str, Callable[..., object]]:
     forward = given("fw_compiler")
     return {
         name: _observed_compiler(observation, compilation.part(backward), given(name) or forward)
@@ -165,9 +167,13 @@ def _observed_compilers(observation: Observation, compilation: _Compilation, giv
     }
 
 
-def _observed_compiler(observation: Observation, compilation: _Compilation, compiler: Any) -> Any:
+def _observed_compiler(
+    observation: Observation, compilation: _Compilation, compiler: Callable[..., Callable[..., object]]
+) -> Callable[..., object]:
     @functools.wraps(compiler)
-    def compile_one(module: torch.fx.GraphModule, example_inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def compile_one(
+        module: torch.fx.GraphModule, example_inputs: Sequence[object], *args: object, **kwargs: object
+    ) -> object:
         if not observation.is_open:
             return compiler(module, example_inputs, *args, **kwargs)
         mine = compilation.part(compilation.backward)
@@ -187,12 +193,14 @@ def _watch_inductor(observation: Observation) -> Optional[Undo]:
         return None
 
     @functools.wraps(original)
-    def compile_one(module: torch.fx.GraphModule, example_inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def compile_one(
+        module: torch.fx.GraphModule, example_inputs: Sequence[object], *args: object, **kwargs: object
+    ) -> object:
         compilation = _here.compilation
         if compilation is None or not observation.is_open:
             return original(module, example_inputs, *args, **kwargs)
         note = _describe(compilation, module, ATEN)
-        compiled = original(module, example_inputs, *args, **kwargs)
+        compiled: Any = original(module, example_inputs, *args, **kwargs)
         if note is None:
             return compiled
         compilation.inside = True
@@ -206,17 +214,19 @@ def _watch_inductor(observation: Observation) -> Optional[Undo]:
     return private_names.COMPILE_FX_INNER.replace(compile_one)
 
 
-def _observed(observation: Observation, graph: ObservedGraph, compiled: Any, *, boxed: bool) -> Callable[..., Any]:
+def _observed(
+    observation: Observation, graph: ObservedGraph, compiled: Callable[..., object], *, boxed: bool
+) -> Callable[..., object]:
     """``compiled``, called in the same way, with its calls told to the observers."""
     if boxed:
 
-        def run(arguments: List[Any]) -> Any:
+        def run(arguments: List[object]) -> object:
             return observation.run(graph, compiled, arguments, True)
 
         setattr(run, private_names.BOXED_CALL.name, True)
         return run
 
-    def run_unboxed(*arguments: Any) -> Any:
+    def run_unboxed(*arguments: object) -> object:
         return observation.run(graph, compiled, list(arguments), False)
 
     return run_unboxed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Dict, Iterator, List, Optional, Tuple
 
 from depyf.dynamo.hooks import private_names, torch_names
 
@@ -33,7 +33,7 @@ class GraphCopy:
         self.graph._codegen = copy.copy(module.graph._codegen)
         self._module: Optional[fx.GraphModule] = None
 
-    def attribute(self, target: str) -> Any:
+    def attribute(self, target: str) -> object:
         """What a node of kind ``get_attr`` or ``call_module`` refers to."""
         return self._attributes[target]
 
@@ -45,7 +45,7 @@ class GraphCopy:
         return self._module
 
 
-def attribute_at(module: torch.nn.Module, target: str) -> object:
+def attribute_at(module: object, target: str) -> object:
     """The object at a dotted path of attributes."""
     for name in target.split("."):
         module = getattr(module, name)

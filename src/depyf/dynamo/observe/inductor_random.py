@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Dict, Tuple
+from typing import Any, Callable, Dict, Tuple
 
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.observe.random_state import RandomState
@@ -16,7 +16,7 @@ def draws(operator: object) -> bool:
     return str(operator).startswith(_DRAWS)
 
 
-def draw(operator: Any, args: Tuple[object, ...], kwargs: Dict[str, Any]) -> object:
+def draw(operator: object, args: Tuple[object, ...], kwargs: Dict[str, object]) -> object:
     """What code of Inductor's for this operator alone gives: a number depends on the seed and its position only."""
     import torch
 
@@ -33,7 +33,12 @@ def _hashable(value: object) -> object:
 
 
 @functools.lru_cache(maxsize=64)
-def _kernel(operator: Any, pattern: Tuple[Any, ...], kwargs: Any, devices: Tuple[str, ...]) -> Any:
+def _kernel(
+    operator: Any,
+    pattern: Tuple[Any, ...],
+    kwargs: Tuple[Tuple[str, Any], ...],
+    devices: Tuple[str, ...],
+) -> Callable[..., object]:
     import torch
 
     graph = torch.fx.Graph()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.locks import Lock
@@ -66,7 +66,7 @@ class GraphCall:
     graph: ObservedGraph
     inputs: Tuple[Any, ...]
     outputs: Tuple[Any, ...]
-    written: Mapping[int, Any]
+    written: Mapping[int, torch.Tensor]
     random_state: Optional[RandomState]
 
     def given(self, number: int) -> Any:
@@ -113,7 +113,9 @@ class Observation:
                 close, self._close = self._close, None
                 close()
 
-    def run(self, graph: ObservedGraph, compiled: Callable[..., Any], arguments: List[Any], boxed: bool) -> Any:
+    def run(
+        self, graph: ObservedGraph, compiled: Callable[..., object], arguments: List[object], boxed: bool
+    ) -> object:
         """Call ``compiled``, the code of ``graph``, and tell the observers."""
         before = None
         if self.is_open:
@@ -141,7 +143,7 @@ class Observation:
         return getattr(self._here, "inside", False)
 
     @safely("looking at what a compiled graph has computed")
-    def _tell(self, before: _Before, outputs: Any) -> Optional[BaseException]:
+    def _tell(self, before: _Before, outputs: object) -> Optional[BaseException]:
         call = before.finished(outputs)
         with _unseen():
             for observer in list(self._observers):
@@ -157,27 +159,28 @@ observation = Observation(Tally())
 @dataclass(frozen=True, eq=False)
 class _Before:
     graph: ObservedGraph
-    inputs: Tuple[Any, ...]
-    originals: Dict[int, Any]
+    inputs: Tuple[object, ...]
+    originals: Dict[int, torch.Tensor]
     random_state: Optional[RandomState]
 
-    def finished(self, outputs: Any) -> GraphCall:
+    def finished(self, outputs: object) -> GraphCall:
         many = tuple(outputs) if isinstance(outputs, (list, tuple)) else (outputs,)
         return GraphCall(self.graph, self.inputs, many, self.originals, self.random_state)
 
 
 @safely("keeping what goes into a compiled graph")
-def _before(graph: ObservedGraph, arguments: List[Any]) -> _Before:
+def _before(graph: ObservedGraph, arguments: List[object]) -> _Before:
     import torch
 
     with _unseen():
-        originals = {i: arguments[i] for i in graph.written if isinstance(arguments[i], torch.Tensor)}
-        inputs = tuple(value.detach().clone() if i in originals else value for i, value in enumerate(arguments))
+        given = [(i, arguments[i]) for i in graph.written]
+        originals = {i: value for i, value in given if isinstance(value, torch.Tensor)}
+        inputs = tuple(originals[i].detach().clone() if i in originals else value for i, value in enumerate(arguments))
         return _Before(graph, inputs, originals, RandomState(arguments) if graph.random else None)
 
 
 @contextlib.contextmanager
-def _unseen() -> Any:
+def _unseen() -> Iterator[None]:
     """No gradients, and none of the user's dispatch modes: they would count what we do."""
     disable = private_names.DISABLE_MODES.find() or contextlib.nullcontext
     no_grad: Any = torch_names.find("torch", "no_grad")

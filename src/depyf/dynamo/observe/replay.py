@@ -7,7 +7,7 @@ copied first.
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional
 
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.observe.inductor_random import draw, draws
@@ -16,8 +16,8 @@ from depyf.dynamo.observe.observation import ATEN, GraphCall
 if TYPE_CHECKING:
     import torch
 
-Values = Callable[[Any], Any]
-Look = Callable[[Any, Values, Any], None]
+Values = Callable[["torch.fx.Node"], Any]
+Look = Callable[["torch.fx.Node", Values, Any], None]
 """Called with a node, the values of the nodes that it takes (``values(node)``), and what it gives."""
 
 
@@ -27,12 +27,18 @@ class Replay:
     def __init__(self, call: GraphCall) -> None:
         self._call = call
 
-    def run(self, after: Look, *, until: Any = None, before: Callable[[Any, Values], None] = lambda *_: None) -> None:
+    def run(
+        self,
+        after: Look,
+        *,
+        until: Optional[torch.fx.Node] = None,
+        before: Callable[[torch.fx.Node, Values], None] = lambda *_: None,
+    ) -> None:
         """Interpret the graph up to the node ``until`` (default: all of it)."""
         interpreter: Any = torch_names.find("torch.fx", "Interpreter")
 
         class Replaying(interpreter):  # type: ignore[misc]
-            def run_node(self, node: torch.fx.Node) -> Any:
+            def run_node(self, node: torch.fx.Node) -> object:
                 if node.op == "output":
                     return super().run_node(node)
                 before(node, self.env.__getitem__)
@@ -53,7 +59,7 @@ class Replay:
         nodes: Iterable[torch.fx.Node] = self._call.graph.module.graph.nodes
         return next(node for node in nodes if node.name == name)
 
-    def _inputs(self) -> Iterator[Any]:
+    def _inputs(self) -> Iterator[object]:
         import torch
 
         for number, value in enumerate(self._call.inputs):

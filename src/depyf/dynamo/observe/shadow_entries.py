@@ -20,6 +20,7 @@ from depyf.dynamo.hooks import cache_entries, compiled_callables, frame_evaluati
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo
 from depyf.dynamo.hooks.safely import safely
+from depyf.dynamo.hooks.torch_types import DynamoFrame
 from depyf.dynamo.observe.tally import RUNS_AS_PLAIN, Tally, why_not_observed
 from depyf.own_package import is_own
 from depyf.report.analysis.sources import is_library
@@ -37,14 +38,14 @@ _NOT_SUPPORTED = (
 class OwnEntries:
     """Hands Dynamo callbacks that compile with ``backend_for(the user's compiler, its backend)``, while installed."""
 
-    def __init__(self, backend_for: Callable[[Any, Any], Any], tally: Tally) -> None:
+    def __init__(self, backend_for: Callable[[Callable[..., object], object], OwnBackend], tally: Tally) -> None:
         self._backend_for = backend_for
         self._tally = tally
         self._lock = Lock()
-        self._callbacks: Dict[int, Tuple[Any, _Callback]] = {}
-        self._backends: List[Tuple[Any, Any]] = []
+        self._callbacks: Dict[int, Tuple[object, _Callback]] = {}
+        self._backends: List[Tuple[object, OwnBackend]] = []
         self._regions: Dict[int, int] = {}
-        self._made: List[Any] = []
+        self._made: List[object] = []
         """The guards of the cache entries that we made."""
 
     def install(self) -> Undo:
@@ -53,13 +54,13 @@ class OwnEntries:
         if original is None:
             raise RuntimeError(_NOT_SUPPORTED)
 
-        def and_ours(callback: Any) -> Any:
+        def and_ours(callback: object) -> object:
             answer = original(callback)
             caller = sys._getframe(1)
             while is_own(caller.f_code.co_filename) and caller.f_back is not None:  # another came after us
                 caller = caller.f_back
             is_call = callable(callback) and caller.f_code.co_name in _CALLS
-            ours = None
+            ours: Optional[Callable[..., object]] = None
             if is_call and _compiles_nothing_new():
                 ours = self._only_known(callback, answer)
             elif is_call and answer is False:
@@ -82,11 +83,11 @@ class OwnEntries:
         return close
 
     @safely("counting the calls of compiled functions")
-    def _count(self, caller: FrameType, answer: Any, ours: Any) -> None:
+    def _count(self, caller: FrameType, answer: object, ours: object) -> None:
         self._tally.called(caller, why_not_observed(answer, ours))
 
     @safely("observing a compiled function")
-    def _ours(self, callback: Any, is_call: bool) -> Optional[Any]:
+    def _ours(self, callback: object, is_call: bool) -> Optional[_Callback]:
         """The callback that stands in for this one; None where it can't be replaced."""
         if isinstance(callback, _Callback) and callback.made is self._made:
             return callback
@@ -102,7 +103,7 @@ class OwnEntries:
         return known[1]
 
     @safely("observing a compiled function")
-    def _only_known(self, callback: Any, otherwise: Any) -> Optional[Any]:
+    def _only_known(self, callback: object, otherwise: Any) -> Optional[_OnlyKnown]:
         """The same where the program's stance lets nothing be compiled that has not been compiled before."""
         if otherwise is False and frame_evaluation.run_this_once() is None:
             return None
@@ -171,7 +172,7 @@ class OwnEntries:
 class OwnBackend:
     """A backend that calls ``compiler``. It stands for one of the user's: Dynamo compares backends by ``==``."""
 
-    def __init__(self, compiler: Any, user_backend: Any) -> None:
+    def __init__(self, compiler: Callable[..., object], user_backend: object) -> None:
         self._compiler = compiler
         self.__name__ = str(getattr(user_backend, "compiler_name", getattr(user_backend, "__name__", "backend")))
         for name in ("get_compiler_config", "reset"):
@@ -182,14 +183,14 @@ class OwnBackend:
 class _Callback:
     """What Dynamo calls to compile a frame. The attributes are how Dynamo finds the backend in it."""
 
-    def __init__(self, callback: Any, made: List[Any]) -> None:
+    def __init__(self, callback: Callable[..., object], made: List[object]) -> None:
         self._torchdynamo_orig_backend = callback
         self._torchdynamo_orig_callable = callback  # up to 2.7
         self.hooks = getattr(callback, "hooks", None)
         self.callback = callback
         self.made = made
 
-    def __call__(self, frame: Any, cache_entry: Any, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, frame: DynamoFrame, cache_entry: object, *args: object, **kwargs: object) -> object:
         with _limits_for_ours(frame):
             answer = self.callback(frame, cache_entry, *args, **kwargs)
         code = getattr(answer, "guarded_code", answer)
@@ -202,7 +203,7 @@ class _Callback:
 class _Known(NamedTuple):
     """What the program has compiled before: with its backend, in its region of entries."""
 
-    backend: Any
+    backend: object
     region: int
 
 
@@ -219,7 +220,7 @@ class _OnlyKnown:
         self._tally = tally
         self._has_missed = False
 
-    def __call__(self, frame: Any, cache_entry: Any, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, frame: DynamoFrame, cache_entry: object, *args: object, **kwargs: object) -> object:
         if self._is_known(frame):
             return self.callback(frame, cache_entry, *args, **kwargs)
         if self.otherwise is False:
@@ -228,11 +229,11 @@ class _OnlyKnown:
         return self.otherwise(frame, cache_entry, *args, **kwargs)
 
     @safely("looking for what has been compiled before")
-    def _is_known(self, frame: Any) -> bool:
+    def _is_known(self, frame: DynamoFrame) -> bool:
         return would_hit(frame.f_code, frame.f_locals, *self.known)
 
     @safely("counting what is not observed")
-    def _note_missed(self, frame: Any) -> None:
+    def _note_missed(self, frame: DynamoFrame) -> None:
         if not self._has_missed and not is_library(frame.f_code.co_filename):
             self._has_missed = True
             self._tally.missed_here(RUNS_AS_PLAIN.format(frame_evaluation.stance()))
@@ -244,7 +245,7 @@ def _compiles_nothing_new() -> bool:
 
 
 @contextlib.contextmanager
-def _limits_for_ours(frame: Any) -> Iterator[None]:
+def _limits_for_ours(frame: DynamoFrame) -> Iterator[None]:
     """Raise Dynamo's limits by the entries that are not ours, where they count together."""
     with contextlib.ExitStack() as stack:
         if private_names.SET_REGION.find() is None:
@@ -255,5 +256,5 @@ def _limits_for_ours(frame: Any) -> Iterator[None]:
         yield
 
 
-def _inside(callback: Any) -> Any:
+def _inside(callback: object) -> Any:
     return compiled_callables.inside_of_callback(callback)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import replace
 from types import CodeType, FrameType
-from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.lookup import Entry, FailedGuard, Why, nearest_first
 from depyf.diagnosis.guard import Guard, GuardKind
@@ -78,7 +78,9 @@ def why(compiled: object, *args: object, **kwargs: object) -> Why:
     return replace(answer, notes=_notes(found))
 
 
-def _answer(found: Sequence[Any], values: Mapping[str, Any], entered: Any, name: str, code: CodeType) -> Why:
+def _answer(
+    found: Sequence[cache_entries.CacheEntry], values: Mapping[str, object], entered: object, name: str, code: CodeType
+) -> Why:
     """The answer for a call that finds these cache entries; ``name`` and ``code`` are what a person calls it."""
     backend = None if entered is None else compiled_callables.innermost_backend(getattr(entered, "callback", None))
     frame = guarded_frame_of(code)
@@ -164,7 +166,7 @@ def _not_tried(entry: Entry) -> Entry:
     return replace(entry, hit=False, note="its guards hold too; it is not tried") if entry.hit else entry
 
 
-def _limit(entries: Sequence[object], values: Mapping[str, object]) -> Optional[Tuple[str, int]]:
+def _limit(entries: Sequence[cache_entries.CacheEntry], values: Mapping[str, object]) -> Optional[Tuple[str, int]]:
     """The limit of Dynamo's that one more entry would exceed, with its value; counted as Dynamo does."""
     alike = sum(_has_same_objects(entry, values) for entry in entries)
     for names, count in (
@@ -180,7 +182,7 @@ def _limit(entries: Sequence[object], values: Mapping[str, object]) -> Optional[
     return None
 
 
-def _has_same_objects(entry: Any, values: Mapping[str, object]) -> bool:
+def _has_same_objects(entry: cache_entries.CacheEntry, values: Mapping[str, object]) -> bool:
     """Whether the objects that an entry was made for by their identity are those of the call."""
     matched = getattr(entry.guard_manager, "id_matched_objs", None) or {}
     return all(ref() is None or ref() is values.get(name) for name, ref in matched.items())
@@ -212,12 +214,14 @@ def _named(subjects: Sequence[str]) -> str:
     return ", ".join(subjects[:_NAMED]) + more
 
 
-def _that_count(found: Sequence[object], entries: Sequence[Entry]) -> Sequence[Any]:
+def _that_count(
+    found: Sequence[cache_entries.CacheEntry], entries: Sequence[Entry]
+) -> Sequence[cache_entries.CacheEntry]:
     """The entry that the call would run, or all of them."""
     return [each for each, entry in zip(found, entries) if entry.hit] or found
 
 
-def _resume_functions(entry: Any) -> Iterator[str]:
+def _resume_functions(entry: cache_entries.CacheEntry) -> Iterator[str]:
     """The resume functions that transformed code calls, as they are called in dumps and in ``watch``."""
     scope = global_scope(entry.guard_manager)
     for name in () if entry.code is None else entry.code.co_names:  # None: torch has thrown it away

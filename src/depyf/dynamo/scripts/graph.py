@@ -10,7 +10,7 @@ import keyword
 import linecache
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Dict, Iterator, List, Optional, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.hooks import private_names, torch_names
@@ -106,7 +106,7 @@ class _Classes:
         """An expression for a member."""
         import torch
 
-        if isinstance(value, torch_names.module("torch.fx").GraphModule):
+        if isinstance(value, torch.fx.GraphModule):
             # Dynamo makes globals called `cond_true_0`: ours have other names.
             made = self.write(value, f"graph_{target}", whole=interpreted)
             return f"torch.fx.symbolic_trace({made})" if interpreted else made
@@ -120,7 +120,7 @@ class _Classes:
         self._code.notes.append(f"{target} is a {type(value).__name__}, which a script has no way to make")
         return "None"
 
-    def _module(self, value: Any, target: str) -> str:
+    def _module(self, value: torch.nn.Module, target: str) -> str:
         """A module that the graph calls: graphs of PyTorch up to 2.4 keep the user's modules of torch.nn whole."""
         cls = type(value)
         text = f"torch.nn.{value!r}"
@@ -191,10 +191,12 @@ def forward_source(graph: torch.fx.Graph, imports: Imports) -> str:
     return source
 
 
-def _plain_copy(graph: torch.fx.Graph) -> Any:
+def _plain_copy(graph: torch.fx.Graph) -> torch.fx.Graph:
     """The graph with arguments one by one (AOTAutograd's take one list), and the user's line as each node's stack."""
-    copy = torch_names.module("torch.fx").Graph(tracer_cls=private_names.TRACER_OF_GRAPH.of(graph))
-    known: Dict[Any, Any] = {}
+    from torch import fx
+
+    copy = fx.Graph(tracer_cls=private_names.TRACER_OF_GRAPH.of(graph))
+    known: Dict[torch.fx.Node, torch.fx.Node] = {}
     for node in graph.nodes:
         known[node] = copied = copy.node_copy(node, lambda each: known[each])
         copied.meta = dict(node.meta)

@@ -7,10 +7,14 @@ memory share it in the script, too.
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.hooks import private_names, torch_names
+
+if TYPE_CHECKING:
+    import torch
+    from typing_extensions import TypeGuard, TypeIs
 
 _UNKNOWN_SIZE = 4
 """Stands for a size that depends on data, and that nobody has a value for."""
@@ -41,11 +45,11 @@ class Tensors:
                 storages.setdefault(_storage(value), []).append(index)
         shared = {index for indices in storages.values() if len(indices) > 1 for index in indices}
         return [
-            self._view(name, value) if index in shared else self.expression(name, value)
+            self._view(name, value) if index in shared and is_tensor(value) else self.expression(name, value)
             for index, (name, value) in enumerate(zip(names, values))
         ]
 
-    def expression(self, name: str, value: Any, *, constant: bool = False) -> str:
+    def expression(self, name: str, value: object, *, constant: bool = False) -> str:
         """An expression for one value; ``constant`` says that the graph was made for what is in it."""
         if not is_tensor(value):
             return self._scalar(name, value)
@@ -58,7 +62,7 @@ class Tensors:
             return f"{'load()' if constant else 'saved'}[{name!r}]"
         return made_up(value, self._wants_gradient(value))
 
-    def _wants_gradient(self, value: Any) -> bool:
+    def _wants_gradient(self, value: torch.Tensor) -> bool:
         return self._gradients and bool(value.requires_grad)
 
     def _scalar(self, name: str, value: object) -> str:
@@ -84,7 +88,7 @@ class Tensors:
             self.notes.append(f"the input {name} is {value}, which no number stands for")
             return "None"
 
-    def _odd(self, name: str, value: Any) -> str:
+    def _odd(self, name: str, value: torch.Tensor) -> str:
         import torch
 
         dense = type(value) in (torch.Tensor, torch.nn.Parameter)
@@ -97,7 +101,7 @@ class Tensors:
         self.notes.append(f"the input {name} is a tensor of the kind {kind}; here it is an ordinary one")
         return text
 
-    def _view(self, name: str, value: Any) -> str:
+    def _view(self, name: str, value: torch.Tensor) -> str:
         """A tensor that shares its memory with another input."""
         storage = _storage(value)
         if storage not in self._shared:
@@ -115,17 +119,17 @@ class Tensors:
         return f"{view}.detach().requires_grad_()" if self._wants_gradient(value) else view
 
 
-def is_tensor(value: object) -> bool:
+def is_tensor(value: object) -> TypeIs[torch.Tensor]:
     return isinstance(value, torch_names.module("torch").Tensor)
 
 
-def is_real(value: Any) -> bool:
+def is_real(value: object) -> TypeGuard[torch.Tensor]:
     """Whether a tensor has values: it is neither fake nor on the meta device."""
     fake = private_names.FAKE_TENSOR.find() or ()
     return is_tensor(value) and not isinstance(value, fake) and value.device.type != "meta" and not _is_odd(value)
 
 
-def _is_odd(value: Any) -> bool:
+def _is_odd(value: torch.Tensor) -> bool:
     """Sparse and wrapped tensors have no storage of their own."""
     import torch
 
@@ -133,7 +137,7 @@ def _is_odd(value: Any) -> bool:
     return value.layout != torch.strided or type(value) not in (torch.Tensor, torch.nn.Parameter, fake)
 
 
-def _storage(value: Any) -> int:
+def _storage(value: torch.Tensor) -> int:
     return int(private_names.STORAGE_ADDRESS.of(value.untyped_storage()))
 
 
@@ -149,12 +153,12 @@ def hint(value: object) -> Any:
     return _UNKNOWN_SIZE if found is None else found
 
 
-def sizes(value: Any) -> Tuple[int, ...]:
+def sizes(value: torch.Tensor) -> Tuple[int, ...]:
     """The shape of a tensor in numbers."""
     return tuple(int(hint(size)) for size in value.shape)
 
 
-def made_up(value: Any, requires_grad: bool = False) -> str:
+def made_up(value: torch.Tensor, requires_grad: bool = False) -> str:
     """``tensor(shape, strides, dtype, ...)`` with values of the kind that ``value`` has, as far as it is known."""
     strides = tuple(int(hint(stride)) for stride in value.stride()) if not _is_odd(value) else _contiguous(sizes(value))
     arguments = [repr(sizes(value)), repr(strides), str(value.dtype)]
@@ -172,7 +176,7 @@ def _contiguous(shape: Sequence[int]) -> Tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def _bounds(value: Any) -> str:
+def _bounds(value: torch.Tensor) -> str:
     """The range that the values of a real tensor are in: random ones in it keep indices valid, and roots real."""
     import torch
 
@@ -188,7 +192,7 @@ def _bounds(value: Any) -> str:
     return f", low={int(data.min())}, high={int(data.max()) + 1}"
 
 
-def _literal(value: Any) -> str:
+def _literal(value: torch.Tensor) -> str:
     import torch
 
     listed = value.detach().tolist()
@@ -200,7 +204,7 @@ def _literal(value: Any) -> str:
     return f"torch.nn.Parameter({made})" if isinstance(value, torch.nn.Parameter) else made
 
 
-def compact(value: Any) -> Any:
+def compact(value: torch.Tensor) -> torch.Tensor:
     """A copy with the same strides, which does not keep more memory alive than it spans; it requires no gradient."""
     data = value.detach()
     if _is_odd(value) or not data.numel():

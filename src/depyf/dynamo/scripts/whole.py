@@ -10,7 +10,7 @@ import os
 import re
 import textwrap
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.dynamo.hooks import private_names, torch_names, torch_settings
 from depyf.dynamo.scripts import template
@@ -188,7 +188,7 @@ def _constants(names: Sequence[str], backend: str, expected: bool, tolerance: Op
     return "\n".join(lines)
 
 
-def _run(options: Mapping[str, Any], contexts: Sequence[str], rng: bool) -> str:
+def _run(options: Mapping[str, object], contexts: Sequence[str], rng: bool) -> str:
     lines: List[str] = []
     for depth, context in enumerate(contexts):
         lines.append(f"{'    ' * (depth + 1)}with {context}:")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Dict, List, Mapping, Optional, Sequence, Union
 
 from depyf.bytecode.code import Code
 from depyf.source.names import mangle
@@ -42,6 +42,9 @@ def respell(tree: Node, spellings: Mapping[str, str]) -> Node:
     return respelled
 
 
+_Named = Union["ast.ExceptHandler", "ast.MatchAs", "ast.MatchStar", "ast.FunctionDef", "ast.AsyncFunctionDef"]
+
+
 class _Respelling(Rewriter):
     def __init__(self, spellings: Mapping[str, str]) -> None:
         super().__init__()
@@ -73,7 +76,7 @@ class _Respelling(Rewriter):
     def visit_Nonlocal(self, node: ast.Nonlocal) -> ast.Nonlocal:
         return replaced(node, names=self._names(node.names))
 
-    def _visit_named(self, node: Any) -> object:
+    def _visit_named(self, node: _Named) -> object:
         node = self.rewrite_children(node)
         return replaced(node, name=self._name(node.name)) if node.name else node
 
@@ -83,13 +86,13 @@ class _Respelling(Rewriter):
     visit_FunctionDef = _visit_named
     visit_AsyncFunctionDef = _visit_named
 
-    def visit_MatchMapping(self, node: Any) -> object:
+    def visit_MatchMapping(self, node: ast.MatchMapping) -> object:
         node = self.rewrite_children(node)
         return replaced(node, rest=self._name(node.rest)) if node.rest else node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
         outside = ("decorator_list", "bases", "keywords")
-        changes: Any = {field: self.visit_list(getattr(node, field)) for field in outside}
+        changes: Dict[str, object] = {field: self.visit_list(getattr(node, field)) for field in outside}
         outer, self._class = self._class, node.name
         changes["body"] = self.visit_list(node.body)
         self._class = outer

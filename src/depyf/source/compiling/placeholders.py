@@ -112,7 +112,7 @@ class StandIns:
                 return self._objects[constant]
             return frozenset(self.take_out(item) for item in constant)
         if type(constant) is tuple:
-            items: Tuple[Any, ...] = tuple(self.take_out(item) for item in constant)
+            items: Tuple[object, ...] = tuple(self.take_out(item) for item in constant)
             return items
         if type(constant) is slice:
             return slice(self.take_out(constant.start), self.take_out(constant.stop), self.take_out(constant.step))

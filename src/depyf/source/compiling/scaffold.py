@@ -10,13 +10,13 @@ import ast
 import inspect
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any, Iterator, List, Optional, Sequence, Union, cast
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Union, cast
 
 from depyf.bytecode.code import Code, is_code
 from depyf.normal.lowering import lower
 from depyf.normal.ops import Op
 from depyf.result import DecompilationError
-from depyf.source.rewriting import replaced
+from depyf.source.rewriting import Node, replaced
 
 Target = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Expr]
 
@@ -152,9 +152,11 @@ def _is_nested(reference: Code) -> bool:
     return any(_is_nested(constant) for constant in reference.co_consts if is_code(constant))
 
 
-def _without_surroundings(target: Any) -> object:
+def _without_surroundings(
+    target: Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef],
+) -> Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef]:
     """``target`` without what is evaluated outside of it: defaults, decorators, annotations, bases, type parameters."""
-    changes: Any = {"decorator_list": []}
+    changes: Dict[str, object] = {"decorator_list": []}
     if hasattr(target, "type_params"):
         changes["type_params"] = []
     if isinstance(target, ast.ClassDef):
@@ -177,7 +179,12 @@ def _bare_arguments(arguments: ast.arguments) -> ast.arguments:
     )
 
 
-def _with_mentions(target: Any, free: Sequence[str], cells: Sequence[str], unused: Sequence[str]) -> List[ast.stmt]:
+def _with_mentions(
+    target: Union[ast.FunctionDef, ast.AsyncFunctionDef],
+    free: Sequence[str],
+    cells: Sequence[str],
+    unused: Sequence[str],
+) -> List[ast.stmt]:
     """The body of ``target`` with statements in it that leave no bytecode but tell the compiler of variables."""
     body = target.body
     documented = isinstance(body[0], ast.Expr) and isinstance(getattr(body[0].value, "value", None), str)
@@ -215,7 +222,7 @@ def _function(name: str, arguments: ast.arguments, body: List[ast.stmt]) -> ast.
     return ast.FunctionDef(name=name, args=arguments, body=body, decorator_list=[], returns=None, type_comment=None)
 
 
-def _module(statement: Any, reference: Code) -> ast.Module:
+def _module(statement: ast.stmt, reference: Code) -> ast.Module:
     body: List[ast.stmt] = [statement]
     if _calls_super_plainly(reference):
         body.insert(0, _at(statement, ast.Expr(ast.Name(id=_SUPER, ctx=ast.Load()))))
@@ -235,9 +242,9 @@ def _codes(code: Code) -> Iterator[Code]:
             yield from _codes(constant)
 
 
-def _at(place: Any, node: Any) -> Any:
+def _at(place: ast.AST, node: Node) -> Node:
     """``node`` at the position of ``place``, and its inner nodes too where they have none."""
-    pending = [node]
+    pending: List[ast.AST] = [node]
     while pending:
         current = pending.pop()
         if "lineno" in current._attributes and not hasattr(current, "lineno"):

@@ -8,7 +8,7 @@ import builtins
 import inspect
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
-from typing import Any, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
@@ -103,7 +103,7 @@ class _Namespace:
             return None
         return ast.Set(elts=items)
 
-    def _all(self, values: Any, depth: int) -> Optional[List[ast.expr]]:
+    def _all(self, values: Iterable[object], depth: int) -> Optional[List[ast.expr]]:
         found = [self.expression(value, depth) for value in values]
         return None if None in found else [each for each in found if each is not None]
 

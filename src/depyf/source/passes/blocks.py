@@ -25,7 +25,7 @@ def rewrite_blocks(node: Node, before: Callable[[Block], Block], after: Callable
         return after([inside(statement) for statement in (statements if elif_ else before(statements))])
 
     def inside(owner: Any) -> Any:
-        changes: Dict[str, Any] = {}
+        changes: Dict[str, object] = {}
         for field in FIELDS:
             statements = getattr(owner, field, None)
             if isinstance(statements, list) and statements:
@@ -122,7 +122,9 @@ def _leaves_finally(statement: ast.Try) -> bool:
     return Leaving().leaves(statement.finalbody)
 
 
-def _trimmed_try(last: Any, redundant: Callable[[ast.stmt], bool], negate: Callable[[ast.expr], ast.expr]) -> object:
+def _trimmed_try(
+    last: ast.Try, redundant: Callable[[ast.stmt], bool], negate: Callable[[ast.expr], ast.expr]
+) -> ast.Try:
     handlers = [
         replaced(handler, body=trim(handler.body, redundant, negate) or [ast.Pass()]) for handler in last.handlers
     ]

@@ -8,7 +8,7 @@ c.d = __temp_0          c.d = x
 from __future__ import annotations
 
 import ast
-from typing import Any, Dict, Optional, Set, Tuple
+from typing import Dict, Optional, Set, Tuple
 
 from depyf.source.passes.blocks import Block
 from depyf.source.passes.counting import is_temporary
@@ -113,10 +113,10 @@ class _Copies(PerFunction):
             return None
         return target.id, value.id
 
-    def _with_originals(self, statement: Any, active: _Active, stored: Set[str]) -> object:
+    def _with_originals(self, statement: ast.stmt, active: _Active, stored: Set[str]) -> object:
         # What stores the original reads its value first, but may evaluate its targets afterwards.
         names = active.without(stored)
-        changes: Dict[str, Any] = {}
+        changes: Dict[str, object] = {}
         for field in header_fields(statement):
             old = getattr(statement, field)
             if old is None or (field == "items" and len(old) > 1):

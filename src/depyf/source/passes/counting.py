@@ -63,7 +63,7 @@ def _parameters(function: object) -> Iterator[str]:
 
 def _own_nodes(function: Any) -> Iterator[ast.AST]:
     """The nodes of a body, without the bodies of definitions in it but with what those evaluate outside."""
-    pending: List[Any] = list(function.body)
+    pending: List[ast.AST] = list(function.body)
     while pending:
         node = pending.pop()
         yield node
@@ -73,7 +73,7 @@ def _own_nodes(function: Any) -> Iterator[ast.AST]:
             pending.extend(ast.iter_child_nodes(node))
 
 
-def _outside(definition: Any) -> Iterator[ast.AST]:
+def _outside(definition: ast.AST) -> Iterator[ast.AST]:
     for field in definition._fields:
         if field == "body" and not isinstance(definition, ast.Lambda):
             continue

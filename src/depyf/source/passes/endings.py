@@ -16,7 +16,7 @@ def tidy_returns(tree: ast.AST) -> object:
     return _tidied(rewrite_blocks(tree, same, lambda block: [_tidied(statement) for statement in block]))
 
 
-def _tidied(function: object) -> Any:
+def _tidied(function: ast.AST) -> Any:
     if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return function
     body: Block = trim(function.body, _is_redundant, negate) or [ast.Pass()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Callable, Container, Dict, Iterator, List
+from typing import Any, Callable, Container, Dict, Iterator, List, Union
 
 # CPython builds longer displays piece by piece, so that adding to a set or dict comes between evaluating its members.
 _SMALL_DISPLAY = 15
@@ -108,11 +108,11 @@ def _target(target: ast.expr) -> Iterator[object]:
     yield _STOP
 
 
-def _nothing(node: ast.AST) -> Iterator[Any]:
+def _nothing(node: ast.AST) -> Iterator[object]:
     return iter(())
 
 
-def _then_stop(*fields: str) -> Callable[[Any], Iterator[Any]]:
+def _then_stop(*fields: str) -> Callable[[Any], Iterator[object]]:
     def expand(node: ast.AST) -> Iterator[object]:
         for field in fields:
             value = getattr(node, field)
@@ -125,21 +125,21 @@ def _then_stop(*fields: str) -> Callable[[Any], Iterator[Any]]:
     return expand
 
 
-def _members(node: Any) -> Iterator[Any]:
+def _members(node: Union[ast.Tuple, ast.List]) -> Iterator[object]:
     yield from node.elts
 
 
-def _slice(node: ast.Slice) -> Iterator[Any]:
+def _slice(node: ast.Slice) -> Iterator[object]:
     yield from (part for part in (node.lower, node.upper, node.step) if part is not None)
 
 
-def _set(node: ast.Set) -> Iterator[Any]:
+def _set(node: ast.Set) -> Iterator[object]:
     if len(node.elts) <= _SMALL_DISPLAY:
         yield from node.elts
     yield _STOP
 
 
-def _dict(node: ast.Dict) -> Iterator[Any]:
+def _dict(node: ast.Dict) -> Iterator[object]:
     if len(node.keys) <= _SMALL_DISPLAY:
         for key, value in zip(node.keys, node.values):
             if key is None:
@@ -149,7 +149,7 @@ def _dict(node: ast.Dict) -> Iterator[Any]:
     yield _STOP
 
 
-def _first_of(field: str) -> Callable[[Any], Iterator[Any]]:
+def _first_of(field: str) -> Callable[[Any], Iterator[object]]:
     """For what evaluates one part always, and others depending on it."""
 
     def expand(node: ast.AST) -> Iterator[object]:
@@ -160,13 +160,13 @@ def _first_of(field: str) -> Callable[[Any], Iterator[Any]]:
     return expand
 
 
-def _compare(node: ast.Compare) -> Iterator[Any]:
+def _compare(node: ast.Compare) -> Iterator[object]:
     yield node.left
     yield node.comparators[0]
     yield _STOP
 
 
-def _call(node: ast.Call) -> Iterator[Any]:
+def _call(node: ast.Call) -> Iterator[object]:
     yield node.func
     yield from node.args
     for keyword in node.keywords:
@@ -176,17 +176,17 @@ def _call(node: ast.Call) -> Iterator[Any]:
     yield _STOP
 
 
-def _comprehension(node: Any) -> Iterator[Any]:
+def _comprehension(node: Union[ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp]) -> Iterator[object]:
     yield node.generators[0].iter
     yield _STOP
 
 
-def _lambda(node: ast.Lambda) -> Iterator[Any]:
+def _lambda(node: ast.Lambda) -> Iterator[object]:
     yield from node.args.defaults
     yield _STOP
 
 
-_EXPRESSIONS: Dict[type, Callable[[Any], Iterator[Any]]] = {
+_EXPRESSIONS: Dict[type, Callable[[Any], Iterator[object]]] = {
     ast.Constant: _nothing,
     ast.Tuple: _members,
     ast.List: _members,

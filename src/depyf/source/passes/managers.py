@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import Union
 
 from depyf.lift.places import first_place
 from depyf.source.passes.blocks import Block, rewrite_blocks, same
 from depyf.source.rewriting import replaced
+
+_With = Union[ast.With, ast.AsyncWith]
 
 
 def merge_withs(tree: ast.AST) -> object:
@@ -19,7 +21,7 @@ def _merged(block: Block) -> Block:
     return [_merged_with(statement) for statement in block]
 
 
-def _merged_with(outer: object) -> Any:
+def _merged_with(outer: ast.stmt) -> ast.stmt:
     # with a as b:              with a as b, c as d:
     #     with c as d:              e()
     #         e()
@@ -33,7 +35,7 @@ def _merged_with(outer: object) -> Any:
     return replaced(outer, items=[*outer.items, *inner.items], body=inner.body)
 
 
-def _is_nested(outer: Any, inner: Any) -> bool:
+def _is_nested(outer: _With, inner: _With) -> bool:
     """Whether lines and columns tell that ``inner`` is a statement of its own."""
     places = [first_place(each.items[0].context_expr) for each in (outer, inner)]
     if places[0] is None or places[1] is None or places[0].line == places[1].line:

@@ -27,11 +27,11 @@ class PerFunction:
         """A rewritten statement list; an empty one if nothing is left."""
         raise NotImplementedError
 
-    def inside(self, statement: Any) -> Any:
+    def inside(self, statement: ast.stmt) -> Any:
         """``statement`` with the blocks in it rewritten."""
         if is_definition(statement):
             return type(self)(statement).definition(statement)
-        changes: Dict[str, Any] = {}
+        changes: Dict[str, object] = {}
         for field in FIELDS:
             block: List[ast.stmt] = getattr(statement, field, [])
             if block:

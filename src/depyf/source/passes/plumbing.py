@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from typing import AbstractSet, Any, Dict, List, Optional, Set, Tuple
+from typing import AbstractSet, Dict, List, Optional, Set, Tuple, Union
 
 
 def drop_plumbing(statements: List[ast.stmt], droppable: AbstractSet[str], first_temporary: int) -> List[ast.stmt]:
@@ -93,7 +93,7 @@ class _Uses(ast.NodeVisitor):
         self.generic_visit(node)
         self.depth -= 1
 
-    def visit_FunctionDef(self, node: Any) -> None:
+    def visit_FunctionDef(self, node: Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef]) -> None:
         self.depth += 1
         self.generic_visit(node)
         self.depth -= 1

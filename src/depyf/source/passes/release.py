@@ -8,7 +8,7 @@ it, and at the start of a branch that does not read it.
 from __future__ import annotations
 
 import ast
-from typing import AbstractSet, Any, Dict, List, Optional, Set, Tuple
+from typing import AbstractSet, Any, Dict, List, Optional, Sequence, Set, Tuple, Union
 
 from depyf.source.rewriting import replaced
 
@@ -94,7 +94,7 @@ class _Release:
         dead = (reads | writes) - live
         return node, (live - writes) | reads, dead
 
-    def _unnested(self, node: Any) -> List[ast.stmt]:
+    def _unnested(self, node: ast.stmt) -> List[ast.stmt]:
         """``return g(t())`` or ``return t() * 2`` as two statements where ``t`` is one of the names: it dies before
         ``g`` is called, before anything is multiplied."""
         field = "test" if isinstance(node, ast.If) else "value"
@@ -112,7 +112,7 @@ class _Release:
         first = ast.Assign([ast.Name(name, ast.Store())], call)
         return [*self._unnested(first), *self._unnested(replaced(node, **{field: rest}))]
 
-    def _called_first(self, expr: Any, result: ast.expr) -> Optional[Tuple[ast.expr, ast.expr]]:
+    def _called_first(self, expr: ast.expr, result: ast.expr) -> Optional[Tuple[ast.expr, ast.expr]]:
         """If ``expr`` calls something before it does anything else, and that alone reads some of the names: the call,
         and ``expr`` with ``result`` in its place. Only variables and constants are read before."""
         for field in _IN_ORDER.get(type(expr), ()):
@@ -150,7 +150,7 @@ class _Release:
         test, body, orelse = found
         return ast.If(test, [replaced(node, value=body)], [replaced(node, value=orelse)])
 
-    def _tested_first(self, expr: Any) -> Optional[Tuple[ast.expr, ast.expr, ast.expr]]:
+    def _tested_first(self, expr: ast.expr) -> Optional[Tuple[ast.expr, ast.expr, ast.expr]]:
         """If ``expr`` first of all tests something that reads one of the names: that, and ``expr`` for each outcome."""
         if isinstance(expr, ast.IfExp):
             return (expr.test, expr.body, expr.orelse) if self._uses([expr.test])[0] else None
@@ -177,7 +177,9 @@ class _Release:
         node.body, node.orelse = body, orelse
         return node, ((in_body | in_orelse) - writes) | reads, dead
 
-    def _loop(self, node: Any, live: Set[str]) -> Tuple[ast.stmt, Set[str], Set[str]]:
+    def _loop(
+        self, node: Union[ast.While, ast.For, ast.AsyncFor], live: Set[str]
+    ) -> Tuple[ast.stmt, Set[str], Set[str]]:
         reads, writes = self._uses([node.test] if isinstance(node, ast.While) else [node.iter, node.target])
         orelse, in_orelse = self.block(node.orelse, live)
         at_head = live | in_orelse | reads
@@ -200,7 +202,7 @@ class _Release:
             live = ((live - writes) if simple else live) | reads
         return live
 
-    def _try(self, node: Any, live: Set[str]) -> Tuple[ast.stmt, Set[str], Set[str]]:
+    def _try(self, node: ast.Try, live: Set[str]) -> Tuple[ast.stmt, Set[str], Set[str]]:
         final, behind = self.block(node.finalbody, live)
         handled: Set[str] = set(behind)
         for handler in node.handlers:
@@ -211,7 +213,7 @@ class _Release:
         node.finalbody = final
         return node, before | handled, set()
 
-    def _uses(self, nodes: List[Any]) -> Tuple[Set[str], Set[str]]:
+    def _uses(self, nodes: Sequence[ast.AST]) -> Tuple[Set[str], Set[str]]:
         reads: Set[str] = set()
         writes: Set[str] = set()
         for node in nodes:

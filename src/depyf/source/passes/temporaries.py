@@ -11,7 +11,7 @@ the temporary stands for.
 from __future__ import annotations
 
 import ast
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Dict, List, Optional, Set, Tuple
 
 from depyf.source.passes.blocks import Block
 from depyf.source.passes.counting import is_temporary
@@ -174,7 +174,7 @@ class _Folding(PerFunction):
 
 def _substitute(statement: ast.stmt, values: Dict[str, ast.expr]) -> ast.stmt:
     substitution = _Substitution(values)
-    changes: Dict[str, Any] = {}
+    changes: Dict[str, object] = {}
     for field in header_fields(statement):
         old = getattr(statement, field)
         if old is not None:

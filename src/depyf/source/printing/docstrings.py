@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Any, List
+from typing import Any, List, Match, Union
 
 from depyf.source.printing.literals import verbatim
 from depyf.source.rewriting import Rewriter, replaced
@@ -38,15 +38,18 @@ def is_kept_as_docstring(text: str) -> bool:
     return text in module.co_consts
 
 
-def _escape_unprintable(match: Any) -> str:
+def _escape_unprintable(match: Match[str]) -> str:
     character: str = match.group()
     return character if character.isprintable() else repr(character)[1:-1]
+
+
+_Documented = Union[ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef]
 
 
 class _Docstrings(Rewriter):
     """Visits statements only; there is no docstring in an expression."""
 
-    def _visit_documented(self, node: Any) -> object:
+    def _visit_documented(self, node: _Documented) -> object:
         body: List[ast.stmt] = self.visit_list(node.body)
         first = body[0] if body else None
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and type(first.value.value) is str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import types
-from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional, Set, Tuple, Union
+from typing import Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional, Set, Tuple, TypeVar, Union
 
 from depyf.bytecode.floats import float_bits, nans_in
 from depyf.bytecode.set_order import display_order
@@ -90,18 +90,21 @@ def _number(value: Union[int, float, complex]) -> Optional[ast.expr]:
     return _complex(value)
 
 
-def _integer(value: Any) -> ast.expr:
+Number = TypeVar("Number", int, float)
+
+
+def _integer(value: int) -> ast.expr:
     if value.bit_length() > _LONGEST_DECIMAL_BITS:
         return verbatim(hex(value))
     return ast.Constant(value=value, kind=None)
 
 
-def _float(value: Any) -> ast.expr:
+def _float(value: float) -> ast.expr:
     # No literal says infinity, but one that is too large does.
     return verbatim("1e309") if value == float("inf") else ast.Constant(value=value, kind=None)
 
 
-def _signed(value: Any, negative: bool, positive: Callable[[object], ast.expr]) -> ast.expr:
+def _signed(value: Number, negative: bool, positive: Callable[[Number], ast.expr]) -> ast.expr:
     if negative:
         return ast.UnaryOp(op=ast.USub(), operand=positive(-value))
     return positive(value)
@@ -198,7 +201,7 @@ class _Constants(Rewriter):
             operands.append(as_set or self.visit(operand))
         return replaced(node, left=self.visit(node.left), comparators=operands)
 
-    def _visit_for(self, node: Any) -> object:
+    def _visit_for(self, node: Union[ast.For, ast.comprehension]) -> object:
         as_set = self._set(node.iter, in_order=True)
         # The set has no constants that need another visit.
         return self.rewrite_children(replaced(node, iter=as_set) if as_set else node)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, TypeVar
 
 from depyf.source.printing.literals import verbatim
 from depyf.source.rewriting import Rewriter, replaced
@@ -19,6 +19,9 @@ def drop_parentheses(tree: ast.Module, unparse: Callable[[ast.AST], str]) -> ast
     """``tree`` with some expressions as atoms that hold their text, where that needs no parentheses around it."""
     result: ast.Module = _Parentheses(unparse).visit(tree)
     return result
+
+
+_Assignment = TypeVar("_Assignment", ast.Assign, ast.AugAssign, ast.AnnAssign)
 
 
 class _Parentheses(Rewriter):
@@ -45,7 +48,7 @@ class _Parentheses(Rewriter):
         node = self.rewrite_children(node)
         return replaced(node, value=self._atom(node.value)) if isinstance(node.value, ast.Await) else node
 
-    def _visit_assignment(self, node: Any) -> Any:
+    def _visit_assignment(self, node: _Assignment) -> _Assignment:
         node = self.rewrite_children(node)
         if isinstance(node.value, (ast.Yield, ast.YieldFrom)):
             # "(yield x)": alone on the right side it needs none

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Dict, Iterator, List, Mapping, Tuple
+from typing import Dict, Iterator, List, Mapping, Tuple
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -54,7 +54,7 @@ def _laid_out(lines: List[str], wanted: Mapping[int, int], instead: Mapping[int,
     yield from pending
 
 
-def _first_line(statement: Any) -> int:
+def _first_line(statement: ast.stmt) -> int:
     decorators = getattr(statement, "decorator_list", ())
     lines: List[int] = [statement.lineno] + [decorator.lineno for decorator in decorators]
     return min(lines)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import io
 from functools import lru_cache
-from typing import Any, Callable, Dict, List, Tuple, Type, cast
+from typing import Any, Callable, Dict, List, Sequence, Tuple, Type, Union, cast
 
 from depyf.bytecode.parsing import parse
 
@@ -133,7 +133,7 @@ class _Parentheses:
         write()
         self.write(")" if needed else "")
 
-    def _list(self, nodes: List[Any], level: int = _TEST) -> None:
+    def _list(self, nodes: Sequence[ast.AST], level: int = _TEST) -> None:
         for index, node in enumerate(nodes):
             self.write(", " if index else "")
             self._put(node, level)
@@ -169,7 +169,7 @@ class _Parentheses:
     def _AsyncFor(self, node: ast.AsyncFor) -> None:
         self._loop("async for ", node)
 
-    def _loop(self, words: str, node: Any) -> None:
+    def _loop(self, words: str, node: Union[ast.For, ast.AsyncFor]) -> None:
         self.fill(words)
         self._put(node.target, _TUPLE)
         self.write(" in ")
@@ -201,7 +201,7 @@ class _Parentheses:
 
     def _Constant(self, node: ast.Constant) -> None:
         self._level = _TEST
-        value: Any = node.value
+        value: object = node.value
         text = "..." if value is ... else repr(value)
         self.write(text.replace("inf", "1e309") if isinstance(value, (float, complex)) else text)
 
@@ -225,7 +225,7 @@ class _Parentheses:
         else:
             self._enclosed(_TUPLE, write)
 
-    def _display(self, brackets: str, nodes: List[Any]) -> None:
+    def _display(self, brackets: str, nodes: Sequence[ast.AST]) -> None:
         self._level = _TEST
         self.write(brackets[0])
         self._list(nodes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Optional
+from typing import Optional
 
 from depyf.lift.build import negate
 from depyf.lift.places import start_of
@@ -16,7 +16,7 @@ def with_written_branches(block: Block) -> Block:
     return [_in_order(statement) for statement in block]
 
 
-def _in_order(statement: ast.stmt) -> Any:
+def _in_order(statement: ast.stmt) -> ast.stmt:
     if not isinstance(statement, ast.If) or not statement.orelse:
         return statement
     one, two = _line(statement.body), _line(statement.orelse)

@@ -88,7 +88,7 @@ class Clauses:
             return None, None
         return column, inner
 
-    def _start(self, statement: Any) -> Optional[Start]:
+    def _start(self, statement: ast.stmt) -> Optional[Start]:
         """Where ``statement`` begins. An ``elif`` begins two columns before what its test lets expect."""
         start = start_of(statement)
         if isinstance(statement, ast.If) and start is not None and start.column is not None and not start.exact:
@@ -98,7 +98,7 @@ class Clauses:
         return start
 
     def _is_inside(
-        self, statement: ast.stmt, each: object, column: int, inner: Optional[int], first: bool
+        self, statement: ast.stmt, each: ast.stmt, column: int, inner: Optional[int], first: bool
     ) -> Optional[bool]:
         """Whether ``each`` stands in the ``else`` clause of ``statement``; ``None`` if nothing tells."""
         if first and self._is_elif(statement, each, column):
@@ -110,7 +110,7 @@ class Clauses:
             return start.column > column
         return abs(start.column - inner) < abs(start.column - column)
 
-    def _is_elif(self, statement: ast.stmt, each: object, column: int) -> bool:
+    def _is_elif(self, statement: ast.stmt, each: ast.stmt, column: int) -> bool:
         if not isinstance(statement, ast.If) or not isinstance(each, ast.If):
             return False
         outer, jump, start = statement_of(statement.test), statement_of(each.test), start_of(each)

@@ -26,7 +26,7 @@ class Tests:
         """``block`` with its conditions as they were written."""
         return [self._with_tests(statement, block) for statement in block]
 
-    def _with_tests(self, statement: ast.stmt, block: Block, around: Optional[int] = None) -> Any:
+    def _with_tests(self, statement: ast.stmt, block: Block, around: Optional[int] = None) -> ast.stmt:
         if isinstance(statement, ast.If):
             while _is_one_test(statement):
                 inner: Any = statement.body[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import CellType, FunctionType
-from typing import Any, Dict, Iterable, Mapping, Tuple
+from typing import Any, Dict, Iterable, Mapping, NoReturn, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.guards.live_values import LiveTable, NotLiveError
@@ -15,23 +15,23 @@ class ___placeholder:  # noqa: N801 - a name that no user's variable has
     def __init__(self, what: str) -> None:
         self._what = what
 
-    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
+    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
         raise NotLiveError(f"{self._what}: it exists only in the process that compiled")
 
     __call__ = __getitem__ = __iter__ = __len__ = __bool__ = __enter__ = _refuse
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
     __matmul__ = __rmatmul__ = __pow__ = __rpow__ = __mod__ = __floordiv__ = __neg__ = _refuse
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)
-        return self._refuse()
+        self._refuse()
 
     def __repr__(self) -> str:
         return f"<{self._what}>"
 
 
-def ___contents(cells: Iterable[CellType]) -> Tuple[Any, ...]:
+def ___contents(cells: Iterable[CellType]) -> Tuple[object, ...]:
     """What closure cells hold; a placeholder for an empty one."""
     values = []
     for cell in cells:
@@ -42,18 +42,19 @@ def ___contents(cells: Iterable[CellType]) -> Tuple[Any, ...]:
     return tuple(values)
 
 
-def ___call_global(live: LiveTable, name: str, *args: Any) -> Any:
+def ___call_global(live: LiveTable, name: str, *args: object) -> object:
     """Call a global of the user's module that Dynamo put there, ``name`` being its stable name."""
     scope = live.global_scope()
     real = live.names[name]
     if real not in scope:
         raise NotLiveError(f"{name} can be called only in the process that compiled, while its cache entry exists")
-    return scope[real](*args)
+    function: Any = scope[real]
+    return function(*args)
 
 
 def ___run_bytecode(
-    live: LiveTable, name: str, args: Tuple[Any, ...], kwargs: Dict[str, Any], closed: Mapping[str, Any]
-) -> Any:
+    live: LiveTable, name: str, args: Tuple[object, ...], kwargs: Dict[str, object], closed: Mapping[str, object]
+) -> object:
     """Run Dynamo's own code object of that name, for which there is no source; ``closed`` are its free variables.
 
     What it assigns to a free variable is lost.
@@ -65,7 +66,7 @@ def ___run_bytecode(
     return FunctionType(code, live.global_scope(), name, None, cells)(*args, **kwargs)
 
 
-def ___bind_globals(live: LiveTable, namespace: Dict[str, Any], names: Iterable[str]) -> None:
+def ___bind_globals(live: LiveTable, namespace: Dict[str, object], names: Iterable[str]) -> None:
     """In the process that compiled, put the user's own objects where the file has placeholders."""
     scope = live.global_scope()
     for name in names:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.dynamo.capture.compilations import fallbacks
 from depyf.dynamo.capture.rendering import render
@@ -14,6 +14,7 @@ from depyf.dynamo.dump.fallbacks_text import explanation
 from depyf.dynamo.entries.hints import resume_code
 from depyf.dynamo.hooks import cache_entries
 from depyf.dynamo.hooks.safely import safely
+from depyf.dynamo.hooks.torch_types import Guards
 from depyf.dynamo.store.names import StableNames, file_stem
 from depyf.dynamo_code import RESUME_PREFIX
 from depyf.torch_trace.breaks import break_report
@@ -35,7 +36,7 @@ class Entry:
     name: str
     number: int
     compile_id: Optional[str]
-    manager: Optional[Any] = field(repr=False)
+    manager: Optional[Guards] = field(repr=False)
     code: Optional[CodeType] = field(repr=False)
     source: Optional[str] = field(repr=False)
     listing: str = field(repr=False)
@@ -227,7 +228,7 @@ def _name(record: TransformedCode) -> str:
     return f"__transformed_code_{record.index}_for_{file_stem(record.function)}"
 
 
-def _entry(record: TransformedCode, code: Optional[CodeType], manager: Optional[Any], known: _Known) -> Entry:
+def _entry(record: TransformedCode, code: Optional[CodeType], manager: Optional[Guards], known: _Known) -> Entry:
     return Entry(
         name=_name(record),
         number=record.index,
@@ -255,10 +256,10 @@ def _resumes(story: Story, stable: StableNames) -> List[_Resume]:
     return list(found.values())
 
 
-def global_scope(manager: Optional[Any]) -> Mapping[str, Any]:
+def global_scope(manager: Optional[Guards]) -> Mapping[str, object]:
     """The user's globals as the guards of an entry see them; empty when the entry is gone."""
     scope = getattr(manager, "global_scope", None) or {}
-    found: Mapping[str, Any] = scope.get("G") or {}
+    found: Mapping[str, object] = scope.get("G") or {}
     return found
 
 

@@ -9,9 +9,10 @@ import linecache
 import os
 import re
 from dataclasses import dataclass
+from types import CellType
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from depyf.answers.compared import AOT, DECOMPOSITIONS, Culprit
+from depyf.answers.compared import AOT, DECOMPOSITIONS, Culprit, Measured
 from depyf.asynchronous import synchronous
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.safely import describe
@@ -19,6 +20,7 @@ from depyf.dynamo.observe.graph_facts import placeholders
 from depyf.dynamo.observe.node_words import module_of, value_name
 from depyf.dynamo.questions.compare.judging import Judge
 from depyf.dynamo.questions.compare.locate import (
+    Compile,
     Found,
     Isolated,
     Values,
@@ -33,6 +35,7 @@ from depyf.dynamo.questions.compare.recorded import (
     CAPTURED,
     FORWARD,
     JOINT,
+    Backend,
     Call,
     Compilation,
     Graph,
@@ -46,8 +49,6 @@ from depyf.torch_trace.breaks import Frame
 if TYPE_CHECKING:
     import torch
 
-Backend = Callable[..., object]
-
 
 @dataclass
 class Fault:
@@ -56,7 +57,7 @@ class Fault:
     found: Found
     compilation: Compilation
     graph: Graph
-    inputs: Sequence[Any]
+    inputs: Sequence[object]
     rng_state: Optional[torch.Tensor]
     step: str
 
@@ -166,7 +167,7 @@ class Search:
         rng_state: Optional[torch.Tensor],
         good: Values,
         bad: Sequence[Values],
-        wrong: Sequence[Tuple[Any, Any]],
+        wrong: Sequence[Tuple[torch.fx.Node, Measured]],
         step: str,
     ) -> Optional[Fault]:
         if not wrong:
@@ -202,7 +203,7 @@ class Search:
             self._by_itself = f"does not run: {describe(error)[:200]}"
             return None
 
-    def _compiler(self, graph: Graph) -> Callable[[Any, List[Any]], Callable[[List[Any]], Any]]:
+    def _compiler(self, graph: Graph) -> Compile:
         """How a graph is compiled as this one was."""
         compiler = graph.compiler
         if compiler is None or _is_inductors(compiler):
@@ -247,7 +248,7 @@ def _wrapped(function: object) -> Iterator[object]:
             todo += [(each, depth + 1) for each in inner if callable(each)]
 
 
-def _is_full(cell: Any) -> bool:
+def _is_full(cell: CellType) -> bool:
     try:
         return cell.cell_contents is not None
     except synchronous(ValueError):
@@ -326,7 +327,7 @@ def operation(node: torch.fx.Node) -> str:
     from torch import fx
 
     graph = fx.Graph()
-    known: Dict[Any, Any] = {}
+    known: Dict[torch.fx.Node, torch.fx.Node] = {}
     for each in node.all_input_nodes:
         known[each] = graph.placeholder(each.name)
     graph.node_copy(node, lambda each: known[each])

@@ -7,7 +7,7 @@ from the same computation in float64 is of the size of eager's. The idea is that
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Optional
 
 from depyf.answers.compared import Errors, Measured
 from depyf.dynamo.hooks import torch_names
@@ -70,7 +70,9 @@ class Judge:
             return self._discrete(name, kind, *given)
         return self._continuous(name, kind, *given, noise)
 
-    def _discrete(self, name: str, kind: str, compiled: Any, eager: Any, reference: Any) -> Measured:
+    def _discrete(
+        self, name: str, kind: str, compiled: torch.Tensor, eager: torch.Tensor, reference: Optional[torch.Tensor]
+    ) -> Measured:
         wrong = compiled != eager
         if reference is not None:
             wrong = wrong & (compiled != reference)
@@ -78,7 +80,15 @@ class Judge:
         allowed = 0 if self.rtol is not None or self.atol is not None else int(_FLIPPED * eager.numel())
         return Measured(name, kind, None, None, f"{count} elements differ" if count > allowed else "")
 
-    def _continuous(self, name: str, kind: str, compiled: Any, eager: Any, reference: object, noise: float) -> Measured:
+    def _continuous(
+        self,
+        name: str,
+        kind: str,
+        compiled: torch.Tensor,
+        eager: torch.Tensor,
+        reference: Optional[torch.Tensor],
+        noise: float,
+    ) -> Measured:
         actual, plain = _wide(compiled), _wide(eager)
         if self.rtol is not None or self.atol is not None:
             limit = (self.atol or 0.0) + (self.rtol or 0.0) * plain.abs()
@@ -129,13 +139,13 @@ def _useless(dtype: torch.dtype) -> float:
     return 0.05 if bits >= 32 else 0.5
 
 
-def _is_rounding(actual: object, plain: object, dtype: torch.dtype) -> bool:
+def _is_rounding(actual: torch.Tensor, plain: torch.Tensor, dtype: torch.dtype) -> bool:
     """Whether two values are as close as small numbers are that should be zero."""
     limit = _NOTHING_LEFT * torch_names.module("torch").finfo(dtype).eps
     return bool(errors_of(actual, plain).largest <= limit)
 
 
-def errors_of(actual: Any, exact: Any) -> Errors:
+def errors_of(actual: torch.Tensor, exact: torch.Tensor) -> Errors:
     """The errors of a tensor against another, where both are finite."""
     import torch
 
@@ -151,12 +161,12 @@ def errors_of(actual: Any, exact: Any) -> Errors:
     return Errors(float(error.max()), float(torch.max(relative)), rms)
 
 
-def _wide(value: Any) -> Any:
+def _wide(value: torch.Tensor) -> torch.Tensor:
     import torch
 
     return value.detach().to(torch.complex128 if value.dtype.is_complex else torch.float64)
 
 
-def _largest(value: Any) -> float:
+def _largest(value: torch.Tensor) -> float:
     finite = value[value.isfinite()]
     return float(finite.abs().max()) if finite.numel() else 0.0

@@ -9,7 +9,7 @@ because nothing is fused any more, ever longer beginnings of the graph are, by b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.answers.compared import Measured
 from depyf.asynchronous import synchronous
@@ -23,7 +23,10 @@ from depyf.dynamo.scripts.tensors import is_tensor
 if TYPE_CHECKING:
     import torch
 
-Compile = Callable[["torch.fx.GraphModule", List[Any]], Callable[[List[Any]], Any]]
+_Kind = Tuple[Tuple[int, ...], "torch.dtype"]
+"""Shape and type of a tensor."""
+
+Compile = Callable[["torch.fx.GraphModule", List[object]], Callable[[List[object]], Any]]
 
 
 @dataclass
@@ -31,15 +34,15 @@ class Values:
     """What a graph computes: the value of each node, and that in float64, where it could be computed so."""
 
     module: torch.fx.GraphModule
-    nodes: Dict[torch.fx.Node, Any]
-    wide: Dict[torch.fx.Node, Any]
+    nodes: Dict[torch.fx.Node, object]
+    wide: Dict[torch.fx.Node, object]
 
     @property
-    def outputs(self) -> List[Tuple[Optional[torch.fx.Node], Any, Any]]:
+    def outputs(self) -> List[Tuple[Optional[torch.fx.Node], object, object]]:
         """Node, value and reference of each output; the node is None for constants."""
         from torch import fx
 
-        found: List[Tuple[Optional[torch.fx.Node], Any, Any]] = []
+        found: List[Tuple[Optional[torch.fx.Node], object, object]] = []
         for node in output_nodes(self.module.graph):
             if isinstance(node, fx.Node) and node in self.nodes:
                 found.append((node, self.nodes[node], self.wide.get(node)))
@@ -54,10 +57,10 @@ class Found:
 
     node: torch.fx.Node
     measured: Measured
-    instead: Any = None
+    instead: Optional[torch.fx.Node] = None
 
 
-def interpreted(module: torch.fx.GraphModule, inputs: Sequence[Any], rng_state: Optional[torch.Tensor]) -> Values:
+def interpreted(module: torch.fx.GraphModule, inputs: Sequence[object], rng_state: Optional[torch.Tensor]) -> Values:
     """The value of every node of the graph for these inputs, which stay as they are."""
     import torch
 
@@ -71,7 +74,7 @@ def interpreted(module: torch.fx.GraphModule, inputs: Sequence[Any], rng_state: 
     return Values(module, nodes, wide)
 
 
-def without_views(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
+def without_views(module: torch.fx.GraphModule, inputs: Sequence[object]) -> torch.fx.GraphModule:
     """The graph with ``reshape`` for ``view`` where eager mode gives other strides than the graph was made with."""
     import torch
 
@@ -87,7 +90,7 @@ def without_views(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
         return changed
 
 
-def _widened(value: Any) -> Any:
+def _widened(value: object) -> object:
     import torch
 
     if not isinstance(value, torch.Tensor):
@@ -96,16 +99,16 @@ def _widened(value: Any) -> Any:
 
 
 def _interpret(
-    module: torch.fx.GraphModule, inputs: Sequence[Any], rng_state: Optional[torch.Tensor]
-) -> Dict[torch.fx.Node, Any]:
+    module: torch.fx.GraphModule, inputs: Sequence[object], rng_state: Optional[torch.Tensor]
+) -> Dict[torch.fx.Node, object]:
     import torch
 
     interpreter = torch_names.module("torch.fx").Interpreter
-    nodes: Dict[torch.fx.Node, Any] = {}
+    nodes: Dict[torch.fx.Node, object] = {}
     view, reshape = torch.ops.aten.view.default, torch.ops.aten.reshape.default
 
     class Noting(interpreter):  # type: ignore[misc, valid-type]
-        def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        def call_function(self, target: object, args: Any, kwargs: Any) -> object:
             try:
                 return super().call_function(target, args, kwargs)
             except synchronous(RuntimeError):
@@ -114,7 +117,7 @@ def _interpret(
                     raise
                 return reshape(*args, **kwargs)
 
-        def run_node(self, node: torch.fx.Node) -> Any:
+        def run_node(self, node: torch.fx.Node) -> object:
             value = super().run_node(node)
             if node.op != "output":
                 nodes[node] = value.detach().clone() if isinstance(value, torch.Tensor) else value
@@ -127,7 +130,7 @@ def _interpret(
     return nodes
 
 
-def wrong_outputs(good: Values, results: Sequence[Any], judge: Judge) -> List[Tuple[torch.fx.Node, Measured]]:
+def wrong_outputs(good: Values, results: Sequence[object], judge: Judge) -> List[Tuple[torch.fx.Node, Measured]]:
     """The outputs that are not what the graph computes: their nodes, and how far they are apart."""
     wrong = []
     for number, ((node, value, wide), result) in enumerate(zip(good.outputs, results)):
@@ -141,7 +144,7 @@ def wrong_outputs(good: Values, results: Sequence[Any], judge: Judge) -> List[Tu
 
 def first_missing(good: Values, bad: Sequence[Values], wrong: Sequence[torch.fx.Node], judge: Judge) -> Optional[Found]:
     """The first node on the way to the ``wrong`` outputs of ``good`` whose value is nowhere in the other graphs."""
-    there: Dict[Any, List[Any]] = {}
+    there: Dict[_Kind, List[torch.Tensor]] = {}
     names: Dict[str, torch.fx.Node] = {}
     for values in bad:
         for node, value in values.nodes.items():
@@ -165,16 +168,17 @@ def first_missing(good: Values, bad: Sequence[Values], wrong: Sequence[torch.fx.
     computed = {each: value for values in bad for each, value in values.nodes.items()}
     first, other = _what_goes_in(first, other, good, computed, judge)
     value = None if other is None else computed.get(other)
-    if not is_tensor(value) or _kind(value) != _kind(good.nodes[first]):
+    expected = good.nodes[first]
+    if not is_tensor(value) or not is_tensor(expected) or _kind(value) != _kind(expected):
         return Found(first, Measured(first.name, "", None, None, "its value is not computed"), other)
-    return Found(first, judge.measure(first.name, value, good.nodes[first], good.wide.get(first)), other)
+    return Found(first, judge.measure(first.name, value, expected, good.wide.get(first)), other)
 
 
 def _what_goes_in(
     node: torch.fx.Node,
     other: Optional[torch.fx.Node],
     good: Values,
-    computed: Mapping[torch.fx.Node, Any],
+    computed: Mapping[torch.fx.Node, object],
     judge: Judge,
 ) -> Tuple[torch.fx.Node, Optional[torch.fx.Node]]:
     """Where both nodes do the same, but one gets an operand that was put in between: what stood there, and that."""
@@ -194,7 +198,7 @@ def _same_name(values: Values, node: torch.fx.Node) -> Optional[torch.fx.Node]:
 
 def _stands_instead(good: Values, bad: Sequence[Values], judge: Judge) -> Optional[torch.fx.Node]:
     """The first node of the other graphs whose value is none of the good ones, although its inputs are."""
-    known: Dict[Any, List[Any]] = {}
+    known: Dict[_Kind, List[Tuple[torch.Tensor, object]]] = {}
     for node, value in good.nodes.items():
         if is_tensor(value):
             known.setdefault(_kind(value), []).append((value, good.wide.get(node)))
@@ -231,11 +235,11 @@ def _first(
     return None
 
 
-def _tensor_inputs(node: torch.fx.Node, values: Mapping[Any, Any]) -> List[Any]:
+def _tensor_inputs(node: torch.fx.Node, values: Mapping[torch.fx.Node, object]) -> List[torch.fx.Node]:
     return [each for each in node.all_input_nodes if each.op != "placeholder"]
 
 
-def _kind(value: Any) -> Any:
+def _kind(value: torch.Tensor) -> _Kind:
     return tuple(value.shape), value.dtype
 
 
@@ -245,7 +249,7 @@ class Isolated:
     def __init__(
         self,
         module: torch.fx.GraphModule,
-        inputs: Sequence[Any],
+        inputs: Sequence[object],
         rng_state: Optional[torch.Tensor],
         compile_graph: Compile,
         judge: Judge,
@@ -281,7 +285,7 @@ class Isolated:
                 low = middle + 1
         return next((each for each in found if each.node is self._nodes[low]), found[0])
 
-    def _frontier(self, last: int) -> List[Any]:
+    def _frontier(self, last: int) -> List[torch.fx.Node]:
         """The values up to a node that are used behind it, that node among them."""
         before = set(self._nodes[: last + 1])
         used = [node for node in self._nodes[:last] if any(user not in before for user in node.users)]
@@ -306,7 +310,9 @@ class Isolated:
         return found
 
 
-def with_outputs(module: torch.fx.GraphModule, nodes: Sequence[torch.fx.Node], only_needed: bool = False) -> Any:
+def with_outputs(
+    module: torch.fx.GraphModule, nodes: Sequence[torch.fx.Node], only_needed: bool = False
+) -> torch.fx.GraphModule:
     """The graph up to the last of these nodes, with them as outputs; ``only_needed`` leaves out what they do not use.
 
     Operations that nobody uses stay otherwise: they may write to their inputs.
@@ -317,7 +323,7 @@ def with_outputs(module: torch.fx.GraphModule, nodes: Sequence[torch.fx.Node], o
     listed = list(module.graph.nodes)
     last = max(listed.index(node) for node in nodes)
     needed = _needed(nodes) if only_needed else None
-    known: Dict[Any, Any] = {}
+    known: Dict[torch.fx.Node, torch.fx.Node] = {}
     for number, node in enumerate(listed):
         wanted = number <= last or node.op == "placeholder"
         if node.op == "output" or not wanted or (needed is not None and node not in needed):
@@ -328,7 +334,7 @@ def with_outputs(module: torch.fx.GraphModule, nodes: Sequence[torch.fx.Node], o
     return fx.GraphModule(module, graph)
 
 
-def _needed(nodes: Sequence[torch.fx.Node]) -> Any:
+def _needed(nodes: Sequence[torch.fx.Node]) -> Set[torch.fx.Node]:
     needed, todo = set(), list(nodes)
     while todo:
         node = todo.pop()

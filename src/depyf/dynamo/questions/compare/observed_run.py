@@ -7,10 +7,13 @@ import random
 import sys
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.questions.compare.private_copy import DEEPEST, PrivateCopy, tensors_in
+
+if TYPE_CHECKING:
+    import torch
 
 
 @contextlib.contextmanager
@@ -39,7 +42,7 @@ def random_numbers_kept(seed: Optional[int] = None) -> Iterator[None]:
 class Observed:
     """What a call has given, by name, and the class of what it has returned."""
 
-    values: Dict[str, Any]
+    values: Dict[str, object]
     returned: str
 
 
@@ -47,7 +50,7 @@ class NoGradientsError(RuntimeError):
     """What a call returned can't be differentiated: it has run the backward itself, for instance."""
 
 
-def run(call: PrivateCopy, function: Callable[..., Any], backward: bool) -> Observed:
+def run(call: PrivateCopy, function: Callable[..., object], backward: bool) -> Observed:
     """Call ``function`` (the copy, or that compiled) with the copied arguments; answers its results by name.
 
     Those are ``output...``, ``gradient of ...`` for everything that requires one, and ``... afterwards`` for what the
@@ -58,7 +61,7 @@ def run(call: PrivateCopy, function: Callable[..., Any], backward: bool) -> Obse
     before = {name: tensor.grad for name, tensor in call.tensors.items() if tensor.is_leaf}
     returned = function(*call.args, **call.kwargs)
     outputs = list(_outputs(returned, "output"))
-    results: Dict[str, Any] = dict(outputs)
+    results: Dict[str, object] = dict(outputs)
     if backward:
         results.update(_gradients(call, outputs))
     for name, tensor in call.tensors.items():
@@ -95,7 +98,7 @@ def _outputs(value: object, name: str, depth: int = 0) -> Iterator[Tuple[str, ob
             yield from _outputs(each, f"{name}.{key}", depth + 1)
 
 
-def _plain_tensors(value: Any, name: str) -> Iterator[Tuple[str, object]]:
+def _plain_tensors(value: torch.Tensor, name: str) -> Iterator[Tuple[str, torch.Tensor]]:
     """The tensors with values that a tensor is made of: a sparse or nested one, one of another class; itself else."""
     import torch
 
@@ -109,13 +112,13 @@ def _plain_tensors(value: Any, name: str) -> Iterator[Tuple[str, object]]:
         yield name, value
 
 
-def _same(copied: Any, original: Any) -> bool:
+def _same(copied: torch.Tensor, original: torch.Tensor) -> bool:
     """Whether a copy still has the values of its original; versions do not tell: batch norms write past them."""
     ours, theirs = (dict(_plain_tensors(each.detach(), "")) for each in (copied, original))
     return ours.keys() == theirs.keys() and all(_same_values(ours[name], theirs[name]) for name in ours)
 
 
-def _same_values(copied: Any, original: Any) -> bool:
+def _same_values(copied: torch.Tensor, original: torch.Tensor) -> bool:
     import torch
 
     if copied.dtype != original.dtype:
@@ -127,7 +130,7 @@ def _same_values(copied: Any, original: Any) -> bool:
     return bool(((copied == original) | (copied.isnan() & original.isnan())).all())
 
 
-def _gradients(call: PrivateCopy, outputs: List[Tuple[str, Any]]) -> Iterator[Tuple[str, object]]:
+def _gradients(call: PrivateCopy, outputs: List[Tuple[str, object]]) -> Iterator[Tuple[str, torch.Tensor]]:
     import torch
 
     ends = [(name, value) for name, value in outputs if isinstance(value, torch.Tensor) and value.requires_grad]
@@ -147,7 +150,7 @@ def _gradients(call: PrivateCopy, outputs: List[Tuple[str, Any]]) -> Iterator[Tu
             yield from _plain_tensors(gradient, f"gradient of {name}")
 
 
-def _tangent(value: Any, number: int) -> Any:
+def _tangent(value: torch.Tensor, number: int) -> torch.Tensor:
     """What the gradients start from: random numbers (the gradient of a softmax's sum is zero), the same in each run."""
     import torch
 

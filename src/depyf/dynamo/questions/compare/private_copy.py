@@ -23,6 +23,8 @@ from depyf.dynamo.scripts.tensors import compact
 if TYPE_CHECKING:
     import torch
 
+CompileWith = Callable[[Callable[..., object]], Callable[..., object]]
+
 DEEPEST = 6
 """How deep tensors are looked for in containers and objects."""
 
@@ -38,17 +40,17 @@ class PrivateCopy:
     ``tensors`` are the copies in it, by what a person calls them, ``originals`` what they are copies of.
     """
 
-    function: Callable[..., Any]
-    args: Tuple[Any, ...]
-    kwargs: Dict[str, Any]
-    wrappers: Tuple[Any, ...] = ()
-    tensors: Dict[str, Any] = field(default_factory=dict)
-    originals: Dict[str, object] = field(default_factory=dict)
+    function: Callable[..., object]
+    args: Tuple[object, ...]
+    kwargs: Dict[str, object]
+    wrappers: Tuple[types.FunctionType, ...] = ()
+    tensors: Dict[str, torch.Tensor] = field(default_factory=dict)
+    originals: Dict[str, torch.Tensor] = field(default_factory=dict)
 
-    def compiled(self, compile_with: Callable[[Any], Any]) -> Callable[..., Any]:
+    def compiled(self, compile_with: CompileWith) -> Callable[..., object]:
         """What is to be called: the copy, as ``compile_with`` compiles it, inside of its wrappers."""
         if not self.wrappers:
-            return compile_with(self.function)  # type: ignore[no-any-return]
+            return compile_with(self.function)
         made = compile_with(getattr(self.function, "__func__", self.function))
         for wrapper in reversed(self.wrappers):
             made = _with_own_code(wrapper, {_name_of_wrapped(wrapper): made}, {})
@@ -67,15 +69,15 @@ def private_copy(
     apart = all(_name_of_wrapped(wrapper) for wrapper in target.wrappers)
     function, wrappers = (target.inner, target.wrappers) if apart else (target.outer, ())
     args, kwargs = (*target.args, *args), {**target.kwargs, **kwargs}
-    roots: List[Tuple[str, Any]] = [*_named_arguments(args, kwargs), *_reached(function)]
+    roots: List[Tuple[str, object]] = [*_named_arguments(args, kwargs), *_reached(function)]
     memo: Dict[int, object] = {}
-    tensors: Dict[str, Any] = {}
-    originals: Dict[str, object] = {}
+    tensors: Dict[str, torch.Tensor] = {}
+    originals: Dict[str, torch.Tensor] = {}
     for name, value in roots:
         for inner, tensor in _tensors(value, name):
             if id(tensor) not in memo:
-                memo[id(tensor)] = _copied(tensor, wide)
-                tensors[inner], originals[inner] = memo[id(tensor)], tensor
+                memo[id(tensor)] = tensors[inner] = _copied(tensor, wide)
+                originals[inner] = tensor
     memo.update((id(each), each) for each in _used_by_all([args, kwargs, *(each for _, each in roots)], set()))
     keep: List[object] = [value for _, value in roots]  # the memo goes by their ids
     before = dict(memo)
@@ -124,12 +126,13 @@ def _used_by_all(value: object, seen: Set[int]) -> Iterator[object]:
             yield from _used_by_all(each, seen)
 
 
-def _name_of_wrapped(wrapper: Any) -> str:
+def _name_of_wrapped(wrapper: types.FunctionType) -> str:
     """The variable in which a plain wrapper has what it is around; empty where there is none."""
-    return next((name for name, value in closure_of(wrapper) if value is wrapper.__wrapped__), "")
+    wrapped = vars(wrapper)["__wrapped__"]
+    return next((name for name, value in closure_of(wrapper) if value is wrapped), "")
 
 
-def _copied(tensor: torch.Tensor, wide: bool) -> Any:
+def _copied(tensor: torch.Tensor, wide: bool) -> torch.Tensor:
     import torch
 
     data = tensor.detach()
@@ -194,7 +197,7 @@ def _names(code: types.CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-def _tensors(value: object, name: str, depth: int = 0) -> Iterator[Tuple[str, Any]]:
+def _tensors(value: object, name: str, depth: int = 0) -> Iterator[Tuple[str, torch.Tensor]]:
     """The tensors in a value: in containers, modules, and the attributes of plain objects."""
     import torch
 
@@ -222,12 +225,12 @@ def _tensors(value: object, name: str, depth: int = 0) -> Iterator[Tuple[str, An
             yield from _tensors(each, f"{name}.{key}".lstrip("."), depth + 1)
 
 
-def tensors_in(value: object, name: str) -> List[Tuple[str, Any]]:
+def tensors_in(value: object, name: str) -> List[Tuple[str, torch.Tensor]]:
     """The tensors in what a call returned, with names."""
     return list(_tensors(value, name))
 
 
-def _function(function: Any, memo: Dict[int, Any]) -> Callable[..., Any]:
+def _function(function: Any, memo: Dict[int, object]) -> Callable[..., object]:
     import torch
 
     if isinstance(function, functools.partial):
@@ -280,7 +283,7 @@ def _may_change(value: object) -> bool:
 
 def _with_own_code(function: Any, cells: Mapping[str, object], variables: Mapping[str, object]) -> types.FunctionType:
     """The function with a code object of its own, and with other values of some variables."""
-    closure: Optional[Tuple[Any, ...]] = function.__closure__
+    closure: Optional[Tuple[types.CellType, ...]] = function.__closure__
     if closure is not None and cells:
         names = function.__code__.co_freevars
         closure = tuple(types.CellType(cells[n]) if n in cells else cell for n, cell in zip(names, closure))

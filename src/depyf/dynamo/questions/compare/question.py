@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
-from depyf.answers.compared import BACKEND, DYNAMO, Compared, Measured, StageResult
+from depyf.answers.compared import BACKEND, DYNAMO, Compared, Culprit, Measured, StageResult
 from depyf.asynchronous import synchronous
 from depyf.dynamo.entries.call_target import Called, called
 from depyf.dynamo.hooks import (
@@ -22,8 +22,8 @@ from depyf.dynamo.hooks.safely import describe
 from depyf.dynamo.questions.compare.culprit import Fault, Search, described, kernels_of, reproducing
 from depyf.dynamo.questions.compare.judging import Judge, is_little
 from depyf.dynamo.questions.compare.observed_run import NoGradientsError, random_numbers_kept, run
-from depyf.dynamo.questions.compare.private_copy import private_copy
-from depyf.dynamo.questions.compare.recorded import Recorder
+from depyf.dynamo.questions.compare.private_copy import CompileWith, private_copy
+from depyf.dynamo.questions.compare.recorded import Backend, Recorder
 from depyf.dynamo.questions.compare.stage_runs import (
     STAGES,
     CompiledCode,
@@ -36,6 +36,9 @@ from depyf.dynamo.questions.compare.stage_runs import (
 from depyf.dynamo.questions.compare.state_snapshot import shared_with
 from depyf.dynamo.questions.compare.wide import Widened, default_type_float64, in_float64
 from depyf.dynamo.scripts.backend import backend_in_script
+
+if TYPE_CHECKING:
+    import torch
 
 _SEED = 0
 
@@ -113,7 +116,7 @@ class _Comparison:
         self._returned = ""
         self._entries = CompiledCode()
         self._results: Dict[str, object] = {}
-        self._eager: Dict[str, Any] = {}
+        self._eager: Dict[str, object] = {}
         self._reference: Dict[str, object] = {}
         self._noise: Dict[str, float] = {}
 
@@ -144,9 +147,7 @@ class _Comparison:
             notes=tuple(dict.fromkeys(self._notes)),
         )
 
-    def _run(
-        self, compile_with: Optional[Callable[[Any], Any]], wide: bool = False, seed: int = _SEED
-    ) -> Dict[str, Any]:
+    def _run(self, compile_with: Optional[CompileWith], wide: bool = False, seed: int = _SEED) -> Dict[str, object]:
         call = private_copy(self._target, self._args, self._kwargs, wide)
         function = call.compiled(compile_with or (lambda each: each))
         with contextlib.ExitStack() as stack:
@@ -159,7 +160,7 @@ class _Comparison:
         self._returned = observed.returned
         return observed.values
 
-    def _in_eager_mode(self) -> Dict[str, Any]:
+    def _in_eager_mode(self) -> Dict[str, object]:
         try:
             return self._run(None)
         except NoGradientsError as error:
@@ -167,7 +168,7 @@ class _Comparison:
             self._backward = False
             return self._run(None)
 
-    def _in_float64(self) -> Dict[str, Any]:
+    def _in_float64(self) -> Dict[str, object]:
         """The results of a run in float64, none where it can't be made."""
         try:
             with in_float64(self._narrow()):
@@ -176,14 +177,14 @@ class _Comparison:
             self._notes.append(f"it does not run in float64 ({describe(error)[:200]}): errors are against eager mode")
             return {}
 
-    def _narrow(self) -> Any:
+    def _narrow(self) -> torch.dtype:
         """The floating point type that is computed in."""
         import torch
 
         types = [v.dtype for v in self._eager.values() if isinstance(v, torch.Tensor) and v.dtype.is_floating_point]
         return types[0] if types else torch.float32
 
-    def _stage(self, stage: str, name: str, backend: Callable[..., Any]) -> Tuple[StageResult, Recorder]:
+    def _stage(self, stage: str, name: str, backend: Backend) -> Tuple[StageResult, Recorder]:
         recorder = Recorder(backend, name)
         undo = recorder.install()
         isolate = cache_entries.has_regions()
@@ -279,7 +280,7 @@ class _Comparison:
             before = recorder
         return self._name, results, search.in_backend(last)
 
-    def _described(self, fault: Fault) -> Any:
+    def _described(self, fault: Fault) -> Culprit:
         directory = self._directory or tempfile.mkdtemp(prefix="depyf_compare_")
         script, gaps = None, []
         try:
@@ -301,7 +302,7 @@ def _why_nothing(returned: str) -> str:
     return f"{what}, and writes to no tensor that is known here"
 
 
-def backend_of(backend: Any, entered: object) -> Tuple[Callable[..., object], str]:
+def backend_of(backend: Any, entered: object) -> Tuple[Backend, str]:
     """The backend as a callable, and its name."""
     if backend is None:
         inner = (

@@ -33,12 +33,16 @@ _MOST_CALLS = 4
 """Of a graph that is called again and again, the first calls are kept."""
 
 
+Backend = Callable[..., Callable[..., object]]
+"""What compiles a graph: called with it and its inputs, returns the compiled code."""
+
+
 @dataclass
 class Call:
     """One call: copies of what went in and of what came out, and the random numbers' state before it."""
 
-    inputs: List[Any]
-    outputs: List[Any]
+    inputs: List[object]
+    outputs: List[object]
     rng_state: Optional[torch.Tensor]
 
 
@@ -49,7 +53,7 @@ class Graph:
 
     kind: str
     module: torch.fx.GraphModule
-    compiler: Any = None
+    compiler: Optional[Backend] = None
     launches: List[Tuple[str, List[str]]] = field(default_factory=list)
     calls: List[Call] = field(default_factory=list)
 
@@ -78,7 +82,7 @@ class Compilation:
 class Recorder:
     """A backend for ``torch.compile`` that calls ``backend`` and keeps what it is given, and what comes out."""
 
-    def __init__(self, backend: Callable[..., Any], name: str) -> None:
+    def __init__(self, backend: Backend, name: str) -> None:
         self._backend = backend
         self.__name__ = name
         for each in ("get_compiler_config", "reset"):
@@ -88,7 +92,9 @@ class Recorder:
         self._here = threading.local()
         self._launches = LaunchNotes()
 
-    def __call__(self, module: torch.fx.GraphModule, inputs: Sequence[Any], **kwargs: Any) -> Any:
+    def __call__(
+        self, module: torch.fx.GraphModule, inputs: Sequence[object], **kwargs: object
+    ) -> Callable[..., object]:
         place = place_of(frames.code_being_compiled())
         compilation = Compilation(len(self.compilations), frames.name_of_captured(module) or "", place)
         self.compilations.append(compilation)
@@ -107,7 +113,7 @@ class Recorder:
             return []
 
         @functools.wraps(original)
-        def and_keep(module: torch.fx.GraphModule, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        def and_keep(module: torch.fx.GraphModule, inputs: Sequence[object], *args: object, **kwargs: object) -> object:
             compilation = getattr(self._here, "compilation", None)
             if compilation is None or args:
                 return original(module, inputs, *args, **kwargs)
@@ -116,7 +122,9 @@ class Recorder:
         undo = replace_everywhere(private_names.AOT_MODULE.name, original, and_keep)
         return [torch_settings.have_launches_told(), *self._launches.watch(), undo]
 
-    def _watched(self, compilation: Compilation, module: torch.fx.GraphModule, given: Dict[str, Any]) -> Dict[str, Any]:
+    def _watched(
+        self, compilation: Compilation, module: torch.fx.GraphModule, given: Dict[str, Any]
+    ) -> Dict[str, object]:
         kwargs = dict(given)
         graphs = compilation.graphs
         if hasattr(module, "graph"):
@@ -124,15 +132,15 @@ class Recorder:
         passes = kwargs.get("pre_grad_passes")
         if passes is not None:
 
-            def pre_grad_passes(module: torch.fx.GraphModule, inputs: Any) -> Any:
-                answer = passes(module, inputs)
+            def pre_grad_passes(module: torch.fx.GraphModule, inputs: object) -> object:
+                answer: torch.fx.GraphModule = passes(module, inputs)
                 graphs[AFTER_PASSES] = Graph(AFTER_PASSES, copy_of(answer))
                 return answer
 
             kwargs["pre_grad_passes"] = pre_grad_passes
         partition: Any = kwargs.get("partition_fn") or private_names.DEFAULT_PARTITION.find()
 
-        def partition_fn(joint: Any, *args: Any, **more: Any) -> Any:
+        def partition_fn(joint: torch.fx.GraphModule, *args: object, **more: object) -> object:
             graphs.setdefault(JOINT, Graph(JOINT, copy_of(joint)))
             return partition(joint, *args, **more)
 
@@ -142,8 +150,10 @@ class Recorder:
             kwargs[name] = self._compiler(compilation, kind, kwargs.get(name) or forward)
         return kwargs
 
-    def _compiler(self, compilation: Compilation, kind: str, compiler: Callable[..., Any]) -> Callable[..., Any]:
-        def compile_one(module: torch.fx.GraphModule, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def _compiler(self, compilation: Compilation, kind: str, compiler: Backend) -> Backend:
+        def compile_one(
+            module: torch.fx.GraphModule, inputs: Sequence[object], *args: object, **kwargs: object
+        ) -> Callable[..., object]:
             graph = compilation.graphs[kind] = Graph(kind, copy_of(module), compiler)
             self._launches.take()
             compiled = compiler(module, inputs, *args, **kwargs)
@@ -152,13 +162,13 @@ class Recorder:
 
         return compile_one
 
-    def _noted(self, graph: Graph, compiled: Callable[..., Any], boxed: bool) -> Callable[..., Any]:
+    def _noted(self, graph: Graph, compiled: Callable[..., object], boxed: bool) -> Callable[..., object]:
         import torch
 
         # What AOTAutograd gives to Dynamo has the mark, too, and takes its arguments one by one.
         takes_list = boxed and bool(private_names.BOXED_CALL.of(compiled, False))
 
-        def call(arguments: List[Any]) -> Any:
+        def call(arguments: List[object]) -> object:
             given = list(arguments)
             if boxed:
                 arguments.clear()
@@ -193,7 +203,7 @@ def copy_of(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
     return made
 
 
-def kept(values: Sequence[Any]) -> List[Any]:
+def kept(values: Sequence[object]) -> List[object]:
     """Copies of the tensors among the values, as they are now."""
     import torch
 
@@ -203,7 +213,7 @@ def kept(values: Sequence[Any]) -> List[Any]:
         ]
 
 
-def _odd(value: Any) -> Any:
+def _odd(value: object) -> object:
     import torch
 
     return value.detach().clone() if isinstance(value, torch.Tensor) else value

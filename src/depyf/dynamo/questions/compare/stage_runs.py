@@ -12,7 +12,7 @@ import copy
 import inspect
 import threading
 from types import CodeType
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Tuple
 
 from depyf.answers.compared import AOT, DECOMPOSITIONS, DYNAMO
 from depyf.asynchronous import synchronous
@@ -108,21 +108,26 @@ def nothing_left_behind() -> Iterator[CompiledCode]:
             sizes.update(before)
 
 
-def nothing_compiled() -> Any:
+def nothing_compiled() -> ContextManager[object]:
     """Inside, what is compiled on its own (a layer, a helper) runs in eager mode, too."""
-    return torch_names.module("torch").compiler.set_stance("force_eager")
+    stance: ContextManager[object] = torch_names.module("torch").compiler.set_stance("force_eager")
+    return stance
 
 
 def compiled_with(
-    function: Callable[..., Any], recorder: Callable[..., Any], dynamic: Optional[bool], isolate: bool
-) -> Any:
+    function: Callable[..., object],
+    recorder: Callable[..., Callable[..., object]],
+    dynamic: Optional[bool],
+    isolate: bool,
+) -> Callable[..., object]:
     """``torch.compile`` of a private copy."""
     import torch
 
     options: Dict[str, Any] = {"backend": recorder, "dynamic": dynamic}
     if isolate and "isolate_recompiles" in inspect.signature(torch.compile).parameters:
         options["isolate_recompiles"] = True
-    return torch.compile(function, **options)
+    compiled: Callable[..., object] = torch.compile(function, **options)
+    return compiled
 
 
 @contextlib.contextmanager

@@ -10,8 +10,8 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections import deque
-from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterator, List, Sequence, Set, Tuple
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator, List, Sequence, Set, Tuple
 
 from depyf.asynchronous import suppressed, synchronous
 from depyf.dynamo.entries.call_target import Called
@@ -36,7 +36,7 @@ class Shared:
     def __init__(self, target: Called, arguments: Sequence[object]) -> None:
         import torch
 
-        self._kept: Tuple[Any, ...] = (torch.Tensor, torch.nn.Module, torch.optim.Optimizer)
+        self._kept: Tuple[type, ...] = (torch.Tensor, torch.nn.Module, torch.optim.Optimizer)
         self._seen: Dict[int, object] = {}
         self._undo: List[Callable[[], None]] = []
         self._todo: Deque[object] = deque()
@@ -80,7 +80,7 @@ class Shared:
             self._seen[id(value)] = value
             self._todo.append(value)
 
-    def _function(self, function: Any, own: bool) -> None:
+    def _function(self, function: FunctionType, own: bool) -> None:
         """What a function reaches by name; of its ``own``, the private copy has the tensors and what it encloses."""
         self._seen[id(function)] = function
         self._add(getattr(function, "__wrapped__", None))
@@ -128,8 +128,10 @@ class Shared:
         elif not isinstance(value, (type, ModuleType, *_ATOMS)):
             self._add(type(value))
 
-    def _value(self, value: Any) -> None:
-        if isinstance(value, self._kept[0]):
+    def _value(self, value: object) -> None:
+        import torch
+
+        if isinstance(value, torch.Tensor):
             self._tensor(value)
         elif isinstance(value, type):
             self._class(value)
@@ -147,7 +149,7 @@ class Shared:
         elif isinstance(value, tuple):
             self._all(value)
 
-    def _all(self, values: Any) -> None:
+    def _all(self, values: Iterable[object]) -> None:
         for each in list(values):
             self._add(each)
 
@@ -198,7 +200,7 @@ def shared_with(target: Called, arguments: Sequence[object], notes: List[str]) -
     return shared
 
 
-def _functions_of(target: Called) -> Tuple[List[Any], List[Any]]:
+def _functions_of(target: Called) -> Tuple[List[FunctionType], List[FunctionType]]:
     """The functions that a private copy has with what they enclose, and those that it shares with the program: methods
     and wrappers have only their code copied."""
     copied = [each for each in (target.inner, target.frame) if isinstance(each, FunctionType)]
@@ -237,7 +239,7 @@ def _binding(namespace: Dict[str, object], name: str) -> Callable[[], None]:
     return undo
 
 
-def _cell(cell: Any, value: object) -> Callable[[], None]:
+def _cell(cell: CellType, value: object) -> Callable[[], None]:
     def undo() -> None:
         cell.cell_contents = value
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import TYPE_CHECKING, Any, Callable, ContextManager, Iterator
 
 from depyf.dynamo.hooks import private_names
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def in_float64(narrow: Any) -> Iterator[None]:
+def in_float64(narrow: torch.dtype) -> Iterator[None]:
     """Inside, operations compute in float64, whatever type they ask for.
 
     Inputs are to be float64. ``narrow`` is the type of the values that they stand for: random numbers are drawn in it,
@@ -38,19 +38,19 @@ def default_type_float64() -> Iterator[None]:
 class Widened:
     """A backend that runs the graphs of Dynamo as they are, in float64."""
 
-    def __init__(self, narrow: object) -> None:
+    def __init__(self, narrow: torch.dtype) -> None:
         self._narrow = narrow
         self.__name__ = "float64"
 
-    def __call__(self, module: torch.fx.GraphModule, inputs: object) -> Any:
-        def call(*arguments: Any) -> Any:
+    def __call__(self, module: torch.fx.GraphModule, inputs: object) -> Callable[..., object]:
+        def call(*arguments: object) -> object:
             with in_float64(self._narrow):
                 return module(*arguments)
 
         return call
 
 
-def _mode(narrow: Any) -> Any:
+def _mode(narrow: torch.dtype) -> ContextManager[object]:
     import torch
 
     base = private_names.DISPATCH_MODE.require()
@@ -64,15 +64,17 @@ def _mode(narrow: Any) -> Any:
             return wider.get(value, value)
         return value.to(wider[value.dtype]) if isinstance(value, torch.Tensor) and value.dtype in wider else value
 
-    def narrowed(value: Any) -> object:
+    def narrowed(value: object) -> object:
         if isinstance(value, torch.dtype) and value is torch.float64:
             return narrow
         return value.to(narrow) if isinstance(value, torch.Tensor) and value.dtype is torch.float64 else value
 
     class Wide(base):  # type: ignore[misc, valid-type]
-        def __torch_dispatch__(self, func: Any, types: object, args: Any = (), kwargs: object = None) -> object:
+        def __torch_dispatch__(
+            self, func: Callable[..., Any], types: object, args: Any = (), kwargs: object = None
+        ) -> object:
             kwargs = kwargs or {}
-            if seeded is not None and seeded in func.tags:
+            if seeded is not None and seeded in getattr(func, "tags", ()):
                 torch.set_default_dtype(narrow)
                 try:
                     answer = func(*tree_map(narrowed, args), **tree_map(narrowed, kwargs))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, List, Optional, Sequence, Tuple
 
 from depyf.dynamo.observe.graph_facts import placeholders
 from depyf.dynamo.questions.compare.recorded import CAPTURED, Compilation
@@ -26,9 +26,9 @@ class Compiled:
 
     name: str
     compile_id: Optional[str]
-    function: Any
+    function: object
     place: Place
-    captured: Any = field(default=None, repr=False)
+    captured: Optional[torch.fx.GraphModule] = field(default=None, repr=False)
 
 
 def known_ones(compilations: Sequence[Compilation], known: Sequence[Compiled]) -> List[Optional[Compiled]]:

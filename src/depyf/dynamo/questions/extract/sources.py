@@ -5,7 +5,18 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.dump.full_code.story import global_scope
@@ -59,7 +70,7 @@ class Source:
     function: str
     stage: AnyStage
     compile_id: Optional[str]
-    module: Any = field(default=None, repr=False)
+    module: Optional[torch.fx.GraphModule] = field(default=None, repr=False)
     text: str = field(default="", repr=False)
     call: Optional[Call] = field(default=None, repr=False)
     notes: Tuple[str, ...] = ()
@@ -114,7 +125,7 @@ def held(target: Called) -> List[Source]:
     return sources
 
 
-def fake_inputs(module: Any) -> List[object]:
+def fake_inputs(module: torch.fx.GraphModule) -> List[object]:
     """What the inputs of the graph were while it was traced: fake tensors, sizes."""
     return [node.meta.get("val", node.meta.get("example_value")) for node in placeholders(module.graph)]
 
@@ -123,7 +134,7 @@ def _has_values(module: torch.fx.GraphModule) -> bool:
     return all("val" in node.meta or "example_value" in node.meta for node in placeholders(module.graph))
 
 
-def _made_again(compiled: Compiled, captured: Any) -> Iterator[Source]:
+def _made_again(compiled: Compiled, captured: torch.fx.GraphModule) -> Iterator[Source]:
     """The graphs that AOTAutograd makes of a captured one, with Inductor's decompositions and made-up inputs."""
     backend = backends.registered_backend("aot_eager_decomp_partition")
     if backend is None:
@@ -195,7 +206,7 @@ def run_of(
 
 
 def _recorded(
-    target: Called, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic: Optional[bool]
+    target: Called, args: Sequence[object], kwargs: Mapping[str, object], dynamic: Optional[bool]
 ) -> List[Compilation]:
     backend, name = backend_of(None, target.entered)
     recorder = Recorder(backend, name)

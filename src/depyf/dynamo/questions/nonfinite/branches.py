@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, Sequence
 
 from depyf.dynamo.observe import graph_facts
 from depyf.dynamo.observe.graph_facts import GraphCopy
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import torch
 
 
-def inside_branch(call: GraphCall, node: torch.fx.Node, args: Any) -> Optional[Verdict]:
+def inside_branch(call: GraphCall, node: torch.fx.Node, args: Sequence[Any]) -> Optional[Verdict]:
     """What in the branch made the value that the node made, a ``torch.cond`` with these arguments; None for others."""
     if str(node.target) != "cond" or len(args) != 4:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.nonfinite import COMPILED, EAGER, INPUT, OPERATION, RESULT, NonFinite, Step, TensorFacts
 from depyf.asynchronous import synchronous
@@ -39,7 +39,7 @@ _IN_FORWARD = "the forward graph computes it and saves it for the backward; no r
 class Describer:
     """Turns verdicts into answers. It remembers the forward graphs: a backward's saved values have their names."""
 
-    def __init__(self, directory: str, births: Optional[Callable[[Any], Optional[Birth]]] = None) -> None:
+    def __init__(self, directory: str, births: Optional[Callable[[torch.Tensor], Optional[Birth]]] = None) -> None:
         self._directory = directory
         self._births = births
         self._forwards: Dict[Tuple[Optional[str], str], ObservedGraph] = {}
@@ -209,7 +209,9 @@ class Describer:
             return as_written(graph.input_names[inputs.index(searched)])
         return value_name(node)
 
-    def _inputs(self, call: GraphCall, node: torch.fx.Node, args: Any, kwargs: Any) -> List[TensorFacts]:
+    def _inputs(
+        self, call: GraphCall, node: torch.fx.Node, args: Sequence[object], kwargs: Mapping[str, object]
+    ) -> List[TensorFacts]:
         import torch
 
         map_arg: Any = torch_names.find("torch.fx.node", "map_arg")
@@ -257,7 +259,7 @@ def _in_module(node: torch.fx.Node) -> str:
     return f"{value_name(node)} in {module}" if module else value_name(node)
 
 
-def _facts_of(name: str, value: Any) -> Optional[TensorFacts]:
+def _facts_of(name: str, value: object) -> Optional[TensorFacts]:
     import torch
 
     flat = private_names.TREE_FLATTEN.find()

@@ -10,7 +10,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.nonfinite import Line, TensorFacts
 from depyf.asynchronous import synchronous
@@ -96,7 +96,14 @@ class EagerOperations:
         yield from sorted((birth for birth in alive if not birth.written_down), key=lambda birth: birth.kind != "NaN")
 
     @safely("looking at what an operation has computed")
-    def _look(self, operator: Any, arguments: Any, taken: List[Any], bad_before: List[Any], result: Any) -> None:
+    def _look(
+        self,
+        operator: object,
+        arguments: object,
+        taken: List[torch.Tensor],
+        bad_before: List[torch.Tensor],
+        result: object,
+    ) -> None:
         """``taken`` are tensors that it only reads, ``bad_before`` those that it has written to and that were bad."""
         if self.enough:
             return
@@ -124,7 +131,14 @@ class EagerOperations:
                 if storage is not None and not all_finite([each]):
                     self._births[private_names.STORAGE_ADDRESS.of(storage)] = weak(storage), birth
 
-    def _born(self, operator: Any, arguments: Any, taken: List[Any], results: List[Any], node: Any) -> Birth:
+    def _born(
+        self,
+        operator: object,
+        arguments: object,
+        taken: List[torch.Tensor],
+        results: List[torch.Tensor],
+        node: Optional[torch.autograd.graph.Node],
+    ) -> Birth:
         place = (
             self._lines.get(private_names.SEQUENCE_OF_NODE.of(node)())
             if node is not None
@@ -152,25 +166,25 @@ class EagerOperations:
                     self._lines.popitem(last=False)
 
 
-def _autograd_node() -> Any:
+def _autograd_node() -> Optional[torch.autograd.graph.Node]:
     current = private_names.CURRENT_NODE.find()
     return None if current is None else current()
 
 
-def _storage(tensor: torch.Tensor) -> Any:
+def _storage(tensor: torch.Tensor) -> Optional[torch.UntypedStorage]:
     try:
         return tensor.untyped_storage()
     except synchronous(NotImplementedError, RuntimeError):  # of a kind that has none
         return None
 
 
-def _mode_class() -> Any:
+def _mode_class() -> type:
     base: Any = private_names.DISPATCH_MODE.find()
 
     class Watching(base):  # type: ignore[misc]
         supports_higher_order_operators = True
 
-        def __init__(self, look: Any) -> None:
+        def __init__(self, look: Callable[..., object]) -> None:
             super().__init__()
             self._look = look
 
@@ -182,7 +196,13 @@ def _mode_class() -> Any:
         def ignore_compile_internals(cls) -> bool:
             return True
 
-        def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_dispatch__(
+            self,
+            operator: Callable[..., object],
+            types: object,
+            args: Tuple[object, ...] = (),
+            kwargs: Optional[Mapping[str, object]] = None,
+        ) -> object:
             kwargs = kwargs or {}
             if observation.inside_a_graph() or is_capturing():
                 return operator(*args, **kwargs)
@@ -196,7 +216,7 @@ def _mode_class() -> Any:
     return Watching
 
 
-def _written(operator: Any, args: Any, kwargs: Any) -> List[Any]:
+def _written(operator: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> List[torch.Tensor]:
     """The tensors that the operator writes to."""
     schema = private_names.SCHEMA.of(operator)
     if schema is None or not schema.is_mutable:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Deque, Dict, Optional, Tuple
+from typing import TYPE_CHECKING, Deque, Dict, Optional, Tuple
 
 from depyf.dynamo.observe import graph_facts
 from depyf.dynamo.observe.observation import GraphCall, ObservedGraph
@@ -76,5 +76,5 @@ def _key(graph: ObservedGraph) -> _Key:
     return graph.compile_id, graph.function
 
 
-def _address(value: Any) -> int:
+def _address(value: object) -> int:
     return int(value.data_ptr()) if hasattr(value, "data_ptr") else 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Optional
+from typing import TYPE_CHECKING, Callable, Optional, Sequence
 
 from depyf.dynamo.observe import graph_facts
 from depyf.dynamo.observe.observation import GraphCall
@@ -32,11 +32,11 @@ class Verdict:
     node: torch.fx.Node
     kind: str
     entered: bool = False
-    source: Optional[Any] = None
-    becomes_nan: Optional[Any] = None
+    source: Optional[torch.fx.Node] = None
+    becomes_nan: Optional[torch.fx.Node] = None
 
 
-Saved = Callable[[Any], Optional[Verdict]]
+Saved = Callable[["torch.fx.Node"], Optional[Verdict]]
 """What is to be told of a value that the forward has saved, asked with the node of the backward that takes it."""
 
 
@@ -83,7 +83,7 @@ def _first_user(call: GraphCall, chain: Chain, node: torch.fx.Node) -> Verdict:
     return Verdict(call, user, "NaN", source=node)
 
 
-def _after(chain: Chain, node: torch.fx.Node, nans: Any) -> Optional[Any]:
+def _after(chain: Chain, node: torch.fx.Node, nans: Sequence[torch.fx.Node]) -> Optional[torch.fx.Node]:
     """Where the Inf of ``node`` becomes NaN."""
     if chain.bad[node].nans:
         return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Optional, Tuple
+from typing import TYPE_CHECKING, Callable, Optional, Sequence, Tuple
 
 from depyf.dynamo.hooks import compile_ids
 from depyf.dynamo.hooks.compiled_names import watch_compiled_names
@@ -71,7 +71,7 @@ class CapturedGraphs:
 
         return close
 
-    def observed(self, module: torch.fx.GraphModule, backend: str, compiled: Any) -> Any:
+    def observed(self, module: torch.fx.GraphModule, backend: str, compiled: object) -> object:
         """What Dynamo calls instead of ``compiled``."""
         captured = self._capture(module, backend)
         if not callable(compiled):
@@ -81,7 +81,7 @@ class CapturedGraphs:
         observation = Observation(self.tally)
         observation.add(functools.partial(self._observer, captured), lambda _: lambda: None)
 
-        def run(*arguments: Any) -> Any:
+        def run(*arguments: object) -> object:
             return observation.run(captured.graph, compiled, list(arguments), False)
 
         return run
@@ -109,10 +109,10 @@ class CapturedGraphs:
         return captured if self._compiled(captured) else None
 
 
-def _counted(tally: Tally, compiled: Any) -> Any:
+def _counted(tally: Tally, compiled: Callable[..., object]) -> Callable[..., object]:
     """A graph that nothing is asked of: only that it runs is noted."""
 
-    def run(*arguments: Any) -> Any:
+    def run(*arguments: object) -> object:
         tally.graph_runs()
         return compiled(*arguments)
 
@@ -122,11 +122,11 @@ def _counted(tally: Tally, compiled: Any) -> Any:
 class _Backend(OwnBackend):
     """The user's backend, observed."""
 
-    def __init__(self, graphs: CapturedGraphs, compiler: Any, user_backend: Any) -> None:
+    def __init__(self, graphs: CapturedGraphs, compiler: Callable[..., object], user_backend: object) -> None:
         self._graphs = graphs
         super().__init__(compiler, user_backend)
 
-    def __call__(self, module: torch.fx.GraphModule, example_inputs: Any, **kwargs: Any) -> Any:
+    def __call__(self, module: torch.fx.GraphModule, example_inputs: Sequence[object], **kwargs: object) -> object:
         compiled = self._compiler(module, example_inputs, **kwargs)
         return self._graphs.observed(module, self.__name__, compiled)
 
@@ -139,7 +139,7 @@ def _note_name(name: str) -> None:
 _RANDOM = ("rand", "dropout", "bernoulli", "normal", "multinomial", "exponential", "uniform", "poisson", "gumbel")
 
 
-def draws(node: torch.fx.Node, attribute: Callable[[str], Any]) -> bool:
+def draws(node: torch.fx.Node, attribute: Callable[[str], object]) -> bool:
     """Whether a node of Dynamo's graph draws random numbers, by its name; ``attribute`` is what nodes refer to."""
     if node.op == "call_module":
         return _module_draws(attribute(str(node.target)))
@@ -155,16 +155,16 @@ def _is_random(name: str) -> bool:
     return any(word in name for word in _RANDOM) and not name.endswith("norm") and "normalize" not in name
 
 
-def _graph_draws(module: torch.fx.GraphModule) -> bool:
+def _graph_draws(module: object) -> bool:
     nodes = getattr(getattr(module, "graph", None), "nodes", ())
     return any(draws(node, functools.partial(graph_facts.attribute_at, module)) for node in nodes)
 
 
-def _module_draws(module: torch.fx.GraphModule) -> bool:
+def _module_draws(module: object) -> bool:
     """Whether a module that a node calls draws: older versions of PyTorch have those of torch.nn as one node."""
     name = type(module).__name__.lower()
     if "dropout" in name:
-        return bool(module.training and module.p)
+        return bool(getattr(module, "training", False) and getattr(module, "p", 0))
     return _is_random(name) or _graph_draws(module)
 
 

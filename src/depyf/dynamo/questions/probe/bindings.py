@@ -19,6 +19,7 @@ from depyf.diagnosis.guard_sources import as_written
 from depyf.dynamo.hooks import frames, private_names, torch_names
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
 from depyf.dynamo.hooks.safely import safely
+from depyf.dynamo.hooks.torch_types import TranslatedInstruction, Translator
 
 if TYPE_CHECKING:
     import torch
@@ -75,14 +76,14 @@ class _Bound(NamedTuple):
 
     binding: Binding
     value: _Value
-    after: Optional[Any]
+    after: Optional[torch.fx.Node]
 
 
 @dataclass
 class _Tracing:
     """What one attempt at tracing has bound so far; ``output`` is Dynamo's object for that attempt."""
 
-    output: Any = None
+    output: object = None
     bindings: List[_Bound] = field(default_factory=list)
 
 
@@ -153,7 +154,7 @@ def _name_of_remaining(node: Optional[torch.fx.Node]) -> Optional[str]:
 def watch_bindings() -> Optional[Undo]:
     """Note what is bound from now on; answers the function that ends it. None where Dynamo's interpreter is unknown."""
     undo: List[Undo] = []
-    runs: List[Tuple[Any, Any]] = []
+    runs: List[Tuple[object, Callable[..., object]]] = []
     for translator in [name.find() for name in _TRANSLATORS]:
         table = getattr(translator, "dispatch_table", None)
         if not isinstance(table, list):
@@ -189,7 +190,7 @@ def _replace_handler(table: List[object], at: int, replacement: object) -> Undo:
 
 def _noting_arguments(run: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(run)
-    def noting(translator: object) -> object:
+    def noting(translator: Translator) -> object:
         if not getattr(translator, "instruction_pointer", 0):  # generators run again and again
             _note_arguments(translator)
         return run(translator)
@@ -199,7 +200,7 @@ def _noting_arguments(run: Callable[..., object]) -> Callable[..., object]:
 
 def _noting(handler: Callable[..., object], operation: str) -> Callable[..., object]:
     @functools.wraps(handler)
-    def handle(translator: object, instruction: object) -> object:
+    def handle(translator: Translator, instruction: TranslatedInstruction) -> object:
         _note(translator, instruction, operation)
         return handler(translator, instruction)
 
@@ -207,7 +208,7 @@ def _noting(handler: Callable[..., object], operation: str) -> Callable[..., obj
 
 
 @safely("noting what a name is bound to")
-def _note(translator: Any, instruction: Any, operation: str) -> None:
+def _note(translator: Translator, instruction: TranslatedInstruction, operation: str) -> None:
     # The value; what has the attribute lies above it.
     value = translator.stack[-2 if operation == "STORE_ATTR" else -1]
     name = RETURNED if operation == "RETURN_VALUE" else str(instruction.argval)
@@ -215,7 +216,7 @@ def _note(translator: Any, instruction: Any, operation: str) -> None:
 
 
 @safely("noting what a function is given")
-def _note_arguments(translator: Any) -> None:
+def _note_arguments(translator: Translator) -> None:
     code = translator.f_code
     stars = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
     carried = function_name(code.co_name) != code.co_name
@@ -224,7 +225,7 @@ def _note_arguments(translator: Any) -> None:
         _bind(translator, name, value, code.co_firstlineno, carried)
 
 
-def _bind(translator: Any, name: str, value: Optional[object], line: int, carried: bool = False) -> None:
+def _bind(translator: Translator, name: str, value: Optional[object], line: int, carried: bool = False) -> None:
     tracing = _here.tracing
     if tracing.output is not translator.output:
         tracing = _here.tracing = _Tracing(translator.output)
@@ -242,7 +243,7 @@ def function_name(name: str) -> str:
     return f"{before}{dot}{resumed.group(1)}" if resumed else name
 
 
-def _line(translator: Any, instruction: Any) -> int:
+def _line(translator: Translator, instruction: TranslatedInstruction) -> int:
     line = getattr(getattr(instruction, "positions", None), "lineno", None) or instruction.starts_line
     return int(line or translator.lineno)
 

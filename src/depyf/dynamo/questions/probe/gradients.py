@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.answers.probed import Probed
 from depyf.dynamo.hooks import torch_names
@@ -35,7 +35,7 @@ def follow_gradients(
     values = {name: value for name, value in values.items() if value.requires_grad}
 
     @safely("computing the gradient of a probed value")
-    def arrived(result: Any, gradient: Any) -> None:
+    def arrived(result: torch.Tensor, gradient: torch.Tensor) -> None:
         with RandomState([gradient]).restored():  # a backward of the user's own may draw
             found = torch.autograd.grad(
                 [result], list(values.values()), [gradient.detach()], retain_graph=True, allow_unused=True
@@ -54,12 +54,12 @@ def _tell(arrived: Callable[[object, object], object], result: object, gradient:
         arrived(result, gradient)
 
 
-def _run_with_gradients(call: GraphCall, names: Any) -> Any:
+def _run_with_gradients(call: GraphCall, names: Set[str]) -> Tuple[Dict[str, torch.Tensor], List[Any]]:
     """The values of these nodes and the results, with their history."""
     import torch
 
     interpreter: Any = torch_names.find("torch.fx", "Interpreter")
-    values: Dict[str, Any] = {}
+    values: Dict[str, torch.Tensor] = {}
 
     class Keeping(interpreter):  # type: ignore[misc]
         def call_function(self, target: object, args: Any, kwargs: object) -> object:
@@ -89,6 +89,7 @@ def _with_history(call: GraphCall, number: int, value: object) -> object:
     if not isinstance(value, torch.Tensor):
         return value
     leaf = value.detach().clone()
-    if not call.given(number).requires_grad:
+    given = call.given(number)
+    if not (isinstance(given, torch.Tensor) and given.requires_grad):
         return leaf
     return leaf.requires_grad_().clone()

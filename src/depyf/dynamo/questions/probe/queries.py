@@ -6,7 +6,7 @@ import difflib
 import os
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
+from typing import TYPE_CHECKING, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
 from depyf.answers.happening import shortened
 from depyf.dynamo.hooks import torch_names
@@ -114,10 +114,10 @@ def lines_of(graph: torch.fx.Graph) -> Set[Tuple[str, int]]:
     return found
 
 
-def _of_line(graph: torch.fx.Graph, query: Query) -> List[Any]:
+def _of_line(graph: torch.fx.Graph, query: Query) -> List[torch.fx.Node]:
     """What a line gives that binds nothing: the last node of each stretch of nodes that come from it."""
-    found: List[object] = []
-    last: Optional[Any] = None
+    found: List[torch.fx.Node] = []
+    last: Optional[torch.fx.Node] = None
     for node in graph.nodes:
         if node.op in ("placeholder", "get_attr", "output"):
             continue

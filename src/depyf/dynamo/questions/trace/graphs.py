@@ -11,8 +11,8 @@ import functools
 import sys
 import weakref
 from time import perf_counter_ns
-from types import CodeType, FunctionType
-from typing import Any, Callable, List, MutableMapping, Optional
+from types import CodeType, FrameType, FunctionType
+from typing import Callable, List, MutableMapping, Optional
 
 from depyf.answers.ran import BACKWARD, GRAPH, Thing
 from depyf.dynamo.hooks import frame_evaluation
@@ -37,14 +37,14 @@ class _Spot:
 class Graphs:
     """The graphs that are timed."""
 
-    def __init__(self, lanes: Lanes, code_runs: Optional[Callable[[CodeType, Any], object]]) -> None:
+    def __init__(self, lanes: Lanes, code_runs: Optional[Callable[[CodeType, Optional[FrameType]], object]]) -> None:
         self._lanes = lanes
         self._code_runs = code_runs
         """What is told that code runs (and its caller) when it calls its graph, where nobody else tells."""
         self._undo: List[Undo] = []
         self._backwards: weakref.WeakSet[type] = weakref.WeakSet()
 
-    def time(self, code: CodeType, scope: MutableMapping[str, Any], compile_id: Optional[str], place: Thing) -> int:
+    def time(self, code: CodeType, scope: MutableMapping[str, object], compile_id: Optional[str], place: Thing) -> int:
         """Time the graphs that transformed ``code`` calls from now on; answers how many these are."""
         found = 0
         for name in dict.fromkeys(code.co_names):
@@ -62,9 +62,9 @@ class Graphs:
 
     def _time(
         self,
-        scope: MutableMapping[str, Any],
+        scope: MutableMapping[str, object],
         name: str,
-        graph: Callable[..., Any],
+        graph: Callable[..., object],
         stable_name: str,
         compile_id: Optional[str],
         place: Thing,
@@ -92,16 +92,16 @@ class Graphs:
 
 
 def _timed(
-    graph: Callable[..., Any],
+    graph: Callable[..., object],
     lanes: Lanes,
     number: int,
     spot: _Spot,
-    code_runs: Optional[Callable[[CodeType, Any], object]],
+    code_runs: Optional[Callable[[CodeType, Optional[FrameType]], object]],
 ) -> FunctionType:
     ran = lanes.ran
 
     @functools.wraps(graph)
-    def timed(*args: Any, **kwargs: Any) -> Any:
+    def timed(*args: object, **kwargs: object) -> object:
         caller = sys._getframe(1)
         if code_runs is not None:
             code_runs(caller.f_code, caller.f_back)
@@ -116,7 +116,7 @@ def _timed(
     return timed  # type: ignore[return-value]
 
 
-def _put_back(scope: MutableMapping[str, Any], name: str, ours: weakref.ref[FunctionType]) -> Undo:
+def _put_back(scope: MutableMapping[str, object], name: str, ours: weakref.ref[FunctionType]) -> Undo:
     def undo() -> None:
         timed = ours()
         if timed is not None and scope.get(name) is timed:  # else it is gone with the code that called it
@@ -125,8 +125,8 @@ def _put_back(scope: MutableMapping[str, Any], name: str, ours: weakref.ref[Func
     return undo
 
 
-def _timed_backward(function: Callable[..., Any], lanes: Lanes, number: int, spot: _Spot) -> Callable[..., Any]:
-    def timed(*args: Any, **kwargs: Any) -> Any:
+def _timed_backward(function: Callable[..., object], lanes: Lanes, number: int, spot: _Spot) -> Callable[..., object]:
+    def timed(*args: object, **kwargs: object) -> object:
         own = lanes.lane()
         lane = spot.lane if own.foreign and spot.lane is not None else own
         own.instead = lane if lane is not own else None
