@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib.machinery
 import signal
 import sys
 import threading
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Type
 
 import pytest
 
+from depyf import asynchronous
 from depyf.asynchronous import is_asynchronous, suppressed, synchronous
 
 
@@ -228,6 +230,77 @@ def test_what_a_function_in_c_raises_with_arguments_is_no_time_limit() -> None:
     error = caught_in(functools.partial(functools.reduce, functools.partial(_thrown, kind), [1, 2]))
     assert type(error) is kind
     assert not is_asynchronous(error)
+
+
+def _set_none(kind: Type[BaseException]) -> None:
+    """Have a function in C raise ``kind`` without arguments, in the frame that calls it."""
+    ctypes.pythonapi.PyErr_SetNone(ctypes.py_object(kind))
+
+
+def test_a_function_in_c_that_raises_its_own_type_without_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As pydantic's do: ``PydanticOmit`` has no arguments, and no ``raise`` has raised it."""
+    kind = type("Omit", (Exception,), {"__module__": "validators"})
+    compiled = ModuleType("validators._compiled")
+    compiled.__file__ = f"/somewhere/_compiled{importlib.machinery.EXTENSION_SUFFIXES[0]}"
+    vars(compiled)["Omit"] = kind
+    monkeypatch.setitem(sys.modules, "validators._compiled", compiled)
+    assert not is_asynchronous(caught_in(_set_none, kind))
+
+
+def test_a_function_in_c_that_raises_a_type_written_in_python_is_in_doubt_and_passes() -> None:
+    """What another thread sends looks the same: the same type, no arguments, at a call."""
+    assert is_asynchronous(caught_in(_set_none, Limit))
+
+
+def _yields() -> Iterator[int]:
+    yield 1
+    yield 2
+
+
+def _throw(kind: Type[BaseException], started: bool) -> None:
+    generator: Any = _yields()
+    if started:
+        next(generator)
+    generator.throw(kind)
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_what_is_thrown_into_a_generator(started: bool) -> None:
+    assert not is_asynchronous(caught_in(_throw, Limit, started))
+
+
+def _sent_to_a_generator(send: Callable[[], object]) -> None:
+    for _ in _sends(send):
+        pass
+
+
+def _sends(send: Callable[[], object]) -> Iterator[int]:
+    yield 1
+    send()
+    yield 2
+
+
+def test_what_another_thread_sends_to_a_generator() -> None:
+    send = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    thread, exception = ctypes.c_ulong(threading.get_ident()), ctypes.py_object(Limit)
+    assert is_asynchronous(caught_in(_sent_to_a_generator, functools.partial(send, thread, exception)))
+
+
+def _chain(length: int) -> None:
+    if not length:
+        raise ZeroDivisionError
+    try:
+        _chain(length - 1)
+    except Exception as error:
+        raise ValueError from error
+
+
+def test_handlers_are_read_once_for_a_chain(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: List[int] = []
+    getsignal = asynchronous._getsignal
+    monkeypatch.setattr(asynchronous, "_getsignal", lambda number: (read.append(number), getsignal(number))[1])
+    assert not is_asynchronous(caught_in(_chain, 20))
+    assert len(read) == len(set(read)) > 0
 
 
 def _thrown(kind: Type[BaseException], *values: object) -> None:

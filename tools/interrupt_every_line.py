@@ -1,15 +1,17 @@
-"""Raise an exception at every line of depyf that entering, leaving and each hook of a session execute, one by one.
+"""Raise an exception at every line of depyf that its context managers execute, one by one.
 
 A small program is run under ``sys.settrace`` once for each line and type of exception. The trace function raises when
 the line is executed for the first time, as a signal handler may. Afterwards the program has to have its exception, or
 what PyTorch makes of it; torch has to be as it was before, no session may be open, the files of the dump have to be
 whole, and the next session has to work.
 
-    python tools/interrupt_every_line.py                # everything: takes an hour
-    python tools/interrupt_every_line.py --every 25     # each 25th line
-    python tools/interrupt_every_line.py --where enter
+    python tools/interrupt_every_line.py                       # everything: takes hours of one core
+    python tools/interrupt_every_line.py --every 25            # each 25th line
+    python tools/interrupt_every_line.py --where enter         # entering a session; also: hooks, leave
+    python tools/interrupt_every_line.py --where trace-enter   # other contexts, and compare: see --help
+    python tools/interrupt_every_line.py --part 1/2            # the first of two halves: one process for each
 
-Prints a table, then what was left behind, and exits with 1 where that is anything.
+Prints a table, then what was left behind, and exits with 1 where that is anything. Progress goes to the error stream.
 """
 
 from __future__ import annotations
@@ -18,14 +20,18 @@ import argparse
 import ast
 import contextlib
 import gc
+import io
 import json
 import logging
 import os
+import random
 import re
 import shutil
 import sys
 import tempfile
 import threading
+import time
+import warnings
 from collections import Counter
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
@@ -35,11 +41,17 @@ import torch
 
 import depyf
 from depyf.dynamo.dump.active_sessions import capture
+from depyf.dynamo.dump.pausing import compiles_nothing
 from depyf.dynamo.hooks import attribution, frame_evaluation, locks, patching, run_callback, torch_names
+from depyf.dynamo.hooks.backward_methods import all_backward_classes
+from depyf.dynamo.observe.observation import observation
+from depyf.dynamo.questions.trace.question import _runs
 
 PACKAGE = os.path.dirname(os.path.abspath(depyf.__file__)) + os.sep
-PHASES = ("enter", "hooks", "leave")
-
+EAGER = hasattr(
+    torch_names.find("torch.utils._python_dispatch", "TorchDispatchMode"), "supports_higher_order_operators"
+)
+"""Whether ``find_nonfinite`` can look at operations outside of compiled graphs."""
 
 NEXT_SESSIONS = 10
 """After so many interruptions a whole session is run and looked at. Each run is the next session of the one before."""
@@ -53,7 +65,7 @@ class Interruption(Exception):
 
 TYPES: Tuple[Type[BaseException], ...] = (Interruption, KeyboardInterrupt)
 
-BEFORE_ANYTHING = ("prepare.py", "__exit__")
+BEFORE_ANYTHING = ("hooked_context.py", "__exit__")
 """The first line of this function: nothing of depyf's has run that could see to the end."""
 
 
@@ -75,7 +87,11 @@ def user_function(x: Any) -> Any:
     return y * 2
 
 
-def program(directory: str, enter_phase: Callable[[str], None]) -> Any:
+Program = Callable[[str, Callable[[str], None]], Any]
+"""Takes a directory, and what is called with the name of each phase that begins (empty: between phases)."""
+
+
+def session_program(directory: str, enter_phase: Callable[[str], None]) -> Any:
     """Compile a function inside of a session."""
     torch._dynamo.reset()
     compiled = torch.compile(user_function, backend="eager")
@@ -89,8 +105,62 @@ def program(directory: str, enter_phase: Callable[[str], None]) -> Any:
     return result.tolist()
 
 
+def context_program(name: str, make: Callable[[str], Any]) -> Program:
+    """Return a program that enters and leaves a context around a function that was compiled before, with a backward."""
+
+    def program(directory: str, enter_phase: Callable[[str], None]) -> Any:
+        torch._dynamo.reset()
+        gc.collect()  # the backwards of earlier programs, which contexts look for
+        compiled = torch.compile(user_function, backend="aot_eager")
+        x = torch.ones(3, requires_grad=True)
+        compiled(x).sum().backward()
+        context = make(directory)
+        with contextlib.redirect_stdout(io.StringIO()):
+            enter_phase(f"{name}-enter")
+            with context:
+                enter_phase("")
+                result = compiled(x)
+                result.sum().backward()
+                enter_phase(f"{name}-leave")
+            enter_phase("")
+        return result.tolist()
+
+    return program
+
+
+def compare_program(directory: str, enter_phase: Callable[[str], None]) -> Any:
+    """Compare a compiled function with itself in eager mode."""
+    torch._dynamo.reset()
+    x = torch.ones(3, requires_grad=True)
+    enter_phase("compare")
+    compared = depyf.compare(user_function, x, backend="aot_eager", directory=directory)
+    enter_phase("")
+    return [stage.right for stage in compared.stages]
+
+
+CONTEXTS: Dict[str, Callable[[str], Any]] = {
+    "watch": lambda directory: depyf.watch(stream=io.StringIO()),
+    "trace": lambda directory: depyf.trace(),
+    "find_nonfinite": lambda directory: depyf.find_nonfinite(directory, eager=EAGER, stream=io.StringIO()),
+    "probe": lambda directory: depyf.probe("y", stream=io.StringIO()),
+    "debug": lambda directory: depyf.debug(),
+}
+
+PROGRAMS: Dict[Tuple[str, ...], Program] = {
+    ("enter", "hooks", "leave"): session_program,
+    **{(f"{name}-enter", f"{name}-leave"): context_program(name, make) for name, make in CONTEXTS.items()},
+    ("compare",): compare_program,
+}
+"""Each program with its phases."""
+
+PHASES = tuple(phase for phases in PROGRAMS for phase in phases)
+
+
 class Tracer:
-    """Notes each line of depyf's when it is first executed in a phase, and raises ``error`` at line ``at``."""
+    """Notes each line of depyf's when it is first executed in a phase, and raises ``error`` at line ``at``.
+
+    It traces in the phase of ``at`` only, and in all phases without it.
+    """
 
     def __init__(self, at: Optional[Line] = None, error: Optional[BaseException] = None) -> None:
         self.lines: Dict[Line, None] = {}
@@ -101,7 +171,8 @@ class Tracer:
         self._seen: set[Tuple[str, CodeType, int]] = set()
 
     def enter_phase(self, phase: str) -> None:
-        self.phase = phase
+        self.phase = phase if self._at is None or self._at.phase == phase else ""
+        sys.settrace(self if self.phase else None)
 
     def __call__(self, frame: FrameType, event: str, argument: object) -> Any:
         if not self.phase or not frame.f_code.co_filename.startswith(PACKAGE):
@@ -122,36 +193,46 @@ class Tracer:
 
 
 @contextlib.contextmanager
-def tracing(tracer: Tracer) -> Iterator[None]:
+def trace_kept() -> Iterator[None]:
     before = sys.gettrace()
-    sys.settrace(tracer)
     try:
         yield
     finally:
         sys.settrace(before)
 
 
-def lines_of_program(directory: str) -> List[Line]:
+def lines_of(program: Program, directory: str) -> List[Line]:
     """Every line that the program makes depyf execute, in order."""
     tracer = Tracer()
-    with tracing(tracer):
+    with trace_kept():
         program(directory, tracer.enter_phase)
     return list(tracer.lines)
 
 
+_places: List[Tuple[Any, str]] = []
+"""The same in each process."""
+
+
 def hooked_places(directory: str) -> List[Tuple[Any, str]]:
-    """Where a session puts functions of depyf's: found by looking for them everywhere in torch."""
+    """Where contexts put functions of depyf's: found by looking for them everywhere in torch."""
     places: List[Tuple[Any, str]] = []
-    with depyf.prepare_debug(directory):
-        for name, module in list(sys.modules.items()):
-            if not name.startswith("torch") or not hasattr(module, "__dict__"):
-                continue
-            for key, value in list(vars(module).items()):
-                if _is_ours(value):
-                    places.append((module, key))
-                elif isinstance(value, type) and value.__module__ == name:
-                    places += [(value, each) for each, held in list(vars(value).items()) if _is_ours(held)]
-    return places
+    with contextlib.redirect_stdout(io.StringIO()):
+        for context in (depyf.prepare_debug(directory), *(make(directory) for make in CONTEXTS.values())):
+            with context, warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                places += _our_places()
+    return list(dict.fromkeys(places))
+
+
+def _our_places() -> Iterator[Tuple[Any, str]]:
+    for name, module in list(sys.modules.items()):
+        if not name.startswith("torch") or not hasattr(module, "__dict__"):
+            continue
+        for key, value in list(vars(module).items()):
+            if _is_ours(value):
+                yield module, key
+            elif isinstance(value, type) and value.__module__ == name:
+                yield from ((value, each) for each, held in list(vars(value).items()) if _is_ours(held))
 
 
 def _is_ours(value: Any) -> bool:
@@ -182,7 +263,16 @@ class State:
                 "callback of runs": run_callback._read() if frame_evaluation.tells_runs() else None,
                 "runs": (run_callback._callback.notes, list(run_callback._callback.installed)),
                 "Dynamo's callback": callback,
-                "stance": frame_evaluation.stance(),
+                "stance": vars(torch_names.module("torch._dynamo.eval_frame")).get("_stance"),
+                "debug": compiles_nothing(),
+                "observers": list(observation._observers),
+                "undo of observers": list(observation._undo),
+                "traces": (_runs._open, list(_runs._undo)),
+                "tracer of Dynamo": [list(each.dispatch_table) for each in _translators()],
+                "dispatch modes": torch_names.module("torch._C")._len_torch_dispatch_stack(),
+                "default type": torch.get_default_dtype(),
+                "random numbers": (torch.get_rng_state().tolist(), random.getstate()),
+                "settings": [(name, dict(_settings(name))) for name in ("_dynamo", "_functorch", "_inductor")],
                 "sessions": capture._sessions,
                 "undo": list(capture._undo),
                 "undo of settings": list(capture._caches._switch_on),
@@ -195,11 +285,28 @@ class State:
                 "breakpointhook": sys.breakpointhook,
                 "recursion limit": sys.getrecursionlimit(),
                 "collection": gc.isenabled(),
-                "warnings": list(__import__("warnings").filters),
+                "warnings": list(warnings.filters),
                 "descriptors": _descriptors(),
             }
         )
         return found
+
+
+def _translators() -> List[Any]:
+    names = ("InstructionTranslator", "InliningInstructionTranslator")
+    return [torch_names.module("torch._dynamo.symbolic_convert").__dict__[name] for name in names]
+
+
+def _settings(name: str) -> Dict[str, Any]:
+    return torch_names.module(f"torch.{name}.config").shallow_copy_dict()
+
+
+def _timed() -> List[str]:
+    """What ``trace`` and ``find_nonfinite`` have put around compiled graphs and their backwards."""
+    found = [name for name, value in globals().items() if hasattr(value, "_depyf_timed")]
+    for owner in all_backward_classes():
+        found += [name for name, each in vars(owner).items() if hasattr(each, "_depyf_original")]
+    return found
 
 
 def _held_locks() -> int:
@@ -269,16 +376,28 @@ def _is_or_comes_from(error: Optional[BaseException], wanted: BaseException) -> 
 
 
 class Interrupter:
-    """Runs the program once for each line, and says what each interruption has left behind."""
+    """Runs a program once for each line, and says what each interruption has left behind."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, program: Program = session_program) -> None:
         self._folder = folder
+        self._program = program
         self._count = self._interruptions = 0
+        gc.collect()
+        gc.freeze()  # what is there now lives as long as the process: the collector need not look at it
+        breakpointhook, sys.breakpointhook = sys.breakpointhook, lambda *args, **kwargs: None  # of ``debug``
+        self._breakpointhook = breakpointhook
         self.expected = program(self._new_directory(), lambda phase: None)
-        places = hooked_places(self._new_directory())
-        self.lines = lines_of_program(self._new_directory())
+        if not _places:
+            _places.extend(hooked_places(self._new_directory()))
+        lines_of(program, self._new_directory())  # what is done once in a process
+        self.lines = lines_of(program, self._new_directory())
         self.files = self._session_files()
-        self._state = State(places)
+        self._state = State(_places)
+
+    def close(self) -> None:
+        """Give back what was changed in the process."""
+        sys.breakpointhook = self._breakpointhook
+        gc.unfreeze()
 
     def _new_directory(self) -> str:
         self._count += 1
@@ -286,7 +405,9 @@ class Interrupter:
 
     def _session_files(self) -> List[str]:
         directory = self._new_directory()
-        assert program(directory, lambda phase: None) == self.expected
+        assert self._program(directory, lambda phase: None) == self.expected
+        if not os.path.isdir(directory):
+            return []
         files = sorted(_NUMBER.sub("", each) for each in os.listdir(directory) if not each.startswith("."))
         shutil.rmtree(directory)
         return files
@@ -297,12 +418,12 @@ class Interrupter:
         tracer = Tracer(line, wanted)
         before = self._state.read()
         got: Optional[BaseException] = None
-        with tracing(tracer):
+        with trace_kept():
             try:
-                program(directory, tracer.enter_phase)
+                self._program(directory, tracer.enter_phase)
             except BaseException as error:
                 got = error
-        wrong = []
+        wrong = [f"{each} is timed" for each in _timed()]
         if not tracer.raised:
             return ["the line was not executed"]
         if not _is_or_comes_from(got, wanted):
@@ -359,33 +480,62 @@ def chosen(lines: Sequence[Line], where: Sequence[str], every: int, first: int =
     return [line for line in found if line not in exits[:1]][first::every]
 
 
+def _part(text: str) -> Tuple[int, int]:
+    number, _, count = text.partition("/")
+    if not (number.isdigit() and count.isdigit() and 1 <= int(number) <= int(count)):
+        raise argparse.ArgumentTypeError("I/N is wanted, with I from 1 to N")
+    return int(number), int(count)
+
+
 def main() -> int:
-    """Interrupt the program at the lines that the arguments choose."""
+    """Interrupt the programs at the lines that the arguments choose."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--where", action="append", choices=PHASES, help="only in this phase (may be given repeatedly)")
     parser.add_argument("--every", type=int, default=1, help="each so many-th line")
     parser.add_argument("--first", type=int, default=0, help="the number of the first line")
+    parser.add_argument("--part", type=_part, default=(1, 1), help="I/N: the I-th of N parts of these lines")
     options = parser.parse_args()
     logging.getLogger("depyf").setLevel(logging.CRITICAL)
     table: Dict[str, List[int]] = {}
     wrong: List[str] = []
-    with tempfile.TemporaryDirectory() as folder:
-        interrupter = Interrupter(folder)
-        for phase in options.where or PHASES:
-            row = table.setdefault(phase, [0, 0, 0])
-            for line in chosen(interrupter.lines, [phase], options.every, options.first):
-                row[0] += 1
-                for kind in TYPES:
-                    left = interrupter.left_behind(line, kind)
-                    row[1] += 1
-                    row[2] += bool(left)
-                    for each in left:
-                        wrong.append(f"{line}, {kind.__name__}: {each}")
-                        print(wrong[-1][:400], flush=True)
-    print(f"{'where':<10}{'lines':>8}{'exceptions':>12}{'left behind':>13}")
-    for phase, (lines, exceptions, left_behind) in table.items():
-        print(f"{phase:<10}{lines:>8}{exceptions:>12}{left_behind:>13}")
+    for phases, program in PROGRAMS.items():
+        where = [phase for phase in phases if phase in (options.where or PHASES)]
+        if where:
+            with tempfile.TemporaryDirectory() as folder, contextlib.closing(
+                Interrupter(folder, program)
+            ) as interrupter:
+                for phase in where:
+                    lines = chosen(interrupter.lines, [phase], options.every, options.first)
+                    lines = lines[options.part[0] - 1 :: options.part[1]]
+                    table[phase] = interrupt_at(lines, interrupter, wrong)
+    print(f"{'where':<22}{'lines':>8}{'exceptions':>12}{'left behind':>13}")
+    for phase, (count, exceptions, left_behind) in table.items():
+        print(f"{phase:<22}{count:>8}{exceptions:>12}{left_behind:>13}")
     return 1 if wrong else 0
+
+
+def interrupt_at(lines: Sequence[Line], interrupter: Interrupter, wrong: List[str]) -> List[int]:
+    """Interrupt at each line; print and collect in ``wrong`` what is left behind. Return lines, exceptions, faults."""
+    counts, start = [0, 0, 0], time.monotonic()
+    for line in lines:
+        counts[0] += 1
+        for kind in TYPES:
+            left = interrupter.left_behind(line, kind)
+            counts[1] += 1
+            counts[2] += bool(left)
+            for each in left:
+                wrong.append(f"{line}, {kind.__name__}: {each}")
+                print(wrong[-1][:400], flush=True)
+        if not counts[0] % 50 or counts[0] == len(lines):
+            seconds = time.monotonic() - start
+            rest = seconds / counts[0] * (len(lines) - counts[0])
+            print(
+                f"{line.phase}: {counts[0]} of {len(lines)} lines, {counts[2]} left something behind, "
+                f"{seconds:.0f} s, {rest:.0f} s to go",
+                file=sys.stderr,
+                flush=True,
+            )
+    return counts
 
 
 if __name__ == "__main__":

@@ -6,23 +6,27 @@ is the program's: a time limit, the end of a worker. Python does not mark it, so
 - a frame of the traceback is a signal handler, a trace function or a monitoring callback: Python calls these with the
   frame or the code that they interrupt, which no function is called with in the normal course. A handler that has
   dropped its argument is recognised by its code, as long as it is installed;
-- the type is defined outside of the standard library, PyTorch and depyf, and the exception has no arguments and was
-  raised by an instruction that is no ``raise``: ``PyThreadState_SetAsyncExc`` does that, as libraries for time limits
-  use it.
+- the type is defined in Python outside of the standard library, PyTorch and depyf, and the exception has no arguments
+  and was raised where the interpreter looks for what other threads have sent: ``PyThreadState_SetAsyncExc`` does that,
+  as libraries for time limits use it. From 3.11 on these are calls, jumps backwards, the starts of functions and where
+  generators go on; before, all instructions.
 
-In doubt about a type of the program's the exception goes on to the program.
+A function in C may raise at a call, too, and ``generator.throw()`` where a generator goes on. It is taken for theirs
+where that can be seen: the type is one of an extension module's; the caller names ``throw``. In doubt the exception
+goes on to the program: a time limit that is lost does more harm than an error of a callback that is not reported.
 """
 
 from __future__ import annotations
 
 import dis
 import functools
+import importlib.machinery
 import os
 import signal
 import sys
 import sysconfig
-from types import CodeType, FrameType, TracebackType
-from typing import Iterator, List, Optional, Set, Tuple, Type, TypeVar, overload
+from types import CodeType, FrameType, ModuleType, TracebackType
+from typing import Callable, Dict, Iterator, List, Optional, Set, Tuple, Type, TypeVar, overload
 
 E = TypeVar("E", bound=BaseException)
 
@@ -31,6 +35,13 @@ _DEBUGGERS = ("bdb", "pdb")
 """Modules of the standard library whose functions are called with the frame that they interrupt."""
 
 _RAISING = ("RAISE_VARARGS", "RERAISE", "END_FINALLY", "END_ASYNC_FOR")
+_CHECKED = ("CALL", "JUMP", "RESUME")
+"""Parts of the names of instructions after which the interpreter (since 3.11) looks for what others have sent."""
+_GENERATOR = 0x20 | 0x80 | 0x200
+"""Flags of the code of generators, coroutines and asynchronous generators."""
+
+_getsignal: Callable[[int], object] = getattr(sys.modules.get("_signal"), "getsignal", signal.getsignal)
+"""Without the conversion to an enumeration, which takes longer than all else."""
 _LIMITS = ("Exception", "RuntimeError", "TimeoutError")
 """Names of types that no function in C raises without arguments, and that time limits do."""
 
@@ -85,14 +96,19 @@ def is_asynchronous(error: BaseException) -> bool:
 
 def _came_from_outside(error: BaseException) -> bool:
     seen: Set[int] = set()
+    of_others: Dict[int, CodeType] = {}
     current: Optional[BaseException] = error
     while current is not None and id(current) not in seen:
         seen.add(id(current))
         frames = list(_frames(current.__traceback__))
-        if _is_interrupted(frames) or _is_sent(current, frames):
+        if _is_called_with_its_caller(frames) or _is_sent(current, frames):
             return True
+        for frame, _ in frames[1:]:
+            if not _is_librarys(_root(frame.f_globals.get("__name__"))):
+                of_others[id(frame.f_code)] = frame.f_code
         current = _raised_while_handling(current, [frame for frame, _ in frames])
-    return False
+    # Once for all of them, and last: reading the handlers takes longer than all else.
+    return bool(of_others) and not of_others.keys().isdisjoint(map(id, _signal_handlers()))
 
 
 def _frames(traceback: Optional[TracebackType]) -> Iterator[Tuple[FrameType, int]]:
@@ -108,14 +124,6 @@ def _raised_while_handling(error: BaseException, frames: List[FrameType]) -> Opt
     first = None if before is None else before.__traceback__
     # One that the program was handling when it called us was caught further out.
     return before if first is not None and any(frame is first.tb_frame for frame in frames) else None
-
-
-def _is_interrupted(frames: List[Tuple[FrameType, int]]) -> bool:
-    """Return whether one of the frames was not called by the one before it, but interrupted it."""
-    if _is_called_with_its_caller(frames):
-        return True
-    of_others = [inner for inner, _ in frames[1:] if not _is_librarys(_root(inner.f_globals.get("__name__")))]
-    return bool(of_others) and not {inner.f_code for inner in of_others}.isdisjoint(_signal_handlers())
 
 
 def _is_called_with_its_caller(frames: List[Tuple[FrameType, int]]) -> bool:
@@ -139,19 +147,24 @@ def _arguments(frame: FrameType) -> Iterator[object]:
         yield from values if isinstance(values, tuple) else ()
 
 
-def _signal_handlers() -> Set[CodeType]:
+@functools.lru_cache(maxsize=None)
+def _signal_numbers() -> Tuple[int, ...]:
+    return tuple(map(int, signal.valid_signals()))
+
+
+def _signal_handlers() -> List[CodeType]:
     """Return the code of all handlers that are installed, of what they wrap as well."""
-    found: Set[CodeType] = set()
-    for number in signal.valid_signals():
-        handler: object = signal.getsignal(number)
-        for _ in range(10):
+    found: List[CodeType] = []
+    for number in _signal_numbers():
+        handler: object = _getsignal(number)
+        for _ in range(10 if callable(handler) else 0):
             if isinstance(handler, functools.partial):
                 handler = handler.func
             handler = getattr(handler, "__func__", handler)
             called = handler if hasattr(handler, "__code__") else vars(type(handler)).get("__call__")
             code = getattr(called, "__code__", None)
             if isinstance(code, CodeType):
-                found.add(code)
+                found.append(code)
             handler = getattr(handler, "__wrapped__", None)
             if handler is None:
                 break
@@ -168,13 +181,39 @@ def _is_sent(error: BaseException, frames: List[Tuple[FrameType, int]]) -> bool:
         possible = in_library and not error.args and type(error).__name__ in _LIMITS
     else:
         possible = not error.args  # libraries for time limits send types, of which Python makes instances
-    return possible and not _raises(frame.f_code, offset)
+    if not possible or not _looks_for_what_is_sent(frame.f_code, offset):
+        return False
+    return not _is_made_in_c(type(error)) and not (len(frames) > 1 and _is_thrown(frame.f_code, offset, *frames[-2]))
 
 
-def _raises(code: CodeType, offset: int) -> bool:
-    for each in dis.get_instructions(code):
-        if each.offset >= offset:
-            return each.offset == offset and each.opname in _RAISING
+def _looks_for_what_is_sent(code: CodeType, offset: int) -> bool:
+    """Return whether the interpreter may raise what another thread has sent when it has come to this instruction."""
+    names = {each.offset: each.opname for each in dis.get_instructions(code)}
+    name = names.get(offset, "")  # before the first instruction it is negative
+    if "RESUME" in names.values():  # since 3.11
+        return any(part in name for part in _CHECKED)
+    return name not in _RAISING
+
+
+def _is_thrown(code: CodeType, offset: int, caller: FrameType, called_at: int) -> bool:
+    """Return whether a generator with this code was most likely given the exception by ``throw``."""
+    if not code.co_flags & _GENERATOR or "throw" not in caller.f_code.co_names:
+        return False
+    names = {each.offset: each.opname for each in dis.get_instructions(code)}
+    at_call = any(each.offset == called_at and "CALL" in each.opname for each in dis.get_instructions(caller.f_code))
+    name = names.get(offset, "RESUME")
+    return at_call and any(part in name for part in ("YIELD", "RESUME"))
+
+
+def _is_made_in_c(kind: Type[BaseException]) -> bool:
+    """Return whether an extension module has this type: its functions raise it."""
+    root = _root(kind.__module__)
+    for name, module in list(sys.modules.items()):
+        if _root(name) == root and issubclass(type(module), ModuleType):
+            namespace = object.__getattribute__(module, "__dict__")  # a lazy module would be loaded
+            path = str(namespace.get("__file__") or "")
+            if namespace.get(kind.__name__) is kind and path.endswith(tuple(importlib.machinery.EXTENSION_SUFFIXES)):
+                return True
     return False
 
 

@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 
 from torch_versions import IS_OLD  # noqa: E402
 
-from depyf.dynamo.dump.pausing import without_compilation  # noqa: E402
+from depyf.dynamo.dump.pausing import let_nothing_compile  # noqa: E402
 from depyf.dynamo.entries.call_target import called  # noqa: E402
 from depyf.dynamo.guards import python_guards as guards_function  # noqa: E402
 from depyf.dynamo.guards.check_function import EntryGuards, header  # noqa: E402
@@ -24,6 +24,8 @@ from depyf.dynamo.guards.live_values import register  # noqa: E402
 from depyf.dynamo.guards.to_python import Naming  # noqa: E402
 from depyf.dynamo.guards.tree import DICT_MANAGER  # noqa: E402
 from depyf.dynamo.hooks import cache_entries, compiled_callables  # noqa: E402
+from depyf.dynamo.hooks.hooked_context import undone_afterwards  # noqa: E402
+from depyf.dynamo.hooks.patching import collecting  # noqa: E402
 from depyf.dynamo.store.names import StableNames  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -140,7 +142,8 @@ def runs_when_nothing_is_compiled(compiled: Any, values: Any, code: CodeType) ->
     before = sys.getprofile()
     sys.setprofile(lambda frame, event, _: ran.append(frame.f_code))
     try:
-        with contextlib.suppress(Exception), without_compilation():  # plain Python raises what it likes
+        with contextlib.suppress(Exception), undone_afterwards("testing") as undo:
+            collecting(undo, let_nothing_compile)  # plain Python raises what it likes
             compiled(*values)
     finally:
         sys.setprofile(before)

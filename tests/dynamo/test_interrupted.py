@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import json
@@ -10,7 +11,7 @@ import signal
 import sys
 from pathlib import Path
 from types import BuiltinFunctionType, ModuleType
-from typing import Any, Callable, Iterator, List, Type
+from typing import Any, Callable, Dict, Iterator, List, Type
 
 import pytest
 
@@ -20,8 +21,9 @@ torch = pytest.importorskip("torch")
 import depyf  # noqa: E402
 from depyf.dynamo.capture.session import TransformedCode  # noqa: E402
 from depyf.dynamo.dump.active_sessions import capture  # noqa: E402
-from depyf.dynamo.hooks import frame_evaluation, run_callback  # noqa: E402
+from depyf.dynamo.hooks import compiled_names, frame_evaluation, run_callback, torch_names  # noqa: E402
 from depyf.dynamo.hooks.structured_trace_listener import TraceHandler  # noqa: E402
+from depyf.dynamo.observe.observation import observation  # noqa: E402
 from depyf.dynamo.questions.trace import question as run_trace  # noqa: E402
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "interrupt_every_line.py"
@@ -143,6 +145,34 @@ def test_watch_and_trace_are_left_as_well(
     assert record.events
 
 
+@pytest.mark.parametrize(
+    ("make", "target"),
+    [
+        (depyf.find_nonfinite, "observe.checked_backend:_watch_inductor"),
+        (lambda: depyf.probe("x"), "questions.probe.backend:watch_bindings"),
+        (depyf.debug, "dump.pausing:watch_autograd_threads"),
+        (lambda: depyf.compare(function, torch.ones(3), backend="eager"), "questions.compare.question:Recorder"),
+    ],
+)
+def test_the_others_are_left_as_well(
+    monkeypatch: pytest.MonkeyPatch,
+    raising: Callable[[Type[BaseException]], None],
+    make: Callable[[], Any],
+    target: str,
+) -> None:
+    raising(SoftTimeLimitExceeded)
+    monkeypatch.setattr(sys, "breakpointhook", lambda: None)
+    owner = torch_names.module("torch._dynamo.eval_frame")
+    before = owner._stance, owner._callback_from_stance, compiled_names.maker_of_names()
+    made = getattr(*before[2])
+    interrupted_in(monkeypatch, target)
+    with pytest.raises(SoftTimeLimitExceeded), make():
+        pass
+    assert (owner._stance, owner._callback_from_stance, compiled_names.maker_of_names()) == before
+    assert getattr(*before[2]) is made
+    assert observation._observers == []
+
+
 @pytest.fixture(scope="module")
 def tool() -> ModuleType:
     spec = importlib.util.spec_from_file_location("interrupt_every_line", TOOL)
@@ -155,18 +185,30 @@ def tool() -> ModuleType:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_lines_that_are_interrupted_leave_nothing_behind(tool: ModuleType, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "every",
+    [
+        {"enter": 31, "hooks": 400, "leave": 400},
+        {"watch-enter": 90, "watch-leave": 80},
+        {"trace-enter": 180, "trace-leave": 130},
+        {"find_nonfinite-enter": 90, "find_nonfinite-leave": 70},
+        {"probe-enter": 80, "probe-leave": 70},
+        {"debug-enter": 70, "debug-leave": 45},
+        {"compare": 200},
+    ],
+    ids="-".join,
+)
+def test_lines_that_are_interrupted_leave_nothing_behind(
+    tool: ModuleType, tmp_path: Path, every: Dict[str, int]
+) -> None:
     """A sample; ``tools/interrupt_every_line.py`` takes every line."""
-    interrupter = tool.Interrupter(str(tmp_path))
-    sample = [
-        line
-        for phase, every in (("enter", 31), ("hooks", 400), ("leave", 400))
-        for line in tool.chosen(interrupter.lines, [phase], every, 3)
-    ]
-    wrong = []
-    for number, line in enumerate(sample):
-        wrong += [f"{line}: {each}" for each in interrupter.left_behind(line, tool.TYPES[number % len(tool.TYPES)])]
-    assert wrong + interrupter.next_session() == []
+    with contextlib.closing(tool.Interrupter(str(tmp_path), tool.PROGRAMS[tuple(every)])) as interrupter:
+        sample = [line for phase in every for line in tool.chosen(interrupter.lines, [phase], every[phase], 3)]
+        wrong = []
+        for number, line in enumerate(sample):
+            kind = tool.TYPES[number % len(tool.TYPES)]
+            wrong += [f"{line}: {each}" for each in interrupter.left_behind(line, kind)]
+        assert wrong + interrupter.next_session() == []
 
 
 def test_a_time_limit_while_compiled_code_runs_does_not_end_the_process(

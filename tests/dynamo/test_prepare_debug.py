@@ -22,8 +22,10 @@ torch = pytest.importorskip("torch")
 import depyf  # noqa: E402
 from depyf.dynamo.capture.session import GraphFile, Session, TransformedCode  # noqa: E402
 from depyf.dynamo.dump.active_sessions import capture  # noqa: E402
-from depyf.dynamo.dump.pausing import _run_only, without_compilation  # noqa: E402
+from depyf.dynamo.dump.pausing import _run_only, let_nothing_compile  # noqa: E402
 from depyf.dynamo.hooks import cache_entries, compiled_names, generated_code, safely  # noqa: E402
+from depyf.dynamo.hooks.hooked_context import undone_afterwards  # noqa: E402
+from depyf.dynamo.hooks.patching import collecting  # noqa: E402
 from depyf.dynamo.store.directory import DumpDirectory  # noqa: E402
 
 
@@ -448,8 +450,8 @@ def test_quitting_the_debugger_leaves_nothing_switched_off(monkeypatch: pytest.M
     assert calls == [1]
 
 
-@pytest.mark.parametrize("context", [without_compilation, _run_only])
-def test_nothing_is_compiled_without_compilation_with_or_without_stances(context: Any) -> None:
+@pytest.mark.parametrize("install", [let_nothing_compile, _run_only])
+def test_nothing_is_compiled_without_compilation_with_or_without_stances(install: Any) -> None:
     calls = []
 
     def counting(module: Any, example: Any) -> Any:
@@ -457,7 +459,8 @@ def test_nothing_is_compiled_without_compilation_with_or_without_stances(context
         return module.forward
 
     compiled = torch.compile(lambda x: x * 2, backend=counting)
-    with context():
+    with undone_afterwards("testing") as undo:
+        collecting(undo, install)
         compiled(torch.ones(2))
     assert calls == []
     compiled(torch.ones(2))

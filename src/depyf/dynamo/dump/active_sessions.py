@@ -17,7 +17,7 @@ from multiprocessing import util
 from types import CodeType
 from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Tuple
 
-from depyf.asynchronous import is_asynchronous, synchronous
+from depyf.asynchronous import is_asynchronous
 from depyf.dynamo.capture.cached_passes import note_custom_passes
 from depyf.dynamo.capture.cudagraphs import watch_cudagraphs
 from depyf.dynamo.capture.fallbacks import Fallbacks
@@ -40,10 +40,11 @@ from depyf.dynamo.hooks.attribution import Attribution, GraphOwners, standalone_
 from depyf.dynamo.hooks.autograd_threads import watch_autograd_threads
 from depyf.dynamo.hooks.compiled_names import watch_compiled_names
 from depyf.dynamo.hooks.debugger_exit import end_tracing_at_exit
+from depyf.dynamo.hooks.hooked_context import install, uninstall
 from depyf.dynamo.hooks.locks import Lock
-from depyf.dynamo.hooks.patching import Undo, collecting
+from depyf.dynamo.hooks.patching import Undo
 from depyf.dynamo.hooks.run_callback import watch_runs
-from depyf.dynamo.hooks.safely import report_failure, safely
+from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.structured_trace_listener import listen
 from depyf.dynamo.store.names import compiled_fn_number
 from depyf.messages import warn
@@ -188,16 +189,11 @@ class Capture:
         self._add(lambda: watch_runs(self._runs.append))
         self._add(lambda: watch_cudagraphs(self.receivers))
 
-    def _add(self, install: Callable[[], object]) -> None:
-        try:
-            collecting(self._undo, install)
-        except synchronous() as error:
-            report_failure("hooking into torch", error)
+    def _add(self, hook: Callable[[], object]) -> None:
+        install(self._undo, "hooking into torch", hook)
 
     def _uninstall(self) -> None:
-        while self._undo:
-            safely("taking a hook out of torch")(self._undo[-1])()
-            self._undo.pop()
+        uninstall(self._undo, "taking a hook out of torch")
 
     def _watch_reset(self) -> Optional[Undo]:
         """Tell the story of what is compiled before ``torch._dynamo.reset`` throws it away."""

@@ -5,71 +5,74 @@ from __future__ import annotations
 import ast
 import contextlib
 import sys
-from types import CodeType, FrameType, TracebackType
-from typing import ContextManager, Iterator, List, Optional, Type
+from types import CodeType, FrameType
+from typing import List, Optional
 
+from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
 from depyf.dynamo.dump.active_sessions import capture
-from depyf.dynamo.hooks import private_names, torch_names
+from depyf.dynamo.hooks import frame_evaluation, private_names, torch_names
 from depyf.dynamo.hooks.autograd_threads import watch_autograd_threads
 from depyf.dynamo.hooks.debugger_exit import end_tracing_at_exit
-from depyf.dynamo.hooks.patching import Undo, replace_attribute
+from depyf.dynamo.hooks.hooked_context import HookedContext, uninstall
+from depyf.dynamo.hooks.patching import Undo, collecting, registered, replace_attribute
 from depyf.messages import show
+from depyf.own_package import is_own
 
 
-class Debug:
+class Debug(HookedContext[object]):
     """The context manager that ``debug`` returns. Entering it stops in the debugger, once."""
+
+    _name = "debug()"
 
     def __init__(self) -> None:
         torch_names.require_torch("debug")
-        self._no_compilation: Optional[ContextManager[object]] = None
-        self._out_of_threads: Optional[Undo] = None
+        super().__init__()
+        self._undo: List[Undo] = []
 
-    def __enter__(self) -> Debug:
+    def _entry(self) -> object:
         if capture.current() is not None:
             raise RuntimeError("depyf.debug() can't be used inside depyf.prepare_debug(): leave that first")
-        self._no_compilation = without_compilation()
-        self._no_compilation.__enter__()
-        _open.append(self)
-        self._out_of_threads = watch_autograd_threads()
+        return super()._entry()
+
+    def _start(self, entry: object) -> None:
+        collecting(self._undo, self._install)
+
+    def _install(self) -> None:
+        registered(self._not_open)
+        _debugs.append(self)
+        let_nothing_compile()
+        watch_autograd_threads()
         end_tracing_at_exit()
+
+    def _not_open(self) -> None:
+        _debugs[:] = [each for each in _debugs if each is not self]
+
+    def _drop(self, entry: object) -> None:
+        uninstall(self._undo, "leaving depyf.debug()")
+
+    def _started(self) -> None:
         dumped = capture.last_directory
         where = f"the dump is in {dumped}" if dumped else "nothing was dumped: use depyf.prepare_debug first"
         show(f"depyf pauses the program here; {where}. Set breakpoints in its files, then continue.")
         try:
             _pause_in(_user_frame(sys._getframe(1)))
-        except BaseException as error:  # the debugger was quit: the ``with`` statement will not call __exit__
-            self.__exit__(None, None, None)
+        except synchronous() as error:
             if type(error).__name__ == "StdinNotImplementedError":
                 raise RuntimeError(_NO_INPUT) from error
             raise
-        return self
 
     def __repr__(self) -> str:
-        return f"depyf.debug(): {'open: nothing new is compiled' if self in _open else 'not open'}"
-
-    def __exit__(
-        self,
-        exc_type: Optional[Type[BaseException]],
-        exc_value: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
-        if self._no_compilation is not None:
-            self._no_compilation.__exit__(exc_type, exc_value, traceback)
-            self._no_compilation = None
-            _open.remove(self)
-        if self._out_of_threads is not None:
-            self._out_of_threads()
-            self._out_of_threads = None
+        return f"depyf.debug(): {'open: nothing new is compiled' if self._open else 'not open'}"
 
 
-_open: List[Debug] = []
+_debugs: List[Debug] = []
 """Those that have been entered and not left."""
 
 
 def compiles_nothing() -> bool:
     """Whether the program is inside ``debug()``."""
-    return bool(_open)
+    return bool(_debugs)
 
 
 _NO_INPUT = (
@@ -83,11 +86,15 @@ _PAUSE = "__import__('builtins').breakpoint()\n__builtins__\n"
 
 
 def _user_frame(frame: FrameType) -> FrameType:
-    """The frame whose ``with`` statement this is: the first that is not ``contextlib``'s (an ``ExitStack`` enters)."""
+    """The frame whose ``with`` statement this is: the first that is not ours or ``contextlib``'s (an ``ExitStack``)."""
     caller: Optional[FrameType] = frame
-    while caller is not None and caller.f_code.co_filename == contextlib.__file__:
+    while caller is not None and _enters(caller.f_code.co_filename):
         caller = caller.f_back
     return caller or frame
+
+
+def _enters(filename: str) -> bool:
+    return filename == contextlib.__file__ or is_own(filename)
 
 
 def _pause_in(frame: FrameType) -> None:
@@ -135,14 +142,15 @@ def debug() -> Debug:
     return Debug()
 
 
-def without_compilation() -> ContextManager[object]:
-    """A context in which Dynamo runs what it has compiled, and the rest as plain Python."""
-    set_stance = torch_names.find("torch.compiler", "set_stance")
-    return _run_only() if set_stance is None else set_stance("eager_on_recompile")
+def let_nothing_compile() -> None:
+    """Have Dynamo run what it has compiled, and the rest as plain Python, until what this registers is undone."""
+    if torch_names.find("torch.compiler", "set_stance") is None:
+        _run_only()
+    else:
+        frame_evaluation.set_stance("eager_on_recompile")
 
 
-@contextlib.contextmanager
-def _run_only() -> Iterator[None]:
+def _run_only() -> None:
     """The same for a torch without stances: every callback that Dynamo would set means "run only"."""
     eval_frame = private_names.SET_EVAL_FRAME.holder()
     original = eval_frame.set_eval_frame
@@ -150,10 +158,5 @@ def _run_only() -> Iterator[None]:
     def set_eval_frame(callback: object) -> object:
         return original(False if callable(callback) else callback)
 
-    names = [name for name, value in vars(eval_frame).items() if value is original]  # some versions have an alias
-    undos = [replace_attribute(eval_frame, name, set_eval_frame) for name in names]
-    try:
-        yield
-    finally:
-        for undo in undos:
-            undo()
+    for name in [name for name, value in vars(eval_frame).items() if value is original]:  # some versions have an alias
+        replace_attribute(eval_frame, name, set_eval_frame)

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import os
-import sys
-from types import TracebackType
-from typing import List, Optional, Type, Union
+from typing import Optional, Union
 
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.dump.active_sessions import capture
 from depyf.dynamo.dump.manifest import run_of
 from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks.hooked_context import HookedContext
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.directory import DumpDirectory, absolute
 from depyf.report.render.inline import summary_html
 from depyf.report.render.summary import summary_lines
-from depyf.without_warnings import without_warnings
 
 
-class PrepareDebug:
+class PrepareDebug(HookedContext[Session]):
     """The context manager that ``prepare_debug`` returns.
 
     It may be entered and left in different functions and entered again; each time is a session of its own.
     ``session`` is the current or last one, and what Jupyter shows where this is the value of a cell.
     """
+
+    _name = "prepare_debug()"
+    _each_anew = True
 
     def __init__(
         self,
@@ -36,6 +37,7 @@ class PrepareDebug:
         allow_shared: bool = False,
     ) -> None:
         torch_names.require_torch("prepare_debug")
+        super().__init__()
         dump_src_dir = os.fsdecode(dump_src_dir)
         if not dump_src_dir:
             raise ValueError("depyf.prepare_debug needs the name of a directory to dump into ('.' is the current one)")
@@ -48,49 +50,25 @@ class PrepareDebug:
         self.stepping = stepping
         self.allow_shared = allow_shared
         self.session: Optional[Session] = None
-        self._open: List[Session] = []
 
-    def __enter__(self) -> PrepareDebug:
-        session = Session(
+    def _entry(self) -> Session:
+        return Session(
             DumpDirectory.at(self.dump_src_dir, allow_shared=self.allow_shared),
             clean_wild_fx_code=self.clean_wild_fx_code,
             log_bytecode=self.log_bytecode,
             force_recompile=self.force_recompile,
             stepping=self.stepping,
         )
-        try:
-            self._open.append(session)
-            self.session = session
-            with without_warnings():  # PyTorch's modules that are imported now
-                capture.start(session)
-            return self
-        except BaseException:  # from outside: the ``with`` statement will not call __exit__
-            self._drop(session)
-            raise
 
-    def __exit__(
-        self,
-        exc_type: Optional[Type[BaseException]],
-        exc_value: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
-        try:
-            # At the end of the interpreter it is of a generator that nobody has closed: all has been seen to by then.
-            if self._open and not sys.is_finalizing():
-                session = self._open.pop()  # at once: another thread may leave the same object
-                with without_warnings():
-                    capture.stop(session)
-        except BaseException:  # from outside
-            # It may have come before ``session`` was bound, at any line of this function.
-            left = locals().get("session") or (self._open.pop() if self._open else None)
-            if left is not None:
-                self._drop(left)
-            raise
+    def _start(self, entry: Session) -> None:
+        self.session = entry
+        capture.start(entry)
 
-    def _drop(self, session: Session) -> None:
-        """End ``session`` without another word, whatever has been done of that."""
-        self._open = [each for each in self._open if each is not session]
-        capture.drop(session)
+    def _stop(self, entry: Session) -> None:
+        capture.stop(entry)
+
+    def _drop(self, entry: Session) -> None:
+        capture.drop(entry)
 
     def __str__(self) -> str:
         """What was compiled so far in the current or last session, in a few lines."""

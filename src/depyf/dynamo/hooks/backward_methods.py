@@ -7,7 +7,7 @@ import weakref
 from typing import Any, Callable, List, Optional
 
 from depyf.dynamo.hooks import frame_evaluation, private_names, torch_names
-from depyf.dynamo.hooks.patching import Undo
+from depyf.dynamo.hooks.patching import Undo, registered
 
 _METHODS = (private_names.BACKWARD_IMPL.name, "backward")
 """What runs the backward graph; older versions of PyTorch have the second only, which does a little more."""
@@ -34,7 +34,6 @@ def replace_backward(owner: type, around: Callable[[Method], Method]) -> Optiona
     replacement: Any = functools.wraps(original.__func__)(around(original.__func__))
     frame_evaluation.skip_code(replacement.__code__)
     replacement._depyf_original = original
-    setattr(owner, method, staticmethod(replacement))
     owner_alive: Any = weakref.ref(owner)
     replacement_alive: Any = weakref.ref(replacement)
 
@@ -51,4 +50,6 @@ def replace_backward(owner: type, around: Callable[[Method], Method]) -> Optiona
             if top is ours:
                 top_above._depyf_original = before
 
+    registered(undo)
+    setattr(owner, method, staticmethod(replacement))
     return undo

@@ -71,6 +71,22 @@ def stance() -> str:
     return str(getattr(known, "stance", "default"))
 
 
+def set_stance(name: str) -> Undo:
+    """Set the stance; return what restores the one of now, with all its options."""
+    before = private_names.STANCE.find()
+    put_back = private_names.SET_STANCE.find()
+
+    def restore() -> None:
+        if put_back is not None and private_names.STANCE.find() is not before:
+            put_back(before)
+
+    registered(restore)
+    import torch
+
+    torch.compiler.set_stance(name)
+    return restore
+
+
 def run_this_once() -> Optional[Any]:
     """What a callback of Dynamo's answers so that a frame runs as it is this time, and is asked for the next time.
 

@@ -34,6 +34,7 @@ _CUSTOM_OPS = "torch._library.custom_ops"
 
 _NOT_OBSERVED = "probe, find_nonfinite and compare can't observe compiled graphs"
 CALLBACK_FROM_STANCE = _Name(_EVAL_FRAME, "_callback_from_stance", _NOT_OBSERVED, "2.6")
+SET_STANCE = _Name(_EVAL_FRAME, "_set_stance", "debug() and compare can't restore the stance", "2.6")
 STANCE = _Name(_EVAL_FRAME, "_stance", "what a stance keeps from being compiled is not said", "2.6")
 SET_EVAL_FRAME = _Name(_EVAL_FRAME, "set_eval_frame", "debug() can't keep Dynamo from compiling")
 SET_EVAL_FRAME_IN_C = _Name(_EVAL_FRAME_C, "set_eval_frame", "depyf's own code is compiled where it runs")
@@ -280,6 +281,12 @@ LIST_BACKENDS = _Name("torch._dynamo.backends.registry", "list_backends", "backe
 GRAPH_MODULE = _Name("torch.fx.graph_module", "GraphModule", "graphs can't be stepped through")
 TREE_FLATTEN = _Name("torch.utils._pytree", "tree_flatten", "values inside of containers are not looked at")
 TREE_MAP = _Name("torch.utils._pytree", "tree_map", "values inside of containers are not looked at")
+DISPATCH_MODES = _Name(
+    "torch.utils._python_dispatch",
+    "_get_current_dispatch_mode_stack",
+    "find_nonfinite(eager=True) is not removed",
+    "2.3",
+)
 DISPATCH_MODE = _Name("torch.utils._python_dispatch", "TorchDispatchMode", "operations are not seen one by one")
 DISABLE_MODES = _Name(
     "torch.utils._python_dispatch", "_disable_current_modes", "modes of the program see what depyf computes"

@@ -20,33 +20,29 @@ further; an exception that it *returns* is raised in the program. Contexts may b
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Optional, Type
-
 from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks.hooked_context import HookedContext
 from depyf.dynamo.observe.checked_backend import begin
 from depyf.dynamo.observe.observation import ATEN, DYNAMO, GraphCall, ObservedGraph, Observer, observation
 
 __all__ = ["ATEN", "DYNAMO", "GraphCall", "ObservedGraph", "Observer", "observe_graphs"]
 
 
-class observe_graphs:  # noqa: N801 - used like a function
+class observe_graphs(HookedContext[object]):  # noqa: N801 - used like a function
     """A context manager: ``observer`` is called with a ``GraphCall`` after each call of a compiled graph.
 
     Raises ``RuntimeError`` on entering when this PyTorch (before 2.6) has nothing that it could observe with.
     """
 
+    _name = "observe_graphs()"
+
     def __init__(self, observer: Observer) -> None:
         torch_names.require_torch("observe_graphs")
+        super().__init__()
         self._observer = observer
 
-    def __enter__(self) -> None:
+    def _start(self, entry: object) -> None:
         observation.add(self._observer, begin)
 
-    def __exit__(
-        self,
-        exc_type: Optional[Type[BaseException]],
-        exc_value: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
+    def _drop(self, entry: object) -> None:
         observation.remove(self._observer)

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional,
 from depyf.dynamo.hooks import compile_ids, private_names, torch_names
 from depyf.dynamo.hooks.backward_methods import all_backward_classes, replace_backward
 from depyf.dynamo.hooks.compiled_names import watch_compiled_names
-from depyf.dynamo.hooks.patching import Undo
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.observe import graph_facts
 from depyf.dynamo.observe.graph_facts import GraphCopy
@@ -59,24 +58,12 @@ class _Here(threading.local):
 _here = _Here()
 
 
-def begin(observation: Observation) -> Callable[[], None]:
-    """Install everything; answers the function that ends it."""
-    undo: List[Undo] = []
-
-    def close() -> None:
-        while undo:
-            undo.pop()()
-
+def begin(observation: Observation) -> None:
+    """Install everything, until what it registers (``patching.collecting``) is undone."""
     for install in (lambda _: watch_compiled_names(_note_name), _watch_aot, _watch_inductor, _count_earlier_backwards):
-        installed = safely("beginning to observe compiled graphs")(install)(observation)
-        if installed is not None:
-            undo.append(installed)
-    try:  # last: what another thread compiles with our backend has to be seen on its whole way
-        undo.append(OwnEntries(functools.partial(_Backend, observation), observation.tally).install())
-    except BaseException:
-        close()
-        raise
-    return close
+        safely("beginning to observe compiled graphs")(install)(observation)
+    # Last: what another thread compiles with our backend has to be seen on its whole way.
+    OwnEntries(functools.partial(_Backend, observation), observation.tally).install()
 
 
 class _Backend(OwnBackend):
@@ -102,7 +89,7 @@ def _note_name(name: str) -> None:
     _here.name = name
 
 
-def _watch_aot(observation: Observation) -> Optional[Undo]:
+def _watch_aot(observation: Observation) -> None:
     """Observe what AOTAutograd's compilers make; which function is given them depends on the version."""
     names = (private_names.AOT_COMPILE_GRAPHS, private_names.AOT_COMPILE_GRAPHS_BEFORE)
     name = next((each for each in names if each.find() is not None), None)
@@ -110,7 +97,7 @@ def _watch_aot(observation: Observation) -> Optional[Undo]:
         torch_names.report_once(
             "observe aot", "this PyTorch's AOTAutograd is not known: backward graphs are not observed"
         )
-        return None
+        return
     original: Any = name.find()
     signature = inspect.signature(original)
 
@@ -130,19 +117,13 @@ def _watch_aot(observation: Observation) -> Optional[Undo]:
         compilation.inside = True
         return original(*bound.args, **bound.kwargs)
 
-    return name.replace(with_observed_compilers)
+    name.replace(with_observed_compilers)
 
 
-def _count_earlier_backwards(observation: Observation) -> Undo:
+def _count_earlier_backwards(observation: Observation) -> None:
     """Count the backwards that are not observed, because their forwards have run before."""
-    undo = [replace_backward(owner, functools.partial(_counted, observation)) for owner in all_backward_classes()]
-
-    def undo_all() -> None:
-        for each in undo:
-            if each is not None:
-                each()
-
-    return undo_all
+    for owner in all_backward_classes():
+        replace_backward(owner, functools.partial(_counted, observation))
 
 
 def _counted(observation: Observation, method: Callable[..., object]) -> Callable[..., object]:
@@ -187,10 +168,10 @@ def _observed_compiler(
     return compile_one
 
 
-def _watch_inductor(observation: Observation) -> Optional[Undo]:
+def _watch_inductor(observation: Observation) -> None:
     original = private_names.COMPILE_FX_INNER.find()
     if original is None:
-        return None
+        return
 
     @functools.wraps(original)
     def compile_one(
@@ -211,7 +192,7 @@ def _watch_inductor(observation: Observation) -> Optional[Undo]:
             return compiled
         return _observed(observation, note, compiled, boxed=bool(private_names.BOXED_CALL.of(compiled, False)))
 
-    return private_names.COMPILE_FX_INNER.replace(compile_one)
+    private_names.COMPILE_FX_INNER.replace(compile_one)
 
 
 def _observed(

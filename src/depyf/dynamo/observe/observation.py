@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from depyf.dynamo.hooks import private_names, torch_names
+from depyf.dynamo.hooks.hooked_context import uninstall
 from depyf.dynamo.hooks.locks import Lock
+from depyf.dynamo.hooks.patching import Undo, collecting
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.observe.graph_facts import GraphCopy
 from depyf.dynamo.observe.random_state import RandomState, is_capturing
@@ -84,7 +86,7 @@ class Observation:
         self._here = threading.local()
         self._observers: List[Observer] = []
         self._lock = Lock()
-        self._close: Optional[Callable[[], None]] = None
+        self._undo: List[Undo] = []
         self.told = 0
         """How many calls of graphs the observers have been told of."""
         self.tally = tally
@@ -94,24 +96,25 @@ class Observation:
     def is_open(self) -> bool:
         return bool(self._observers)
 
-    def add(self, observer: Observer, begin: Callable[[Observation], Callable[[], None]]) -> None:
-        with self._lock:
-            # Before anything is installed: what another thread compiles meanwhile is observed as well.
-            self._observers.append(observer)
-            if len(self._observers) == 1:
-                try:
-                    self._close = begin(self)
-                except BaseException:
-                    self._observers.remove(observer)
-                    raise
+    def add(self, observer: Observer, begin: Callable[[Observation], None]) -> None:
+        """Call ``observer`` from now on. The first has ``begin`` install what tells, until the last is removed."""
+        try:
+            with self._lock:
+                # Before anything is installed: what another thread compiles meanwhile is observed as well.
+                self._observers.append(observer)
+                if len(self._observers) == 1:
+                    collecting(self._undo, lambda: begin(self))
+        except BaseException:
+            self.remove(observer)
+            raise
 
     def remove(self, observer: Observer) -> None:
+        """Call ``observer`` no more. May be called again when it was interrupted."""
         with self._lock:
             if observer in self._observers:
                 self._observers.remove(observer)
-            if not self._observers and self._close is not None:
-                close, self._close = self._close, None
-                close()
+            if not self._observers:
+                uninstall(self._undo, "ending to observe compiled graphs")
 
     def run(
         self, graph: ObservedGraph, compiled: Callable[..., object], arguments: List[object], boxed: bool

@@ -18,7 +18,7 @@ from depyf.dynamo.dump.pausing import compiles_nothing
 from depyf.dynamo.entries.entry_check import would_hit
 from depyf.dynamo.hooks import cache_entries, compiled_callables, frame_evaluation, private_names
 from depyf.dynamo.hooks.locks import Lock
-from depyf.dynamo.hooks.patching import Undo
+from depyf.dynamo.hooks.patching import registered
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.torch_types import DynamoFrame
 from depyf.dynamo.observe.tally import RUNS_AS_PLAIN, Tally, why_not_observed
@@ -48,8 +48,11 @@ class OwnEntries:
         self._made: List[object] = []
         """The guards of the cache entries that we made."""
 
-    def install(self) -> Undo:
-        """Raises ``RuntimeError`` where this torch can't be observed."""
+    def install(self) -> None:
+        """Install until what it registers (``patching.collecting``) is undone.
+
+        Raises ``RuntimeError`` where this torch can't be observed.
+        """
         original = private_names.CALLBACK_FROM_STANCE.find()
         if original is None:
             raise RuntimeError(_NOT_SUPPORTED)
@@ -72,15 +75,9 @@ class OwnEntries:
             return answer if ours is None else ours
 
         self._tally.begin()
-        undo = [private_names.CALLBACK_FROM_STANCE.replace(and_ours)]
-        undo += safely("noting what Dynamo gives up")(Fallbacks(lambda: [self._tally]).watch)() or []
-
-        def close() -> None:
-            while undo:
-                undo.pop()()
-            self._forget()
-
-        return close
+        registered(self._forget)
+        private_names.CALLBACK_FROM_STANCE.replace(and_ours)
+        safely("noting what Dynamo gives up")(Fallbacks(lambda: [self._tally]).watch)()
 
     @safely("counting the calls of compiled functions")
     def _count(self, caller: FrameType, answer: object, ours: object) -> None:

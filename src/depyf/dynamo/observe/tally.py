@@ -134,11 +134,13 @@ class Looking:
         self._before, self._open = self._tally.read(), True
 
     def end(self) -> None:
+        """Count no more. May be called again."""
         functions, missed = self._tally.read()
         with self._lock:
-            self._looked = replace(self._looked, functions=self._looked.functions + functions - self._before[0])
-            self._left_out += missed - self._before[1]
-            self._open = False
+            if self._open:
+                self._open = False
+                self._looked = replace(self._looked, functions=self._looked.functions + functions - self._before[0])
+                self._left_out += missed - self._before[1]
 
     def at(self, graph: str, backward: bool) -> None:
         """A call of the compiled graph of that name has been looked at."""

@@ -6,11 +6,9 @@ runs as it did: nothing is called while it runs.
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Callable, Dict, List, Optional, Set, TextIO, Tuple, Type
+from typing import Callable, Dict, List, Optional, Set, TextIO, Tuple
 
 from depyf.answers.happening import BREAK, FALLBACK, RECOMPILE, Happening, summary
-from depyf.asynchronous import synchronous
 from depyf.diagnosis.break_advice import advice_for_break, advice_for_fallback, described_break
 from depyf.diagnosis.changed_keys import with_changed_keys
 from depyf.diagnosis.guard_explanations import explain
@@ -23,9 +21,10 @@ from depyf.dynamo.entries.guarded_frame import guarded_frame_of
 from depyf.dynamo.guards.current_values import as_known_here
 from depyf.dynamo.guards.failing import with_whole_path
 from depyf.dynamo.hooks import frames, torch_names
+from depyf.dynamo.hooks.hooked_context import HookedContext, install, uninstall
 from depyf.dynamo.hooks.locks import Lock
-from depyf.dynamo.hooks.patching import Undo, collecting, undo_all
-from depyf.dynamo.hooks.safely import report_failure, safely, say, users
+from depyf.dynamo.hooks.patching import Undo
+from depyf.dynamo.hooks.safely import safely, say, users
 from depyf.dynamo.hooks.structured_trace_listener import listen
 from depyf.dynamo.questions.why import line_that_guards
 from depyf.dynamo.store.names import StableNames
@@ -40,15 +39,18 @@ _NOTHING_TO_COMPILE = ("No ops traced", "no content in function call")
 Callback = Callable[[Happening], object]
 
 
-class Watch:
+class Watch(HookedContext[object]):
     """The context manager that ``watch`` returns. ``happened`` lists what it has told, in order.
 
     It can also be given to a training framework as a callback: it watches from ``on_train_begin`` (``on_fit_start``)
     to ``on_train_end`` (``on_fit_end``), and takes whatever arguments these pass.
     """
 
+    _name = "watch()"
+
     def __init__(self, callback: Optional[Callback] = None, stream: Optional[TextIO] = None) -> None:
         torch_names.require_torch("watch")
+        super().__init__()
         self.happened: List[Happening] = []
         self.compiled = False
         """Whether Dynamo has tried to compile anything since it began."""
@@ -62,42 +64,19 @@ class Watch:
         self._undo: List[Undo] = []
         self._ended = False
 
-    def __enter__(self) -> Watch:
-        try:
-            if not self._undo:
-                for install in (
-                    lambda: [listen(self._receive)],
-                    lambda: supplement(self._receive),
-                    Fallbacks(lambda: [self]).watch,
-                ):
-                    self._install(install)
-            return self
-        except BaseException:  # from outside: the ``with`` statement will not call __exit__
-            undo_all(self._undo)
-            raise
+    def _start(self, entry: object) -> None:
+        for hook in (
+            lambda: [listen(self._receive)],
+            lambda: supplement(self._receive),
+            Fallbacks(lambda: [self]).watch,
+        ):
+            install(self._undo, "starting to watch", hook)
 
-    def _install(self, install: Callable[[], List[Undo]]) -> None:
-        try:
-            collecting(self._undo, install)
-        except synchronous() as error:
-            report_failure("starting to watch", error)
+    def _drop(self, entry: object) -> None:
+        self._ended = True
+        uninstall(self._undo, "ending to watch")
 
-    def __exit__(
-        self,
-        exc_type: Optional[Type[BaseException]],
-        exc_value: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
-        try:
-            if not self._undo:
-                return
-            self._ended = True
-            while self._undo:
-                safely("ending to watch")(self._undo[-1])()
-                self._undo.pop()
-        except BaseException:
-            undo_all(self._undo)
-            raise
+    def _stopped(self, *, failed: bool) -> None:
         for compile_id in list(self._wanted):
             self._tell_wanted(compile_id)
         if self._callback is None:
@@ -112,8 +91,9 @@ class Watch:
     __repr__ = __str__
 
     def on_train_begin(self, *_: object, **__: object) -> None:
-        """What training frameworks call first."""
-        self.__enter__()
+        """What training frameworks call first; a training that failed before has not called the last."""
+        if not self._open:
+            self.__enter__()
 
     def on_train_end(self, *_: object, **__: object) -> None:
         """What they call last."""

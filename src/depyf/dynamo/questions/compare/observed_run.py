@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import random
 import sys
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from depyf.asynchronous import synchronous
+from depyf.dynamo.hooks.hooked_context import undone_afterwards
 from depyf.dynamo.questions.compare.private_copy import DEEPEST, PrivateCopy, tensors_in
 
 if TYPE_CHECKING:
@@ -27,15 +29,13 @@ def random_numbers_kept(seed: Optional[int] = None) -> Iterator[None]:
     devices = (
         list(range(torch.cuda.device_count())) if torch.cuda.is_available() and torch.cuda.is_initialized() else []
     )
-    with torch.random.fork_rng(devices=devices):
+    with undone_afterwards("restoring random numbers") as undo, torch.random.fork_rng(devices=devices):
+        undo.append(functools.partial(random.setstate, python))
+        if numpy is not None:
+            undo.append(functools.partial(numpy.random.set_state, numbers))
         if seed is not None:
             torch.manual_seed(seed)
-        try:
-            yield
-        finally:
-            random.setstate(python)
-            if numpy is not None:
-                numpy.random.set_state(numbers)
+        yield
 
 
 @dataclass

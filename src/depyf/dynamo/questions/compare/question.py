@@ -18,6 +18,8 @@ from depyf.dynamo.hooks import (
     torch_names,
     torch_settings,
 )
+from depyf.dynamo.hooks.hooked_context import undone_afterwards
+from depyf.dynamo.hooks.patching import collecting
 from depyf.dynamo.hooks.safely import describe
 from depyf.dynamo.questions.compare.culprit import Fault, Search, described, kernels_of, reproducing
 from depyf.dynamo.questions.compare.judging import Judge, is_little
@@ -186,15 +188,13 @@ class _Comparison:
 
     def _stage(self, stage: str, name: str, backend: Backend) -> Tuple[StageResult, Recorder]:
         recorder = Recorder(backend, name)
-        undo = recorder.install()
         isolate = cache_entries.has_regions()
         try:
-            results = self._run(lambda function: compiled_with(function, recorder, self._dynamic, isolate))
+            with undone_afterwards("recording what is compiled") as undo:
+                collecting(undo, recorder.install)
+                results = self._run(lambda function: compiled_with(function, recorder, self._dynamic, isolate))
         except synchronous() as error:
             return StageResult(stage, name, (), f"{describe(error)[:500]}"), recorder
-        finally:
-            for each in undo:
-                each()
         if stage == BACKEND:
             self._results = results
         return self._judged(stage, name, results), recorder

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import inspect
 import threading
 from types import CodeType
-from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from depyf.answers.compared import AOT, DECOMPOSITIONS, DYNAMO
 from depyf.asynchronous import synchronous
@@ -22,9 +23,10 @@ from depyf.dynamo.hooks import (
     frame_evaluation,
     known_code,
     private_names,
-    torch_names,
     torch_settings,
 )
+from depyf.dynamo.hooks.hooked_context import undone_afterwards
+from depyf.dynamo.hooks.patching import collecting
 from depyf.dynamo.hooks.safely import report_failure
 from depyf.dynamo.questions.compare.recorded import Recorder
 from depyf.dynamo.questions.compare.wide import Widened
@@ -92,26 +94,27 @@ def nothing_left_behind() -> Iterator[CompiledCode]:
         except synchronous() as error:
             report_failure("noting what is compiled", error)
 
-    hook = frame_evaluation.register_bytecode_hook(note)
     sizes = known_code.sizes_that_dynamo_has_seen()
     before = None if sizes is None else copy.deepcopy(dict(sizes))
-    caches_on = torch_settings.switch_caches_off()
-    try:
-        yield entries
-    finally:
-        caches_on()
-        if hook is not None:
-            hook.remove()
-        entries.forget()
+
+    def restore_sizes() -> None:
         if sizes is not None and before is not None:
             sizes.clear()
             sizes.update(before)
 
+    with undone_afterwards("forgetting what was compiled") as undo:
+        undo += [restore_sizes, entries.forget]
+        collecting(undo, lambda: frame_evaluation.watch_bytecode(note))
+        collecting(undo, torch_settings.switch_caches_off)
+        yield entries
 
-def nothing_compiled() -> ContextManager[object]:
+
+@contextlib.contextmanager
+def nothing_compiled() -> Iterator[None]:
     """Inside, what is compiled on its own (a layer, a helper) runs in eager mode, too."""
-    stance: ContextManager[object] = torch_names.module("torch").compiler.set_stance("force_eager")
-    return stance
+    with undone_afterwards("restoring the stance") as undo:
+        collecting(undo, lambda: frame_evaluation.set_stance("force_eager"))
+        yield
 
 
 def compiled_with(
@@ -137,9 +140,7 @@ def same_random_numbers() -> Iterator[None]:
     if config is None or not hasattr(config, "fallback_random"):
         yield
         return
-    before = config.fallback_random
-    config.fallback_random = True
-    try:
+    with undone_afterwards("restoring Inductor's random numbers") as undo:
+        undo.append(functools.partial(setattr, config, "fallback_random", config.fallback_random))
+        config.fallback_random = True
         yield
-    finally:
-        config.fallback_random = before

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator
 from depyf.asynchronous import suppressed, synchronous
 from depyf.dynamo.entries.call_target import Called
 from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks.hooked_context import undone_afterwards
 from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespace, namespace_of
 from depyf.dynamo.hooks.safely import report_failure
 from depyf.report.analysis.sources import is_library
@@ -66,14 +67,9 @@ class Shared:
     @contextlib.contextmanager
     def put_back(self) -> Iterator[None]:
         """Afterwards all of it is as it was when this was made."""
-        try:
+        with undone_afterwards("restoring what a call has changed") as undo:
+            undo += reversed(self._undo)
             yield
-        finally:
-            for undo in self._undo:
-                try:
-                    undo()
-                except synchronous() as error:
-                    report_failure("putting back what a call has changed", error)
 
     def _add(self, value: object) -> None:
         if not isinstance(value, _ATOMS) and id(value) not in self._seen:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from typing import TYPE_CHECKING, Any, Callable, ContextManager, Iterator
 
 from depyf.dynamo.hooks import private_names
+from depyf.dynamo.hooks.hooked_context import undone_afterwards
 
 if TYPE_CHECKING:
     import torch
@@ -27,12 +29,10 @@ def default_type_float64() -> Iterator[None]:
     """Inside, new tensors are float64 where nobody asks for another type."""
     import torch
 
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    try:
+    with undone_afterwards("restoring the default type") as undo:
+        undo.append(functools.partial(torch.set_default_dtype, torch.get_default_dtype()))
+        torch.set_default_dtype(torch.float64)
         yield
-    finally:
-        torch.set_default_dtype(before)
 
 
 class Widened:

@@ -23,6 +23,8 @@ from depyf.dynamo.dump.full_code.story import global_scope
 from depyf.dynamo.entries.call_target import Called
 from depyf.dynamo.entries.called_entries import entries_of
 from depyf.dynamo.hooks import backends, cache_entries, private_names, torch_names
+from depyf.dynamo.hooks.hooked_context import undone_afterwards
+from depyf.dynamo.hooks.patching import collecting
 from depyf.dynamo.hooks.recovered import recover
 from depyf.dynamo.observe.graph_facts import placeholders
 from depyf.dynamo.questions.compare.observed_run import NoGradientsError, random_numbers_kept, run
@@ -141,16 +143,13 @@ def _made_again(compiled: Compiled, captured: torch.fx.GraphModule) -> Iterator[
         return
     recorder = Recorder(backend, "aot_eager_decomp_partition")
     inputs = _made_up(captured)
-    undo = recorder.install()
     try:
-        with nothing_left_behind(), random_numbers_kept(0):
+        with undone_afterwards("recording what is compiled") as undo, nothing_left_behind(), random_numbers_kept(0):
+            collecting(undo, recorder.install)
             outputs = recorder(captured, inputs)(*inputs)
             _run_backward(outputs)
     except synchronous():  # made-up values may be out of some bounds; then there is only the captured graph
         return
-    finally:
-        for each in undo:
-            each()
     note = "made again from the captured graph by AOTAutograd, with the decompositions of Inductor"
     for kind, stage in ((FORWARD, Stage.FORWARD), (BACKWARD, Stage.BACKWARD)):
         graph = recorder.compilations[0].graph(kind) if recorder.compilations else None
@@ -213,8 +212,8 @@ def _recorded(
     with contextlib.ExitStack() as stack:
         for manager in (random_numbers_kept(), nothing_left_behind(), same_random_numbers()):
             stack.enter_context(manager)
-        for undo in recorder.install():
-            stack.callback(undo)
+        undo = stack.enter_context(undone_afterwards("recording what is compiled"))
+        collecting(undo, recorder.install)
         copied = private_copy(target, args, kwargs)
         function = copied.compiled(lambda each: compiled_with(each, recorder, dynamic, cache_entries.has_regions()))
         stack.enter_context(Shared(target, (*args, *kwargs.values())).put_back())

@@ -6,6 +6,7 @@ or when it is still there at the end. Operations take longer while this watches:
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -78,9 +79,13 @@ class EagerOperations:
         return threading.get_ident() == self._thread
 
     def stop(self) -> None:
-        if self._mode is not None:
-            mode, self._mode = self._mode, None
-            mode.__exit__(None, None, None)
+        """Look no more. May be called again, and after ``start`` was interrupted."""
+        if self._mode is None or not self.is_here():  # modes are those of a thread
+            return
+        modes: Any = private_names.DISPATCH_MODES.find()
+        if any(each is self._mode for each in modes()):
+            self._mode.__exit__(None, None, None)
+        self._mode = None
 
     def birth_of(self, tensor: torch.Tensor) -> Optional[Birth]:
         """The birth of what is bad in this memory; None where it was not made by such an operation."""
@@ -188,13 +193,9 @@ def _mode_class() -> type:
             super().__init__()
             self._look = look
 
-        @classmethod
-        def is_infra_mode(cls) -> bool:  # else Dynamo compiles nothing
-            return True
-
-        @classmethod
-        def ignore_compile_internals(cls) -> bool:
-            return True
+        # In C: torch calls them while it enters the mode, and a signal handler may raise where Python runs.
+        is_infra_mode = functools.partial(bool, True)  # else Dynamo compiles nothing
+        ignore_compile_internals = functools.partial(bool, True)
 
         def __torch_dispatch__(
             self,

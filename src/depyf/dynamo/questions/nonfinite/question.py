@@ -10,18 +10,19 @@ from __future__ import annotations
 import functools
 import html
 import os
-from types import TracebackType
-from typing import Any, Dict, List, Optional, Set, TextIO, Tuple, Type
+from typing import Any, Dict, List, Optional, Set, TextIO, Tuple
 
 from depyf.answers.looked import Looked
 from depyf.answers.nonfinite import NonFinite, summary
 from depyf.asynchronous import synchronous
 from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks.hooked_context import HookedContext, uninstall
 from depyf.dynamo.hooks.locks import Lock
+from depyf.dynamo.hooks.patching import Undo
 from depyf.dynamo.hooks.safely import safely, say
-from depyf.dynamo.observe.checked import DYNAMO, GraphCall, ObservedGraph, observe_graphs
+from depyf.dynamo.observe.checked_backend import begin
 from depyf.dynamo.observe.finite import all_finite, count_bad, tensors_in
-from depyf.dynamo.observe.observation import observation
+from depyf.dynamo.observe.observation import DYNAMO, GraphCall, ObservedGraph, observation
 from depyf.dynamo.observe.tally import Looking
 from depyf.dynamo.questions.nonfinite.describe import Describer
 from depyf.dynamo.questions.nonfinite.eager_operations import EagerOperations
@@ -37,8 +38,10 @@ _ANOTHER_THREAD = "of a graph came from another thread, whose operations outside
 _NO_GRADIENTS = "of a graph whose backward {!r} does not compile: gradients are not seen (eager=True sees them)"
 
 
-class FindNonFinite:
+class FindNonFinite(HookedContext[object]):
     """The context manager that ``find_nonfinite`` returns. ``found`` lists what was found; it is false while empty."""
+
+    _name = "find_nonfinite()"
 
     def __init__(
         self,
@@ -50,12 +53,13 @@ class FindNonFinite:
         stream: Optional[TextIO] = None,
     ) -> None:
         torch_names.require_torch("find_nonfinite")
+        super().__init__()
         self.found: List[NonFinite] = []
-        self._stop = stop
+        self._raises = stop
         self._all_graphs = all_graphs
         self._stream = stream
         self._lock = Lock()
-        self._observing: Optional[observe_graphs] = None
+        self._undo: List[Undo] = []
         self._eager = EagerOperations() if eager else None
         births = None if self._eager is None else self._eager.birth_of
         self._describer = Describer(os.path.abspath(directory or DIRECTORY), births)
@@ -66,35 +70,26 @@ class FindNonFinite:
         self._kept: Dict[int, ObservedGraph] = {}
         self._looking = Looking(observation.tally)
 
-    def __enter__(self) -> FindNonFinite:
-        if self._observing is None:
-            observing = observe_graphs(self._observe)
-            observing.__enter__()
-            try:
-                if self._eager is not None:
-                    self._eager.start()
-            except synchronous(RuntimeError):
-                observing.__exit__(None, None, None)
-                raise
-            self._observing = observing
-            self._looking.begin()
-        return self
+    def _start(self, entry: object) -> None:
+        self._undo.append(functools.partial(observation.remove, self._observe))
+        observation.add(self._observe, begin)
+        if self._eager is not None:
+            self._undo.append(self._eager.stop)
+            self._eager.start()
+        self._looking.begin()
 
-    def __exit__(
-        self,
-        exc_type: Optional[Type[BaseException]],
-        exc_value: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
-        observing, self._observing = self._observing, None
-        if observing is None:
-            return
+    def _stop(self, entry: object) -> None:
         if self._eager is not None:
             self._eager.stop()
             self._tell_what_is_left()
-        observing.__exit__(exc_type, exc_value, traceback)
+        self._drop(entry)
+
+    def _drop(self, entry: object) -> None:
+        uninstall(self._undo, "ending to look for values that are not finite")
         self._looking.end()
-        if exc_type is None and not self.found and (not self.looked or self.looked.missed):
+
+    def _stopped(self, *, failed: bool) -> None:
+        if not failed and not self.found and (not self.looked or self.looked.missed):
             say(self._stream, (f"depyf: {line}" for line in str(self).splitlines()))
 
     @safely("looking for values that are not finite")
@@ -142,7 +137,7 @@ class FindNonFinite:
         if found is None:
             return None
         self._tell(found)
-        return FloatingPointError(str(found)) if self._stop else None
+        return FloatingPointError(str(found)) if self._raises else None
 
     def _examine(self, call: GraphCall) -> Optional[NonFinite]:
         results = {number: call.outputs[number] for number in call.graph.results if tensors_in([call.outputs[number]])}

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Callable, Optional, Sequence, Tuple
 
 from depyf.dynamo.hooks import compile_ids
 from depyf.dynamo.hooks.compiled_names import watch_compiled_names
-from depyf.dynamo.hooks.patching import Undo
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.observe import graph_facts
 from depyf.dynamo.observe.graph_facts import GraphCopy
@@ -56,20 +55,12 @@ class CapturedGraphs:
         self._observer = observer
         self.tally = Tally()
 
-    def watch(self) -> Undo:
-        """Until what this answers is called. Raises ``RuntimeError`` where this torch can't be observed."""
-        entries = OwnEntries(functools.partial(_Backend, self), self.tally)
-        undo = [entries.install()]
+    def watch(self) -> None:
+        """Watch until what it registers (``patching.collecting``) is undone. Raises ``RuntimeError`` where this torch
+        can't be observed."""
+        OwnEntries(functools.partial(_Backend, self), self.tally).install()
         for install in (watch_bindings, lambda: watch_compiled_names(_note_name)):
-            installed = safely("beginning to probe")(install)()
-            if installed is not None:
-                undo.append(installed)
-
-        def close() -> None:
-            while undo:
-                undo.pop()()
-
-        return close
+            safely("beginning to probe")(install)()
 
     def observed(self, module: torch.fx.GraphModule, backend: str, compiled: object) -> object:
         """What Dynamo calls instead of ``compiled``."""
@@ -79,7 +70,7 @@ class CapturedGraphs:
         if captured is None:
             return _counted(self.tally, compiled)
         observation = Observation(self.tally)
-        observation.add(functools.partial(self._observer, captured), lambda _: lambda: None)
+        observation.add(functools.partial(self._observer, captured), lambda _: None)
 
         def run(*arguments: object) -> object:
             return observation.run(captured.graph, compiled, list(arguments), False)

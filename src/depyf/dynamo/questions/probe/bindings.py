@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Mapping, NamedT
 
 from depyf.diagnosis.guard_sources import as_written
 from depyf.dynamo.hooks import frames, private_names, torch_names
-from depyf.dynamo.hooks.patching import Undo, replace_attribute
+from depyf.dynamo.hooks.patching import registered, replace_attribute
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.torch_types import TranslatedInstruction, Translator
 
@@ -151,41 +151,43 @@ def _name_of_remaining(node: Optional[torch.fx.Node]) -> Optional[str]:
     return None if node is None or node.op == "root" else str(node.name)
 
 
-def watch_bindings() -> Optional[Undo]:
-    """Note what is bound from now on; answers the function that ends it. None where Dynamo's interpreter is unknown."""
-    undo: List[Undo] = []
+def watch_bindings() -> None:
+    """Note what is bound, until what it registers (``patching.collecting``) is undone. Nothing where Dynamo's
+    interpreter is unknown, which is reported."""
     runs: List[Tuple[object, Callable[..., object]]] = []
+    handlers: List[Tuple[List[object], int, object]] = []
     for translator in [name.find() for name in _TRANSLATORS]:
         table = getattr(translator, "dispatch_table", None)
         if not isinstance(table, list):
             continue
         for operation in (*_STORES, "RETURN_VALUE"):
             handler: Any = getattr(translator, operation, None)
-            for at in [at for at, each in enumerate(table) if handler is not None and each is handler]:
-                undo.append(_replace_handler(table, at, _noting(handler, operation)))
+            places = [at for at, each in enumerate(table) if handler is not None and each is handler]
+            handlers += [(table, at, _noting(handler, operation)) for at in places]
         if translator is not None and hasattr(translator, "run"):
             runs.append((translator, translator.run))
-    undo += [replace_attribute(translator, "run", _noting_arguments(run)) for translator, run in runs]
-    if not undo:
+    if not handlers and not runs:
         torch_names.report_once("probe names", "this PyTorch's tracer is not known: names of variables can't be probed")
-        return None
-
-    def undo_all() -> None:
-        while undo:
-            undo.pop()()
-        _here.tracing = _Tracing()  # the last one holds what the program gave to the function that was traced
-
-    return undo_all
+    registered(_forget_tracing)
+    for table, at, noting in handlers:
+        _replace_handler(table, at, noting)
+    for translator, run in runs:
+        replace_attribute(translator, "run", _noting_arguments(run))
 
 
-def _replace_handler(table: List[object], at: int, replacement: object) -> Undo:
-    original, table[at] = table[at], replacement
+def _forget_tracing() -> None:
+    _here.tracing = _Tracing()  # the last one holds what the program gave to the function that was traced
+
+
+def _replace_handler(table: List[object], at: int, replacement: object) -> None:
+    original = table[at]
 
     def undo() -> None:
         if table[at] is replacement:
             table[at] = original
 
-    return undo
+    registered(undo)
+    table[at] = replacement
 
 
 def _noting_arguments(run: Callable[..., object]) -> Callable[..., object]:

@@ -8,8 +8,7 @@ that the compiled graph gives out are taken from there. So what is shown is what
 from __future__ import annotations
 
 from dataclasses import replace
-from types import TracebackType
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, TextIO, Tuple, Type, Union
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, TextIO, Tuple, Union
 
 from depyf.answers.happening import shortened
 from depyf.answers.nonfinite import Line
@@ -17,9 +16,10 @@ from depyf.answers.probed import COMPILED, REPLAYED, Probed, ProbedValues
 from depyf.asynchronous import synchronous
 from depyf.dynamo.dump.pausing import compiles_nothing
 from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks.hooked_context import HookedContext, uninstall
 from depyf.dynamo.hooks.locks import Lock
-from depyf.dynamo.hooks.patching import Undo
-from depyf.dynamo.hooks.safely import safely, say
+from depyf.dynamo.hooks.patching import Undo, collecting
+from depyf.dynamo.hooks.safely import say
 from depyf.dynamo.observe import graph_facts
 from depyf.dynamo.observe.finite import facts
 from depyf.dynamo.observe.node_words import line_of, operation_of, source_line, value_name
@@ -40,8 +40,10 @@ _IN_DEBUG = (
 )
 
 
-class Probe:
+class Probe(HookedContext[object]):
     """The context manager that ``probe`` returns. ``values["hidden"]`` is the list of what was recorded for it."""
+
+    _name = "probe()"
 
     def __init__(
         self,
@@ -53,6 +55,7 @@ class Probe:
         stream: Optional[TextIO] = None,
     ) -> None:
         torch_names.require_torch("probe")
+        super().__init__()
         if keep not in (TENSORS, STATISTICS):
             raise ValueError(f"depyf.probe keeps {TENSORS!r} or {STATISTICS!r}, and not {keep!r}")
         self._queries = [query_of(each) for each in asked]
@@ -65,7 +68,7 @@ class Probe:
         self._lock = Lock()
         self._graphs = CapturedGraphs(self._meet, self._observe)
         self._looking = Looking(self._graphs.tally)
-        self._undo: Optional[Undo] = None
+        self._undo: List[Undo] = []
         self._found: Dict[str, List[Probed]] = {each.asked: [] for each in self._queries}
         self._left_out: Dict[str, int] = {}
         self._wanted: Dict[int, Tuple[Captured, List[Found], Set[str]]] = {}
@@ -74,26 +77,18 @@ class Probe:
         self._lines: Set[Tuple[str, int]] = set()
         self._failed: Dict[str, None] = {}
 
-    def __enter__(self) -> Probe:
-        if self._undo is None:
-            if compiles_nothing():
-                raise RuntimeError(_IN_DEBUG)
-            self._undo = self._graphs.watch()
-            self._looking.begin()
-        return self
+    def _start(self, entry: object) -> None:
+        if compiles_nothing():
+            raise RuntimeError(_IN_DEBUG)
+        collecting(self._undo, self._graphs.watch)
+        self._looking.begin()
 
-    def __exit__(
-        self,
-        exc_type: Optional[Type[BaseException]],
-        exc_value: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
-        undo, self._undo = self._undo, None
-        if undo is None:
-            return
-        safely("ending to probe")(undo)()
+    def _drop(self, entry: object) -> None:
+        uninstall(self._undo, "ending to probe")
         self._looking.end()
-        if exc_type is None:
+
+    def _stopped(self, *, failed: bool) -> None:
+        if not failed:
             say(self._stream, (f"depyf: {asked}: {why}" for asked, why in self.problems.items()))
 
     def __getitem__(self, asked: Union[str, int]) -> List[Probed]:

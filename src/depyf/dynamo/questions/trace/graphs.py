@@ -17,7 +17,7 @@ from typing import Callable, List, MutableMapping, Optional
 from depyf.answers.ran import BACKWARD, GRAPH, Thing
 from depyf.dynamo.hooks import frame_evaluation
 from depyf.dynamo.hooks.backward_methods import all_backward_classes, replace_backward
-from depyf.dynamo.hooks.patching import Undo
+from depyf.dynamo.hooks.patching import Undo, collecting, undo_all
 from depyf.dynamo.hooks.recovered import backward_classes
 from depyf.dynamo.questions.trace.lanes import Lane, Lanes
 from depyf.dynamo.store.names import compiled_fn_number
@@ -57,8 +57,7 @@ class Graphs:
 
     def stop(self) -> None:
         """Put everything back."""
-        while self._undo:
-            self._undo.pop()()
+        undo_all(self._undo)
 
     def _time(
         self,
@@ -72,8 +71,8 @@ class Graphs:
         spot = _Spot()
         number = self._lanes.new_number(Thing(GRAPH, stable_name, compile_id, place.filename, place.line))
         timed = _timed(graph, self._lanes, number, spot, self._code_runs)
-        scope[name] = timed
         self._undo.append(_put_back(scope, name, weakref.ref(timed)))
+        scope[name] = timed
         for owner in backward_classes(graph):
             self._time_backward(owner, Thing(BACKWARD, stable_name, compile_id, place.filename, place.line), spot)
 
@@ -85,10 +84,14 @@ class Graphs:
 
     def _time_backward(self, owner: type, thing: Thing, spot: _Spot) -> None:
         number = self._lanes.new_number(thing)
-        undo = replace_backward(owner, lambda method: _timed_backward(method, self._lanes, number, spot))
-        if undo is not None:
+
+        def around(method: Callable[..., object]) -> Callable[..., object]:
+            return _timed_backward(method, self._lanes, number, spot)
+
+        before = len(self._undo)
+        collecting(self._undo, lambda: replace_backward(owner, around))
+        if len(self._undo) > before:
             self._backwards.add(owner)
-            self._undo.append(undo)
 
 
 def _timed(

@@ -174,17 +174,19 @@ class Lanes:
     def fold(self, lane: Lane) -> None:
         """Give what a lane has noted to all that take it."""
         with lane.lock:
-            if lane.taking:  # the program goes on inside of us: a finalizer runs compiled code
-                return
+            if not lane.taking:  # else the program goes on inside of us: a finalizer runs compiled code
+                self._give(lane)
+
+    def _give(self, lane: Lane) -> None:
+        try:
             lane.taking = True
-            try:
-                length = len(lane.buffer)
-                chunk = lane.buffer[:length]
-                del lane.buffer[:length]
-                for take in self.takers:
-                    take(lane, chunk)
-            finally:
-                lane.taking = False
+            length = len(lane.buffer)
+            chunk = lane.buffer[:length]
+            del lane.buffer[:length]
+            for take in self.takers:
+                take(lane, chunk)
+        finally:
+            lane.taking = False
 
     def fold_all(self) -> None:
         """The same for all threads."""

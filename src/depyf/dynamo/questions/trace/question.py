@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 import weakref
 from time import perf_counter_ns
-from types import CodeType, TracebackType
-from typing import Any, Dict, List, Mapping, MutableMapping, Optional, Tuple, Type
+from types import CodeType
+from typing import Any, Callable, Dict, List, Mapping, MutableMapping, Optional, Tuple
 
 from depyf.answers.ran import BACKWARD, CODE, COMPILATION, GRAPH, PLAIN, Event, Thing, ThreadRan, Total, WhatRan
 from depyf.answers.ran_text import html_of, text_of
-from depyf.asynchronous import synchronous
 from depyf.dynamo.capture.fallbacks import Fallbacks
 from depyf.dynamo.capture.session import FrameSkipped, Session
 from depyf.dynamo.capture.trace_by_hooks import supplement
@@ -18,11 +17,12 @@ from depyf.dynamo.dump.active_sessions import capture
 from depyf.dynamo.dump.full_code.story import global_scope
 from depyf.dynamo.entries.decorated import short_name_now, short_name_of_entry
 from depyf.dynamo.hooks import cache_entries, compile_ids, frame_evaluation, frames, known_code, torch_names
+from depyf.dynamo.hooks.hooked_context import HookedContext, install, uninstall
 from depyf.dynamo.hooks.locks import Lock
-from depyf.dynamo.hooks.patching import Undo, collecting
+from depyf.dynamo.hooks.patching import Undo
 from depyf.dynamo.hooks.run_callback import watch_runs
 from depyf.dynamo.hooks.run_monitoring import Monitoring
-from depyf.dynamo.hooks.safely import report_failure, safely
+from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.structured_trace_listener import listen
 from depyf.dynamo.questions.trace.graphs import Graphs
 from depyf.dynamo.questions.trace.lanes import Lanes, keep_dynamo_out
@@ -40,42 +40,28 @@ _NO_ENDS = (
 _NO_STARTS = "this PyTorch (before 2.13) does not tell what runs: transformed code that has no graph is not seen"
 
 
-class Trace:
+class Trace(HookedContext[object]):
     """The context manager that ``trace`` returns, and what it has recorded: prints as an indented list.
 
-    It can be read while it records, and entered again, which begins a new record.
+    It can be read while it records, and entered again after it was left, which begins a new record.
     """
+
+    _name = "trace()"
 
     def __init__(self) -> None:
         torch_names.require_torch("trace")
+        super().__init__()
         self._record: Optional[RunRecord] = None
-        self._open = False
         self._notes: Tuple[str, ...] = ()
 
-    def __enter__(self) -> Trace:
-        try:
-            if not self._open:
-                self._open = True
-                _runs.open(self)
-            return self
-        except BaseException:  # from outside: the ``with`` statement will not call __exit__
-            self._open = False
-            _runs.drop(self)
-            raise
+    def _start(self, entry: object) -> None:
+        _runs.open(self)
 
-    def __exit__(
-        self,
-        exc_type: Optional[Type[BaseException]],
-        exc_value: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
-        try:
-            if self._open:
-                self._open = False
-                _runs.close(self)
-        except BaseException:
-            _runs.drop(self)
-            raise
+    def _stop(self, entry: object) -> None:
+        _runs.close(self)
+
+    def _drop(self, entry: object) -> None:
+        _runs.drop(self)
 
     @property
     def answer(self) -> WhatRan:
@@ -157,7 +143,6 @@ class _Runs:
             self._open = (*self._open, trace)
             self._lanes.takers = tuple(each._record.take for each in self._open if each._record is not None)
 
-    @safely("ending a trace")
     def close(self, trace: Trace) -> None:
         """End the record of ``trace``."""
         with self._lock:
@@ -167,7 +152,6 @@ class _Runs:
                 trace._record.close()
                 self._tell_sessions(trace._record)
 
-    @safely("ending a trace")
     def drop(self, trace: Trace) -> None:
         """End the record of ``trace`` without another word, whatever has been done of that."""
         with self._lock:
@@ -177,7 +161,7 @@ class _Runs:
         self._open = tuple(each for each in self._open if each is not trace)
         self._lanes.takers = tuple(each._record.take for each in self._open if each._record is not None)
         if not self._open:
-            self._uninstall()
+            uninstall(self._undo, "ending a trace")
 
     def _tell_sessions(self, record: RunRecord) -> None:
         """What the sessions that are open now should know of a trace that has ended."""
@@ -227,13 +211,8 @@ class _Runs:
         self._meet_all()
         safely("looking for backwards of earlier forwards")(self._graphs.time_forgotten)()
 
-    def _add(self, install: Any) -> bool:
-        count = len(self._undo)
-        try:
-            collecting(self._undo, install)
-        except synchronous() as error:
-            report_failure("starting to trace", error)
-        return len(self._undo) > count
+    def _add(self, hook: Callable[[], object]) -> bool:
+        return install(self._undo, "starting to trace", hook)
 
     def _watch_ends(self, lanes: Lanes) -> Optional[Undo]:
         def on_start(code: CodeType, offset: int) -> None:
@@ -245,11 +224,6 @@ class _Runs:
         undo = self._monitoring.begin(on_start, on_return)
         lanes.tells_ends = undo is not None
         return undo
-
-    def _uninstall(self) -> None:
-        while self._undo:
-            safely("ending a trace")(self._undo[-1])()
-            self._undo.pop()
 
     def _meet(self, code: CodeType, number: int) -> Optional[Thing]:
         """Transformed code runs for the first time: who it is, and from now on its graphs are timed."""

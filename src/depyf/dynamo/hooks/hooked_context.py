@@ -1,0 +1,150 @@
+"""The base of all context managers that install hooks, and the list that hooks are installed into.
+
+An exception from outside (a signal handler's, KeyboardInterrupt) may come at any line of entering and leaving. It goes
+on to the program, and nothing stays installed. What is installed is the concern of the subclasses.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from types import TracebackType
+from typing import Any, Callable, ClassVar, Generic, Iterator, List, Optional, Sequence, Type, TypeVar, cast
+
+from depyf.asynchronous import synchronous
+from depyf.dynamo.hooks.locks import Lock
+from depyf.dynamo.hooks.patching import Undo, collecting
+from depyf.dynamo.hooks.safely import report_failure, safely
+from depyf.without_warnings import without_warnings
+
+T = TypeVar("T")
+C = TypeVar("C", bound="HookedContext[Any]")
+
+
+class HookedContext(Generic[T]):
+    """A context manager that installs hooks on entering, and removes them on leaving.
+
+    It may be entered and left in different functions and threads, again after it was left, and while it is open: then
+    its hooks are removed when it was left as often as it was entered. With ``_each_anew`` each entering starts and
+    stops for itself, and the last one is left first. A ``T`` identifies an entering.
+    """
+
+    _name: ClassVar[str]
+    """What the user calls to make one, as messages name it: ``trace()``."""
+    _each_anew: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        self._open: List[T] = []
+        """Each entering that was not left, the last one last."""
+        self._entering = Lock()
+
+    def _entry(self) -> T:
+        """Return what identifies an entering. Nothing is installed yet: what it raises goes to the program."""
+        return cast(T, object())
+
+    def _start(self, entry: T) -> None:
+        """Install the hooks. What it raises goes to the program, after ``_drop``."""
+        raise NotImplementedError
+
+    def _started(self) -> None:
+        """Do what belongs to each entering, and is not depyf's own work: warnings are shown."""
+
+    def _drop(self, entry: T) -> None:
+        """Remove what ``_start`` has installed, however far it came. May be called again."""
+        raise NotImplementedError
+
+    def _stop(self, entry: T) -> None:
+        """Remove the hooks, and finish what they have recorded. A failure is reported, and ``_drop`` is called."""
+        self._drop(entry)
+
+    def _stopped(self, *, failed: bool) -> None:
+        """Report to the user what was found, after all hooks are removed; ``failed``: the body raised."""
+
+    def __enter__(self: C) -> C:
+        entry = self._entry()
+        try:
+            with self._entering, without_warnings():  # of PyTorch's modules that are imported now
+                self._open.append(entry)
+                if self._each_anew or len(self._open) == 1:
+                    self._start(entry)
+            self._started()
+            return self
+        except BaseException:  # the ``with`` statement will not call __exit__
+            self._abandon([entry])
+            raise
+
+    def __exit__(
+        self,
+        exc_type: Optional[Type[BaseException]],
+        exc_value: Optional[BaseException],
+        traceback: Optional[TracebackType],
+        *left: T,
+    ) -> None:
+        """Leave the last entering. ``left`` is empty: a parameter is bound before an exception can come."""
+        try:
+            # At the end of the interpreter it is of a generator that nobody has closed: it is too late for anything.
+            if not self._open or sys.is_finalizing():
+                return
+            with self._entering:
+                left = tuple(self._open[-1:])  # another thread may have left meanwhile
+                is_last = len(left) == 1 and (self._each_anew or len(self._open) == 1)
+                if is_last:
+                    with without_warnings():
+                        safely(f"leaving depyf.{self._name}")(self._end)(left[0])
+                self._close(left)
+            if is_last:
+                self._stopped(failed=exc_type is not None)
+        except BaseException:  # from outside
+            self._abandon(left or self._open[-1:])
+            raise
+
+    def _end(self, entry: T) -> None:
+        try:
+            self._stop(entry)
+        except BaseException:
+            self._drop(entry)
+            raise
+
+    def _close(self, entries: Sequence[T]) -> None:
+        self._open = [each for each in self._open if not any(each is other for other in entries)]
+
+    def _abandon(self, entries: Sequence[T]) -> None:
+        """Remove the hooks without another word, whatever has been done of entering or leaving."""
+        with self._entering:
+            self._close(entries)
+            for each in entries if self._each_anew or not self._open else ():
+                safely(f"leaving depyf.{self._name}")(self._drop)(each)
+
+
+def install(undo: List[Undo], doing: str, hook: Callable[[], object]) -> bool:
+    """Install ``hook`` with what undoes it in ``undo``; a failure is reported. Return whether anything is installed."""
+    count = len(undo)
+    try:
+        collecting(undo, hook)
+    except synchronous() as error:
+        report_failure(doing, error)
+    return len(undo) > count
+
+
+def uninstall(undo: List[Undo], doing: str) -> None:
+    """Undo what the list holds, the last first, and empty it; failures are reported. May be called again."""
+    while undo:
+        safely(doing)(undo[-1])()
+        undo.pop()
+
+
+@contextlib.contextmanager
+def undone_afterwards(doing: str) -> Iterator[List[Undo]]:
+    """Undo at the end what was appended to the list inside, the last first; failures are reported under ``doing``.
+
+    Append what undoes a change before the change.
+    """
+    undo: List[Undo] = []
+    try:
+        try:
+            yield undo
+        finally:
+            uninstall(undo, doing)
+    except BaseException:
+        uninstall(undo, doing)  # the line above may have been interrupted
+        raise
