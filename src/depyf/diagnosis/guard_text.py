@@ -5,6 +5,7 @@ This is the only place that knows these texts. Text of a form that is not known 
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import replace
 from typing import Callable, List, Match, Optional, Pattern, Tuple
@@ -28,17 +29,18 @@ def read(text: str) -> Guard:
     Behind it may stand a comment with the user's line.
     """
     code, comment = split_comment(text)
-    guard, line = _read_code(code), users_line(comment)
+    line = users_line(comment) if comment else None
     user_code, location = ("", None) if line is None else (line[0], line[1][:2])
-    return replace(guard, user_line=comment.strip(" #\n"), user_code=user_code, location=location)
+    return replace(_read_code(code), code=code, user_line=comment.strip(" #\n"), user_code=user_code, location=location)
 
 
+@functools.lru_cache(maxsize=4096)  # the guards of an entry are read for each question about it
 def _read_code(code: str) -> Guard:
     for pattern, guard_of in _RULES:
         match = pattern.search(code)
         if match is not None:
-            return replace(guard_of(match), code=code)
-    return replace(read_expression(code), code=code)
+            return guard_of(match)
+    return read_expression(code)
 
 
 def _of_dimension(kind: GuardKind) -> Callable[[Match[str]], Guard]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from typing import Optional, Tuple
+from typing import Optional, Pattern, Tuple
 
 from depyf.torch_trace.breaks import Frame
 
@@ -32,20 +33,18 @@ def find_outside_strings(text: str, wanted: str) -> Optional[int]:
     """
     if wanted not in text:
         return -1
-    quote, index = "", 0
-    while index < len(text):
-        character = text[index]
-        if quote:
-            if character == "\\":
-                index += 1
-            elif character == quote:
-                quote = ""
-        elif character in "'\"":
-            quote = character
-        elif text.startswith(wanted, index):
-            return index
-        index += 1
-    return None if quote else -1
+    for match in _strings_or(wanted).finditer(text):
+        if match.group() == wanted:
+            return match.start()
+        if len(match.group()) == 1:  # a quote that opens no string
+            return None
+    return -1
+
+
+@functools.lru_cache(maxsize=None)
+def _strings_or(wanted: str) -> Pattern[str]:
+    strings = r"'(?:[^'\\]|\\.)*'", r'"(?:[^"\\]|\\.)*"'
+    return re.compile("|".join([*strings, "['\"]", re.escape(wanted)]), re.S)
 
 
 def users_line(comment: str) -> Optional[Tuple[str, Frame]]:
