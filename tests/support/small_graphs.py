@@ -1,7 +1,8 @@
 """Small flow graphs as text: a line a block, its label in front, the jump at its end last.
 
     top 1:                  more(); false -> out, body      line 1; ``name()`` loads a global and calls it
-    body 2 in handler/1:    work(); POP; -> top             guarded by ``handler``, which keeps one value
+    body 2 in handler/1:    work(); POP; -> top             guarded by ``handler``, which keeps one value (``/1+``: and
+                                                            finds a LASTI above it)
     out leaves handler/1:   CONST None; RETURN              where a removed copy of a ``finally`` body was
 
 Operations are those of ``depyf.normal.ops``: ``LOAD x`` is a local variable, ``LOAD global.x`` is not. What has a line
@@ -52,7 +53,12 @@ def lines_of(text: str) -> List[Line]:
 def regions_of(lines: List[Line]) -> Callable[[str], Optional[Region]]:
     """What ``label/depth`` means in a graph of ``lines``; nothing is no region."""
     ids = {line.label: id for id, line in enumerate(lines)}
-    return lambda text: Region(ids[text.split("/")[0]], int(text.partition("/")[2] or 0), False) if text else None
+
+    def region(text: str) -> Optional[Region]:
+        label, _, depth = text.rstrip("+").partition("/")
+        return Region(ids[label], int(depth or 0), text.endswith("+")) if text else None
+
+    return region
 
 
 def instrs(text: str, place: str = "", offsets: Optional[Iterator[int]] = None) -> List[Instr]:
@@ -80,7 +86,8 @@ def _argument(op: Op, words: List[str]) -> Any:
     if op is Op.BRANCH:
         return " ".join(words)
     if op is Op.CALL:
-        return int(words[0]), tuple(words[1:]), ""
+        null = "".join(word[5:] for word in words if word.startswith("null="))
+        return int(words[0]), tuple(word for word in words[1:] if "=" not in word), null
     values = [ast.literal_eval(word) if re.match(r"-?\d|[('\"]|None|True|False", word) else word for word in words]
     return values[0] if len(values) == 1 else tuple(values) or (False if op in (Op.IS, Op.IN) else None)
 

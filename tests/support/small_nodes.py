@@ -5,8 +5,8 @@
     handler under handler:        except E -> match, other  runs while the exception of ``handler`` is handled
     match under handler:          BIND handler e; POP handler; -> top
 
-Nodes stand in the order of the bytecode. Marks: ``BIND handler name``, ``POP handler``, ``ENTER manager`` of a ``with``
-and the ``EXIT label`` of the one that node ``label`` enters. Ends: ``-> label``, ``if test -> yes, no``,
+Nodes stand in the order of the bytecode. Marks: ``BIND handler name``, ``POP handler``, ``ENTER manager as x`` of a
+``with`` and the ``EXIT label`` of the one that node ``label`` enters. Ends: ``-> label``, ``if test -> yes, no``,
 ``for x in y -> body, exhausted``, ``except E -> match, other``, ``swallowed -> yes, no`` (of a ``with`` handler),
 ``return value``, ``raise value``, ``reraise handler``, ``overridden``.
 """
@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from typing import Any, Callable, Dict, Iterable, List, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
-from small_graphs import FUNCTION, lines_of, regions_of
+from small_graphs import FUNCTION, flow, lines_of, regions_of
 
 from depyf.flow.graph import Block, End, FlowGraph
+from depyf.lift.lifter import lift
 from depyf.lift.nodes import (
     BindException,
     Condition,
@@ -40,6 +41,7 @@ from depyf.lift.nodes import (
     WithExit,
 )
 from depyf.normal.ops import NormalCode
+from depyf.result import Hints
 from depyf.source.printing.unparsing import unparse
 
 _MARKS = (BindException, PopException)
@@ -49,8 +51,7 @@ def lifted(text: str, finally_: Iterable[str] = (), code: Any = FUNCTION) -> Tup
     """The graph that ``text`` shows, and one of empty blocks with its regions; ``finally_``: those of ``finally``."""
     lines = lines_of(text)
     ids, region = {line.label: id for id, line in enumerate(lines)}, regions_of(lines)
-    nodes: Dict[int, Node] = {}
-    flow = FlowGraph(NormalCode(code, ()), {}, 0, len(lines))
+    graph, blocks = LiftedGraph({}, 0), FlowGraph(NormalCode(code, ()), {}, 0, len(lines))
     for id, (_, words, items, how, labels) in enumerate(lines):
         end = items.pop() if how is None else how
         handling = tuple(ids[name] for name in words.get("under", "").split(",") if name)
@@ -60,10 +61,10 @@ def lifted(text: str, finally_: Iterable[str] = (), code: Any = FUNCTION) -> Tup
         node.offset, node.extent = 10 * id, 10 * id + 9
         node.silent = isinstance(term, (Goto, Return, Reraise)) and all(isinstance(each, _MARKS) for each in statements)
         node.leaves = tuple(filter(None, map(region, words.get("leaves", "").split(","))))
-        nodes[id] = node
-        flow.blocks[id] = Block(id, [], End(), node.region)
-    flow.finally_regions = {found for found in map(region, finally_) if found is not None}
-    return LiftedGraph(nodes, 0), flow
+        graph.nodes[id] = node
+        blocks.blocks[id] = Block(id, [], End(), node.region)
+    blocks.finally_regions = {found for found in map(region, finally_) if found is not None}
+    return graph, blocks
 
 
 def _expr(text: str) -> ast.expr:
@@ -78,7 +79,8 @@ def _statement(text: str, ids: Dict[str, int], id: int) -> Statement:
     if kind == "POP":
         return PopException(ids[label])
     if kind == "ENTER":
-        return WithEnter(id, _expr(rest), False)
+        manager, bound, target = rest.partition(" as ")
+        return WithEnter(id, _expr(manager), False, ast.Name(target, ast.Store()) if bound else None)
     return WithExit(ids[label]) if kind == "EXIT" else ast.parse(text).body[0]
 
 
@@ -112,34 +114,51 @@ def shown(graph: LiftedGraph) -> List[str]:
             todo.extend(reversed([*node.successors(), *around]))
     origins = {each.origin: id for id in numbers for each in graph.nodes[id].statements if isinstance(each, WithEnter)}
 
-    def of(value: Any) -> str:
+    def of(name: str, value: Any) -> str:
         """A field of a mark or terminator: an expression, a flag, or the number of a node."""
         if isinstance(value, ast.AST):
-            return unparse(value)
-        return str(value if isinstance(value, bool) else numbers.get(origins.get(value, value), value))
+            return _text(value)
+        return str(
+            value if isinstance(value, bool) else numbers.get(origins[value] if name == "origin" else value, value)
+        )
 
     lines = []
     for id, number in numbers.items():
         node = graph.nodes[id]
         region = "" if node.region is None else f" in {numbers[node.region.entry]}/{node.region.depth}"
+        left = "".join(f" leaves {numbers[region.entry]}" for region in node.leaves)
         under = "".join(f" under {numbers[handler]}" for handler in node.handling if handler in numbers)
         parts: List[Any] = [*node.statements, node.terminator]
-        texts = [unparse(part) if isinstance(part, ast.AST) else _fields(part, of) for part in parts]
-        lines.append(f"{number}{region}{under}: {'; '.join(texts)}")
+        texts = [_text(part) if isinstance(part, ast.AST) else _fields(part, of) for part in parts]
+        lines.append(f"{number}{region}{left}{under}: {'; '.join(texts)}")
     return lines
+
+
+def _text(tree: ast.AST) -> str:
+    return unparse(ast.fix_missing_locations(tree))
 
 
 _LEFT_OUT = ("span", "offset", "pending", "copied_at")
 
 
-def _fields(part: Any, of: Callable[[Any], str]) -> str:
-    fields = [f"{name}={of(value)}" for name, value in vars(part).items() if name not in _LEFT_OUT]
+def _fields(part: Any, of: Callable[[str, Any], str]) -> str:
+    fields = [f"{name}={of(name, value)}" for name, value in vars(part).items() if name not in _LEFT_OUT]
     return f"{type(part).__name__}({', '.join(fields)})"
+
+
+def lifts(text: str, hints: Optional[Hints] = None) -> List[str]:
+    """What the flow graph that ``text`` shows is lifted to, for comparison with ``nodes``."""
+    return shown(lift(flow(text), hints))
+
+
+def nodes(text: str) -> List[str]:
+    """The lifted graph that ``text`` shows, for comparison."""
+    return shown(lifted(text)[0])
 
 
 def source(statements: List[Any]) -> str:
     """The text of structured statements; the attributes that the tree has no places for do not matter."""
-    return unparse(ast.fix_missing_locations(ast.Module(statements, [])))
+    return _text(ast.Module(statements, []))
 
 
 def dedented(text: str) -> str:
