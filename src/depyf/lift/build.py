@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import keyword
+import unicodedata
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type
 
@@ -344,8 +346,18 @@ def call_ex(callee: ast.expr, positional: ast.expr, keywords: Optional[ast.expr]
     return ast.Call(callee, arguments, pairs)
 
 
+def is_writable(name: str) -> bool:
+    """Whether ``name`` can stand in a program and is read as exactly this name."""
+    return (
+        name.isidentifier()
+        and not keyword.iskeyword(name)
+        and name != "__debug__"
+        and (name.isascii() or unicodedata.normalize("NFKC", name) == name)
+    )
+
+
 def _keyword_name(key: Optional[ast.expr]) -> Optional[str]:
-    if isinstance(key, ast.Constant) and isinstance(key.value, str) and key.value.isidentifier():
+    if isinstance(key, ast.Constant) and isinstance(key.value, str) and is_writable(key.value):
         return key.value
     return None
 

@@ -12,6 +12,7 @@ import unicodedata
 from types import CodeType
 from typing import Dict, FrozenSet, Iterable, Iterator, List, Optional, Set, Tuple, TypeVar, Union
 
+from depyf.lift.build import is_writable as is_writable
 from depyf.source.futures import ANNOTATIONS, imported_flags
 from depyf.source.rewriting import Rewriter, replaced
 
@@ -44,16 +45,6 @@ def mangle(name: str, class_name: Optional[str]) -> str:
         return name
     stripped = class_name.lstrip("_")
     return f"_{stripped}{name}" if stripped else name
-
-
-def is_writable(name: str) -> bool:
-    """Whether ``name`` can stand in a program and is read as exactly this name."""
-    return (
-        name.isidentifier()
-        and not keyword.iskeyword(name)
-        and name != "__debug__"
-        and (name.isascii() or unicodedata.normalize("NFKC", name) == name)
-    )
 
 
 def make_writable(tree: ast.Module) -> Tuple[ast.Module, Dict[str, str]]:
