@@ -81,8 +81,10 @@ class Simulator:
         if isinstance(item, Function):
             return Value(build.function_expression(item), order=item.order, born=self.node.id)
         if isinstance(item, Target):
-            name = self.context.temporary()
-            self.fill(item, ast.Name(name, ast.Store()))
+            name = item.group.temporaries.get(item.index) if item.group is not None else None
+            if name is None:
+                name = self.context.temporary()
+                self.fill(item, ast.Name(name, ast.Store()))
             return Value(ast.Name(name, ast.Load()), stable=True)
         raise ValueError(f"a {item.kind} marker is used as a value at offset {self.ops[self.index - 1].offset}")
 

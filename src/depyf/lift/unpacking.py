@@ -16,6 +16,7 @@ class Unpacking:
         self.simulator, self.star, self.done = simulator, star, done
         self.targets: List[Optional[ast.expr]] = [None] * count
         self.stored = 0  # how many parts have their target, from the first on without a gap
+        self.temporaries: Dict[int, str] = {}  # the parts that were stored in them, also where others hold the parts
 
     def parts(self) -> List[Target]:
         def filler(index: int) -> Callable[[ast.expr], None]:
@@ -48,10 +49,10 @@ class Unpacking:
         """Store these parts in temporaries, which lie on the stack in their place from now on."""
         if not indexes:
             return
-        names: Dict[int, str] = {}
-        for index in indexes:
-            names[index] = self.simulator.context.temporary()
-            target: ast.expr = ast.Name(names[index], ast.Store())
+        names = {index: self.simulator.context.temporary() for index in indexes}
+        self.temporaries.update(names)
+        for index, name in names.items():
+            target: ast.expr = ast.Name(name, ast.Store())
             self.targets[index] = ast.Starred(target, ast.Store()) if index == self.star else target
         stack = self.simulator.stack
         for place, item in enumerate(stack):
