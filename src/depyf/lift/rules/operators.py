@@ -44,9 +44,13 @@ def _inplace(sim: Simulator, instr: Instr) -> None:
     right = sim.pop_value()
     left = sim.pop()
     if isinstance(left, Value) and left.augments is not None and left.augments[0] == "place":
-        place = left.augments[1]
-        sim.push(left.expr, augments=(place, operator, right.expr), copied_at=left.copied_at)
-        return
+        if _is_stored_back(sim, left.expr):
+            place = left.augments[1]
+            sim.push(left.expr, augments=(place, operator, right.expr), copied_at=left.copied_at)
+            return
+        if left.copied_at >= 0:
+            raise Retry("spill", left.copied_at)
+        left.augments = None
     left = sim.as_value(left)
     sim.check_order([left, right])
     following = sim.ahead(1)
@@ -58,6 +62,16 @@ def _inplace(sim: Simulator, instr: Instr) -> None:
     sim.emit(ast.Assign([ast.Name(name, ast.Store())], left.expr))
     sim.emit(ast.AugAssign(ast.Name(name, ast.Store()), operator, right.expr))
     sim.push_temporary(name)
+
+
+def _is_stored_back(sim: Simulator, place: ast.expr) -> bool:
+    """Whether what comes next is stored where ``place`` was read: in an attribute of that name, or in an item."""
+    following = next((instr for instr in sim.ops[sim.index :] if instr.op is not Op.SWAP), None)
+    if following is None:
+        return False
+    if isinstance(place, ast.Attribute):
+        return following.op is Op.STORE_ATTR and following.arg == place.attr
+    return following.op is Op.STORE_SUBSCR
 
 
 def _compare(sim: Simulator, instr: Instr) -> None:
