@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Set
 
 import pytest
 
+from depyf.running import progress
 from depyf.torch_trace.stages import (
+    Expected,
     NamedStage,
     Outline,
     Stage,
@@ -92,3 +98,66 @@ def test_one_stage_has_one_name_whatever_the_trace_calls_it() -> None:
 def test_a_graph_under_any_other_name_is_a_stage_of_that_name(payload: str, is_one: bool) -> None:
     found = stage_of("before split", payload)
     assert found == (NamedStage("before split") if is_one else None)
+
+
+# One table of stages
+
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "depyf"
+SPELL_THEM = {
+    "torch_trace/stages.py": "the table",
+    "dynamo/hooks/private_names.py": "which module of PyTorch sends an event is a fact about PyTorch",
+}
+
+
+def texts_in(path: Path) -> Set[str]:
+    """The texts of a module that are no documentation."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in documentation)
+    return {node.value for node in nodes if isinstance(node.value, str)}
+
+
+def test_a_stage_is_in_the_order_in_which_a_graph_goes_through_it() -> None:
+    orders = [stage.facts.order for stage in Stage]
+    assert orders == sorted(set(orders))
+    levels = [stage.facts.level for stage in Stage if stage is not Stage.WILD]
+    assert levels == sorted(levels)
+
+
+def test_what_the_trace_calls_a_graph_is_one_stage() -> None:
+    names = Counter(name for stage in Stage for name in stage.facts.records)
+    assert set(names.values()) == {1}
+    assert all(stage_of(name, READABLE) is stage for stage in Stage for name in stage.facts.records)
+
+
+@pytest.mark.parametrize("stage", list(Stage))
+def test_a_stage_is_everywhere(stage: Stage) -> None:
+    facts = stage.facts
+    assert Stage(stage.value) is stage
+    assert re.fullmatch(r"[A-Za-z]+(_[A-Za-z]+)+", stage.value), "file names are read by this (report/read)"
+    assert facts.phrase
+    if facts.records:
+        assert facts.records[stage.record]
+        assert progress._NEXT[stage.record] == facts.records[stage.record]
+        assert facts.expected is not Expected.NEVER, "what is missing in a dump would not be said"
+    else:
+        assert facts.expected is Expected.NEVER
+    assert not (facts.lost_when_warm and not facts.records)
+
+
+def test_nothing_else_spells_a_stage() -> None:
+    spelled = {stage.value for stage in Stage} | {name for stage in Stage for name in stage.facts.records}
+    found = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = path.relative_to(SOURCE).as_posix()
+        if texts_in(path) & spelled:
+            found[name] = sorted(texts_in(path) & spelled)
+    assert {name: texts for name, texts in found.items() if name not in SPELL_THEM} == {}
+    assert set(SPELL_THEM) <= set(found)
+
+
+def test_the_page_names_stages_that_there_are() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in (SOURCE / "report" / "render" / "web").rglob("*.js")]
+    named = {name for text in texts for name in re.findall(r'"(\w+_[Gg]raph|(?:BEFORE|AFTER)_\w+)"', text)}
+    assert named
+    assert named <= {stage.value for stage in Stage}

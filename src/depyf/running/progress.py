@@ -14,19 +14,12 @@ from typing import Any, Callable, Dict, Mapping, Optional, TextIO
 from depyf.dynamo.hooks.safely import with_rank
 from depyf.messages import write
 from depyf.torch_trace.events import Event
+from depyf.torch_trace.stages import Stage
 
 _NEXT = {
     "dynamo_start": "Dynamo traces",
     "dynamo_graph_break_reason": "graph break, Dynamo traces again",
-    "dynamo_output_graph": "graph captured",
-    "before_pre_grad_graph": "first passes",
-    "after_pre_grad_graph": "AOTAutograd traces",
-    "aot_joint_graph": "forward and backward are split",
-    "aot_forward_graph": "forward graph goes to the backend",
-    "aot_backward_graph": "graphs go to the backend",
-    "aot_inference_graph": "graph goes to the backend",
-    "before_post_grad_graph": "last passes",
-    "inductor_post_grad_graph": "Inductor generates code",
+    **{name: phrase for stage in Stage for name, phrase in stage.facts.records.items() if phrase},
     "inductor_output_code": "kernels are built",
     "dynamo_cpp_guards_str": "guards are built",
 }

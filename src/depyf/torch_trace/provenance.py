@@ -14,11 +14,12 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from depyf.torch_trace.breaks import Frame, code_of, frames_of
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.json_text import parsed
+from depyf.torch_trace.stages import Stage
 
 NODE_STACKS = "depyf_node_stacks"
 """Of one graph: the frames of each node, by name. It follows the event with the graph's text."""
 
-CAPTURED = "Captured_Graph"
+CAPTURED = Stage.CAPTURED.value
 """The stage whose graph is of this run whatever caches there are."""
 
 KERNEL_LAUNCHES = "depyf_kernel_launches"

@@ -6,32 +6,155 @@ import ast
 import enum
 import re
 from dataclasses import dataclass
-from typing import ClassVar, Iterator, List, Optional, Tuple, Union
+from typing import Iterator, List, Mapping, Optional, Tuple, Union
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
 
 
+class Expected(enum.Enum):
+    """How many graphs of a stage Inductor makes of one captured graph."""
+
+    NEVER = "not at all, or not in every compilation"
+    ONCE = "one"
+    WITH_GRADIENTS = "one, where a backward is compiled"
+    FOR_EACH_KERNEL = "one for each module of kernels"
+
+
+@dataclass(frozen=True)
+class StageFacts:
+    """All that is known of a stage. Everything that goes through stages takes it from here."""
+
+    order: int
+    """Where its artifacts stand among those of a compilation; 90 and above are kernels and wrappers."""
+    level: int
+    """What comes of a graph of one level is of a higher one, and of the same level what passes have made of it."""
+    records: Mapping[str, str]
+    """The names of the trace for its graph, with what torch does next; where only one is to be named, the first."""
+    phrase: str
+    """What sentences call it."""
+    expected: Expected = Expected.NEVER
+    may_run: bool = False
+    """Whether some backend runs this graph as it is (the others only feed the next stage)."""
+    side: Optional[bool] = None
+    """Whether it computes gradients; None where that is not known of all graphs of the stage."""
+    printed_as: str = ""
+    """The title under which torch prints the graph in its logs."""
+    lost_when_warm: bool = False
+    """Whether torch leaves it out where it takes the compiled graph from its caches; the others come with that."""
+
+
 class Stage(enum.Enum):
     """A graph of one compiled function on its way down; the value is its part of the file name."""
 
-    CAPTURED = "Captured_Graph"
-    BEFORE_PRE_GRAD = "BEFORE_PRE_GRAD"
-    AFTER_PRE_GRAD = "AFTER_PRE_GRAD"
-    JOINT = "Joint_graph"
-    FORWARD = "Forward_graph"
-    BACKWARD = "Backward_graph"
-    BEFORE_POST_GRAD = "BEFORE_POST_GRAD"
-    AFTER_POST_GRAD = "AFTER_POST_GRAD"
-    BACKEND = "Backend_graph"
-    """The captured graph after a backend of one's own has changed it."""
-    WILD = "Wild_graph"
-    """A graph module that was made on the way and is none of the others."""
+    CAPTURED = (
+        "Captured_Graph",
+        StageFacts(
+            10, 0, {"dynamo_output_graph": "graph captured"}, "captured graph", expected=Expected.ONCE, may_run=True
+        ),
+    )
+    BACKEND = ("Backend_graph", StageFacts(15, 1, {}, "graph after a backend of one's own has changed it"))
+    BEFORE_PRE_GRAD = (
+        "BEFORE_PRE_GRAD",
+        StageFacts(
+            20,
+            1,
+            {"before_pre_grad_graph": "first passes"},
+            "captured graph before the backend's passes",
+            expected=Expected.ONCE,
+            printed_as="BEFORE PRE GRAD",
+            lost_when_warm=True,
+        ),
+    )
+    AFTER_PRE_GRAD = (
+        "AFTER_PRE_GRAD",
+        StageFacts(
+            30,
+            1,
+            {"after_pre_grad_graph": "AOTAutograd traces"},
+            "captured graph after the backend's passes",
+            expected=Expected.ONCE,
+            printed_as="AFTER PRE GRAD",
+            lost_when_warm=True,
+        ),
+    )
+    JOINT = (
+        "Joint_graph",
+        StageFacts(
+            40,
+            2,
+            {"aot_joint_graph": "forward and backward are split"},
+            "joint graph",
+            expected=Expected.WITH_GRADIENTS,
+            printed_as="Joint graph",
+        ),
+    )
+    FORWARD = (
+        "Forward_graph",
+        StageFacts(
+            50,
+            3,
+            {
+                "aot_forward_graph": "forward graph goes to the backend",
+                "aot_inference_graph": "graph goes to the backend",
+            },
+            "forward graph",
+            expected=Expected.ONCE,
+            may_run=True,
+            side=False,
+            printed_as="Forward graph",
+        ),
+    )
+    BACKWARD = (
+        "Backward_graph",
+        StageFacts(
+            60,
+            3,
+            {"aot_backward_graph": "graphs go to the backend"},
+            "backward graph",
+            expected=Expected.WITH_GRADIENTS,
+            may_run=True,
+            side=True,
+            printed_as="Backward graph",
+        ),
+    )
+    BEFORE_POST_GRAD = (
+        "BEFORE_POST_GRAD",
+        StageFacts(
+            70,
+            4,
+            {"before_post_grad_graph": "last passes"},
+            "graph before the last passes",
+            expected=Expected.FOR_EACH_KERNEL,
+            lost_when_warm=True,
+        ),
+    )
+    AFTER_POST_GRAD = (
+        "AFTER_POST_GRAD",
+        StageFacts(
+            80,
+            4,
+            {"inductor_post_grad_graph": "Inductor generates code", "after_post_grad_graph": ""},
+            "graph after the last passes",
+            expected=Expected.FOR_EACH_KERNEL,
+            printed_as="AFTER POST GRAD",
+        ),
+    )
+    WILD = ("Wild_graph", StageFacts(200, 0, {}, "graph that was made on the way and is none of the others"))
+
+    _value_: str
+    facts: StageFacts
+
+    def __new__(cls, value: str, facts: StageFacts) -> Stage:
+        stage = object.__new__(cls)
+        stage._value_ = value
+        stage.facts = facts
+        return stage
 
     @property
-    def may_run(self) -> bool:
-        """Whether some backend runs this graph as it is (the others only feed the next stage)."""
-        return self in (Stage.CAPTURED, Stage.FORWARD, Stage.BACKWARD)
+    def record(self) -> str:
+        """The name that the trace gives its graph; raises ``StopIteration`` where it has none."""
+        return next(iter(self.facts.records))
 
 
 @dataclass(frozen=True)
@@ -42,7 +165,6 @@ class NamedStage:
     """
 
     value: str
-    may_run: ClassVar[bool] = False
 
 
 AnyStage = Union[Stage, NamedStage]
@@ -55,18 +177,7 @@ def place_in_order(stage: AnyStage) -> int:
 
 _PLACES = {stage: number for number, stage in enumerate(Stage)}
 
-_BY_TRACE_NAME = {
-    "dynamo_output_graph": Stage.CAPTURED,
-    "before_pre_grad_graph": Stage.BEFORE_PRE_GRAD,
-    "after_pre_grad_graph": Stage.AFTER_PRE_GRAD,
-    "aot_joint_graph": Stage.JOINT,
-    "aot_forward_graph": Stage.FORWARD,
-    "aot_inference_graph": Stage.FORWARD,
-    "aot_backward_graph": Stage.BACKWARD,
-    "before_post_grad_graph": Stage.BEFORE_POST_GRAD,
-    "after_post_grad_graph": Stage.AFTER_POST_GRAD,
-    "inductor_post_grad_graph": Stage.AFTER_POST_GRAD,
-}
+_BY_TRACE_NAME = {name: stage for stage in Stage for name in stage.facts.records}
 
 _CLASS_LINE = re.compile(r"^(\s*)class\s+(.*?)\(torch\.nn\.Module\):", re.MULTILINE)
 

@@ -134,7 +134,7 @@ def _run_from_files(session: Session, compile_id: str, modules: List[torch.fx.Gr
         return
     if not session.records(KernelFile, compile_id):
         for file in session.graph_files(compile_id):
-            if file.stage.may_run and file.path is not None:
+            if isinstance(file.stage, Stage) and file.stage.facts.may_run and file.path is not None:
                 _relocate_onto(session, file, modules)
         for module in modules:
             if _is_captured(module) and not _has_file(session, module):

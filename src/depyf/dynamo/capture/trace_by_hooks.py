@@ -24,19 +24,18 @@ from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.torch_types import DynamoFrame
 from depyf.dynamo.store.names import compiled_fn_number
 from depyf.torch_trace.events import Event
+from depyf.torch_trace.stages import Stage
 
 if TYPE_CHECKING:
     import torch
 
 Receive = Callable[[Event], object]
 
-_GRAPHS = {
-    "Joint graph": "aot_joint_graph",
-    "Forward graph": "aot_forward_graph",
-    "Backward graph": "aot_backward_graph",
-    "AFTER POST GRAD": "inductor_post_grad_graph",
-}
-"""What the formatter is told a graph is, and the name of its event."""
+_PRINTED = {stage.facts.printed_as: stage for stage in Stage if stage.facts.printed_as}
+"""By what the formatter is told a graph is."""
+
+_FROM_PASSES = (Stage.BEFORE_PRE_GRAD, Stage.AFTER_PRE_GRAD)
+"""Their graphs come from a hook around the passes (``first_passes``)."""
 
 
 def supplement(receive: Receive) -> List[Undo]:
@@ -44,8 +43,8 @@ def supplement(receive: Receive) -> List[Undo]:
     hooks = _Hooks(receive)
     registered(hooks.end)
     substitutes = [
-        ("before_pre_grad_graph", hooks.first_passes),
-        ("before_post_grad_graph", hooks.last_passes),
+        (Stage.BEFORE_PRE_GRAD.record, hooks.first_passes),
+        (Stage.BEFORE_POST_GRAD.record, hooks.last_passes),
         ("dynamo_graph_break_reason", hooks.graph_breaks),
         ("compilation_metrics", hooks.ends),
         ("recompile_reasons", hooks.recompilations),  # its reasons come before the end
@@ -55,7 +54,7 @@ def supplement(receive: Receive) -> List[Undo]:
         for event, install in substitutes
         if not structured_trace_listener.reports(private_names.EVENT_SENDERS[event])
     ]
-    traced = structured_trace_listener.reports(private_names.EVENT_SENDERS["dynamo_output_graph"])
+    traced = structured_trace_listener.reports(private_names.EVENT_SENDERS[Stage.CAPTURED.record])
     installed.append(hooks.printed_graphs() if traced else hooks.graphs())
     return [undo for undo in [*installed, hooks.end] if undo is not None]
 
@@ -110,11 +109,11 @@ class _Hooks:
 
     def first_passes(self) -> Optional[Undo]:
         """The graphs before and after Inductor's first passes."""
-        return self._around_passes(_FIRST_PASSES, "before_pre_grad_graph", "after_pre_grad_graph")
+        return self._around_passes(_FIRST_PASSES, *(stage.record for stage in _FROM_PASSES))
 
     def last_passes(self) -> Optional[Undo]:
         """The graphs before Inductor's last passes."""
-        return self._around_passes(_LAST_PASSES, "before_post_grad_graph", None)
+        return self._around_passes(_LAST_PASSES, Stage.BEFORE_POST_GRAD.record, None)
 
     def _around_passes(
         self, names: Sequence[torch_names.PrivateName], before: str, after: Optional[str]
@@ -236,13 +235,14 @@ def _both(first: Undo, second: Optional[Undo]) -> Undo:
 
 def _event_of_graph(title: str) -> Optional[str]:
     if re.fullmatch(r"\w+", title) and compiled_fn_number(title) is not None:
-        return "dynamo_output_graph"
-    return _GRAPHS.get(title)
+        return Stage.CAPTURED.record
+    stage = _PRINTED.get(title)
+    return None if stage is None or stage in _FROM_PASSES else stage.record
 
 
 def _in_trace(title: str) -> bool:
     """Whether what is printed under this title is a graph that torch itself prints and has in its trace."""
-    return _event_of_graph(title) is not None or title in ("BEFORE PRE GRAD", "AFTER PRE GRAD")
+    return _event_of_graph(title) is not None or title in _PRINTED
 
 
 def _place_of(code: CodeType) -> Tuple[str, str, int]:

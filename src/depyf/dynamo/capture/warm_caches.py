@@ -23,10 +23,14 @@ from depyf.dynamo.store.directory import write_atomically
 from depyf.regular_files import read_text
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.provenance import KERNEL_LAUNCHES, NODE_STACKS
-from depyf.torch_trace.stages import NamedStage, stage_of
+from depyf.torch_trace.stages import NamedStage, Stage, stage_of
 
 LOST_WHEN_WARM = frozenset(
-    {"before_pre_grad_graph", "after_pre_grad_graph", "before_post_grad_graph", NODE_STACKS, KERNEL_LAUNCHES}
+    {
+        *(name for stage in Stage if stage.facts.lost_when_warm for name in stage.facts.records),
+        NODE_STACKS,
+        KERNEL_LAUNCHES,
+    }
 )
 
 _FORM = 3

@@ -11,7 +11,7 @@ from typing import List, Optional, Sequence
 
 from depyf.dynamo.capture.session import GraphFile, KernelFile, Session
 from depyf.dynamo.hooks import backends
-from depyf.torch_trace.stages import NamedStage, Stage, is_boxed, with_status
+from depyf.torch_trace.stages import Expected, NamedStage, Stage, is_boxed, with_status
 
 RUNS = "This file is what runs: a breakpoint in it stops."
 DOES_NOT_RUN = "This file does not run, a breakpoint in it never stops."
@@ -19,22 +19,6 @@ DOES_NOT_RUN = "This file does not run, a breakpoint in it never stops."
 RUNS_ELSEWHERE = f"{DOES_NOT_RUN} The same code runs from where PyTorch has put it (stepping=False)."
 
 _NOT_SURE = "Whether this file runs depends on the backend, and is not known."
-
-_BEFORE_LOWERING = frozenset({Stage.BEFORE_POST_GRAD, Stage.AFTER_POST_GRAD})
-
-_ORDER = {
-    stage: number
-    for number, stages in enumerate(
-        [
-            (Stage.CAPTURED, Stage.WILD),
-            (Stage.BEFORE_PRE_GRAD, Stage.AFTER_PRE_GRAD, Stage.BACKEND),
-            (Stage.JOINT,),
-            (Stage.FORWARD, Stage.BACKWARD),
-            (Stage.BEFORE_POST_GRAD, Stage.AFTER_POST_GRAD),
-        ]
-    )
-    for stage in stages
-}
 
 
 def note_what_runs(session: Session, compile_id: str) -> None:
@@ -80,7 +64,7 @@ def _kernels_of(file: GraphFile, kernels: Sequence[KernelFile]) -> List[KernelFi
     kernels = [kernel for kernel in kernels if kernel.function == file.function]  # a reset gives ids out anew
     if file.piece:
         kernels = [kernel for kernel in kernels if kernel.piece == file.piece]
-    if file.stage in _BEFORE_LOWERING:
+    if isinstance(file.stage, Stage) and file.stage.facts.expected is Expected.FOR_EACH_KERNEL:
         # One of each is made for a graph, in this order; where one is lost, which kernel is whose is not known.
         return [kernel for kernel in kernels if kernel.index == file.index] or kernels
     if file.stage is Stage.BACKWARD:
@@ -96,7 +80,7 @@ def _stands_for(running: GraphFile, file: GraphFile) -> bool:
         return False
     if isinstance(file.stage, NamedStage):  # printed on the way, wherever that was
         return running.stage is not Stage.CAPTURED
-    if isinstance(running.stage, NamedStage) or _ORDER[running.stage] <= _ORDER[file.stage]:
+    if isinstance(running.stage, NamedStage) or running.stage.facts.level <= file.stage.facts.level:
         return False
     return file.stage is Stage.JOINT or (running.stage is Stage.BACKWARD) == (file.stage is Stage.BACKWARD)
 

@@ -39,8 +39,6 @@ from depyf.report.model.run import Artifact
 from depyf.torch_trace.breaks import frames_of
 from depyf.torch_trace.stages import Stage
 
-_SIDES = {Stage.FORWARD: False, Stage.BACKWARD: True}
-
 
 def artifacts_of(records: Sequence[Record]) -> List[Artifact]:
     """The files, each once, with what is in them now."""
@@ -73,7 +71,7 @@ def _artifact(record: Record, before: int) -> Optional[Artifact]:
             order=order_of(record.stage, before),
             path=name,
             text=record.text or _content(path),
-            backward=_SIDES.get(record.stage) if isinstance(record.stage, Stage) else None,
+            backward=record.stage.facts.side if isinstance(record.stage, Stage) else None,
             runs=record.runs and RUNS_ELSEWHERE not in record.text,
             piece=record.piece,
         )

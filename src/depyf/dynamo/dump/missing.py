@@ -10,11 +10,7 @@ from depyf.dynamo.capture.session import EarlierFunction, GraphFile, KernelFile,
 from depyf.dynamo.capture.what_runs import backward_is_pending
 from depyf.dynamo.hooks import generated_code
 from depyf.torch_trace.events import AOTAUTOGRAD_HIT, FX_GRAPH_HIT, STANDALONE
-from depyf.torch_trace.stages import Stage
-
-_ONCE = (Stage.CAPTURED, Stage.BEFORE_PRE_GRAD, Stage.AFTER_PRE_GRAD, Stage.FORWARD)
-_ONCE_WITH_GRADIENTS = (Stage.JOINT, Stage.BACKWARD)
-_FOR_EACH_KERNEL = (Stage.BEFORE_POST_GRAD, Stage.AFTER_POST_GRAD)
+from depyf.torch_trace.stages import Expected, Stage
 
 _HITS = (FX_GRAPH_HIT, AOTAUTOGRAD_HIT)
 
@@ -99,13 +95,15 @@ def _from_cache(session: Session, compile_id: Optional[str]) -> bool:
 
 def _lacking(files: Sequence[GraphFile], kernels: Sequence[KernelFile]) -> Iterator[Tuple[Stage, int]]:
     """The stages that Inductor goes through on its way to these kernels and that have no file, and how many of each."""
-    expected = dict.fromkeys(_ONCE, 1)
-    expected.update(dict.fromkeys(_FOR_EACH_KERNEL, len(kernels)))
-    if any(kernel.backward for kernel in kernels):
-        expected.update(dict.fromkeys(_ONCE_WITH_GRADIENTS, 1))
+    expected = {
+        Expected.NEVER: 0,
+        Expected.ONCE: 1,
+        Expected.WITH_GRADIENTS: int(any(kernel.backward for kernel in kernels)),
+        Expected.FOR_EACH_KERNEL: len(kernels),
+    }
     present = Counter(file.stage for file in files)
     for stage in Stage:
-        number = expected.get(stage, 0) - present[stage]
+        number = expected[stage.facts.expected] - present[stage]
         if number > 0:
             yield stage, number
 

@@ -12,18 +12,6 @@ from depyf.report.model.run import Artifact
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.stages import AnyStage, Stage, stage_of
 
-STAGE_ORDER = {
-    Stage.CAPTURED: 10,
-    Stage.BACKEND: 15,
-    Stage.BEFORE_PRE_GRAD: 20,
-    Stage.AFTER_PRE_GRAD: 30,
-    Stage.JOINT: 40,
-    Stage.FORWARD: 50,
-    Stage.BACKWARD: 60,
-    Stage.BEFORE_POST_GRAD: 70,
-    Stage.AFTER_POST_GRAD: 80,
-    Stage.WILD: 200,
-}
 WRAPPER_ORDER, KERNELS_ORDER, TRANSFORMED_ORDER, GUARDS_ORDER, FULL_CODE_ORDER, NOTE_ORDER = 90, 100, 5, 3, 1, 300
 
 _ONE_PIECE = 1000
@@ -100,7 +88,7 @@ def order_of(stage: AnyStage, before: int) -> int:
 
     A graph that a pass has printed stands after what was there when it printed it.
     """
-    return STAGE_ORDER[stage] if isinstance(stage, Stage) else before or STAGE_ORDER[Stage.CAPTURED] - 1
+    return stage.facts.order if isinstance(stage, Stage) else before or Stage.CAPTURED.facts.order - 1
 
 
 def _described(event: Event, before: int) -> Optional[Tuple[str, str, int, str]]:

@@ -25,10 +25,13 @@ from depyf.torch_trace.guards import guards_of
 from depyf.torch_trace.metrics import seconds_of, started_at
 from depyf.torch_trace.provenance import CAPTURED, NODE_STACKS, node_stacks
 from depyf.torch_trace.recompiles import FailedGuardText, failed_guards
+from depyf.torch_trace.stages import Stage
 
 _CACHES = {"fx_graph_cache_": "fx_graph", "aotautograd_cache_": "aotautograd"}
 
-_GRAPHS = frozenset({"dynamo_output_graph", "before_pre_grad_graph", "aot_forward_graph", "aot_inference_graph"})
+_GRAPHS = frozenset(
+    name for stage in (Stage.CAPTURED, Stage.BEFORE_PRE_GRAD, Stage.FORWARD) for name in stage.facts.records
+)
 """Of each compilation that made a graph, one of these was reported: Inductor may be called without Dynamo."""
 
 _UNINTERESTING = frozenset(
@@ -330,7 +333,7 @@ def _status(events: Sequence[Event], metrics: Mapping[str, object], fact: Option
         return "failed", f"{metrics['fail_type']}: {reason}"
     if metrics.get("has_guarded_code") is False:
         return "skipped", "Dynamo made no code for it"
-    if fact is None and not metrics and "dynamo_output_graph" not in names:
+    if fact is None and not metrics and Stage.CAPTURED.record not in names:
         return "failed", "it did not come to its end"
     graph = bool(names & _GRAPHS) or bool(fact is not None and fact.graphs)
     return ("compiled" if graph else "empty"), ""

@@ -12,6 +12,7 @@ from typing import Callable, Dict, List, Mapping, Optional, Tuple
 from depyf.report.analysis.functions import beside
 from depyf.report.diff.graph_text import plain_graph
 from depyf.report.model.run import Artifact, Compilation, Function, Place, Run
+from depyf.torch_trace.stages import Stage
 
 TextOf = Callable[[Artifact], Optional[str]]
 """The text of an artifact; None when it can't be read."""
@@ -89,7 +90,7 @@ class Side:
     def captured_graph(self, compile_id: str) -> Optional[str]:
         """The text of the graph that Dynamo captured, without what differs from run to run."""
         for artifact in self.stages(compile_id):
-            if artifact.kind == "graph" and artifact.stage == "Captured_Graph":
+            if artifact.kind == "graph" and artifact.stage == Stage.CAPTURED.value:
                 text = self.text_of(artifact)
                 return None if text is None else plain_graph(text)
         return None

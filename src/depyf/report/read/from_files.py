@@ -17,7 +17,6 @@ from depyf.report.analysis.artifacts import (
     FULL_CODE_ORDER,
     KERNELS_ORDER,
     NOTE_ORDER,
-    STAGE_ORDER,
     TRANSFORMED_ORDER,
     WRAPPER_ORDER,
     is_backward,
@@ -40,8 +39,8 @@ _KINDS = [
     ("note", re.compile(rf"(?P<stage>eager_fallbacks|missing_stages)_(?P<number>\d{{1,9}})(?:\.txt){_MARK}(?:\.txt)?")),
 ]
 
-_BACKEND_ORDER = STAGE_ORDER[Stage.BACKEND]
-_ORDER_OF_STAGE = {stage.value: order for stage, order in STAGE_ORDER.items()}
+_BACKEND_ORDER = Stage.BACKEND.facts.order
+_ORDER_OF_STAGE = {stage.value: stage.facts.order for stage in Stage}
 _ORDER = {"wrapper": WRAPPER_ORDER, "kernels": KERNELS_ORDER, "transformed": TRANSFORMED_ORDER}
 _ORDER.update(full_code=FULL_CODE_ORDER, note=NOTE_ORDER)
 

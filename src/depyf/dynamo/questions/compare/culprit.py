@@ -30,11 +30,6 @@ from depyf.dynamo.questions.compare.locate import (
     wrong_outputs,
 )
 from depyf.dynamo.questions.compare.recorded import (
-    AFTER_PASSES,
-    BACKWARD,
-    CAPTURED,
-    FORWARD,
-    JOINT,
     Backend,
     Call,
     Compilation,
@@ -45,6 +40,7 @@ from depyf.dynamo.scripts.graph import user_stack
 from depyf.dynamo.scripts.tensors import is_tensor
 from depyf.dynamo.scripts.whole import Script, write_script
 from depyf.torch_trace.breaks import Frame
+from depyf.torch_trace.stages import Stage
 
 if TYPE_CHECKING:
     import torch
@@ -78,11 +74,11 @@ class Search:
             earlier = before.compilations[number] if before and number < len(before.compilations) else None
             fault = None
             if stage == AOT:
-                fault = self._made_of(compilation, CAPTURED, compilation, FORWARD, f"changed by {AOT}")
+                fault = self._made_of(compilation, Stage.CAPTURED, compilation, Stage.FORWARD, f"changed by {AOT}")
             elif stage == DECOMPOSITIONS and earlier is not None:
                 step = "its decomposition computes something else"
                 fault = self._joint(earlier, compilation, step) or self._made_of(
-                    earlier, FORWARD, compilation, FORWARD, step
+                    earlier, Stage.FORWARD, compilation, Stage.FORWARD, step
                 )
             if fault is not None:
                 return fault
@@ -91,19 +87,21 @@ class Search:
     def in_backend(self, run: Recorder) -> Optional[Fault]:
         """The fault that the backend itself makes."""
         for each in run.compilations:
-            fault = self._passes(each) or self._code(each, FORWARD if each.graph(FORWARD) else CAPTURED)
+            fault = self._passes(each) or self._code(
+                each, Stage.FORWARD if each.graph(Stage.FORWARD) else Stage.CAPTURED
+            )
             if fault is not None:
                 return fault
         for each in reversed(run.compilations):
-            fault = self._code(each, BACKWARD)
+            fault = self._code(each, Stage.BACKWARD)
             if fault is not None:
                 return fault
         return self._inside(run)
 
     def _inside(self, run: Recorder) -> Optional[Fault]:
         """The fault of a graph whose outputs are right: what its values do to gradients may be wrong all the same."""
-        forward = [each.graph(FORWARD) or each.graph(CAPTURED) for each in run.compilations]
-        backward = [each.graph(BACKWARD) for each in reversed(run.compilations)]
+        forward = [each.graph(Stage.FORWARD) or each.graph(Stage.CAPTURED) for each in run.compilations]
+        backward = [each.graph(Stage.BACKWARD) for each in reversed(run.compilations)]
         owners = [*run.compilations, *reversed(run.compilations)]
         for compilation, graph in zip(owners, [*forward, *backward]):
             if graph is None or not graph.calls:
@@ -118,10 +116,10 @@ class Search:
     def _passes(self, compilation: Compilation) -> Optional[Fault]:
         """What passes over the graphs have changed, before code was made of them."""
         step = f"changed by {self._name}'s passes over the captured graph"
-        fault = self._made_of(compilation, CAPTURED, compilation, AFTER_PASSES, step)
+        fault = self._made_of(compilation, Stage.CAPTURED, compilation, Stage.AFTER_PRE_GRAD, step)
         return fault or self._joint(compilation, None, f"changed by {self._name}'s passes over the joint graph")
 
-    def _made_of(self, one: Compilation, kind: str, other: Compilation, made: str, step: str) -> Optional[Fault]:
+    def _made_of(self, one: Compilation, kind: Stage, other: Compilation, made: Stage, step: str) -> Optional[Fault]:
         """Where a graph computes something else than the one that it was made of."""
         graph, changed = one.graph(kind), other.graph(made)
         if graph is None or changed is None or not graph.calls:
@@ -136,7 +134,7 @@ class Search:
 
     def _joint(self, one: Compilation, other: Optional[Compilation], step: str) -> Optional[Fault]:
         """Where the forward and backward graphs (or another compilation's joint graph) differ from the joint graph."""
-        joint, forward, backward = one.graph(JOINT), one.graph(FORWARD), one.graph(BACKWARD)
+        joint, forward, backward = one.graph(Stage.JOINT), one.graph(Stage.FORWARD), one.graph(Stage.BACKWARD)
         if joint is None or forward is None or backward is None or not forward.calls or not backward.calls:
             return None
         inputs = _inputs_of_joint(joint, forward, backward)
@@ -145,7 +143,7 @@ class Search:
         state = forward.calls[0].rng_state
         good = interpreted(joint.module, inputs, state)
         if other is not None:
-            changed = other.graph(JOINT)
+            changed = other.graph(Stage.JOINT)
             if changed is None or len(placeholders(changed.module.graph)) != len(inputs):
                 return None
             bad = [interpreted(changed.module, inputs, state)]
@@ -176,7 +174,7 @@ class Search:
         found = found or Found(*wrong[0])
         return Fault(found, compilation, graph, inputs, rng_state, step)
 
-    def _code(self, compilation: Compilation, kind: str) -> Optional[Fault]:
+    def _code(self, compilation: Compilation, kind: Stage) -> Optional[Fault]:
         """Where the code that was made of a graph computes something else than the graph."""
         graph = compilation.graph(kind)
         if graph is None:
@@ -279,8 +277,8 @@ def described(fault: Fault, kernels: Sequence[str], script: Optional[str], repro
     instead = fault.found.instead
     name = fault.compilation.name or f"graph {fault.compilation.number}"
     return Culprit(
-        graph=f"{fault.graph.kind} of {name}",
-        backward=fault.graph.kind == BACKWARD or _is_backward(node),
+        graph=f"{fault.graph.kind.facts.phrase} of {name}",
+        backward=fault.graph.kind == Stage.BACKWARD or _is_backward(node),
         node=value_name(node),
         operation=operation(node),
         place=None if frame is None else (frame[0], frame[1]),
@@ -341,7 +339,7 @@ def operation(node: torch.fx.Node) -> str:
 
 def kernels_of(fault: Fault) -> List[str]:
     """The kernels of Inductor's that compute the node, by what Inductor said when it wrote them."""
-    graphs = [fault.graph, *(fault.compilation.graph(kind) for kind in (FORWARD, BACKWARD))]
+    graphs = [fault.graph, *(fault.compilation.graph(kind) for kind in (Stage.FORWARD, Stage.BACKWARD))]
     name = fault.found.node.name
     other = fault.found.instead.name if fault.found.instead is not None else None
     found: Dict[str, None] = {}
@@ -359,7 +357,7 @@ def reproducing(fault: Fault, directory: str, backend: str) -> Script:
     pairs = zip(placeholders(fault.graph.module.graph), fault.inputs)
     inputs = [value for node, value in pairs if node.target in kept_names]
     path = os.path.join(directory, f"wrong_{fault.found.node.name}.py")
-    title = f"{fault.found.node.name} in the {fault.graph.kind} of {fault.compilation.name or 'a graph'}"
+    title = f"{fault.found.node.name} in the {fault.graph.kind.facts.phrase} of {fault.compilation.name or 'a graph'}"
     expected = interpreted(module, inputs, fault.rng_state).outputs[0][1]
     return write_script(
         path,

@@ -17,17 +17,10 @@ from depyf.dynamo.capture.provenance import LaunchNotes
 from depyf.dynamo.hooks import frames, private_names, torch_settings
 from depyf.dynamo.hooks.patching import Undo, replace_everywhere
 from depyf.dynamo.scripts.tensors import compact, is_real
+from depyf.torch_trace.stages import Stage
 
 if TYPE_CHECKING:
     import torch
-
-CAPTURED, AFTER_PASSES, JOINT, FORWARD, BACKWARD = (
-    "captured graph",
-    "captured graph after the backend's passes",
-    "joint graph",
-    "forward graph",
-    "backward graph",
-)
 
 _MOST_CALLS = 4
 """Of a graph that is called again and again, the first calls are kept."""
@@ -51,7 +44,7 @@ class Graph:
     """A graph as it was when it was handed on. ``compiler`` is what was to compile it, ``launches`` the kernels of it
     that Inductor wrote, with the nodes that they compute."""
 
-    kind: str
+    kind: Stage
     module: torch.fx.GraphModule
     compiler: Optional[Backend] = None
     launches: List[Tuple[str, List[str]]] = field(default_factory=list)
@@ -73,9 +66,9 @@ class Compilation:
     number: int
     name: str
     place: Tuple[str, str, int] = ("", "", 0)
-    graphs: Dict[str, Graph] = field(default_factory=dict)
+    graphs: Dict[Stage, Graph] = field(default_factory=dict)
 
-    def graph(self, kind: str) -> Optional[Graph]:
+    def graph(self, kind: Stage) -> Optional[Graph]:
         return self.graphs.get(kind)
 
 
@@ -98,7 +91,7 @@ class Recorder:
         place = place_of(frames.code_being_compiled())
         compilation = Compilation(len(self.compilations), frames.name_of_captured(module) or "", place)
         self.compilations.append(compilation)
-        graph = compilation.graphs[CAPTURED] = Graph(CAPTURED, copy_of(module))
+        graph = compilation.graphs[Stage.CAPTURED] = Graph(Stage.CAPTURED, copy_of(module))
         self._here.compilation = compilation
         try:
             compiled = self._backend(module, inputs, **kwargs)
@@ -128,29 +121,33 @@ class Recorder:
         kwargs = dict(given)
         graphs = compilation.graphs
         if hasattr(module, "graph"):
-            graphs[AFTER_PASSES] = Graph(AFTER_PASSES, copy_of(module))
+            graphs[Stage.AFTER_PRE_GRAD] = Graph(Stage.AFTER_PRE_GRAD, copy_of(module))
         passes = kwargs.get("pre_grad_passes")
         if passes is not None:
 
             def pre_grad_passes(module: torch.fx.GraphModule, inputs: object) -> object:
                 answer: torch.fx.GraphModule = passes(module, inputs)
-                graphs[AFTER_PASSES] = Graph(AFTER_PASSES, copy_of(answer))
+                graphs[Stage.AFTER_PRE_GRAD] = Graph(Stage.AFTER_PRE_GRAD, copy_of(answer))
                 return answer
 
             kwargs["pre_grad_passes"] = pre_grad_passes
         partition: Any = kwargs.get("partition_fn") or private_names.DEFAULT_PARTITION.find()
 
         def partition_fn(joint: torch.fx.GraphModule, *args: object, **more: object) -> object:
-            graphs.setdefault(JOINT, Graph(JOINT, copy_of(joint)))
+            graphs.setdefault(Stage.JOINT, Graph(Stage.JOINT, copy_of(joint)))
             return partition(joint, *args, **more)
 
         kwargs["partition_fn"] = functools.wraps(partition)(partition_fn)
         forward = kwargs["fw_compiler"]
-        for name, kind in (("fw_compiler", FORWARD), ("inference_compiler", FORWARD), ("bw_compiler", BACKWARD)):
+        for name, kind in (
+            ("fw_compiler", Stage.FORWARD),
+            ("inference_compiler", Stage.FORWARD),
+            ("bw_compiler", Stage.BACKWARD),
+        ):
             kwargs[name] = self._compiler(compilation, kind, kwargs.get(name) or forward)
         return kwargs
 
-    def _compiler(self, compilation: Compilation, kind: str, compiler: Backend) -> Backend:
+    def _compiler(self, compilation: Compilation, kind: Stage, compiler: Backend) -> Backend:
         def compile_one(
             module: torch.fx.GraphModule, inputs: Sequence[object], *args: object, **kwargs: object
         ) -> Callable[..., object]:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, List, Optional, Sequence, Tuple
 
 from depyf.dynamo.observe.graph_facts import placeholders
-from depyf.dynamo.questions.compare.recorded import CAPTURED, Compilation
+from depyf.dynamo.questions.compare.recorded import Compilation
+from depyf.torch_trace.stages import Stage
 
 if TYPE_CHECKING:
     import torch
@@ -36,7 +37,7 @@ def known_ones(compilations: Sequence[Compilation], known: Sequence[Compiled]) -
     found: List[Optional[Compiled]] = []
     for compilation in compilations:
         of_code = [each for each in known if each.place == compilation.place and each not in found]
-        alike = [each for each in of_code if _shown(each.captured) == _shown(compilation.graphs[CAPTURED].module)]
+        alike = [each for each in of_code if _shown(each.captured) == _shown(compilation.graphs[Stage.CAPTURED].module)]
         once = sum(each.place == compilation.place for each in compilations) == 1
         only = of_code if once and sum(each.place == compilation.place for each in known) == 1 else []
         found.append(next(iter([*alike, *only]), None))

@@ -31,11 +31,6 @@ from depyf.dynamo.questions.compare.observed_run import NoGradientsError, random
 from depyf.dynamo.questions.compare.private_copy import private_copy
 from depyf.dynamo.questions.compare.question import backend_of
 from depyf.dynamo.questions.compare.recorded import (
-    AFTER_PASSES,
-    BACKWARD,
-    CAPTURED,
-    FORWARD,
-    JOINT,
     Call,
     Compilation,
     Recorder,
@@ -52,14 +47,6 @@ from depyf.torch_trace.stages import AnyStage, Stage
 
 if TYPE_CHECKING:
     import torch
-
-_STAGES = {
-    CAPTURED: Stage.CAPTURED,
-    AFTER_PASSES: Stage.AFTER_PRE_GRAD,
-    JOINT: Stage.JOINT,
-    FORWARD: Stage.FORWARD,
-    BACKWARD: Stage.BACKWARD,
-}
 
 
 @dataclass
@@ -151,8 +138,8 @@ def _made_again(compiled: Compiled, captured: torch.fx.GraphModule) -> Iterator[
     except synchronous():  # made-up values may be out of some bounds; then there is only the captured graph
         return
     note = "made again from the captured graph by AOTAutograd, with the decompositions of Inductor"
-    for kind, stage in ((FORWARD, Stage.FORWARD), (BACKWARD, Stage.BACKWARD)):
-        graph = recorder.compilations[0].graph(kind) if recorder.compilations else None
+    for stage in (Stage.FORWARD, Stage.BACKWARD):
+        graph = recorder.compilations[0].graph(stage) if recorder.compilations else None
         if graph is not None and graph.calls:
             call = graph.calls[0]
             yield Source(compiled.name, stage, compiled.compile_id, graph.module, call=call, notes=(note,))
@@ -230,4 +217,4 @@ def _sources(compilations: Sequence[Compilation], names: Sequence[Optional[Compi
         for kind, graph in compilation.graphs.items():
             call = graph.calls[0] if graph.calls else None
             if call is not None:
-                yield Source(function, _STAGES[kind], compile_id, graph.module, call=call)
+                yield Source(function, kind, compile_id, graph.module, call=call)
