@@ -35,6 +35,9 @@ def without_warnings() -> Iterator[None]:
     """Ignore the warnings of this thread inside; those of other threads, and what was shown, stay as they are.
 
     Use it around work of depyf's only: a warning of the user's code that runs inside is lost.
+
+    Another thread that walks the filters at the moment of the removal may pass over one of them, this once. To replace
+    the list instead was tried, and is worse: a filter that another thread adds meanwhile is lost for good.
     """
     filters: Any = warnings.filters
     pattern = _OnThisThread()
