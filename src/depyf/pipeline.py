@@ -108,7 +108,7 @@ def decompile_code(
         recognised = hints_of(code) if hints is None else None
         if recognised is not None and not shown_by_columns(code):
             return _by_names_alone(code, name or code.co_name, recognised, facts)
-        return _decompiled(code, name or code.co_name, hints or recognised, facts)
+        return _with_or_without(code, name or code.co_name, hints or recognised, facts)
     except DecompilationError:
         raise
     except synchronous(ValueError, NotImplementedError, Unstructured) as error:
@@ -121,6 +121,28 @@ def _decompiled(code: Code, name: str, hints: Optional[Hints], facts: Optional[F
     lowered: Dict[int, NormalCode] = {}
     with without_collector():
         return with_deep_stack(lambda: _Decompiler(code, name, hints, facts).run(lowered))
+
+
+def _with_or_without(code: Code, name: str, hints: Optional[Hints], facts: Optional[FunctionFacts]) -> Decompilation:
+    """Decompile with the hints; without them, if only that is a proof: names that they give may be in the way."""
+    try:
+        hinted = _decompiled(code, name, hints, facts)
+        if hinted.verdict.code_proved or hints is None:
+            return hinted
+        failure: Optional[BaseException] = None
+    except synchronous(DecompilationError, ValueError, NotImplementedError, Unstructured) as error:
+        if hints is None:
+            raise
+        failure = error
+    try:
+        unhinted = _decompiled(code, name, None, facts)
+        if unhinted.verdict.code_proved:
+            return unhinted
+    except synchronous(DecompilationError, ValueError, NotImplementedError, Unstructured):
+        pass
+    if failure is not None:
+        raise failure
+    return hinted
 
 
 def _by_names_alone(code: Code, name: str, hints: Hints, facts: Optional[FunctionFacts]) -> Decompilation:

@@ -20,6 +20,7 @@ from depyf.normal.blocks import (
 )
 from depyf.normal.draft import Dialect, Draft, Lowering, Rule
 from depyf.normal.ops import Op
+from depyf.normal.rotations import undo_rotations
 from depyf.normal.rules import (
     COMMON,
     branch,
@@ -218,4 +219,4 @@ _RULES: Dict[str, Rule] = {
     "WITH_CLEANUP_FINISH": simple(WITH_CLEANUP_FINISH),
 }
 
-DIALECT = Dialect(_RULES, (resolve_blocks, join_async_for), forgets_behind_jumps=True)
+DIALECT = Dialect(_RULES, (resolve_blocks, join_async_for, undo_rotations), forgets_behind_jumps=True)

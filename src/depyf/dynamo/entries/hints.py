@@ -27,7 +27,10 @@ def hints_for(
     ``real_names`` maps the names in ``transformed`` to those in the globals of the frame, where they differ;
     ``graph_outputs`` is the number of outputs of each compiled graph, by its name in ``transformed``.
     """
-    installed = installed_globals(transformed) - _of_the_user(original, frame_globals or {})
+    try:
+        installed = installed_globals(transformed) - _of_the_user(original, frame_globals or {})
+    except synchronous(ValueError):  # bytecode that breaks what all compilers keep to: it is refused, whatever is known
+        installed = frozenset()
     own = set(original.co_varnames) | set(original.co_cellvars) | set(original.co_freevars)
     parameters: Dict[str, Tuple[str, ...]] = {}
     for name in installed:

@@ -217,7 +217,7 @@ class Definer(ast.NodeTransformer):
         name = node.function.code.co_name
         if name == "<lambda>":
             return self.lambda_(node.function)
-        if not name.isidentifier() or node.function.defaults or node.function.kw_defaults:
+        if node.function.defaults or node.function.kw_defaults:
             raise Unstructured(f"the function {name} is used without a name")
         # No compiler does that, but Dynamo: it calls a function that it has just made. Making it is not to be seen.
         self._before.append(self.definition(node.function, name))

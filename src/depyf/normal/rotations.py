@@ -1,0 +1,77 @@
+"""Undo calls that only change the order of the values on the stack.
+
+Python 3.8 and 3.9 have no instruction for more than four values. Dynamo puts them into a tuple, calls a function with
+it that stands among the constants, ``lambda a, b, c, d, e: (b, c, d, e, a)``, and unpacks what that returns. No
+compiler has functions among its constants; that one only changes the order is read from its bytecode.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import FunctionType
+from typing import Any, List, Optional
+
+from depyf.bytecode.instructions import decode
+from depyf.normal.draft import Draft
+from depyf.normal.ops import Op
+
+_VARIABLE_ARGUMENTS = 0x4 | 0x8
+
+
+def undo_rotations(drafts: List[Draft]) -> List[Draft]:
+    """``BUILD tuple; CONST function; SWAP 2; CALL_EX; UNPACK`` as SWAPs."""
+    if not any(draft.op is Op.CONST and isinstance(draft.arg, FunctionType) for draft in drafts):
+        return drafts
+    targets = {draft.target for draft in drafts}
+    targets.update(draft.handler.target for draft in drafts if draft.handler is not None)
+    result: List[Draft] = []
+    index = 0
+    while index < len(drafts):
+        call = drafts[index : index + 5]
+        order = None if any(draft.offset in targets for draft in call[1:]) else _order(call)
+        if order is None:
+            result.append(drafts[index])
+            index += 1
+        else:
+            result += [replace(call[0], op=Op.SWAP, arg=depth) for depth in _swaps(order)]
+            index += len(call)
+    return result
+
+
+def _order(call: List[Draft]) -> Optional[List[int]]:
+    """Which of the values lie on the stack behind ``call``, both counted from the bottom; ``None`` if it does more."""
+    if [draft.op for draft in call] != [Op.BUILD, Op.CONST, Op.SWAP, Op.CALL_EX, Op.UNPACK]:
+        return None
+    build, function, swap, called, unpack = (draft.arg for draft in call)
+    if build[0] != "tuple" or swap != 2 or called[0] or build[1] != unpack or len({each.handler for each in call}) > 1:
+        return None
+    returned = _returned_arguments(function)
+    return None if returned is None or sorted(returned) != list(range(unpack)) else returned[::-1]
+
+
+def _returned_arguments(function: Any) -> Optional[List[int]]:
+    """The arguments that ``function`` returns as a tuple, if it does nothing else."""
+    if not isinstance(function, FunctionType) or function.__defaults__ or function.__kwdefaults__:
+        return None
+    code = function.__code__
+    if code.co_flags & _VARIABLE_ARGUMENTS or code.co_kwonlyargcount or code.co_freevars or code.co_cellvars:
+        return None
+    *loads, build, end = decode(code).instructions
+    names = [instruction.name for instruction in loads]
+    if names != ["LOAD_FAST"] * code.co_argcount or (build.name, build.arg) != ("BUILD_TUPLE", code.co_argcount):
+        return None
+    return [instruction.arg for instruction in loads] if end.name == "RETURN_VALUE" else None
+
+
+def _swaps(order: List[int]) -> List[int]:
+    """The SWAPs that give the stack that order."""
+    values = list(range(len(order)))
+    top = len(values) - 1
+    result: List[int] = []
+    for place, wanted in enumerate(order):
+        for other in (values.index(wanted), place):
+            if values[place] != wanted and other != top:
+                values[other], values[top] = values[top], values[other]
+                result.append(top - other + 1)
+    assert values == order
+    return result
