@@ -6,7 +6,9 @@ from typing import Optional
 
 import pytest
 
+from depyf.diagnosis.changed_keys import with_changed_keys
 from depyf.diagnosis.guard import Guard, GuardKind
+from depyf.diagnosis.guard_advice import GuardedFrame
 from depyf.diagnosis.guard_explanations import _EXPLANATIONS, WITHOUT_EXPLANATION, explain
 from depyf.diagnosis.guard_sources import as_written
 from depyf.diagnosis.guard_text import read
@@ -174,3 +176,25 @@ def test_a_guard_of_which_only_the_kind_is_known_is_explained(kind: GuardKind) -
     told = explain(Guard(kind, "L['x']", operands=("L['x']", "L['y']"), code="its text"))
     assert "its text" in told.words if kind in WITHOUT_EXPLANATION else told.words
     assert "{" not in told.words
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "len() == 2",
+        f"len(L['d']) != {'9' * 5000}",
+        f"len(L['d']) == {'9' * 5000}",
+        "len(L['d']) == ²",
+        f"___check_obj_id(L['x'], {'9' * 5000})",
+        "hasattr() == 1",
+        "___tuple_iterator_len() == 2",
+        *("L['x']" + "[0]" * depth + " == 1" for depth in (400, 5000)),
+        *("not " * depth + "L['x']" for depth in (400, 5000)),
+        "+".join(["L['x'].size()[0]"] * 1000) + " == 3",
+        "L['x'] == " + "(" * 150 + "1" + ")" * 150,
+    ],
+)
+def test_damaged_and_hostile_logs_raise_nothing(text: str) -> None:
+    told = explain(read(text))
+    assert told.words
+    with_changed_keys(told, {"'a'"}, None, GuardedFrame(keywords="d"))

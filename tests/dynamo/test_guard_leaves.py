@@ -48,6 +48,11 @@ SAMPLES: Dict[str, Tuple[str, GuardKind]] = {
     "GLOBAL_STATE": ("___check_global_state()", GuardKind.GLOBAL_STATE),
     "ID_MATCH": (f"___check_obj_id(L['f'], {NUMBER}), type=<class 'function'>", GuardKind.IDENTITY),
     "LAMBDA_GUARD": ("2 <= L['x'].size()[0]", GuardKind.RELATION),
+    "LAMBDA_GUARD_NO_ARGS": (
+        "torch._functorch.aot_autograd.utils.top_saved_tensors_hooks ids == None",
+        GuardKind.HOOKS,
+    ),
+    "LAMBDA_GUARD_NO_FRAMELOCALS": ("__math_isnan(L['n'])", GuardKind.NAN),
     "LENGTH_CHECK": ("not L['items']", GuardKind.EMPTY),
     "MAPPING_KEYS_MATCH": ("list(L['m'].keys()) == ['a']", GuardKind.KEYS),
     "NONE_MATCH": ("L['x'] is None", GuardKind.NONE),

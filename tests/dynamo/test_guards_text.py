@@ -104,6 +104,12 @@ def converted(kind: str, text: str, value_type: Optional[type] = None) -> Tuple[
         ("LAMBDA_GUARD", "a if L['x'] else L['y']", None, None),
         ("LAMBDA_GUARD", "L['a'] if L['x'] else L['y']", None, "(L['a'] if L['x'] else L['y'])"),
         ("LAMBDA_GUARD", "L['a'] or L['x']", None, "(L['a'] or L['x'])"),
+        (
+            "LAMBDA_GUARD_NO_ARGS",  # a class of some PyTorch between 2.8 and 2.12
+            "torch._functorch.aot_autograd.utils.top_saved_tensors_hooks ids == None",
+            None,
+            "___inlined_saved_tensors_hooks() is None",
+        ),
         ("LAMBDA_GUARD", "___check_metadata_140665093637600_c0/0", None, None),
         ("LAMBDA_GUARD", "__dtensor_spec_140665093637600", None, None),
         ("EQUALS_MATCH", "L['x'] == <object object at 0x7f00>", object, None),

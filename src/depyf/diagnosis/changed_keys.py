@@ -77,7 +77,9 @@ def _number(before: Optional[str]) -> Optional[int]:
     written = keys_written(before)
     if written is not None:
         return len(written)
-    return 0 if before == "empty" else int(before) if before is not None and before.isdigit() else None
+    if before == "empty":
+        return 0
+    return int(before) if before is not None and before.isdecimal() and len(before) < 19 else None
 
 
 def _plain(key: str) -> str:

@@ -28,12 +28,13 @@ _NOT_OF_THE_FRAME = frozenset(
 
 
 def read_expression(code: str) -> Guard:
-    """Return the guard that an expression is; one of kind UNKNOWN where its form is not known."""
+    """Return the guard that an expression is; one of kind UNKNOWN where its form is not known or nested too deep."""
+    operands = operands_of(code)
     try:
-        tree = parse(with_names_of_classes(code), mode="eval").body
-    except synchronous(SyntaxError, ValueError, RecursionError):
-        return Guard(GuardKind.UNKNOWN, operands=operands_of(code))
-    return _of_tree(tree, operands_of(code)) or Guard(GuardKind.UNKNOWN, operands=operands_of(code))
+        guard = _of_tree(parse(with_names_of_classes(code), mode="eval").body, operands)
+    except synchronous(SyntaxError, ValueError, RecursionError, MemoryError):  # MemoryError: nested deep, up to 3.8
+        guard = None
+    return guard or Guard(GuardKind.UNKNOWN, operands=operands)
 
 
 def operands_of(code: str) -> Tuple[str, ...]:
@@ -74,7 +75,7 @@ def _comparison(tree: ast.Compare, operands: Tuple[str, ...]) -> Guard:
             return Guard(GuardKind.NONE, subject, was, detail=unparse(left), operands=operands)
         same = isinstance(operator, ast.Is)
         return Guard(GuardKind.SAME_OBJECT, subject, holds=same, operands=(unparse(left), unparse(right)))
-    if isinstance(left, ast.Call) and unparse(left.func) == "len":
+    if isinstance(left, ast.Call) and unparse(left.func) == "len" and left.args:
         return Guard(GuardKind.LENGTH, unparse(left.args[0]), expected, operands=operands)
     if "dict.keys(" in unparse(left) or ".keys()" in unparse(left):
         return Guard(GuardKind.KEYS, subject, expected, detail=unparse(left), operands=operands)

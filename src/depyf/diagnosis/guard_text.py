@@ -155,7 +155,7 @@ _RULES: List[Rule] = [
     (re.compile(r"top_saved_tensors_hooks(?: ids == (None|\(.*\))\Z)?", re.S), _hooks),
     (re.compile(r"\A(?:\w+Error on|getattr failed on source) (.*)"), _of(GuardKind.MISSING)),
     (re.compile(r"\A'\w+' object (?:has no|is not) .*|\A\w+Error\b"), _of(GuardKind.NOT_COMPUTED)),
-    (re.compile(r"\Alen\((.*)\) != (\d+)\Z"), lambda match: Guard(GuardKind.NUMBER_OF_KEYS, match[1], match[2])),
+    (re.compile(r"\Alen\((.*)\) != (\d{1,18})\Z"), lambda match: Guard(GuardKind.NUMBER_OF_KEYS, match[1], match[2])),
     (re.compile(r"\ATYPE_MISMATCH\((.*)\)\Z"), _of(GuardKind.CLASS_OF_DICT)),
     (re.compile(r"\A_dynamo_(\w+) not a subset: runtime (.*) is not a subset of compiled (.*)"), _marks),
     (re.compile(r"\A_has_dynamo_dim_marking is present"), _of(GuardKind.MARKS)),
@@ -168,15 +168,15 @@ _RULES: List[Rule] = [
         ),
         _marks_demanded,
     ),
-    (re.compile(r"\A_{2,3}check_type_id\((.*), (\d+)\)(?:, type=(.*))?\Z", re.S), _class_id),
-    (re.compile(r"\A_{2,3}check_obj_id\((.*), (\d+)\)(?:, type=(.*))?\Z", re.S), _object_id),
-    (re.compile(r"\A_{2,3}check_fake_script_type\((.*), (\d+)\)(?:, type=(.*))?\Z", re.S), _script_class),
+    (re.compile(r"\A_{2,3}check_type_id\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _class_id),
+    (re.compile(r"\A_{2,3}check_obj_id\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _object_id),
+    (re.compile(r"\A_{2,3}check_fake_script_type\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _script_class),
     (re.compile(r"\ABACKEND_MATCH failure"), _of(GuardKind.BACKEND)),
     (re.compile(r"\ACache line invalidated"), _of(GuardKind.GONE)),
 ]
 
 _ATTRIBUTE = re.compile(r"(?:Generic)?GetAttrGuardAccessor\((.*)\)\Z", re.S)
-_LOCAL_INDEX = re.compile(r"framelocals_idx=(\d+)")
+_LOCAL_INDEX = re.compile(r"framelocals_idx=(\d{1,9})")
 
 
 def attribute_of(accessor: str) -> Optional[str]:

@@ -204,7 +204,7 @@ def _missing(code: str, values: Mapping[str, object], scope: Mapping[str, object
     """The first part of a source, or of an expression of them, that can't be read for this call; empty if all can."""
     try:
         tree = parse(code, mode="eval").body
-    except synchronous(SyntaxError, ValueError, RecursionError):
+    except synchronous(SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
     names = {**guard_runtime.torch_guard_names(), "L": values, "G": scope}
     parts = [each for each in ast.walk(tree) if isinstance(each, (ast.Attribute, ast.Subscript, ast.Call))]

@@ -48,7 +48,7 @@ def source_of(code: str) -> str:
     """
     try:
         tree: ast.expr = parse(code, mode="eval").body
-    except synchronous(SyntaxError, ValueError, RecursionError):
+    except synchronous(SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
     while not isinstance(tree, (ast.Attribute, ast.Subscript)) or _is_method(tree):
         if isinstance(tree, ast.UnaryOp):

@@ -82,7 +82,7 @@ def tidy(expression: str, naming: Naming) -> Optional[str]:
     """The expression with names that are the same in every run; ``None`` when it is no Python or uses unknown names."""
     try:
         tree = parse(expression, mode="eval")
-    except synchronous(SyntaxError, ValueError, RecursionError):
+    except synchronous(SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     names, edits = set(), []
     for node in ast.walk(tree):
@@ -320,6 +320,8 @@ LEAVES: Mapping[str, Converter] = {
     "GLOBAL_STATE": _global_state,
     "ID_MATCH": _id_check,
     "LAMBDA_GUARD": _lambda,
+    "LAMBDA_GUARD_NO_ARGS": _lambda,
+    "LAMBDA_GUARD_NO_FRAMELOCALS": _lambda,
     "LENGTH_CHECK": _length,
     "MAPPING_KEYS_MATCH": _as_it_stands,
     "NONE_MATCH": _identity_with("None"),
