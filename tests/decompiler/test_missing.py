@@ -9,7 +9,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from depyf import pipeline
+from depyf.pipeline import attempts
 from depyf.decompiler import decompile_code
 from depyf.result import DecompilationError, Verdict
 from depyf.structure.structurer import Unstructured
@@ -70,25 +70,25 @@ def test_functions_that_cannot_be_decompiled_are_left_out_of_their_module() -> N
 
 
 def test_functions_whose_source_would_differ_are_left_out_of_their_module(monkeypatch: pytest.MonkeyPatch) -> None:
-    true = pipeline._Decompiler._statements
+    true = attempts.Attempts._statements
 
     def wrong(self: Any, code: CodeType) -> Any:
         normal, statements = true(self, code)
         return normal, [*ast.parse("print()").body, *statements] if code.co_name == "bad" else statements
 
-    monkeypatch.setattr(pipeline._Decompiler, "_statements", wrong)
+    monkeypatch.setattr(attempts.Attempts, "_statements", wrong)
     check(decompile_code(module()))
 
 
 def test_what_is_left_is_still_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     """A function that is left out must not hide that another one, behind it, is wrong: that one is left out, too."""
-    true = pipeline._Decompiler._statements
+    true = attempts.Attempts._statements
 
     def wrong(self: Any, code: CodeType) -> Any:
         normal, statements = true(self, code)
         return normal, [] if code.co_name == "after" else statements
 
-    monkeypatch.setattr(pipeline._Decompiler, "_statements", wrong)
+    monkeypatch.setattr(attempts.Attempts, "_statements", wrong)
     answer = decompile_code(with_broken(module(), "bad"))
     assert sorted(name.rpartition(".")[2] for name in answer.missing) == ["after", "bad", "bad"]
 
@@ -152,7 +152,7 @@ after = f([x])
 
 
 def refuse_bad_statements(monkeypatch: pytest.MonkeyPatch) -> None:
-    true = pipeline._Decompiler._lifted_statements
+    true = attempts.Attempts._lifted_statements
 
     def refusing(self: Any, code: CodeType, normal: Any, joined: bool = False) -> Any:
         statements = true(self, code, normal, joined)
@@ -161,7 +161,7 @@ def refuse_bad_statements(monkeypatch: pytest.MonkeyPatch) -> None:
             raise Unstructured("no syntax")
         return statements
 
-    monkeypatch.setattr(pipeline._Decompiler, "_lifted_statements", refusing)
+    monkeypatch.setattr(attempts.Attempts, "_lifted_statements", refusing)
 
 
 def test_statements_that_cannot_be_decompiled_are_left_out_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +220,7 @@ class C:
 
 
 def refuse_bad_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    true = pipeline._Decompiler._lifted_statements
+    true = attempts.Attempts._lifted_statements
 
     def refusing(self: Any, code: CodeType, normal: Any, joined: bool = False) -> Any:
         statements = true(self, code, normal, joined)
@@ -228,7 +228,7 @@ def refuse_bad_names(monkeypatch: pytest.MonkeyPatch) -> None:
             raise Unstructured("no syntax")
         return statements
 
-    monkeypatch.setattr(pipeline._Decompiler, "_lifted_statements", refusing)
+    monkeypatch.setattr(attempts.Attempts, "_lifted_statements", refusing)
 
 
 def test_a_bad_line_in_a_compound_statement_costs_that_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,7 +255,7 @@ def test_a_bad_line_in_the_last_statement_costs_that_line(monkeypatch: pytest.Mo
 
 def test_a_compound_statement_that_fails_as_a_whole_is_left_out_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """With none of the statements inside of it there, it still can't be had."""
-    true = pipeline._Decompiler._lifted_statements
+    true = attempts.Attempts._lifted_statements
 
     def refusing(self: Any, code: CodeType, normal: Any, joined: bool = False) -> Any:
         statements = true(self, code, normal, joined)
@@ -263,7 +263,7 @@ def test_a_compound_statement_that_fails_as_a_whole_is_left_out_as_a_whole(monke
             raise Unstructured("no syntax")
         return statements
 
-    monkeypatch.setattr(pipeline._Decompiler, "_lifted_statements", refusing)
+    monkeypatch.setattr(attempts.Attempts, "_lifted_statements", refusing)
     source = "a = 1\nif a:\n    b = 1\n    c = 2\nd = 3\n"
     answer = decompile_code(compile(source, "<module>", "exec", dont_inherit=True))
     assert answer.missing == ("lines 2 to 4 of <module>",)

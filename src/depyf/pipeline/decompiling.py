@@ -1,0 +1,185 @@
+"""A code object in, verified source out.
+
+``decompile_code`` tries the most readable form first. A form that can't be proved gives way to a plainer one, for
+those code objects alone that need it; the last form is a dispatch loop, which every code object has.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from dataclasses import replace
+from typing import Dict, Optional, Tuple
+
+from depyf.asynchronous import synchronous
+from depyf.bytecode.code import Code, check_facts, version_of
+from depyf.bytecode.opcode_table import running_version
+from depyf.dynamo_code import hints_of, shown_by_columns
+from depyf.normal.ops import NormalCode
+from depyf.pipeline.attempts import Attempt, Attempts, forms
+from depyf.pipeline.salvage import Salvage, has_parts
+from depyf.pipeline.settling import settled
+from depyf.result import Decompilation, DecompilationError, Hints, Verdict
+from depyf.source.compiling.placeholders import head_comment
+from depyf.source.compiling.to_code import compile_like
+from depyf.source.deep_stack import with_deep_stack, without_collector
+from depyf.source.definitions.function_objects import FunctionFacts
+from depyf.source.definitions.holes import shown
+from depyf.source.line_map import line_map
+from depyf.structure.structurer import Unstructured
+from depyf.verify import Finding
+
+
+def decompile_code(
+    code: Code, *, name: Optional[str] = None, hints: Optional[Hints] = None, facts: Optional[FunctionFacts] = None
+) -> Decompilation:
+    """Decompile and verify one code object; ``name`` is what the function is called in the source.
+
+    ``hints`` are for code that a tool wrote; Dynamo's is recognised without any. ``facts`` are defaults and annotations
+    of a function that has this code, which are written with it.
+
+    Raises ``DecompilationError`` when no source could be made, or only source that is known to differ, and for code of
+    a newer Python than the running one.
+    """
+    if version_of(code) > running_version():
+        theirs, ours = (".".join(map(str, version)) for version in (version_of(code), running_version()))
+        raise DecompilationError(
+            f"{code.co_name}: compiled by CPython {theirs}, and this is {ours}, whose compiler could not check the "
+            f"source: run depyf with CPython {theirs} or newer"
+        )
+    try:
+        check_facts(code)
+        recognised = hints_of(code) if hints is None else None
+        if recognised is not None and not shown_by_columns(code):
+            return _by_names_alone(code, name or code.co_name, recognised, facts)
+        return _with_or_without(code, name or code.co_name, hints or recognised, facts)
+    except DecompilationError:
+        raise
+    except synchronous(ValueError, NotImplementedError, Unstructured) as error:
+        raise DecompilationError(f"{code.co_name}: {error}") from error
+    except synchronous() as error:  # malformed bytecode, or a bug of ours: callers know one kind of failure
+        raise DecompilationError(f"{code.co_name}: internal error, {type(error).__name__} {_place(error)}") from error
+
+
+def _decompiled(code: Code, name: str, hints: Optional[Hints], facts: Optional[FunctionFacts]) -> Decompilation:
+    lowered: Dict[int, NormalCode] = {}
+    with without_collector():
+        return with_deep_stack(lambda: _Decompiler(code, name, hints, facts).run(lowered))
+
+
+def _with_or_without(code: Code, name: str, hints: Optional[Hints], facts: Optional[FunctionFacts]) -> Decompilation:
+    """Decompile with the hints; without them, if only that is a proof: names that they give may be in the way."""
+    try:
+        hinted = _decompiled(code, name, hints, facts)
+        if hinted.verdict.code_proved or hints is None:
+            return hinted
+        failure: Optional[BaseException] = None
+    except synchronous(DecompilationError, ValueError, NotImplementedError, Unstructured) as error:
+        if hints is None:
+            raise
+        failure = error
+    try:
+        unhinted = _decompiled(code, name, None, facts)
+        if unhinted.verdict.code_proved:
+            return unhinted
+    except synchronous(DecompilationError, ValueError, NotImplementedError, Unstructured):
+        pass
+    if failure is not None:
+        raise failure
+    return hinted
+
+
+def _by_names_alone(code: Code, name: str, hints: Hints, facts: Optional[FunctionFacts]) -> Decompilation:
+    """Decompile what looks like code of Dynamo's, and may be a user's: the hints may serve to write it, and are no part
+    of a proof."""
+    hinted, failure = None, None
+    for each in (hints, None):
+        try:
+            found = _decompiled(code, name, each, facts)
+        except synchronous(DecompilationError, ValueError, NotImplementedError, Unstructured) as error:
+            failure = failure or error
+            continue
+        if found.verdict.code_proved and not found.assumptions:
+            return found
+        hinted = hinted or found
+    if hinted is None:
+        assert failure is not None
+        raise failure
+    if not hinted.assumptions:
+        return hinted
+    reason = "not proved, unless Dynamo wrote the code, which only its names suggest"
+    return replace(hinted, verdict=Verdict.UNVERIFIED, reason=reason)
+
+
+def _place(error: BaseException) -> str:
+    """Where ``error`` was raised, with its text."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"in {os.path.basename(last.filename)}:{last.lineno}: {error}"
+
+
+class _Decompiler:
+    """The most readable attempt that is proved; else what can be had of a module or class, else the best attempt."""
+
+    def __init__(self, code: Code, name: str, hints: Optional[Hints], facts: Optional[FunctionFacts]) -> None:
+        self._code = code
+        self._attempts = Attempts(code, name, hints, facts)
+
+    def run(self, lowered: Dict[int, NormalCode]) -> Decompilation:
+        """The answer. ``lowered`` keeps the normal forms when this is started again with a deeper stack."""
+        attempts = self._attempts
+        attempts.reserve_stack(self._code, lowered)
+        best: Optional[Attempt] = None
+        failure: Optional[Exception] = None
+        for attempts.form in forms():
+            try:
+                attempt = settled(attempts)
+            except RecursionError:
+                raise  # the whole of it once more, with a deeper stack
+            except synchronous() as error:  # whatever went wrong with this form, the next one may do
+                failure = failure or error
+                continue
+            if attempt.comparison.proved:
+                return self._answer(attempt)
+            attempts.culprits |= {part.original_id for part in attempt.comparison.culprits()}
+            if best is None or best.comparison.finding is Finding.DIFFERENT:
+                best = attempt
+        if best is None or best.comparison.finding is Finding.DIFFERENT:
+            salvage = Salvage(attempts)
+            partial = salvage.without_what_fails() if has_parts(self._code) else None
+            if partial is not None:
+                return self._answer(partial, salvage)
+        if best is None:
+            assert failure is not None
+            raise failure
+        if best.comparison.finding is Finding.DIFFERENT:
+            raise DecompilationError(
+                f"{self._code.co_name}: the source that was made differs: {best.comparison.reason}"
+            )
+        return self._answer(best)
+
+    def _answer(self, attempt: Attempt, salvage: Optional[Salvage] = None) -> Decompilation:
+        source, comparison, candidate = attempt.source, attempt.comparison, attempt.candidate
+        verdict, reason = comparison.finding.verdict, comparison.reason
+        assert verdict is not None
+        if attempt.placeholders:
+            source = source.below(head_comment(attempt.placeholders))
+            candidate = compile_like(source, self._code, self._attempts.filename)
+            if verdict.proved:
+                reason = "; ".join([f"{verdict.value} with what the text can't say", *map(str, attempt.placeholders)])
+                verdict = Verdict.PLACEHOLDERS
+        missing: Tuple[str, ...] = ()
+        stubs = self._attempts.missing
+        if salvage is not None and stubs is not None and (stubs.known or salvage.unproved or salvage.holes):
+            names, known, holes = stubs.names(), stubs.known, salvage.holes
+            left_out = [hole.lines for hole in holes]
+            verdict, missing = Verdict.UNVERIFIED, (*(names[each] for each in known), *left_out)
+            source = shown(source, holes)
+            told = [f"{names[each]} is missing: {why}" for each, why in known.items()]
+            told += [f"{hole.lines}: missing, {hole.reason}" for hole in holes]
+            reason = "; ".join([*told, *(f"in {names[each]}: {why}" for each, why in salvage.unproved.items())])
+        assumptions = self._attempts.assumptions(attempt.candidate) if verdict.code_proved else ()
+        lines = line_map(candidate, comparison.pairs)
+        return Decompilation(
+            self._code, self._attempts.name, source.text, source.tree, verdict, reason, lines, source, missing,
+            attempt.placeholders, assumptions,
+        )  # fmt: skip

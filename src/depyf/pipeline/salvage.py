@@ -1,0 +1,125 @@
+"""A module or class without those functions, classes and statements in it that can't be had."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Dict, List, Optional, Sequence
+
+from depyf.asynchronous import synchronous
+from depyf.bytecode.code import Code, is_code
+from depyf.normal.lowering import lower
+from depyf.normal.spine import Segment, with_one_end
+from depyf.pipeline.attempts import Attempt, Attempts, Form
+from depyf.pipeline.settling import settled
+from depyf.source.definitions.holes import Candidates, Hole, failing, finest, without
+from depyf.source.definitions.missing import Missing
+from depyf.verify import Finding
+
+_ROUNDS = 20
+"""How often the whole is written again when functions in it fall short; each round finds one of them at least."""
+
+
+def has_parts(code: Code) -> bool:
+    """Whether something in ``code`` can be left out."""
+    return not code.co_flags & inspect.CO_OPTIMIZED or any(map(is_code, code.co_consts))
+
+
+class Salvage:
+    """``holes`` are the statements that are left out, ``unproved`` the ids of functions that stay without a proof, with
+    the reason."""
+
+    def __init__(self, attempts: Attempts) -> None:
+        self._attempts = attempts
+        self.holes: List[Hole] = []
+        self.unproved: Dict[int, str] = {}
+
+    def without_what_fails(self) -> Optional[Attempt]:
+        """The source without those functions and classes in this module or class that can't be had; ``None`` if more
+        fails.
+
+        A function that falls short is written as dispatch first, and then, if that is no better, left out; one that is
+        merely not proved stays.
+        """
+        attempts = self._attempts
+        attempts.form = Form.DISPATCH
+        missing = attempts.missing = Missing(attempts.code)
+        for _ in range(_ROUNDS):
+            missing.found.clear()
+            try:
+                attempt = settled(attempts)
+            except RecursionError:
+                raise
+            except synchronous():  # it is not one of the functions that fails: the caller raises what it was told first
+                if self._leaves_out_statements(attempts.code):
+                    continue
+                return None
+            if attempt.comparison.proved and not missing.found:
+                return attempt
+            if attempt.comparison in attempt.comparison.culprits() and self._leaves_out_statements(attempts.code):
+                continue
+            short = dict(missing.found)
+            failed = [*short, *(part.original_id for part in attempt.comparison.culprits())]
+            classes = [missing.stubs[each] for each in failed if each in missing.stubs]
+            if [each for each in classes if self._leaves_out_statements(each)]:
+                continue
+            for name in attempts.culprits & set(short):
+                missing.known[name] = short[name]
+            for part in attempt.comparison.culprits():
+                short.setdefault(part.original_id, part.reason)
+                if not missing.may_be(part.original_id):
+                    return None
+                if part.original_id in attempts.culprits and part.finding is Finding.DIFFERENT:
+                    missing.known.setdefault(part.original_id, part.reason)
+                elif part.original_id in attempts.culprits:
+                    self.unproved[part.original_id] = part.reason
+            attempts.culprits |= set(short)
+            attempts.assumed = {*missing.known, *self.unproved}
+        return None
+
+    def _leaves_out_statements(self, code: Code) -> bool:
+        """Whether statements of the class or module ``code`` can be left out such that the rest of it is proved. Asked
+        once; all functions and classes in it are stubs meanwhile."""
+        attempts = self._attempts
+        if id(code) in attempts.holed or code.co_flags & inspect.CO_OPTIMIZED:
+            return False
+        attempts.holed.add(id(code))
+        try:
+            normal = with_one_end(lower(code))
+            candidates = Candidates(normal)
+            parts = candidates.at_top()
+        except synchronous(ValueError):
+            return False
+        alone = Attempts(code, code.co_name, None, None)
+        alone.holed.add(id(code))
+        alone.form, alone.missing = Form.READABLE, Missing(code, stubs_only=True)
+        alone.assumed = alone.missing.stubs.keys()
+        first = len(self.holes)
+
+        def objection(left_out: Sequence[Segment]) -> str:
+            holes = candidates.holes(dict.fromkeys(left_out, ""), first)
+            alone.normal_forms[id(code)] = without(normal, holes)
+            return _objection(alone)
+
+        def others(visible: Sequence[Segment]) -> List[Segment]:
+            return [part for part in parts if part not in visible]
+
+        bad: Dict[Segment, str] = {}
+        for part, why in failing(parts, lambda visible: objection(others(visible))).items():
+            bad.update(finest(part, why, others([part]), candidates.within, objection))
+        if not bad or bad.keys() >= set(parts) or objection(list(bad)):
+            return False
+        holes = candidates.holes(bad, first)
+        self.holes.extend(holes)
+        attempts.normal_forms[id(code)] = without(normal, holes)
+        return True
+
+
+def _objection(attempts: Attempts) -> str:
+    """Why what is made of the code is not proved; "" if it is."""
+    try:
+        attempt = settled(attempts)
+    except RecursionError:
+        raise
+    except synchronous() as error:  # whatever it is, a statement is the cause
+        return str(error) or type(error).__name__
+    return "" if attempt.comparison.proved else attempt.comparison.reason
