@@ -51,6 +51,10 @@ def test_a_value_is_stored_before_a_statement_that_could_change_it(ops: str, exp
     ("ops", "expected"),
     [
         ("f(); g(); SWAP 2; BINARY -; RETURN", "__temp_0 = f(); __temp_1 = g(); return __temp_1 - __temp_0"),
+        (
+            "f(); g(); SWAP 2; DELETE z; BINARY -; RETURN",
+            "__temp_0 = f(); __temp_1 = g(); del z; return __temp_1 - __temp_0",
+        ),
         ("f(); LOAD x; SWAP 2; BINARY -; RETURN", "return x - f()"),
         ("f(); CONST 1; SWAP 2; BUILD tuple 2; RETURN", "return (1, f())"),
         ("f(); g(); SWAP 2; POP; RETURN", "__temp_0 = f(); __temp_1 = g(); return __temp_1"),

@@ -14,6 +14,7 @@ Nodes stand in the order of the bytecode. Marks: ``BIND handler name``, ``POP ha
 from __future__ import annotations
 
 import ast
+import copy
 import textwrap
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
@@ -134,8 +135,17 @@ def shown(graph: LiftedGraph) -> List[str]:
     return lines
 
 
+class _Plain(ast.NodeTransformer):
+    """Nodes of the classes of ``ast`` in place of our own subclasses, which no printer knows."""
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        self.generic_visit(node)
+        known = next((each for each in type(node).__mro__ if each.__module__ in ("ast", "_ast")), type(node))
+        return node if known is type(node) else known(**dict(ast.iter_fields(node)))
+
+
 def _text(tree: ast.AST) -> str:
-    return unparse(ast.fix_missing_locations(tree))
+    return unparse(ast.fix_missing_locations(_Plain().visit(copy.deepcopy(tree))))
 
 
 _LEFT_OUT = ("span", "offset", "pending", "copied_at")
