@@ -16,13 +16,16 @@ import time
 import weakref
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from depyf.dynamo.hooks import compile_ids, known_code, private_names
 from depyf.dynamo.hooks.patching import Undo, replace_everywhere
 from depyf.dynamo.hooks.safely import safely
 from depyf.own_package import is_own
 from depyf.torch_trace.events import LATER, STANDALONE, Event
+
+if TYPE_CHECKING:
+    import torch
 
 _here = threading.local()
 
@@ -57,9 +60,9 @@ class GraphOwners:
     """To which compilation graph modules belong, as long as they live, and which of them are pieces of others."""
 
     def __init__(self) -> None:
-        self._known: Dict[int, Tuple[weakref.ref[Any], _Owner, str]] = {}
+        self._known: Dict[int, Tuple[weakref.ref[torch.fx.GraphModule], _Owner, str]] = {}
 
-    def note(self, module: Any, compile_id: Optional[str], origin: Optional[Any]) -> None:
+    def note(self, module: torch.fx.GraphModule, compile_id: Optional[str], origin: object) -> None:
         """A graph module was made, while this thread worked for ``compile_id``, as a copy of ``origin`` if that is one.
 
         The graph modules that it calls are its pieces.
@@ -73,16 +76,16 @@ class GraphOwners:
             if known is None or not known[1]:
                 self._add(child, owner, name)
 
-    def _add(self, module: Any, owner: _Owner, piece: str) -> None:
+    def _add(self, module: torch.fx.GraphModule, owner: _Owner, piece: str) -> None:
         key = id(module)
         # In C: what a signal handler raises in a function that the garbage collector calls is lost.
         self._known[key] = (weakref.ref(module, functools.partial(self._known.pop, key)), owner, piece)
 
-    def _of(self, module: Optional[Any]) -> Optional[Tuple[_Owner, str]]:
+    def _of(self, module: object) -> Optional[Tuple[_Owner, str]]:
         known = self._known.get(id(module))
         return None if module is None or known is None or known[0]() is not module else known[1:]
 
-    def of(self, module: Any, current: Optional[str]) -> Tuple[Optional[str], str]:
+    def of(self, module: object, current: Optional[str]) -> Tuple[Optional[str], str]:
         """The compile id that work on this module belongs to, and the name of the piece that it is.
 
         ``current`` is the id that the thread works for. The pieces of a graph that nobody's compilation has made belong
@@ -102,14 +105,14 @@ def new_id() -> str:
     return f"{STANDALONE}{next(_numbers)}"
 
 
-def origin_of(maker: Optional[FrameType], root: Any) -> Optional[Any]:
+def origin_of(maker: Optional[FrameType], root: object) -> Optional[object]:
     """What a graph module is a copy of, or was made from; ``maker`` is the frame that makes it, out of ``root``."""
     if maker is not None and maker.f_code.co_name in ("__deepcopy__", "__copy__"):
         return maker.f_locals.get("self")
     return root if hasattr(root, "print_readable") else None
 
 
-def _pieces(module: Any) -> Iterator[Tuple[str, Any]]:
+def _pieces(module: torch.fx.GraphModule) -> Iterator[Tuple[str, Any]]:
     """The graph modules that are called by a graph module, with their names."""
     called = {node.target for node in module.graph.nodes if node.op == "call_module"}
     for name, child in module.named_children() if called else ():
@@ -127,7 +130,7 @@ class _Work:
     ahead_of_time: bool
     started: float
     outermost: bool = True
-    described: Mapping[str, Any] = field(default_factory=dict)
+    described: Mapping[str, object] = field(default_factory=dict)
     begun: bool = False
 
     @staticmethod
@@ -186,9 +189,9 @@ class Attribution:
             return event
         return Event(event.name, compile_id, event.attempt, event.meta, event.payload, event.created, event.stack)
 
-    def _compiling(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _compiling(self, original: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(original)
-        def compile_fx(*args: Any, **kwargs: Any) -> Any:
+        def compile_fx(*args: object, **kwargs: object) -> object:
             work = _Work.now()
             failure: Optional[BaseException] = None
             try:
@@ -207,7 +210,7 @@ class Attribution:
         return compile_fx
 
     @safely("noting what Inductor compiles")
-    def _begin(self, work: _Work, module: Any) -> None:
+    def _begin(self, work: _Work, module: object) -> None:
         if work.compiling:  # it calls itself, with settings
             return
         before = current_compile_id()
@@ -234,9 +237,9 @@ class Attribution:
             self._receive(Event(LATER, compile_id, 0, duration, None, ended))
         self._ends(compile_id, work.outermost)
 
-    def _ahead_of_time(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _ahead_of_time(self, original: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(original)
-        def aot_compile_fullgraph(model: Any, *args: Any, **kwargs: Any) -> Any:
+        def aot_compile_fullgraph(model: object, *args: object, **kwargs: object) -> object:
             work = _Work.now()
             failure: Optional[BaseException] = None
             try:
@@ -255,7 +258,7 @@ class Attribution:
         return aot_compile_fullgraph
 
     @safely("noting what was compiled ahead of time")
-    def _end_ahead_of_time(self, model: Any, work: _Work, failure: Optional[BaseException]) -> None:
+    def _end_ahead_of_time(self, model: object, work: _Work, failure: Optional[BaseException]) -> None:
         compile_id = getattr(_here, "compile_id", None)
         work.restore()
         if compile_id is not None:
@@ -266,7 +269,7 @@ class Attribution:
 def _metrics(compile_id: str, work: _Work, failure: Optional[BaseException]) -> Event:
     """What torch reports at the end of a compilation of Dynamo's, as far as it is known of this one."""
     ended = time.time()
-    meta: Dict[str, Any] = {
+    meta: Dict[str, object] = {
         **work.described,
         "start_time_us": int(work.started * 1e6),
         "duration_us": int((ended - work.started) * 1e6),
@@ -277,7 +280,7 @@ def _metrics(compile_id: str, work: _Work, failure: Optional[BaseException]) -> 
     return Event("compilation_metrics", compile_id, 0, meta, None, ended)
 
 
-def _described(name: str, code: Optional[CodeType]) -> Dict[str, Any]:
+def _described(name: str, code: Optional[CodeType]) -> Dict[str, object]:
     """The function that is compiled, as torch's metrics have it: what is compiled without one is called where its
     compiler was called."""
     if code is not None:
@@ -290,7 +293,7 @@ def _described(name: str, code: Optional[CodeType]) -> Dict[str, Any]:
     return {"co_name": name, "co_filename": frame.f_code.co_filename, "co_firstlineno": frame.f_lineno}
 
 
-def _code_of(model: Any) -> Optional[CodeType]:
+def _code_of(model: object) -> Optional[CodeType]:
     """The code of what ``aot_compile`` was given: a function, a method, a module."""
     function = getattr(model, "forward", model) if hasattr(model, "named_children") else model
     return getattr(getattr(function, "__func__", function), "__code__", None)

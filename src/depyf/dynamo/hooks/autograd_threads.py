@@ -35,9 +35,9 @@ def watch_autograd_threads() -> Optional[Undo]:
     return undo
 
 
-def _debugged(original: Callable[..., Any]) -> Callable[..., Any]:
+def _debugged(original: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(original)
-    def run(*args: Any) -> Any:
+    def run(*args: object) -> object:
         if sys.gettrace() is not None or not _is_foreign():
             return original(*args)
         leave = _enter_debugger()

@@ -12,7 +12,7 @@ from depyf.dynamo.hooks.patching import Undo, registered
 _METHODS = (private_names.BACKWARD_IMPL.name, "backward")
 """What runs the backward graph; older versions of PyTorch have the second only, which does a little more."""
 
-Method = Callable[..., Any]
+Method = Callable[..., object]
 
 
 def all_backward_classes() -> List[type]:
@@ -34,8 +34,8 @@ def replace_backward(owner: type, around: Callable[[Method], Method]) -> Optiona
     replacement: Any = functools.wraps(original.__func__)(around(original.__func__))
     frame_evaluation.skip_code(replacement.__code__)
     replacement._depyf_original = original
-    owner_alive: Any = weakref.ref(owner)
-    replacement_alive: Any = weakref.ref(replacement)
+    owner_alive: weakref.ref[type] = weakref.ref(owner)
+    replacement_alive: weakref.ref[Any] = weakref.ref(replacement)
 
     def undo() -> None:
         alive, ours = owner_alive(), replacement_alive()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 import weakref
 from types import FrameType
-from typing import Any, Optional, Tuple
+from typing import Optional, Tuple
 
 from depyf.dynamo.hooks import private_names
 
-_ids_of_contexts: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+_ids_of_contexts: weakref.WeakKeyDictionary[object, str] = weakref.WeakKeyDictionary()
 
 
 def current_compile_id() -> Optional[str]:
@@ -29,7 +29,7 @@ def current_compile_id() -> Optional[str]:
     return str(compile_id)
 
 
-def tracing_context() -> Optional[Any]:
+def tracing_context() -> Optional[object]:
     """What AOTAutograd and the backends keep about the graph that this thread compiles; None outside of that."""
     return getattr(private_names.TRACING_CONTEXT.find(), "try_get", lambda: None)()
 

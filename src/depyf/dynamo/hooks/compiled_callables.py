@@ -28,13 +28,13 @@ def entry_of(compiled: Any) -> Optional[Any]:
     return found if hasattr(found, "callback") and is_torchs(code) else None
 
 
-def is_compiled_module(value: Any) -> bool:
+def is_compiled_module(value: object) -> bool:
     """Whether this is what ``torch.compile`` made of a module."""
     made = private_names.OPTIMIZED_MODULE.find()
     return made is not None and isinstance(value, made)
 
 
-def unwrapped(function: Any) -> Optional[Any]:
+def unwrapped(function: object) -> Optional[Any]:
     """What ``torch.compile`` was given to make ``function``; None where that was not made by it."""
     if entry_of(function) is None:
         return None
@@ -45,13 +45,13 @@ def unwrapped(function: Any) -> Optional[Any]:
     return inner
 
 
-def inside_of_callback(callback: Any) -> Any:
+def inside_of_callback(callback: object) -> Any:
     """What Dynamo has put one of its callbacks around; None where that is none."""
     names = (private_names.ORIGINAL_BACKEND, private_names.ORIGINAL_CALLABLE)
     return next((name.of(callback) for name in names if name.is_on(callback)), None)
 
 
-def innermost_backend(callback: Any) -> Any:
+def innermost_backend(callback: object) -> Any:
     """The backend of the user's in what Dynamo put around it, as its cache entries know it."""
     inner = inside_of_callback(callback)
     return callback if inner is None else innermost_backend(inner)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from types import ModuleType
-from typing import Any, Callable, Optional, Tuple
+from typing import Callable, Optional, Tuple
 
 from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
@@ -20,7 +20,7 @@ def watch_compiled_names(note: Callable[[str], object]) -> Optional[Undo]:
     original = getattr(module, attribute)
 
     @functools.wraps(original)
-    def make_name(*args: Any, **kwargs: Any) -> Any:
+    def make_name(*args: object, **kwargs: object) -> object:
         name = original(*args, **kwargs)
         note(name)
         return name

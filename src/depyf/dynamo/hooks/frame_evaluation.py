@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from types import CodeType
-from typing import Any, Callable, List, Optional, Set
+from typing import Callable, List, Optional, Set
 
 from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.patching import Undo, registered
+from depyf.dynamo.hooks.torch_types import Removable
 
 _kept_out: Set[str] = set()
 
 
-def register_bytecode_hook(hook: Callable[[CodeType, CodeType], Optional[CodeType]]) -> Optional[Any]:
+def register_bytecode_hook(hook: Callable[[CodeType, CodeType], Optional[CodeType]]) -> Optional[Removable]:
     """Register ``hook(original, transformed)``; answers the handle whose ``remove()`` undoes it."""
     register = private_names.REGISTER_BYTECODE_HOOK.find_or_report()
     return None if register is None else register(hook)
@@ -19,11 +20,13 @@ def register_bytecode_hook(hook: Callable[[CodeType, CodeType], Optional[CodeTyp
 
 def watch_bytecode(hook: Callable[[CodeType, CodeType], Optional[CodeType]]) -> Optional[Undo]:
     """Call ``hook(original, transformed)`` for each code object that Dynamo makes; returns what ends that."""
-    handles: List[Any] = []
+    handles: List[Optional[Removable]] = []
 
     def end() -> None:
         while handles:
-            handles[-1].remove()
+            handle = handles[-1]
+            if handle is not None:
+                handle.remove()
             handles.pop()
         hooks = private_names.BYTECODE_HOOKS.find() or {}
         for key in [key for key, value in hooks.items() if value is hook]:  # its handle never came
@@ -54,7 +57,7 @@ def keep_dynamo_out(package: str) -> None:
         _kept_out.add(package)
 
 
-def set_eval_frame(callback: Any) -> Any:
+def set_eval_frame(callback: object) -> object:
     """Set what Dynamo does with this thread's new frames (None: nothing); answers what it was."""
     setter = private_names.SET_EVAL_FRAME_IN_C.find()
     return None if setter is None else setter(callback)
@@ -87,7 +90,7 @@ def set_stance(name: str) -> Undo:
     return restore
 
 
-def run_this_once() -> Optional[Any]:
+def run_this_once() -> Optional[object]:
     """What a callback of Dynamo's answers so that a frame runs as it is this time, and is asked for the next time.
 
     None where this PyTorch (before 2.7) has no such answer; to answer nothing means never to be asked again.
@@ -98,7 +101,8 @@ def run_this_once() -> Optional[Any]:
     )
     if answer is None or strategy is None or action is None:
         return None
-    return answer(frame_exec_strategy=strategy(action.DEFAULT, action.DEFAULT), apply_to_code=False)
+    made: object = answer(frame_exec_strategy=strategy(action.DEFAULT, action.DEFAULT), apply_to_code=False)
+    return made
 
 
 def skips(code: CodeType) -> bool:

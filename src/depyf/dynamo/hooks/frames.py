@@ -9,13 +9,13 @@ from typing import Any, Mapping, Optional
 from depyf.dynamo.hooks import private_names
 
 
-def frame_globals(original: CodeType) -> Optional[Mapping[str, Any]]:
+def frame_globals(original: CodeType) -> Optional[Mapping[str, object]]:
     """The globals of the frame that is being compiled, seen from within a bytecode hook."""
     frame = _frame_being_compiled(original)
     return None if frame is None else frame.f_globals
 
 
-def frame_locals(original: CodeType) -> Optional[Mapping[str, Any]]:
+def frame_locals(original: CodeType) -> Optional[Mapping[str, object]]:
     """Its local variables; None where it is not known."""
     found = getattr(_frame_being_compiled(original), "f_locals", None)
     return found if isinstance(found, Mapping) else None
@@ -67,7 +67,7 @@ def loads_backward() -> Optional[bool]:
     return None
 
 
-def name_of_captured(module: Any) -> Optional[str]:
+def name_of_captured(module: object) -> Optional[str]:
     """``__compiled_fn_<n>`` of the graph module that Dynamo hands to a backend now; None where it does not say.
 
     The name is a local variable of the function of Dynamo's that calls the backend.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, List, Optional, Tuple
+from typing import Iterator, List, Optional, Tuple
 
 from depyf.dynamo.hooks import private_names, torch_names
 
 
-def pycode_cache() -> Optional[Any]:
+def pycode_cache() -> Optional[type]:
     """Inductor's loader of generated Python modules, or ``None`` where there is no Inductor."""
-    return private_names.PY_CODE_CACHE.find_or_report()
+    found: Optional[type] = private_names.PY_CODE_CACHE.find_or_report()
+    return found
 
 
 def wrapper_makers() -> Iterator[torch_names.PrivateName]:

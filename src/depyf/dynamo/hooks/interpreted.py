@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import functools
 import weakref
-from typing import Any, List
+from typing import TYPE_CHECKING, Any, List
 
 from depyf.dynamo.hooks import backends, torch_names
 from depyf.dynamo.hooks.locks import Lock
 
-_runs_by_forward: weakref.WeakSet[Any] = weakref.WeakSet()
+if TYPE_CHECKING:
+    import torch
+
+_runs_by_forward: weakref.WeakSet[torch.fx.GraphModule] = weakref.WeakSet()
 _lock = Lock()
 _installed = False
 
 
-def run_by_forward(module: Any) -> None:
+def run_by_forward(module: torch.fx.GraphModule) -> None:
     """From now on an interpreter of ``module`` calls its ``forward``, where this torch would interpret it.
 
     That outlasts the session: people step through the graphs once they are compiled.
@@ -40,7 +43,7 @@ def _install() -> None:
         return
 
     @functools.wraps(original)
-    def boxed_run(self: Any, args_list: List[Any]) -> Any:
+    def boxed_run(self: Any, args_list: List[object]) -> object:
         if type(self) is interpreter and self.module in _runs_by_forward:
             arguments = list(args_list)
             args_list.clear()

@@ -11,12 +11,12 @@ import inspect
 import linecache
 import sys
 from types import CodeType, ModuleType
-from typing import Any, Callable, Dict, Iterator, Optional, Tuple, Union
+from typing import Callable, Dict, Iterator, Optional, Tuple, Union
 
 from depyf.asynchronous import synchronous
 
 
-def namespace_of(module: object) -> Dict[str, Any]:
+def namespace_of(module: object) -> Dict[str, object]:
     """The dictionary of a module, or of whatever stands in ``sys.modules`` instead; empty where there is none."""
     if type(module) is ModuleType:  # nearly all: this asks nobody either, and takes a tenth of the time
         return module.__dict__
@@ -27,25 +27,25 @@ def namespace_of(module: object) -> Dict[str, Any]:
     return namespace if isinstance(namespace, dict) else {}
 
 
-def loaded_namespaces() -> Iterator[Tuple[str, Dict[str, Any]]]:
+def loaded_namespaces() -> Iterator[Tuple[str, Dict[str, object]]]:
     """The name and the dictionary of everything in ``sys.modules``."""
     for name, module in list(sys.modules.items()):
         if isinstance(name, str):
             yield name, namespace_of(module)
 
 
-def loaded_namespace(name: Optional[str]) -> Dict[str, Any]:
+def loaded_namespace(name: Optional[str]) -> Dict[str, object]:
     """The dictionary of the module of that name; empty where it is not loaded."""
     return namespace_of(sys.modules.get(name)) if isinstance(name, str) else {}
 
 
-def file_of(namespace: Dict[str, Any]) -> Optional[str]:
+def file_of(namespace: Dict[str, object]) -> Optional[str]:
     """The ``__file__`` of a module, by its dictionary; None where it is no text."""
     path = namespace.get("__file__")
     return path if isinstance(path, str) else None
 
 
-def source_text(value: Union[CodeType, Callable[..., Any], type]) -> Optional[str]:
+def source_text(value: Union[CodeType, Callable[..., object], type]) -> Optional[str]:
     """The source of a function, class or code object as it stands in its file; None where it can't be found.
 
     ``inspect.getsource`` asks everything in ``sys.modules`` for its file, and raises what a lazy module raises.

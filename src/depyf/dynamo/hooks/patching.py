@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Callable, Dict, List, Optional, Tuple
 
 from depyf.dynamo.hooks.loaded_modules import loaded_namespaces
 
@@ -17,11 +17,11 @@ Undo = Callable[[], None]
 
 _here = threading.local()
 
-_covered: List[Tuple[Any, str, Any, Undo]] = []
+_covered: List[Tuple[object, str, object, Undo]] = []
 """Replacements that were undone while another one was on top: owner, name, what was installed, how to put back."""
 
 
-_covered_everywhere: List[Tuple[str, Any, Any]] = []
+_covered_everywhere: List[Tuple[str, object, object]] = []
 """Of ``replace_everywhere``: name, what was installed, what was there before."""
 
 
@@ -58,7 +58,7 @@ def undo_all(undo: List[Undo]) -> None:
         undo.pop()
 
 
-def replace_attribute(owner: Any, name: str, replacement: Any) -> Undo:
+def replace_attribute(owner: object, name: str, replacement: object) -> Undo:
     """Set ``owner.name`` and return the function that puts the old value back.
 
     When somebody else has replaced the attribute in between, theirs is left alone: it may call ours, which therefore
@@ -99,7 +99,7 @@ def replace_attribute(owner: Any, name: str, replacement: Any) -> Undo:
     return undo
 
 
-def _put_back_covered(owner: Any, name: str, present: Any) -> None:
+def _put_back_covered(owner: object, name: str, present: object) -> None:
     """Go on putting back where what is ``present`` now was undone while another replacement was on top."""
     for each in list(_covered):
         if each[0] is owner and each[1] == name and each[2] is present:
@@ -107,7 +107,7 @@ def _put_back_covered(owner: Any, name: str, present: Any) -> None:
             _covered.remove(each)
 
 
-def replace_everywhere(name: str, present: Any, replacement: Any, package: str = "") -> Undo:
+def replace_everywhere(name: str, present: object, replacement: object, package: str = "") -> Undo:
     """Bind ``name`` to ``replacement`` in all modules (of a package) where it is ``present``; returns how to undo it.
 
     The undo finds modules that were loaded meanwhile, too: these took the replacement from where it is defined. What
@@ -140,18 +140,18 @@ def replace_everywhere(name: str, present: Any, replacement: Any, package: str =
     return undo
 
 
-def _rebind(name: str, present: Any, replacement: Any, package: str = "") -> bool:
+def _rebind(name: str, present: object, replacement: object, package: str = "") -> bool:
     bound = _binding(name, present, package)
     _bind(name, bound, replacement)
     return bool(bound)
 
 
-def _bind(name: str, namespaces: List[Any], value: Any) -> None:
+def _bind(name: str, namespaces: List[Dict[str, object]], value: object) -> None:
     for namespace in namespaces:
         namespace[name] = value
 
 
-def _binding(name: str, value: Any, package: str) -> List[Any]:
+def _binding(name: str, value: object, package: str) -> List[Dict[str, object]]:
     """The namespaces of modules (of a package) in which ``name`` is ``value``."""
     return [
         namespace
@@ -160,13 +160,13 @@ def _binding(name: str, value: Any, package: str) -> List[Any]:
     ]
 
 
-def call_before(owner: Any, name: str, note: Callable[..., object]) -> Undo:
+def call_before(owner: object, name: str, note: Callable[..., object]) -> Undo:
     """Call ``note`` with the arguments of each call of the function ``owner.name``, before that runs, until undone."""
     original = getattr(owner, name)
     active = True
 
     @functools.wraps(original)
-    def and_note(*args: Any, **kwargs: Any) -> Any:
+    def and_note(*args: object, **kwargs: object) -> object:
         if active:
             note(*args, **kwargs)
         return original(*args, **kwargs)
@@ -180,7 +180,7 @@ def call_before(owner: Any, name: str, note: Callable[..., object]) -> Undo:
     return registered(end)
 
 
-def _own_value(owner: Any, name: str) -> Tuple[bool, Any]:
+def _own_value(owner: object, name: str) -> Tuple[bool, object]:
     """Whether ``owner`` itself (not a base class) has the attribute, and its value before descriptors act."""
     namespace = vars(owner)
     return (True, namespace[name]) if name in namespace else (False, None)

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType
-from typing import Any, Deque, Dict, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Deque, Dict, Iterator, List, Optional, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.hooks import private_names, torch_names
 from depyf.torch_trace.stages import Stage
+
+if TYPE_CHECKING:
+    import torch
 
 _MOST_OBJECTS = 5000
 """Where the walk ends: a compiled function of torch's holds some hundreds."""
@@ -36,19 +39,20 @@ class Kernel:
 class Recovered:
     """What a compiled function still holds. ``pending`` says that its backward has not been compiled."""
 
-    graphs: Tuple[Tuple[Stage, Any], ...]
+    graphs: Tuple[Tuple[Stage, torch.fx.GraphModule], ...]
     kernels: Tuple[Kernel, ...]
     pending: bool
 
 
-def recover(compiled: Any) -> Recovered:
+def recover(compiled: object) -> Recovered:
     """The graphs (as graph modules, by stage) and kernels that ``compiled`` holds: a ``__compiled_fn`` of Dynamo's."""
-    graphs: Dict[Stage, Any] = {}
+    from torch import fx
+
+    graphs: Dict[Stage, torch.fx.GraphModule] = {}
     kernels: List[Kernel] = []
     pending = False
-    graph_module = torch_names.find("torch.fx.graph_module", "GraphModule") or ()
-    for part, stage in _walk(compiled, graph_module):
-        if isinstance(part, graph_module):
+    for part, stage in _walk(compiled):
+        if isinstance(part, fx.GraphModule):
             graphs.setdefault(stage, part)
         elif _is_compiled_graph(part):
             kernels.append(_kernel(part))
@@ -57,34 +61,35 @@ def recover(compiled: Any) -> Recovered:
     return Recovered(tuple(graphs.items()), tuple(sorted(kernels, key=lambda kernel: bool(kernel.backward))), pending)
 
 
-def backward_classes(compiled: Any) -> List[type]:
+def backward_classes(compiled: object) -> List[type]:
     """The classes of AOTAutograd's in ``compiled`` that run a compiled backward."""
-    graph_module = torch_names.find("torch.fx.graph_module", "GraphModule") or ()
-    return [part for part, _ in _walk(compiled, graph_module) if isinstance(part, type) and "compiled_bw" in vars(part)]
+    return [part for part, _ in _walk(compiled) if isinstance(part, type) and "compiled_bw" in vars(part)]
 
 
-def _walk(start: Any, graph_module: Any) -> Iterator[Tuple[Any, Stage]]:
+def _walk(start: object) -> Iterator[Tuple[object, Stage]]:
     """Every part of a compiled function, nearest first, with the stage that a graph found there is of."""
-    todo: Deque[Tuple[Any, Stage]] = deque([(start, Stage.CAPTURED)])
-    seen: Dict[int, Any] = {}
+    from torch import fx
+
+    todo: Deque[Tuple[object, Stage]] = deque([(start, Stage.CAPTURED)])
+    seen: Dict[int, object] = {}
     while todo and len(seen) < _MOST_OBJECTS:
         part, stage = todo.popleft()
         if id(part) in seen:
             continue
         seen[id(part)] = part
         yield part, stage
-        if not isinstance(part, graph_module) and not _is_compiled_graph(part):
+        if not isinstance(part, fx.GraphModule) and not _is_compiled_graph(part):
             todo.extend((value, _stage_behind(part, name, stage)) for name, value in _parts(part))
 
 
-def _stage_behind(part: Any, name: str, stage: Stage) -> Stage:
+def _stage_behind(part: object, name: str, stage: Stage) -> Stage:
     if name in _BACKWARD:
         return Stage.BACKWARD
     below_aot = isinstance(part, FunctionType) and name == "compiled_fn"  # AOTAutograd's wrapper closes over it
     return Stage.FORWARD if below_aot and stage is Stage.CAPTURED else stage
 
 
-def _parts(part: Any) -> List[Tuple[str, Any]]:
+def _parts(part: object) -> List[Tuple[str, object]]:
     if isinstance(part, FunctionType):
         return [*_closure(part), *vars(part).items()]
     if isinstance(part, MethodType):
@@ -103,7 +108,7 @@ def _parts(part: Any) -> List[Tuple[str, Any]]:
     return []
 
 
-def _closure(function: FunctionType) -> Iterator[Tuple[str, Any]]:
+def _closure(function: FunctionType) -> Iterator[Tuple[str, object]]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
         try:
             yield name, cell.cell_contents
@@ -111,11 +116,11 @@ def _closure(function: FunctionType) -> Iterator[Tuple[str, Any]]:
             continue
 
 
-def _is_compiled_graph(part: Any) -> bool:
+def _is_compiled_graph(part: object) -> bool:
     return type(part).__name__ == "CompiledFxGraph" and hasattr(part, "current_callable")
 
 
-def _kernel(graph: Any) -> Kernel:
+def _kernel(graph: object) -> Kernel:
     code = getattr(getattr(graph, "current_callable", None), "__code__", None)
     path = code.co_filename if isinstance(code, CodeType) else None
     backward = (getattr(graph, "fx_kwargs", None) or {}).get("is_backward")

@@ -8,7 +8,7 @@ function in C is called without any Python of ours, as long as it is the only on
 from __future__ import annotations
 
 from types import BuiltinFunctionType, CodeType
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Callable, List, Optional, Tuple
 
 from depyf.dynamo.hooks import frame_evaluation, private_names
 from depyf.dynamo.hooks.locks import Lock
@@ -23,7 +23,7 @@ class _Callback:
     def __init__(self) -> None:
         self.lock = Lock()
         self.notes: Tuple[Note, ...] = ()
-        self.installed: List[Tuple[Any, Any]] = []
+        self.installed: List[Tuple[Note, Optional[Note]]] = []
         """What torch calls, and what it called before."""
 
     def refresh(self) -> None:
@@ -96,9 +96,10 @@ def watch_runs(note: Note) -> Optional[Undo]:
     return undo
 
 
-def _read() -> Any:
-    return private_names.GET_RUN_CALLBACK.require()()
+def _read() -> Optional[Note]:
+    callback: Optional[Note] = private_names.GET_RUN_CALLBACK.require()()
+    return callback
 
 
-def _write(callback: Any) -> None:
+def _write(callback: Optional[Note]) -> None:
     private_names.SET_RUN_CALLBACK.require()(callback)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import logging
-from typing import Any, Callable, List
+from typing import Callable, List, Mapping
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.hooks import private_names, torch_names
@@ -87,7 +87,7 @@ def _isolate(logger: logging.Logger) -> None:
         return
 
     @functools.wraps(original)
-    def trace_structured(*args: Any, **kwargs: Any) -> Any:
+    def trace_structured(*args: object, **kwargs: object) -> object:
         try:
             return original(*args, **kwargs)
         except synchronous() as error:
@@ -95,6 +95,7 @@ def _isolate(logger: logging.Logger) -> None:
                 raise
             what = args[0] if args else kwargs.get("name")
             report_failure(f"having PyTorch report {what}", error, _ADVICE)
+            return None
 
     _isolation.append(replace_everywhere(private_names.TRACE_STRUCTURED.name, original, trace_structured))
 
@@ -119,6 +120,6 @@ def reports(event: torch_names.PrivateName) -> bool:
         return f'"{event.name}"' in file.read()
 
 
-def interned_strings() -> Any:
+def interned_strings() -> Mapping[str, int]:
     """The table (text to number) that the structured trace abbreviates file names with."""
     return private_names.INTERN_TABLE.find() or {}

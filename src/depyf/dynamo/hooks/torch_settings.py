@@ -39,9 +39,9 @@ def have_launches_told() -> Callable[[], None]:
     return _set(_LAUNCHES_TOLD)
 
 
-def _set(settings: Iterable[Tuple[torch_names.PrivateName, Any]]) -> Callable[[], None]:
+def _set(settings: Iterable[Tuple[torch_names.PrivateName, object]]) -> Callable[[], None]:
     """Settings of torch's, where it has them; answers the function that puts them back."""
-    changed: List[Tuple[Any, str, Any]] = []
+    changed: List[Tuple[object, str, object]] = []
 
     def undo() -> None:
         while changed:
@@ -115,6 +115,6 @@ def custom_passes(settings: Iterable[str]) -> Tuple[str, ...]:
     return tuple(found)
 
 
-def _is_of_a_program(value: Any) -> bool:
+def _is_of_a_program(value: object) -> bool:
     module = getattr(value, "__module__", None) if callable(value) else type(value).__module__
     return str(module).partition(".")[0] not in ("torch", "builtins")

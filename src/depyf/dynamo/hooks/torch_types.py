@@ -9,6 +9,12 @@ if TYPE_CHECKING:
     import torch
 
 
+class Removable(Protocol):
+    """The handle of a hook."""
+
+    def remove(self) -> object: ...
+
+
 class DynamoFrame(Protocol):
     """A frame that Dynamo is to compile: the interpreter's own frame up to 3.10, and what stands for it after that."""
 

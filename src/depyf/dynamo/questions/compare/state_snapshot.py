@@ -103,7 +103,7 @@ class Shared:
     def _module(self, module: ModuleType, names: Set[str]) -> None:
         """What is reached as ``module.name``, of a module of the user's."""
         namespace = namespace_of(module)
-        if _is_users(namespace.get("__name__", "")):
+        if _is_users(str(namespace.get("__name__", ""))):
             for name in names & set(namespace):
                 self._add(namespace[name])
                 self._undo.append(_binding(namespace, name))
