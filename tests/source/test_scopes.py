@@ -23,7 +23,7 @@ def code_of(source: str, name: str = "f") -> CodeType:
 def declared(source: str, name: str = "f", enclosing: str = "", nested: bool = False, inner: str = "") -> List[str]:
     code = code_of(source, name)
     comprehensions = [lower(constant) for constant in codes_of(code) if constant.co_name == inner]
-    statements = declarations(lower(code), frozenset(enclosing.split()), nested, comprehensions)
+    statements = declarations(lower(code), frozenset(enclosing.split()), nested=nested, comprehensions=comprehensions)
     return [unparse(ast.fix_missing_locations(statement)) for statement in statements]
 
 

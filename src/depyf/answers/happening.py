@@ -44,7 +44,7 @@ def shortened(path: str) -> str:
     return path if relative.startswith("..") else relative
 
 
-def summary(happened: Sequence[Happening], compiled: bool) -> Iterator[str]:
+def summary(happened: Sequence[Happening], *, compiled: bool) -> Iterator[str]:
     """Lines for the end: how many of each kind, and the places with most of them, each with what avoids it.
 
     ``compiled`` says whether anything was compiled at all.

@@ -139,7 +139,7 @@ class Attempts:
         if self.released:
             for node in ast.walk(tree):
                 if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                    node.body = release(node.body, self.released, self.thorough)
+                    node.body = release(node.body, self.released, thorough=self.thorough)
 
     def assumptions(self, candidate: CodeType) -> Tuple[str, ...]:
         """What the proof of ``candidate`` needs of the hints."""

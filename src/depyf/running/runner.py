@@ -48,7 +48,7 @@ def run_dumped(
     importlib.import_module("depyf.dynamo.store.writers")  # it clears up at exit; what comes later does so before
     made = _prepare(directory)
     progress = None if quiet or sys.stderr is None else Progress(sys.stderr)
-    recording = _Recording(directory, progress, find_nonfinite, trace, stepping)
+    recording = _Recording(directory, progress, find_nonfinite=find_nonfinite, traced=trace, stepping=stepping)
     stop_waiting = when_compiler_is_imported(recording.begin)
     process = os.getpid()
 
@@ -109,7 +109,7 @@ class _Recording:
     """``prepare_debug`` around what is compiled, from the time at which the program has imported the compiler."""
 
     def __init__(
-        self, directory: str, progress: Optional[Progress], find_nonfinite: bool, traced: bool, stepping: bool
+        self, directory: str, progress: Optional[Progress], *, find_nonfinite: bool, traced: bool, stepping: bool
     ) -> None:
         self._directory = directory
         self._find_nonfinite = find_nonfinite

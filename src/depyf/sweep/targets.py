@@ -63,16 +63,16 @@ def find_files(names: Iterable[str], *, tests: bool = True) -> List[str]:
     for name in names:
         place = Path(name)
         if place.is_dir():
-            found.extend(_files_below(place, tests))
+            found.extend(_files_below(place, tests=tests))
         elif place.exists():
             found.append(str(place))
         else:
             origin, folders = _module(name)
-            found.extend([file for folder in folders for file in _files_below(Path(folder), tests)] or [origin])
+            found.extend([file for folder in folders for file in _files_below(Path(folder), tests=tests)] or [origin])
     return list(dict.fromkeys(found))
 
 
-def _files_below(folder: Path, tests: bool) -> Iterator[str]:
+def _files_below(folder: Path, *, tests: bool) -> Iterator[str]:
     closed: List[OSError] = []
     for parent, folders, files in os.walk(folder, onerror=closed.append):
         unwanted = {"site-packages", "__pycache__"} | (set() if tests else {"test", "tests"})

@@ -35,7 +35,7 @@ SILENT_EFFORT = 50
 class Machine:
     """What running needs besides the side: the value tables, and what the current path knows (``facts``)."""
 
-    def __init__(self, values: Values, counted_globals: bool, stable_globals: AbstractSet[str]) -> None:
+    def __init__(self, values: Values, *, counted_globals: bool, stable_globals: AbstractSet[str]) -> None:
         self.values = values
         self.counted_globals = counted_globals
         self.stable_globals = stable_globals

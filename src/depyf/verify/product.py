@@ -51,7 +51,7 @@ class Product:
         self._programs = (original, candidate)
         values = Values()
         counted_globals = original.changes_globals or candidate.changes_globals
-        self._machine = Machine(values, counted_globals, settings.stable_globals)
+        self._machine = Machine(values, counted_globals=counted_globals, stable_globals=settings.stable_globals)
         self._tuples: Dict[Value, int] = {
             values.named("global", name): count for name, count in settings.tuple_results.items()
         }

@@ -127,7 +127,7 @@ class Side:
             for item in self.heap.pop(value).items:
                 self.release(item)
 
-    def _flip(self, value: Value, held: bool) -> None:
+    def _flip(self, value: Value, *, held: bool) -> None:
         if isinstance(value, Sym):
             if value in self.onesided:
                 self.onesided.remove(value)

@@ -78,7 +78,7 @@ def render(
         if code is not None:
             verdict = decompilation.verdict.value
             proof = f"# {verdict}: proved{_WITH[bool(decompilation.placeholders)]} to be the same as Dynamo's bytecode"
-            notes = [_origin(original, stable, compile_id), f"{proof}{_which_runs(earlier, runs)}"]
+            notes = [_origin(original, stable, compile_id), f"{proof}{_which_runs(earlier, runs=runs)}"]
             shown = _with_stable_head(decompilation.source, stable)
             text = "\n".join([shown.rstrip(), "", "", *notes, ""])
             lines = _users_lines(decompilation.line_map.lines, transformed)
@@ -96,7 +96,7 @@ def render(
     return Rendering(listing.text, running_from(transformed, listing, path), source, verdict, reason, lines)
 
 
-def _which_runs(earlier: Optional[str], runs: bool) -> str:
+def _which_runs(earlier: Optional[str], *, runs: bool) -> str:
     if earlier:
         return ""
     return ", in whose place it runs" if runs else f", which runs\n# {_NO_STOP}"

@@ -27,7 +27,7 @@ def note_what_runs(session: Session, compile_id: str) -> None:
     for file in files:
         if file.path is None:
             continue
-        status = _status(file, files, kernels, backward_is_pending(session, file))
+        status = _status(file, files, kernels, pending=backward_is_pending(session, file))
         if status is RUNS and not session.stepping:
             status = RUNS_ELSEWHERE
         text = with_status(file.text, status)
@@ -48,7 +48,7 @@ def backward_is_pending(session: Session, file: GraphFile) -> bool:
     return not file.runs or not (backends.interprets_graphs() or is_boxed(file.text))
 
 
-def _status(file: GraphFile, files: Sequence[GraphFile], kernels: Sequence[KernelFile], pending: bool) -> str:
+def _status(file: GraphFile, files: Sequence[GraphFile], kernels: Sequence[KernelFile], *, pending: bool) -> str:
     if pending:
         return f"{DOES_NOT_RUN} The backward had not been compiled when this was written."
     replaced = [f for f in files if _stands_for(f, file)]

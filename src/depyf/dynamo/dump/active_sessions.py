@@ -112,7 +112,7 @@ class Capture:
         """End this session, wherever it stands among the open ones, and write what can be written only now."""
         has_received = any(each is session for each in self._sessions)
         self._detach(session)
-        self._write_the_rest(session, has_received)
+        self._write_the_rest(session, has_received=has_received)
 
     def drop(self, session: Session) -> None:
         """End this session without another word, whatever has been done of that: an exception from outside came."""
@@ -128,7 +128,7 @@ class Capture:
             if not self._sessions:
                 self._uninstall()
 
-    def _write_the_rest(self, session: Session, has_received: bool) -> None:
+    def _write_the_rest(self, session: Session, *, has_received: bool) -> None:
         safely("noting what keeps Dynamo from compiling")(note_settings)(session)
         tell(session)
         _note(session, safely("writing missing_stages files")(write_missing)(session))
@@ -244,7 +244,7 @@ class Capture:
             if named is not None and session.compiled_function(compile_id) is None:
                 session.add(CompiledFunction(compile_id, *named))
 
-    def _inductor_ended(self, compile_id: str, outermost: bool) -> None:
+    def _inductor_ended(self, compile_id: str, *, outermost: bool) -> None:
         self._caches.forget(compile_id)
         if outermost:
             self._run_from_files(compile_id)

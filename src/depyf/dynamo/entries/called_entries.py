@@ -21,7 +21,7 @@ _CALLED_BY_FUNCTION = re.compile(r"___check_(?:obj|type)_id\(L\['fn'\](?:\.__cod
 """The same before PyTorch 2.4, whose guards have no source but their text."""
 
 
-def entries_of(found: Called, same_tensors: bool = False) -> List[cache_entries.CacheEntry]:
+def entries_of(found: Called, *, same_tensors: bool = False) -> List[cache_entries.CacheEntry]:
     """Dynamo's cache entries for what is called, in the order in which they are tried.
 
     A module of another object but of the same class fits as well: Dynamo uses its entry if all guards hold. With
@@ -31,10 +31,10 @@ def entries_of(found: Called, same_tensors: bool = False) -> List[cache_entries.
     if not calls_torchs_own(found.code):
         return entries
     values = {**dict(closure_of(found.frame)), "args": found.args, "kwargs": dict(found.kwargs)}
-    return [entry for entry in entries if _is_for(entry, values, same_tensors)]
+    return [entry for entry in entries if _is_for(entry, values, same_tensors=same_tensors)]
 
 
-def _is_for(entry: cache_entries.CacheEntry, values: Mapping[str, object], same_tensors: bool) -> bool:
+def _is_for(entry: cache_entries.CacheEntry, values: Mapping[str, object], *, same_tensors: bool) -> bool:
     manager = entry.guard_manager
     guards = EntryGuards.of(manager, "guard", Naming(lambda text: text))
     scope: Dict[str, object] = dict(guards.live.global_scope() or {})

@@ -16,7 +16,7 @@ import time
 import weakref
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Protocol, Tuple
 
 from depyf.dynamo.hooks import compile_ids, known_code, private_names
 from depyf.dynamo.hooks.patching import Undo, replace_everywhere
@@ -150,6 +150,12 @@ class _Work:
         _here.compiling, _here.ahead_of_time = self.compiling, self.ahead_of_time
 
 
+class Ended(Protocol):
+    """Called when Inductor returns."""
+
+    def __call__(self, compile_id: str, *, outermost: bool) -> object: ...
+
+
 class Attribution:
     """Notes what Inductor works for. ``begins`` is called with the id when Inductor is; ``ends`` when it returns, with
     the id and whether nothing else of that compilation is on its way; ``receive`` gets events."""
@@ -158,7 +164,7 @@ class Attribution:
         self,
         owners: GraphOwners,
         begins: Callable[[str], object],
-        ends: Callable[[str, bool], object],
+        ends: Ended,
         receive: Callable[[Event], object],
     ) -> None:
         self._owners = owners
@@ -235,7 +241,7 @@ class Attribution:
             ended = time.time()
             duration = {"duration_us": int((ended - work.started) * 1e6)}
             self._receive(Event(LATER, compile_id, 0, duration, None, ended))
-        self._ends(compile_id, work.outermost)
+        self._ends(compile_id, outermost=work.outermost)
 
     def _ahead_of_time(self, original: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(original)

@@ -22,7 +22,7 @@ def _with_nested(code: CodeType) -> Iterator[CodeType]:
             yield from _with_nested(constant)
 
 
-def registered_backend(name: str, required: bool = False) -> Any:
+def registered_backend(name: str, *, required: bool = False) -> Any:
     """The backend of that name; None where torch has none, or, if it is ``required``, what torch raises then."""
     lookup = private_names.LOOKUP_BACKEND.find()
     return lookup(name) if required or name in names_of_backends() else None

@@ -39,15 +39,15 @@ _EARLIER = "for the backward of a forward that had run before"
 class _Compilation:
     """What is being compiled on a thread. ``inside`` says that an inner place has taken (or will take) it over."""
 
-    def __init__(self, function: str, names: Tuple[str, ...], backend: str, backward: bool = False) -> None:
+    def __init__(self, function: str, names: Tuple[str, ...], backend: str, *, backward: bool = False) -> None:
         self.function = function
         self.names = names
         self.backend = backend
         self.backward = backward
         self.inside = False
 
-    def part(self, backward: bool) -> _Compilation:
-        return _Compilation(self.function, self.names, self.backend, backward)
+    def part(self, *, backward: bool) -> _Compilation:
+        return _Compilation(self.function, self.names, self.backend, backward=backward)
 
 
 class _Here(threading.local):
@@ -143,7 +143,7 @@ def _observed_compilers(
 ) -> Dict[str, Callable[..., object]]:
     forward = given("fw_compiler")
     return {
-        name: _observed_compiler(observation, compilation.part(backward), given(name) or forward)
+        name: _observed_compiler(observation, compilation.part(backward=backward), given(name) or forward)
         for name, backward in (("fw_compiler", False), ("bw_compiler", True), ("inference_compiler", False))
     }
 
@@ -157,7 +157,7 @@ def _observed_compiler(
     ) -> object:
         if not observation.is_open:
             return compiler(module, example_inputs, *args, **kwargs)
-        mine = compilation.part(compilation.backward)
+        mine = compilation.part(backward=compilation.backward)
         note = _describe(mine, module, ATEN)
         with _compiling(mine):
             compiled = compiler(module, example_inputs, *args, **kwargs)
@@ -202,13 +202,13 @@ def _observed(
     if boxed:
 
         def run(arguments: List[object]) -> object:
-            return observation.run(graph, compiled, arguments, True)
+            return observation.run(graph, compiled, arguments, boxed=True)
 
         setattr(run, private_names.BOXED_CALL.name, True)
         return run
 
     def run_unboxed(*arguments: object) -> object:
-        return observation.run(graph, compiled, list(arguments), False)
+        return observation.run(graph, compiled, list(arguments), boxed=False)
 
     return run_unboxed
 

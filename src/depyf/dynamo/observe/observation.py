@@ -117,7 +117,7 @@ class Observation:
                 uninstall(self._undo, "ending to observe compiled graphs")
 
     def run(
-        self, graph: ObservedGraph, compiled: Callable[..., object], arguments: List[object], boxed: bool
+        self, graph: ObservedGraph, compiled: Callable[..., object], arguments: List[object], *, boxed: bool
     ) -> object:
         """Call ``compiled``, the code of ``graph``, and tell the observers."""
         before = None

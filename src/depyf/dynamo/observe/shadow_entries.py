@@ -69,7 +69,7 @@ class OwnEntries:
             elif is_call and answer is False:
                 self._run_ours()
             elif callable(answer):
-                ours = self._ours(answer, is_call)
+                ours = self._ours(answer, is_call=is_call)
             if is_call:
                 self._count(caller, answer, ours)
             return answer if ours is None else ours
@@ -84,7 +84,7 @@ class OwnEntries:
         self._tally.called(caller, why_not_observed(answer, ours))
 
     @safely("observing a compiled function")
-    def _ours(self, callback: object, is_call: bool) -> Optional[_Callback]:
+    def _ours(self, callback: object, *, is_call: bool) -> Optional[_Callback]:
         """The callback that stands in for this one; None where it can't be replaced."""
         if isinstance(callback, _Callback) and callback.made is self._made:
             return callback
@@ -109,7 +109,7 @@ class OwnEntries:
             otherwise = otherwise.otherwise
         else:
             known = _Known(compiled_callables.innermost_backend(callback), self._current_region())
-        ours = self._ours(callback, True)
+        ours = self._ours(callback, is_call=True)
         return None if ours is None else _OnlyKnown(ours, known, otherwise, self._tally)
 
     @safely("observing a compiled function")

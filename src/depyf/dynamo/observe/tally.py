@@ -142,7 +142,7 @@ class Looking:
                 self._looked = replace(self._looked, functions=self._looked.functions + functions - self._before[0])
                 self._left_out += missed - self._before[1]
 
-    def at(self, graph: str, backward: bool) -> None:
+    def at(self, graph: str, *, backward: bool) -> None:
         """A call of the compiled graph of that name has been looked at."""
         with self._lock:
             self._graphs.add(graph)

@@ -80,13 +80,13 @@ class Watch(HookedContext[object]):
         for compile_id in list(self._wanted):
             self._tell_wanted(compile_id)
         if self._callback is None:
-            say(self._stream, summary(self.happened, self.compiled))
+            say(self._stream, summary(self.happened, compiled=self.compiled))
 
     def __str__(self) -> str:
         """What has happened, and the summary that is told at the end."""
         if not self._undo and not self._ended:
             return "depyf.watch(): it has not begun: enter it (with depyf.watch() as watched: ...)"
-        return "\n".join([*map(str, self.happened), *summary(self.happened, self.compiled)])
+        return "\n".join([*map(str, self.happened), *summary(self.happened, compiled=self.compiled)])
 
     __repr__ = __str__
 

@@ -98,7 +98,7 @@ def _without_escapes(text: str) -> str:
     return re.sub(r"^(\s*)class <\w+>", r"\1class GraphModule", text, flags=re.MULTILINE).strip("\n") + "\n"
 
 
-def _write(graph: ast.ClassDef, text: str, code: GraphCode, name: str, whole: bool = False) -> Inputs:
+def _write(graph: ast.ClassDef, text: str, code: GraphCode, name: str, *, whole: bool = False) -> Inputs:
     """Write the class, or for a graph inside of it a function, after the graphs in it; answers its inputs."""
     members: Dict[str, str] = {}
     forward: Optional[ast.FunctionDef] = None

@@ -52,7 +52,7 @@ _IN_EVERY_SCRIPT = frozenset(
 class Imports:
     """Collects statements, each once; ``notes`` says what there is no way to import."""
 
-    def __init__(self, inside: bool = False) -> None:
+    def __init__(self, *, inside: bool = False) -> None:
         self._inside = inside
         """Whether the names are those of a function, and can't be taken for those of the script."""
         self._operators: Optional[Imports] = None

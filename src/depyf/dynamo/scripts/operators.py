@@ -45,7 +45,7 @@ def needed_by(value: object, text: str) -> Iterator[Tuple[str, object]]:
             yield name, namespace[name]
 
 
-def _free_names(table: symtable.SymbolTable, top: bool) -> Iterator[str]:
+def _free_names(table: symtable.SymbolTable, *, top: bool) -> Iterator[str]:
     for symbol in table.get_symbols():
         if symbol.is_referenced() and (symbol.is_global() or (top and not symbol.is_assigned())):
             yield symbol.get_name()

@@ -29,7 +29,7 @@ class Tensors:
     ``gradients`` says whether those that require gradients do so in the script.
     """
 
-    def __init__(self, values: bool, gradients: bool = True) -> None:
+    def __init__(self, *, values: bool, gradients: bool = True) -> None:
         self._values = values
         self._gradients = gradients
         self.saved: Dict[str, object] = {}
@@ -60,7 +60,7 @@ class Tensors:
         if self._values and is_real(value):
             self.saved[name] = compact(value).requires_grad_(self._wants_gradient(value))
             return f"{'load()' if constant else 'saved'}[{name!r}]"
-        return made_up(value, self._wants_gradient(value))
+        return made_up(value, requires_grad=self._wants_gradient(value))
 
     def _wants_gradient(self, value: torch.Tensor) -> bool:
         return self._gradients and bool(value.requires_grad)
@@ -94,7 +94,7 @@ class Tensors:
         dense = type(value) in (torch.Tensor, torch.nn.Parameter)
         kind = str(value.layout).replace("torch.", "") if dense else type(value).__name__
         try:
-            text = made_up(value, self._wants_gradient(value))
+            text = made_up(value, requires_grad=self._wants_gradient(value))
         except synchronous():  # its sizes are no numbers
             self.notes.append(f"the input {name} is a tensor of the kind {kind}, which this script has no way to make")
             return "None"
@@ -158,7 +158,7 @@ def sizes(value: torch.Tensor) -> Tuple[int, ...]:
     return tuple(int(hint(size)) for size in value.shape)
 
 
-def made_up(value: torch.Tensor, requires_grad: bool = False) -> str:
+def made_up(value: torch.Tensor, *, requires_grad: bool = False) -> str:
     """``tensor(shape, strides, dtype, ...)`` with values of the kind that ``value`` has, as far as it is known."""
     strides = tuple(int(hint(stride)) for stride in value.stride()) if not _is_odd(value) else _contiguous(sizes(value))
     arguments = [repr(sizes(value)), repr(strides), str(value.dtype)]

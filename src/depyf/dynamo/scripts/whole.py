@@ -60,7 +60,7 @@ def write_script(
 
     Raises ``OSError`` when a file can't be written.
     """
-    tensors = Tensors(values, gradients)
+    tensors = Tensors(values=values, gradients=gradients)
     code = graph_code(module, tensors)
     if ":" in backend:
         code.imports.find(backend.partition(":")[0])
@@ -113,15 +113,15 @@ def script_text(
     """The text of a script for a graph whose code is known, and its inputs as expressions."""
     file = os.path.basename(data) if data else None
     parts = [
-        f"{_head(title, [*notes, *code.notes, *code.imports.notes], file)}\n\n{_imports(code, data is not None)}",
+        f"{_head(title, [*notes, *code.notes, *code.imports.notes], file)}\n\n{_imports(code, data=data is not None)}",
         template.LOAD.format(file=file) if file else "",
         code.imports.sources(),
         code.text.strip(),
-        _inputs(names, expressions, bases, file is not None),
+        _inputs(names, expressions, bases, saved=file is not None),
         template.TENSOR if _uses("tensor", code, expressions, bases) else "",
         template.WITH_STATE if "with_state(" in code.text else "",
-        _constants(names, backend, "expected" in saved, tolerance, _lowest(code.text)),
-        _run({**({"dynamic": True} if "Sym(" in code.text else {}), **options}, contexts, "rng" in saved),
+        _constants(names, backend, expected="expected" in saved, tolerance=tolerance, lowest=_lowest(code.text)),
+        _run({**({"dynamic": True} if "Sym(" in code.text else {}), **options}, contexts, rng="rng" in saved),
         template.COMPARE,
     ]
     text = "\n\n\n".join(part.strip() for part in parts if part.strip())
@@ -139,7 +139,7 @@ def _head(title: str, notes: Sequence[str], data: Optional[str]) -> str:
     return f'"""{body}\n"""'
 
 
-def _imports(code: GraphCode, data: bool) -> str:
+def _imports(code: GraphCode, *, data: bool) -> str:
     own = ["import argparse", "import importlib", *(["import os"] if data else []), "import sys"]
     settings = torch_settings.settings_that_were_changed()
     if _RANDOM.search(code.text):
@@ -166,7 +166,7 @@ def _uses(name: str, code: GraphCode, expressions: Sequence[str], bases: Sequenc
     return any(wanted.search(text) for text in (code.text, *expressions, *bases))
 
 
-def _inputs(names: Sequence[str], expressions: Sequence[str], bases: Sequence[str], saved: bool) -> str:
+def _inputs(names: Sequence[str], expressions: Sequence[str], bases: Sequence[str], *, saved: bool) -> str:
     lines = ["def inputs():", '    """The inputs of the graph, in order."""']
     lines += ["    saved = load()"] if saved else []
     lines += [f"    {base}" for base in bases]
@@ -181,14 +181,14 @@ def _lowest(text: str) -> str:
     return "torch.float16" if re.search(r"\bf16\[|torch\.float16", text) else "torch.float64"
 
 
-def _constants(names: Sequence[str], backend: str, expected: bool, tolerance: Optional[float], lowest: str) -> str:
+def _constants(names: Sequence[str], backend: str, *, expected: bool, tolerance: Optional[float], lowest: str) -> str:
     lines = ["NAMES = [", *(f"    {name!r}," for name in names), "]"] if names else ["NAMES = []"]
     lines += [f"BACKEND = {backend!r}", 'EXPECTED = load()["expected"]' if expected else "EXPECTED = None"]
     lines += [f"ALLOWED = {tolerance!r}", f"LOWEST = {lowest}"]
     return "\n".join(lines)
 
 
-def _run(options: Mapping[str, object], contexts: Sequence[str], rng: bool) -> str:
+def _run(options: Mapping[str, object], contexts: Sequence[str], *, rng: bool) -> str:
     lines: List[str] = []
     for depth, context in enumerate(contexts):
         lines.append(f"{'    ' * (depth + 1)}with {context}:")

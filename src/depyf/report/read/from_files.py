@@ -81,10 +81,10 @@ def runs_of_files(directory: str) -> Dict[str, Run]:
         if found is not None:
             by_mark.setdefault(found.parts.get("mark") or "", []).append(found)
     ranked = any(mark.startswith("rank_") for mark in by_mark)
-    return {mark: _run(files, _rank(mark, ranked)) for mark, files in sorted(by_mark.items())}
+    return {mark: _run(files, _rank(mark, ranked=ranked)) for mark, files in sorted(by_mark.items())}
 
 
-def _rank(mark: str, ranked: bool) -> Optional[int]:
+def _rank(mark: str, *, ranked: bool) -> Optional[int]:
     if mark.startswith("rank_"):
         return int(mark[len("rank_") :])
     return 0 if ranked and not mark else None

@@ -46,7 +46,7 @@ def compile_source(source: SourceText, reference: Code, filename: str, *, replac
     Both come from one compilation, unless the second needs what the text does not hold: constants without a literal,
     names that can't be written, another order of variables. Raises ``DecompilationError`` when either can't be had.
     """
-    return _refusing(reference, lambda: _Job(source, reference, filename).both(replaceable))
+    return _refusing(reference, lambda: _Job(source, reference, filename).both(replaceable=replaceable))
 
 
 def compile_like(source: SourceText, reference: Code, filename: str, *, all_locals: bool = False) -> CodeType:
@@ -57,7 +57,7 @@ def compile_like(source: SourceText, reference: Code, filename: str, *, all_loca
     has all local variables of ``reference``, too, also those that nothing uses any more. Raises
     ``DecompilationError`` when that can't be had.
     """
-    return _refusing(reference, lambda: _Job(source, reference, filename).restored(None, all_locals))
+    return _refusing(reference, lambda: _Job(source, reference, filename).restored(None, all_locals=all_locals))
 
 
 def _refusing(reference: Code, work: Callable[[], _Result]) -> _Result:
@@ -103,7 +103,7 @@ class _Job:
         self.qualname = names_of(reference).own
         self.needs_table = bool(source.constants or source.names or self.given)
 
-    def both(self, replaceable: bool) -> Compiled:
+    def both(self, *, replaceable: bool) -> Compiled:
         target = target_of(self.source.tree, self.reference)
         if target is None:
             alone = self._compile(self.source.tree)
@@ -114,9 +114,9 @@ class _Job:
         given = {name: self.given[name] for name in made & set(self.given)}
         if not replaceable:
             return Compiled(alone, alone, given)
-        return Compiled(alone, self.restored(None if self.needs_table else alone, False), given)
+        return Compiled(alone, self.restored(None if self.needs_table else alone, all_locals=False), given)
 
-    def restored(self, alone: Optional[CodeType], all_locals: bool) -> CodeType:
+    def restored(self, alone: Optional[CodeType], *, all_locals: bool) -> CodeType:
         """A replacement for the original; ``alone`` is what the text compiles to if that needs no more than flags."""
         reference = self.reference
         stand_ins = StandIns(self.source.constants)

@@ -139,7 +139,9 @@ def _asked_number(test: ast.expr) -> int:
     return number
 
 
-def annotated(statements: List[ast.stmt], annotations: Sequence[Annotation], marked_in_blocks: bool) -> List[ast.stmt]:
+def annotated(
+    statements: List[ast.stmt], annotations: Sequence[Annotation], *, marked_in_blocks: bool
+) -> List[ast.stmt]:
     """The statements of a class or module with ``annotations`` where they were written.
 
     Those without a mark can stand anywhere in their order: at the assignment to their name if they can. In a class

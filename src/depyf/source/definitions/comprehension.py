@@ -103,7 +103,7 @@ def _unpacking_dict(element: ast.expr, generators: List[ast.comprehension]) -> a
     return ast.DictComp(element, without_value, generators)
 
 
-def as_expression(body: List[ast.stmt], at_end: bool = True) -> ast.expr:
+def as_expression(body: List[ast.stmt], *, at_end: bool = True) -> ast.expr:
     """The value of a lambda whose body is ``body``: returns in branches become a conditional expression. ``at_end``:
     behind ``body`` nothing follows, so that None is returned there."""
     if not body and at_end:
@@ -113,10 +113,10 @@ def as_expression(body: List[ast.stmt], at_end: bool = True) -> ast.expr:
         if isinstance(statement, ast.Return):
             return statement.value if statement.value is not None else ast.Constant(None)
         if isinstance(statement, ast.If) and statement.orelse:
-            yes, no = as_expression(statement.body, at_end), as_expression(statement.orelse, at_end)
+            yes, no = as_expression(statement.body, at_end=at_end), as_expression(statement.orelse, at_end=at_end)
             return ast.IfExp(statement.test, yes, no)
     if body and isinstance(body[0], ast.If) and not body[0].orelse:
-        yes, no = as_expression(body[0].body, at_end and len(body) == 1), as_expression(body[1:], at_end)
+        yes, no = as_expression(body[0].body, at_end=at_end and len(body) == 1), as_expression(body[1:], at_end=at_end)
         return ast.IfExp(body[0].test, yes, no)
     if len(body) == 2 and isinstance(body[0], ast.Expr) and _is_none(body[1]):
         return body[0].value

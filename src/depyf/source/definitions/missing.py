@@ -28,7 +28,7 @@ class Missing:
     made.
     """
 
-    def __init__(self, whole: Code, stubs_only: bool = False) -> None:
+    def __init__(self, whole: Code, *, stubs_only: bool = False) -> None:
         self._whole, self._stubs_only = whole, stubs_only
         self.known: Dict[int, str] = {}
         self.found: Dict[int, str] = {}

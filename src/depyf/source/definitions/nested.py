@@ -48,6 +48,7 @@ class Definer(ast.NodeTransformer):
         self,
         body: Body,
         enclosing: FrozenSet[str] = frozenset(),
+        *,
         nested: bool = False,
         postponed: bool = False,
         missing: Optional[Missing] = None,
@@ -85,7 +86,7 @@ class Definer(ast.NodeTransformer):
         enclosing = (self.enclosing | local_names(normal)) if is_function else self.enclosing
         postponed = self.postponed or any(map(_postpones_annotations, statements))
         nested = self.nested or is_function or normal.code.co_name != "<module>"
-        return Definer(self.body, enclosing, nested, postponed, self.missing)
+        return Definer(self.body, enclosing, nested=nested, postponed=postponed, missing=self.missing)
 
     def function_body(self, code: Code) -> List[ast.stmt]:
         """What stands in the ``def`` or ``class`` of ``code``: docstring, declarations, statements."""
@@ -94,7 +95,9 @@ class Definer(ast.NodeTransformer):
         else:
             normal, statements, definer = self._inside_class(code)
         annotated = any(map(_annotates, statements))
-        head = declarations(normal, self.enclosing, self.nested, definer.comprehensions, annotated)
+        head = declarations(
+            normal, self.enclosing, nested=self.nested, comprehensions=definer.comprehensions, annotated=annotated
+        )
         text = docstring(code)
         if text is not None:
             head.insert(0, docstring_statement(text))
@@ -176,7 +179,7 @@ class Definer(ast.NodeTransformer):
         normal, statements = self.body(function.code)
         inner = with_parameters(function, statements)
         enclosing = self.enclosing | local_names(normal)
-        definer = Definer(self.body, enclosing, self.nested, self.postponed, self.missing)
+        definer = Definer(self.body, enclosing, nested=self.nested, postponed=self.postponed, missing=self.missing)
         result = definer.definition(inner, name)
         self.comprehensions.extend(definer.comprehensions)
         return result

@@ -17,6 +17,7 @@ from depyf.source.signature import parameter_names
 def declarations(
     normal: NormalCode,
     enclosing: FrozenSet[str] = frozenset(),
+    *,
     nested: bool = False,
     comprehensions: Iterable[NormalCode] = (),
     annotated: bool = True,

@@ -21,7 +21,7 @@ def rewrite_blocks(node: Node, before: Callable[[Block], Block], after: Callable
     ``before`` is not asked about ``elif``. An empty list becomes ``pass`` where there must be a statement.
     """
 
-    def block(statements: Block, elif_: bool = False) -> Block:
+    def block(statements: Block, *, elif_: bool = False) -> Block:
         return after([inside(statement) for statement in (statements if elif_ else before(statements))])
 
     def inside(owner: Any) -> Any:
@@ -30,7 +30,7 @@ def rewrite_blocks(node: Node, before: Callable[[Block], Block], after: Callable
             statements = getattr(owner, field, None)
             if isinstance(statements, list) and statements:
                 elif_ = field == "orelse" and isinstance(owner, ast.If) and is_elif(statements)
-                changes[field] = block(statements, elif_) or ([ast.Pass()] if field == "body" else [])
+                changes[field] = block(statements, elif_=elif_) or ([ast.Pass()] if field == "body" else [])
         for field in ("handlers", "cases"):
             parts = getattr(owner, field, None)
             if parts:

@@ -39,17 +39,17 @@ _IN_ORDER: Dict[type, Tuple[str, ...]] = {
 _NO_VALUES = (ast.Name, ast.Constant, ast.Starred, ast.FormattedValue, ast.keyword, ast.Slice)
 
 
-def release(statements: List[ast.stmt], names: AbstractSet[str], thorough: bool = False) -> List[ast.stmt]:
+def release(statements: List[ast.stmt], names: AbstractSet[str], *, thorough: bool = False) -> List[ast.stmt]:
     """The statements with ``del`` where one of ``names`` is not needed any more.
 
     ``thorough``: any operation, and not calls alone, gets a statement of its own where one of ``names`` dies with it;
     and what an exception leaves in them is dropped where it is swallowed.
     """
-    return _Release(names, thorough).block(statements, set())[0]
+    return _Release(names, thorough=thorough).block(statements, set())[0]
 
 
 class _Release:
-    def __init__(self, names: AbstractSet[str], thorough: bool) -> None:
+    def __init__(self, names: AbstractSet[str], *, thorough: bool) -> None:
         self.names, self.thorough = names, thorough
         self.made: List[str] = []  # names for results of calls that are arguments of others
 

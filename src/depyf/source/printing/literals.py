@@ -82,11 +82,11 @@ def _kind(value: object) -> str:
 
 def _number(value: Union[int, float, complex]) -> Optional[ast.expr]:
     if isinstance(value, int):
-        return _signed(value, value < 0, _integer)
+        return _signed(value, negative=value < 0, positive=_integer)
     if isinstance(value, float):
         if value != value:
             return _first_with_bits(_nan_candidates(), value)
-        return _signed(value, repr(value).startswith("-"), _float)
+        return _signed(value, negative=repr(value).startswith("-"), positive=_float)
     return _complex(value)
 
 
@@ -104,7 +104,7 @@ def _float(value: float) -> ast.expr:
     return verbatim("1e309") if value == float("inf") else ast.Constant(value=value, kind=None)
 
 
-def _signed(value: Number, negative: bool, positive: Callable[[Number], ast.expr]) -> ast.expr:
+def _signed(value: Number, *, negative: bool, positive: Callable[[Number], ast.expr]) -> ast.expr:
     if negative:
         return ast.UnaryOp(op=ast.USub(), operand=positive(-value))
     return positive(value)
@@ -209,7 +209,7 @@ class _Constants(Rewriter):
     visit_For = _visit_for
     visit_comprehension = _visit_for
 
-    def _set(self, node: ast.expr, in_order: bool = False) -> Optional[ast.Set]:
+    def _set(self, node: ast.expr, *, in_order: bool = False) -> Optional[ast.Set]:
         """A frozenset as a set display: behind ``in`` and as what a loop goes over, the compiler makes it one again.
 
         ``in_order``: it must be gone through in the same order as well; ``None`` if no display does that.

@@ -123,7 +123,7 @@ class _Breaker:
                 yield index
             index = self.closing.get(index, index + 1)
 
-    def broken(self, indent: str, start: int, end: int, bracketed: bool) -> List[str]:
+    def broken(self, indent: str, start: int, end: int, *, bracketed: bool) -> List[str]:
         """The range as lines, the first of them indented by ``indent``. ``bracketed``: there are brackets around."""
         lines: List[str] = []
         pairs: Optional[Iterator[Tuple[int, int]]] = None
@@ -144,7 +144,7 @@ class _Breaker:
             if pair is None or len(indent) + self.length(start, pair[0] + 1) > WIDTH:
                 break
             lines.append(indent + self.text(start, pair[0] + 1))
-            lines.extend(self.broken(indent + _STEP, pair[0] + 1, pair[1], True))
+            lines.extend(self.broken(indent + _STEP, pair[0] + 1, pair[1], bracketed=True))
             start = pair[1]
         return [*lines, indent + self.text(start, end)]
 
@@ -165,7 +165,7 @@ class _Breaker:
         if condition is None:
             return None
         first, last = condition
-        inner = self.broken(indent + _STEP, first, last, True)
+        inner = self.broken(indent + _STEP, first, last, bracketed=True)
         return [f"{indent}{self.text(start, first)} (", *inner, f"{indent}){self.text(last, end)}"]
 
     def _longest_pairs(self, start: int, end: int) -> Iterator[Tuple[int, int]]:

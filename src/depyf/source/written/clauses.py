@@ -98,7 +98,7 @@ class Clauses:
         return start
 
     def _is_inside(
-        self, statement: ast.stmt, each: ast.stmt, column: int, inner: Optional[int], first: bool
+        self, statement: ast.stmt, each: ast.stmt, column: int, inner: Optional[int], *, first: bool
     ) -> Optional[bool]:
         """Whether ``each`` stands in the ``else`` clause of ``statement``; ``None`` if nothing tells."""
         if first and self._is_elif(statement, each, column):

@@ -82,7 +82,7 @@ class _Form:
 def _best(test: ast.expr) -> ast.expr:
     if not _may_change(test):
         return test
-    forms = _forms(test, False)
+    forms = _forms(test, negated=False)
     best = min(forms, key=lambda form: form.cost + _misplaced(form))
     return test if ast.dump(best.expr) == ast.dump(test) else best.expr
 
@@ -119,17 +119,17 @@ def _columns(operand: ast.expr) -> Optional[Tuple[int, int, int, int]]:
 # --- forms -----------------------------------------------------------------------------------------------------------
 
 
-def _forms(test: ast.expr, negated: bool) -> List[_Form]:
+def _forms(test: ast.expr, *, negated: bool) -> List[_Form]:
     """The forms of ``test``, or of its opposite: the best one for each operator that it may have on the outside."""
     if type(test) is ast.UnaryOp and isinstance(test.op, ast.Not):
-        return _forms(test.operand, not negated)
+        return _forms(test.operand, negated=not negated)
     if type(test) is not ast.BoolOp:
         expr = negate(test) if negated else test
         nots = negated and isinstance(expr, ast.UnaryOp) and isinstance(expr.op, ast.Not)
         return [_Form(expr, _NOT * nots, 4 * nots, 0, test, test)]
     other = _opposite(test.op)
-    inside = _joined(test.op, test.values, False)
-    outside = _joined(other, test.values, True)
+    inside = _joined(test.op, test.values, negated=False)
+    outside = _joined(other, test.values, negated=True)
     plain, opposite = (outside, inside) if negated else (inside, outside)
     plain.cost += _CHANGE * negated
     opposite.cost += _CHANGE * (not negated)
@@ -146,15 +146,15 @@ def _wrapped(form: _Form) -> _Form:
     return _Form(expr, form.cost + _NOT, form.opens + 5, form.closes + 1, form.first, form.last)
 
 
-def _joined(operator: ast.boolop, values: List[ast.expr], negated: bool) -> _Form:
+def _joined(operator: ast.boolop, values: List[ast.expr], *, negated: bool) -> _Form:
     """The best ``a and b and c``: each operand in one of its forms; several may be ``not (a or b)`` together."""
-    alone = [_forms(value, negated) for value in values]
+    alone = [_forms(value, negated=negated) for value in values]
     best = _chained(operator, [[(1, form) for form in forms] for forms in alone])
     if best.cost <= _DOUBT or not 2 < len(values) <= _LONGEST:
         return best
     steps: List[List[Tuple[int, _Form]]] = [[(1, form) for form in forms] for forms in alone]
     for start in range(len(values)):
-        opposites = [_forms(value, not negated) for value in values[start:]]
+        opposites = [_forms(value, negated=not negated) for value in values[start:]]
         for end in range(start + 2, len(values) + (start > 0)):
             several = [[(1, form) for form in forms] for forms in opposites[: end - start]]
             group = _wrapped(_chained(_opposite(operator), several))

@@ -33,7 +33,7 @@ def _most_frequent(tree: ast.AST) -> int:
     todo: List[Tuple[Block, int, bool]] = [(block, -1, False) for block in _blocks(tree)]
     while todo:
         block, around, may_be_elif = todo.pop()
-        column = _sure_column(block, may_be_elif)
+        column = _sure_column(block, may_be_elif=may_be_elif)
         if column > around >= 0:
             found[column - around] += 1
         for statement in block:
@@ -54,7 +54,7 @@ def _blocks(node: ast.AST) -> Iterator[Block]:
             yield part.body
 
 
-def _sure_column(block: Block, may_be_elif: bool) -> int:
+def _sure_column(block: Block, *, may_be_elif: bool) -> int:
     """The column of the first statement in ``block`` that tells surely; -1 if there is none."""
     for statement in block:
         start = start_of(statement)

@@ -271,7 +271,7 @@ def _inputs_of_backward(backward: Graph, forward: Values) -> List[object]:
     return [computed.get(name, value) for name, value in given.items()]
 
 
-def described(fault: Fault, kernels: Sequence[str], script: Optional[str], reproduces: bool = True) -> Culprit:
+def described(fault: Fault, kernels: Sequence[str], script: Optional[str], *, reproduces: bool = True) -> Culprit:
     """The fault in words; ``reproduces`` says whether the script has all that ran."""
     node, frame = fault.found.node, _frame(fault.found.node)
     instead = fault.found.instead

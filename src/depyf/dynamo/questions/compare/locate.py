@@ -311,7 +311,7 @@ class Isolated:
 
 
 def with_outputs(
-    module: torch.fx.GraphModule, nodes: Sequence[torch.fx.Node], only_needed: bool = False
+    module: torch.fx.GraphModule, nodes: Sequence[torch.fx.Node], *, only_needed: bool = False
 ) -> torch.fx.GraphModule:
     """The graph up to the last of these nodes, with them as outputs; ``only_needed`` leaves out what they do not use.
 

@@ -50,7 +50,7 @@ class NoGradientsError(RuntimeError):
     """What a call returned can't be differentiated: it has run the backward itself, for instance."""
 
 
-def run(call: PrivateCopy, function: Callable[..., object], backward: bool) -> Observed:
+def run(call: PrivateCopy, function: Callable[..., object], *, backward: bool) -> Observed:
     """Call ``function`` (the copy, or that compiled) with the copied arguments; answers its results by name.
 
     Those are ``output...``, ``gradient of ...`` for everything that requires one, and ``... afterwards`` for what the

@@ -59,7 +59,7 @@ class PrivateCopy:
 
 
 def private_copy(
-    target: Called, args: Sequence[object], kwargs: Mapping[str, object], wide: bool = False
+    target: Called, args: Sequence[object], kwargs: Mapping[str, object], *, wide: bool = False
 ) -> PrivateCopy:
     """Copy what is called (a function, method, module, partial or callable object) and its arguments.
 
@@ -76,7 +76,7 @@ def private_copy(
     for name, value in roots:
         for inner, tensor in _tensors(value, name):
             if id(tensor) not in memo:
-                memo[id(tensor)] = tensors[inner] = _copied(tensor, wide)
+                memo[id(tensor)] = tensors[inner] = _copied(tensor, wide=wide)
                 originals[inner] = tensor
     memo.update((id(each), each) for each in _used_by_all([args, kwargs, *(each for _, each in roots)], set()))
     keep: List[object] = [value for _, value in roots]  # the memo goes by their ids
@@ -132,7 +132,7 @@ def _name_of_wrapped(wrapper: types.FunctionType) -> str:
     return next((name for name, value in closure_of(wrapper) if value is wrapped), "")
 
 
-def _copied(tensor: torch.Tensor, wide: bool) -> torch.Tensor:
+def _copied(tensor: torch.Tensor, *, wide: bool) -> torch.Tensor:
     import torch
 
     data = tensor.detach()
@@ -149,7 +149,7 @@ def _copied(tensor: torch.Tensor, wide: bool) -> torch.Tensor:
         return new
     parameter = torch.nn.Parameter(new.detach(), requires_grad=bool(tensor.requires_grad))
     if tensor.grad is not None:
-        parameter.grad = _copied(tensor.grad, wide)
+        parameter.grad = _copied(tensor.grad, wide=wide)
     vars(parameter).update({k: v for k, v in vars(tensor).items() if not k.startswith("__")})
     return parameter
 

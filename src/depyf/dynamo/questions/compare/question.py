@@ -84,7 +84,9 @@ def compare(
             "depyf.compare can't compile here: torch.compiler.set_stance or torch._dynamo.config.disable is in force. "
             "Call it outside of that"
         )
-    return _Comparison(called(fn, "compare"), args, kwargs, backend, Judge(rtol, atol), backward, directory).answer()
+    return _Comparison(
+        called(fn, "compare"), args, kwargs, backend, Judge(rtol, atol), backward=backward, directory=directory
+    ).answer()
 
 
 class _Comparison:
@@ -95,6 +97,7 @@ class _Comparison:
         kwargs: Dict[str, object],
         backend: object,
         judge: Judge,
+        *,
         backward: bool,
         directory: Optional[str],
     ) -> None:
@@ -149,8 +152,8 @@ class _Comparison:
             notes=tuple(dict.fromkeys(self._notes)),
         )
 
-    def _run(self, compile_with: Optional[CompileWith], wide: bool = False, seed: int = _SEED) -> Dict[str, object]:
-        call = private_copy(self._target, self._args, self._kwargs, wide)
+    def _run(self, compile_with: Optional[CompileWith], *, wide: bool = False, seed: int = _SEED) -> Dict[str, object]:
+        call = private_copy(self._target, self._args, self._kwargs, wide=wide)
         function = call.compiled(compile_with or (lambda each: each))
         with contextlib.ExitStack() as stack:
             if compile_with is None:
@@ -158,7 +161,7 @@ class _Comparison:
             stack.enter_context(random_numbers_kept(seed))
             stack.enter_context(self._shared.put_back())
             stack.callback(self._entries.forget)  # while the copy is there that they are for
-            observed = run(call, function, self._backward)
+            observed = run(call, function, backward=self._backward)
         self._returned = observed.returned
         return observed.values
 
@@ -192,7 +195,9 @@ class _Comparison:
         try:
             with undone_afterwards("recording what is compiled") as undo:
                 collecting(undo, recorder.install)
-                results = self._run(lambda function: compiled_with(function, recorder, self._dynamic, isolate))
+                results = self._run(
+                    lambda function: compiled_with(function, recorder, dynamic=self._dynamic, isolate=isolate)
+                )
         except synchronous() as error:
             return StageResult(stage, name, (), f"{describe(error)[:500]}"), recorder
         if stage == BACKEND:
@@ -244,7 +249,8 @@ class _Comparison:
         try:
             with default_type_float64():
                 wide = self._run(
-                    lambda each: compiled_with(each, Widened(self._narrow()), self._dynamic, False), wide=True
+                    lambda each: compiled_with(each, Widened(self._narrow()), dynamic=self._dynamic, isolate=False),
+                    wide=True,
                 )
         except synchronous():  # then there is nothing to tell rounding by
             return False
@@ -291,7 +297,7 @@ class _Comparison:
         except synchronous() as error:
             self._notes.append(f"no script was written: {describe(error)[:200]}")
         self._notes += [f"not in the script: {gap}" for gap in gaps]
-        return described(fault, kernels_of(fault), script, not gaps)
+        return described(fault, kernels_of(fault), script, reproduces=not gaps)
 
 
 def _why_nothing(returned: str) -> str:

@@ -159,7 +159,7 @@ class Recorder:
 
         return compile_one
 
-    def _noted(self, graph: Graph, compiled: Callable[..., object], boxed: bool) -> Callable[..., object]:
+    def _noted(self, graph: Graph, compiled: Callable[..., object], *, boxed: bool) -> Callable[..., object]:
         import torch
 
         # What AOTAutograd gives to Dynamo has the mark, too, and takes its arguments one by one.

@@ -120,6 +120,7 @@ def nothing_compiled() -> Iterator[None]:
 def compiled_with(
     function: Callable[..., object],
     recorder: Callable[..., Callable[..., object]],
+    *,
     dynamic: Optional[bool],
     isolate: bool,
 ) -> Callable[..., object]:

@@ -76,7 +76,7 @@ class Shared:
             self._seen[id(value)] = value
             self._todo.append(value)
 
-    def _function(self, function: FunctionType, own: bool) -> None:
+    def _function(self, function: FunctionType, *, own: bool) -> None:
         """What a function reaches by name; of its ``own``, the private copy has the tensors and what it encloses."""
         self._seen[id(function)] = function
         self._add(getattr(function, "__wrapped__", None))

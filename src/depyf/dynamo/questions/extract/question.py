@@ -73,22 +73,24 @@ def extract(
         parts = f"compiled by themselves are {', '.join(found.parts)}: extract from those"
         raise LookupError(f"nothing is compiled here that has a graph: {found.left_alone or parts}")
     had_arguments = bool(args or kwargs)
-    source = chosen(sources, graph_id, had_arguments, (lambda: held(found)) if had_arguments else list)
+    source = chosen(
+        sources, graph_id, had_arguments=had_arguments, others=(lambda: held(found)) if had_arguments else list
+    )
     backend, name = backend_of(None, found.entered)
     named = backend_in_script(backend, name)
-    script = write(source, path or f"{source.name}.py", named.name, values)
+    script = write(source, path or f"{source.name}.py", named.name, values=values)
     gaps = [f"not in the script: {gap}" for gap in (named.gap, *torch_settings.settings_no_script_has()) if gap]
-    return checked(source.name, script, (*source.notes, *gaps), check)
+    return checked(source.name, script, (*source.notes, *gaps), check=check)
 
 
 def extract_file(directory: str, graph_id: GraphId, *, path: Optional[str] = None, check: bool = True) -> Extracted:
     """Write one graph of a dump directory as a script, from its text alone; ``graph_id`` may be a file's name, too."""
     graph_id = id_in_dump(directory, graph_id) if isinstance(graph_id, str) else graph_id
     sources = _files(directory)
-    source = chosen(sources, graph_id, False)
+    source = chosen(sources, graph_id, had_arguments=False)
     name = _name(source, sources)
     script = write(source, path or f"{name}.py", "inductor", values=False)
-    return checked(name, script, source.notes, check)
+    return checked(name, script, source.notes, check=check)
 
 
 def _files(directory: str) -> List[Source]:
@@ -112,7 +114,7 @@ def _files(directory: str) -> List[Source]:
 
 
 def chosen(
-    sources: Sequence[Source], graph_id: GraphId, had_arguments: bool, others: Callable[[], List[Source]] = list
+    sources: Sequence[Source], graph_id: GraphId, *, had_arguments: bool, others: Callable[[], List[Source]] = list
 ) -> Source:
     """The source that ``graph_id`` names. ``others`` finds those that there are without the arguments."""
     if not sources:
@@ -126,10 +128,10 @@ def chosen(
         alike = captured or found
         if len({(source.stage, source.index) for source in alike}) == 1:
             return alike[0]
-    raise LookupError(_what_there_is(sources, graph_id, bool(found), others()))
+    raise LookupError(_what_there_is(sources, graph_id, several=bool(found), others=others()))
 
 
-def _what_there_is(sources: Sequence[Source], graph_id: GraphId, several: bool, others: Sequence[Source]) -> str:
+def _what_there_is(sources: Sequence[Source], graph_id: GraphId, *, several: bool, others: Sequence[Source]) -> str:
     there = _listed(sources)
     compiled = [each for each in (*sources, *others) if compiled_fn_number(each.function) is not None]
     if _COMPILE_ID.fullmatch(str(graph_id)) and compiled and not any(each.compile_id for each in compiled):
@@ -183,7 +185,7 @@ def _fits(source: Source, graph_id: GraphId) -> bool:
     return asked in ("", stage, f"{stage}.{source.index}") and _is_of(source.function, source.compile_id, graph_id)
 
 
-def write(source: Source, path: str, backend: str, values: bool) -> Script:
+def write(source: Source, path: str, backend: str, *, values: bool) -> Script:
     """Write the script of a source."""
     title = f"{source.stage.value} of {source.function}"
     if source.piece:
@@ -234,7 +236,7 @@ def _autocast_on(device: str) -> object:
     return torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else None
 
 
-def checked(name: str, script: Script, notes: Sequence[str], check: bool) -> Extracted:
+def checked(name: str, script: Script, notes: Sequence[str], *, check: bool) -> Extracted:
     """The answer, after the script was run where that is wanted."""
     runs, output = run_script(script.path) if check else (None, "")
     return Extracted(name, script.path, script.values, runs, output, (*notes, *script.notes))

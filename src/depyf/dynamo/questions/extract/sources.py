@@ -182,7 +182,7 @@ def run_of(
     may_be = any(wanted(each) for each in known)
     found: List[Source] = []
     for dynamic in (configured, *(each for each in (False, True) if may_be and each != configured)):
-        compilations = _recorded(target, args, kwargs, dynamic)
+        compilations = _recorded(target, args, kwargs, dynamic=dynamic)
         names = known_ones(compilations, known)
         sources = list(_sources(compilations, names))
         if not may_be or any(each is not None and wanted(each) for each in names):
@@ -192,7 +192,7 @@ def run_of(
 
 
 def _recorded(
-    target: Called, args: Sequence[object], kwargs: Mapping[str, object], dynamic: Optional[bool]
+    target: Called, args: Sequence[object], kwargs: Mapping[str, object], *, dynamic: Optional[bool]
 ) -> List[Compilation]:
     backend, name = backend_of(None, target.entered)
     recorder = Recorder(backend, name)
@@ -202,10 +202,12 @@ def _recorded(
         undo = stack.enter_context(undone_afterwards("recording what is compiled"))
         collecting(undo, recorder.install)
         copied = private_copy(target, args, kwargs)
-        function = copied.compiled(lambda each: compiled_with(each, recorder, dynamic, cache_entries.has_regions()))
+        function = copied.compiled(
+            lambda each: compiled_with(each, recorder, dynamic=dynamic, isolate=cache_entries.has_regions())
+        )
         stack.enter_context(Shared(target, (*args, *kwargs.values())).put_back())
         with contextlib.suppress(NoGradientsError):  # it has run its backward graphs itself
-            run(copied, function, torch_names.module("torch").is_grad_enabled())
+            run(copied, function, backward=torch_names.module("torch").is_grad_enabled())
     return recorder.compilations
 
 

@@ -127,7 +127,7 @@ class FindNonFinite(HookedContext[object]):
             return None
         with self._lock:
             found = self._examine(call)
-            self._looking.at(call.graph.function, call.graph.backward)
+            self._looking.at(call.graph.function, backward=call.graph.backward)
             if self._eager is None and _has_backward_elsewhere(call):
                 self._looking.left_out(_NO_GRADIENTS.format(call.graph.backend))
             if self._eager is not None and not call.graph.backward and not self._eager.is_here():

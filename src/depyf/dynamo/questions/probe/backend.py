@@ -73,7 +73,7 @@ class CapturedGraphs:
         observation.add(functools.partial(self._observer, captured), lambda _: None)
 
         def run(*arguments: object) -> object:
-            return observation.run(captured.graph, compiled, list(arguments), False)
+            return observation.run(captured.graph, compiled, list(arguments), boxed=False)
 
         return run
 

@@ -224,10 +224,10 @@ def _note_arguments(translator: Translator) -> None:
     carried = function_name(code.co_name) != code.co_name
     for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + stars]:
         value = translator.symbolic_locals.get(name)  # some versions leave out what is not used
-        _bind(translator, name, value, code.co_firstlineno, carried)
+        _bind(translator, name, value, code.co_firstlineno, carried=carried)
 
 
-def _bind(translator: Translator, name: str, value: Optional[object], line: int, carried: bool = False) -> None:
+def _bind(translator: Translator, name: str, value: Optional[object], line: int, *, carried: bool = False) -> None:
     tracing = _here.tracing
     if tracing.output is not translator.output:
         tracing = _here.tracing = _Tracing(translator.output)

@@ -159,7 +159,7 @@ class Probe(HookedContext[object]):
     def _observe(self, captured: Captured, call: GraphCall) -> None:
         with self._lock:
             number = self._calls[id(captured)] = self._calls.get(id(captured), 0) + 1
-            self._looking.at(captured.graph.function, captured.graph.backward)
+            self._looking.at(captured.graph.function, backward=captured.graph.backward)
             _, wanted, random = self._wanted[id(captured)]
             wanted = [each for each in wanted if self._has_room(each.query)]
         if not wanted:
