@@ -19,19 +19,19 @@ ROOT = Path(__file__).resolve().parent.parent
 BOUNDS: Dict[str, int] = {
     "any": 527,
     "booleans": 34,
-    "parameters": 4,
+    "parameters": 3,
     "functions": 4,
-    "files": 16,
+    "files": 17,
     "private": 2,
 }
 
 INSTEAD: Dict[str, str] = {
-    "any": 527"object where nothing is asked of the value; torch.Tensor, torch.fx.Node, ... under TYPE_CHECKING",
-    "booleans": 34"keyword-only parameters, after *",
+    "any": "object where nothing is asked of the value; torch.Tensor, torch.fx.Node, ... under TYPE_CHECKING",
+    "booleans": "keyword-only parameters, after *",
     "parameters": "a frozen dataclass of the values that travel together",
     "functions": "functions with a name for each step",
-    "files": 16"a module for each idea",
-    "private": 2"an entry in dynamo/hooks/",
+    "files": "a module for each idea",
+    "private": "an entry in dynamo/hooks/",
 }
 
 
@@ -84,5 +84,5 @@ def test_every_count_but_the_lines_has_a_bound() -> None:
     ],
 )
 def test_what_is_counted(kind: str, source: str, count: int) -> None:
-    find = {**HOUSE.COUNTED_IN_TREES, "private": 2HOUSE.private_torch_names}[kind]
+    find = {**HOUSE.COUNTED_IN_TREES, "private": HOUSE.private_torch_names}[kind]
     assert len(list(find(ast.parse(source)))) == count

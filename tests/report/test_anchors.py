@@ -6,6 +6,7 @@ from typing import List, Sequence, Tuple
 
 import pytest
 
+from depyf.report.analysis.facts import Files
 from depyf.report.analysis.from_events import build_run
 from depyf.report.model.run import Run
 from depyf.torch_trace.events import Event
@@ -51,7 +52,7 @@ def run_of(then: Lines, now: Lines, path: str = NOW, hit: bool = True, noted: st
     if noted:
         stacks = dict(zip(("n0", "n1", "n2"), tracebacks(noted, now)))
         events.append(node_stacks_event(later, "Forward_graph", stacks))
-    return build_run([*events, code, *([HIT] if hit else [])], read=lambda path: "text\n" * 50)
+    return build_run([*events, code, *([HIT] if hit else [])], files=Files(read=lambda path: "text\n" * 50))
 
 
 def found(run: Run) -> Tuple[List[Tuple[str, int]], List[Tuple[str, int]]]:

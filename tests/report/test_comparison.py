@@ -7,7 +7,7 @@ from typing import List, Optional
 
 import pytest
 
-from depyf.report.analysis.facts import TransformedFact
+from depyf.report.analysis.facts import Facts, Files, TransformedFact
 from depyf.report.analysis.from_events import build_run
 from depyf.report.diff.comparison import Comparison, as_differences, compare
 from depyf.report.diff.comparison_text import comparison_lines
@@ -153,7 +153,7 @@ def as_told_by(names: bool, source: Optional[str]) -> Run:
         for event, key in functions
     ]
     events = [event for event, _ in functions]
-    return build_run(events, [], read=lambda path: source, transformed=facts if names else ())
+    return build_run(events, [], files=Files(read=lambda path: source), facts=Facts(transformed=facts if names else ()))
 
 
 @pytest.mark.parametrize("source", [CLASSES, None, "quoted only: (("])

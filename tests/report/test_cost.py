@@ -10,6 +10,7 @@ from cost import grows_like
 
 from depyf.report.analysis.anchors import Anchored, anchored
 from depyf.report.analysis.artifacts import after_the_whole
+from depyf.report.analysis.facts import Files
 from depyf.report.analysis.from_events import build_run
 from depyf.report.analysis.functions import Functions
 from depyf.report.analysis.linking import linked
@@ -66,7 +67,7 @@ def no_text(asked: object) -> None:
 
 
 def run_of(size: int) -> Run:
-    return build_run(events(size), artifacts(size), read=no_text)
+    return build_run(events(size), artifacts(size), files=Files(read=no_text))
 
 
 def functions(size: int) -> Functions:
@@ -97,7 +98,7 @@ def resets(size: int) -> List[Event]:
 
 
 STEPS: Dict[str, Callable[[int], Callable[[], object]]] = {
-    "the model": lambda size: partial(build_run, events(size), artifacts(size), read=no_text),
+    "the model": lambda size: partial(build_run, events(size), artifacts(size), files=Files(read=no_text)),
     "index.md": lambda size: partial(index_markdown, run_of(size)),
     "index.html": lambda size: partial(render_page, run_of(size), no_text),
     "counts": lambda size: partial(counts_by_function, run_of(size)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, Optional
 
-from depyf.report.analysis.facts import TransformedFact
+from depyf.report.analysis.facts import Facts, Files, Origin, TransformedFact
 from depyf.report.analysis.from_events import build_run
 from depyf.report.model.manifest import from_json, to_json
 from depyf.report.model.run import Artifact
@@ -60,7 +60,7 @@ class GraphModule(torch.nn.Module):
 
 def test_a_resume_function_goes_on_with_the_function_that_its_name_says() -> None:
     resume = "torch_dynamo_resume_in_forward_at_4"
-    run = build_run([metrics(), metrics(resume, 4, "1/0"), metrics(resume, 4, "2/0")], [], read=read)
+    run = build_run([metrics(), metrics(resume, 4, "1/0"), metrics(resume, 4, "2/0")], [], files=Files(read=read))
     names = [(each.name, each.qualified_name, each.first_line, each.last_line) for each in run.functions]
     assert names == [
         ("forward", "Net.forward", 2, 5),
@@ -72,7 +72,7 @@ def test_a_resume_function_goes_on_with_the_function_that_its_name_says() -> Non
 
 
 def test_a_function_that_is_known_by_its_resume_function_only_is_added() -> None:
-    run = build_run([metrics("torch_dynamo_resume_in_forward_at_4", 4)], [], read=read)
+    run = build_run([metrics("torch_dynamo_resume_in_forward_at_4", 4)], [], files=Files(read=read))
     assert [(each.qualified_name, each.resumes) for each in run.functions][1] == ("Net.forward", None)
     assert run.functions[0].resumes == 1
 
@@ -91,7 +91,7 @@ def test_what_became_of_a_compilation() -> None:
         metrics(compile_id="3/0"),
         event("dynamo_start", "4/0", meta={"stack": [{"name": "forward", "filename": USER, "line": 2}]}, attempt=1),
     ]
-    run = build_run(events, [], read=read)
+    run = build_run(events, [], files=Files(read=read))
     first = run.compilations[0]
     assert [each.status for each in run.compilations] == ["compiled", "failed", "skipped", "empty", "failed"]
     assert (first.seconds, first.backward_seconds, first.guard_latency) == (2.0, 0.5, 5e-5)
@@ -139,7 +139,7 @@ Traceback (most recent call last):
 
 def test_a_graph_break_is_told_once_for_each_compilation() -> None:
     told = [event("dynamo_graph_break_reason", compile_id, BREAK) for compile_id in ("0/0", "0/0", "0/1")]
-    run = build_run([*told, metrics(), metrics(compile_id="0/1")], [], read=read)
+    run = build_run([*told, metrics(), metrics(compile_id="0/1")], [], files=Files(read=read))
     assert [each.compile_id for each in run.breaks] == ["0/0", "0/1"]
     found = run.breaks[0]
     paths = [each.path for each in run.sources]
@@ -178,7 +178,7 @@ def test_a_recompilation_is_told_in_words_with_both_values_and_the_line() -> Non
         metrics(compile_id="0/1"),
     ]
     internals = "/opt/lib/python3.11/site-packages/torch/_dynamo/output_graph.py"
-    run = build_run(events, [], read=read, names={0: internals})
+    run = build_run(events, [], files=Files(read=read, names={0: internals}))
     (recompile,) = run.recompiles
     (failed,) = recompile.failed
     assert (recompile.compile_id, recompile.function, failed.entry) == ("0/1", 0, "0/0")
@@ -204,7 +204,7 @@ def test_what_is_new_in_a_call_is_its_cause_and_not_what_the_latest_entry_was_ma
     for number, reasons in enumerate([[dtype.format("Float", "Double")], [dtype.format("Double", "Float"), size]], 1):
         told = [f"0/{number - 1 - place}: {reason}" for place, reason in enumerate(reasons)]
         events += [event("recompile_reasons", f"0/{number}", json.dumps(told)), metrics(compile_id=f"0/{number}")]
-    run = build_run(events, [], read=read)
+    run = build_run(events, [], files=Files(read=read))
     assert [each.failed[0].words.split(",")[0] for each in run.recompiles] == [
         "x has dtype float64",
         "x has size 6 in dimension 0",
@@ -217,7 +217,7 @@ def test_ids_that_a_reset_gives_out_again_are_told_apart() -> None:
     events = [event("dynamo_start"), metrics(), event("dynamo_start"), event("aot_joint_graph"), metrics(), again]
     ids = [each.compile_id for each in told_apart(events)]
     assert ids == ["0/0", "0/0", "0/0#2", "0/0#2", "0/0#2", "0/1#2"]
-    run = build_run(told_apart([*events, metrics(compile_id="0/1")]), [], read=read)
+    run = build_run(told_apart([*events, metrics(compile_id="0/1")]), [], files=Files(read=read))
     assert run.recompiles[0].failed[0].entry == "0/0#2"
 
 
@@ -235,14 +235,14 @@ def graph(stage: str = "Captured_Graph", text: str = GRAPH) -> Artifact:
 def test_lines_of_a_graph_are_linked_by_the_whole_stack_where_it_is_known_and_by_comments_elsewhere() -> None:
     report = event("dynamo_output_graph", payload=GRAPH)
     noted = node_stacks_event(report, "Captured_Graph", tracebacks())
-    run = build_run([report, noted, metrics()], [graph()], read=read)
+    run = build_run([report, noted, metrics()], [graph()], files=Files(read=read))
     paths = [each.path for each in run.sources]
     links = {link.names[0]: link for link in run.artifacts[0].links}
     assert links["linear"].places == ((paths.index(USER), 3), (paths.index(LIBRARY), 134))
     assert (links["linear"].first, links["linear"].last) == (5, 6)
     assert links["y"].places == ((paths.index(USER), 5),)
     assert "l_x_" not in links
-    only_comments = build_run([report, metrics()], [graph()], read=read, names={0: LIBRARY})
+    only_comments = build_run([report, metrics()], [graph()], files=Files(read=read, names={0: LIBRARY}))
     assert [each.path for each in only_comments.sources if each.library] == [LIBRARY]
     assert len(only_comments.artifacts[0].links[0].places) == 1
 
@@ -251,7 +251,7 @@ def test_another_stage_gets_the_whole_stack_of_a_comment_that_names_its_innermos
     report = event("dynamo_output_graph", payload=GRAPH)
     noted = node_stacks_event(report, "Captured_Graph", tracebacks())
     forward = GRAPH.replace("linear:", "addmm:").replace("linear * 2;  linear", "addmm * 2;  addmm")
-    run = build_run([report, noted, metrics()], [graph(), graph("Forward_graph", forward)], read=read)
+    run = build_run([report, noted, metrics()], [graph(), graph("Forward_graph", forward)], files=Files(read=read))
     assert run.artifacts[1].links[0].names == ("addmm",)
     assert run.artifacts[1].links[0].places == run.artifacts[0].links[0].places
 
@@ -305,7 +305,7 @@ def test_kernels_of_a_generated_module_have_the_lines_of_the_nodes_that_they_com
         metrics(),
     ]
     module = Artifact("kernel", "kernels", "kernels of __compiled_fn_1", "0/0", text=MODULE, backward=False)
-    run = build_run(events, [graph(), module], read=read)
+    run = build_run(events, [graph(), module], files=Files(read=read))
     addmm, kernel = run.kernels
     paths = [each.path for each in run.sources]
     assert (addmm.name, addmm.extern, addmm.calls, addmm.nodes) == ("extern_kernels.addmm", True, (19,), ("linear",))
@@ -321,7 +321,7 @@ def test_kernels_of_a_generated_module_have_the_lines_of_the_nodes_that_they_com
 
 def test_without_notes_the_comments_in_a_generated_module_name_its_nodes() -> None:
     events = [event("dynamo_output_graph", payload=GRAPH), event("inductor_output_code", payload=MODULE), metrics()]
-    run = build_run(events, read=read, names={0: LIBRARY})
+    run = build_run(events, files=Files(read=read, names={0: LIBRARY}))
     assert [(each.kind, each.stage, each.backward) for each in run.artifacts] == [
         ("graph", "Captured_Graph", None),
         ("kernels", "", False),
@@ -349,7 +349,12 @@ def test_transformed_code_is_linked_to_what_it_calls() -> None:
         lines={3: 4},
     )
     events = [event("dynamo_output_graph", payload=GRAPH), metrics(), metrics(resume[0], 4, "1/0")]
-    run = build_run(events, [graph(), artifact], read=read, transformed=[fact], graphs={"0/0": "__compiled_fn_1"})
+    run = build_run(
+        events,
+        [graph(), artifact],
+        files=Files(read=read),
+        facts=Facts(transformed=[fact], graphs={"0/0": "__compiled_fn_1"}),
+    )
     first = run.compilations[0]
     assert (first.verdict, first.runs, first.transformed, first.graph) == ("equivalent", 3, "t", "__compiled_fn_1")
     assert [(call.graph, call.function, call.line) for call in first.calls] == [
@@ -380,7 +385,7 @@ def test_phases_are_nested_and_a_lost_end_is_made_up_for() -> None:
         chromium("E", "dynamo", 1004.0),
         chromium("E", "dynamo", 1004.5, "1/0"),
     ]
-    run = build_run([*events, metrics()], [], read=read, started=999.0)
+    run = build_run([*events, metrics()], [], files=Files(read=read), origin=Origin(started=999.0))
     found = [
         (each.compile_id, each.name, round(each.start, 3), round(each.seconds, 3), each.parent) for each in run.phases
     ]

@@ -35,6 +35,7 @@ from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import Failure, failure_listeners, safely
 from depyf.dynamo.store.directory import DumpDirectory
 from depyf.messages import warn
+from depyf.report.analysis.facts import Facts, Files, Origin
 from depyf.report.analysis.from_events import build_run
 from depyf.report.model.manifest import to_json, without_texts
 from depyf.report.model.run import Run
@@ -296,19 +297,25 @@ def _run_of(session: Session, known: _Chronicle, records: Sequence[Record]) -> T
     run = build_run(
         events,
         artifacts,
-        rank=torch_names.distributed_rank(),
-        command=_command(),
-        started=known.started,
-        depyf=_version(),
-        torch=torch_names.torch_version(),
-        python=platform.python_version(),
-        names={number: path for path, number in dict(structured_trace_listener.interned_strings()).items()},
-        directory=_working_directory(),
-        graphs=graph_names(records),
-        transformed=transformed_facts(records, known.runs, known.times),
-        fallbacks=fallback_facts(session, records),
-        full_code=full_code_of(records),
-        provenance=generated_lines(records),
+        origin=Origin(
+            rank=torch_names.distributed_rank(),
+            command=_command(),
+            started=known.started,
+            depyf=_version(),
+            torch=torch_names.torch_version(),
+            python=platform.python_version(),
+        ),
+        files=Files(
+            names={number: path for path, number in dict(structured_trace_listener.interned_strings()).items()},
+            directory=_working_directory(),
+        ),
+        facts=Facts(
+            graphs=graph_names(records),
+            transformed=transformed_facts(records, known.runs, known.times),
+            fallbacks=fallback_facts(session, records),
+            full_code=full_code_of(records),
+            provenance=generated_lines(records),
+        ),
     )
     notes = dict.fromkeys((*known.notes, *(note for each in known.open for note in _notes(each))))
     if any(each.status == "compiled" for each in run.compilations):  # in another session

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Mapping, Optional, Sequence, Tuple
 
 from depyf.report.analysis.functions import Key
+from depyf.report.analysis.sources import ReadText, read_source
 from depyf.torch_trace.breaks import Frame
 
 
@@ -78,3 +79,43 @@ class Provenance:
     lines: Sequence[LineStack] = ()
     kernels: Sequence[KernelFact] = ()
     code: Mapping[Frame, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What recorded a run: ``origin`` is its name; the process, its start (seconds since the epoch), and versions."""
+
+    origin: str = "prepare_debug"
+    rank: Optional[int] = None
+    command: Sequence[str] = ()
+    started: Optional[float] = None
+    depyf: str = ""
+    torch: str = ""
+    python: str = ""
+
+
+@dataclass(frozen=True)
+class Files:
+    """How source files are found: ``names`` are torch's numbers for file names (``str`` records of a log),
+    ``directory`` is where the program ran, ``read`` returns the text of a source file."""
+
+    names: Mapping[object, str] = field(default_factory=dict)
+    directory: str = ""
+    read: ReadText = read_source
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the process knew beyond the events.
+
+    ``graphs`` are the names of compiled graphs by compile id, ``full_code`` the artifacts that tell the story of a
+    function, ``provenance`` is by artifact. ``fallbacks`` are those that the process saw; with None they come from the
+    metrics.
+    """
+
+    graphs: Mapping[str, str] = field(default_factory=dict)
+    transformed: Sequence[TransformedFact] = ()
+    fallbacks: Optional[Sequence[FallbackFact]] = None
+    full_code: Mapping[Key, str] = field(default_factory=dict)
+    provenance: Mapping[str, Provenance] = field(default_factory=dict)
+    notes: Sequence[str] = ()

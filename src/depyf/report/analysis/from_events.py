@@ -10,84 +10,59 @@ from depyf.diagnosis.break_advice import advice_for_cudagraphs, advice_for_fallb
 from depyf.report.analysis.anchors import anchored, from_cache
 from depyf.report.analysis.artifacts import artifacts_of
 from depyf.report.analysis.compilations import Compilations, calls_in
-from depyf.report.analysis.facts import FallbackFact, Provenance, TransformedFact
+from depyf.report.analysis.facts import Facts, FallbackFact, Files, Origin
 from depyf.report.analysis.findings import findings_of
-from depyf.report.analysis.functions import Functions, Key
+from depyf.report.analysis.functions import Functions
 from depyf.report.analysis.linking import linked
 from depyf.report.analysis.noted import with_noted
-from depyf.report.analysis.sources import ReadText, Sources, read_source
+from depyf.report.analysis.sources import Sources
 from depyf.report.model.counts import totals_of
 from depyf.report.model.run import Artifact, Compilation, CudaGraphSkip, Fallback, Function, Phase, Recompile, Run
 from depyf.torch_trace.cudagraphs import skips
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.metrics import spans
 
+_BY_US, _AS_NAMED, _NO_FACTS = Origin(), Files(), Facts()
+
 
 def build_run(
     events: Sequence[Event],
     artifacts: Optional[Sequence[Artifact]] = None,
     *,
-    origin: str = "prepare_debug",
-    rank: Optional[int] = None,
-    command: Sequence[str] = (),
-    started: Optional[float] = None,
-    depyf: str = "",
-    torch: str = "",
-    python: str = "",
-    names: Optional[Mapping[object, str]] = None,
-    directory: str = "",
-    read: ReadText = read_source,
-    graphs: Optional[Mapping[str, str]] = None,
-    transformed: Sequence[TransformedFact] = (),
-    fallbacks: Optional[Sequence[FallbackFact]] = None,
-    full_code: Optional[Mapping[Key, str]] = None,
-    provenance: Optional[Mapping[str, Provenance]] = None,
-    notes: Sequence[str] = (),
+    origin: Origin = _BY_US,
+    files: Files = _AS_NAMED,
+    facts: Facts = _NO_FACTS,
 ) -> Run:
     """The model of a run out of its ``events``, in their order, and its ``artifacts``.
 
     ``artifacts`` come with their ``text`` (the answer's have it too; ``report.manifest`` leaves it out where there is a
-    file); their links and the kernels are found here. With None they are made from the payloads of the events.
-
-    The rest is what events do not say, all of it optional: ``names`` are torch's numbers for file names (``str``
-    records of a log), ``directory`` is where the program ran, ``read`` gives the text of a source file. ``graphs``
-    are the names of compiled graphs by compile id, ``full_code`` the artifacts that tell the story of a function,
-    ``provenance`` is by artifact. ``fallbacks`` are those that the process saw; with None they come from the metrics.
+    file); their links and the kernels are found here. With None they are made from the payloads of the events. The rest
+    is what events do not say, all of it optional.
     """
-    names = names or {}
-    sources = Sources(read, [*names.values(), *_mentioned(events)], directory)
+    sources = Sources(files.read, [*files.names.values(), *_mentioned(events)], files.directory)
     functions = Functions(sources)
-    begin = started if started is not None else min((event.created for event in events), default=0.0)
-    known = Compilations(events, sources, functions, names, begin)
+    begin = origin.started
+    if begin is None:
+        begin = min((event.created for event in events), default=0.0)
+    known = Compilations(events, sources, functions, files.names, begin)
     made = artifacts_of(events) if artifacts is None else artifacts
-    texts = {artifact.id: artifact.text or "" for artifact in made}
-    facts = {fact.compile_id: fact for fact in transformed if fact.compile_id is not None}
-    functions.of_compilations.update({number: fact.qualified_name for number, fact in facts.items()})
-    compilations: List[Compilation] = []
-    for compile_id in dict.fromkeys([*known.ids(), *facts]):
-        fact = facts.get(compile_id)
-        each = known.compilation(compile_id, fact, (graphs or {}).get(compile_id))
-        if fact is not None:
-            each = replace(each, calls=calls_in(texts.get(fact.artifact or "", ""), fact, functions))
-        compilations.append(each)
+    compilations = _compilations(known, made, facts, functions)
     breaks, recompiles = known.breaks(), known.recompiles()
     failures = Counter(guard.entry for each in recompiles for guard in each.failed)
     compilations = [_with_failures(each, failures) for each in compilations]
-    skipped = (
-        _from_metrics(compilations) if fallbacks is None else [_fallback(f, functions, sources) for f in fallbacks]
-    )
-    for key, artifact_id in (full_code or {}).items():
+    skipped = _fallbacks(facts, compilations, functions, sources)
+    for key, artifact_id in facts.full_code.items():
         functions.full_code[functions.index(*key)] = artifact_id
-    noted = anchored(made, with_noted(made, events, provenance or {}), from_cache(events), sources)
-    linked_artifacts, kernels = linked(made, noted, sources, {f.artifact: f for f in transformed})
+    noted = anchored(made, with_noted(made, events, facts.provenance), from_cache(events), sources)
+    linked_artifacts, kernels = linked(made, noted, sources, {fact.artifact: fact for fact in facts.transformed})
     table = functions.table()
     run = Run(
-        depyf=depyf,
-        torch=torch,
-        python=python,
-        origin=origin,
-        rank=rank,
-        command=tuple(command),
+        depyf=origin.depyf,
+        torch=origin.torch,
+        python=origin.python,
+        origin=origin.origin,
+        rank=origin.rank,
+        command=tuple(origin.command),
         started=begin,
         functions=table,
         compilations=tuple(compilations),
@@ -98,10 +73,35 @@ def build_run(
         fallbacks=tuple(skipped),
         cudagraph_skips=tuple(_cudagraph_skips(events, sources)),
         phases=tuple(_phases(events, begin)),
-        notes=(*notes, *noted.notes),
+        notes=(*facts.notes, *noted.notes),
     )
     run = replace(run, sources=sources.table())
     return replace(run, findings=findings_of(run), totals=totals_of(run))
+
+
+def _compilations(
+    known: Compilations, artifacts: Sequence[Artifact], facts: Facts, functions: Functions
+) -> List[Compilation]:
+    """The compilations that the events or the process know of, with the calls in their transformed code."""
+    texts = {artifact.id: artifact.text or "" for artifact in artifacts}
+    transformed = {fact.compile_id: fact for fact in facts.transformed if fact.compile_id is not None}
+    functions.of_compilations.update({number: fact.qualified_name for number, fact in transformed.items()})
+    found: List[Compilation] = []
+    for compile_id in dict.fromkeys([*known.ids(), *transformed]):
+        fact = transformed.get(compile_id)
+        each = known.compilation(compile_id, fact, facts.graphs.get(compile_id))
+        if fact is not None:
+            each = replace(each, calls=calls_in(texts.get(fact.artifact or "", ""), fact, functions))
+        found.append(each)
+    return found
+
+
+def _fallbacks(
+    facts: Facts, compilations: Sequence[Compilation], functions: Functions, sources: Sources
+) -> Sequence[Fallback]:
+    if facts.fallbacks is None:
+        return list(_from_metrics(compilations))
+    return [_fallback(fact, functions, sources) for fact in facts.fallbacks]
 
 
 def _mentioned(events: Sequence[Event]) -> List[str]:

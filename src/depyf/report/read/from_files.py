@@ -21,7 +21,7 @@ from depyf.report.analysis.artifacts import (
     WRAPPER_ORDER,
     is_backward,
 )
-from depyf.report.analysis.facts import TransformedFact
+from depyf.report.analysis.facts import Facts, Files, Origin, TransformedFact
 from depyf.report.analysis.from_events import build_run
 from depyf.report.analysis.functions import Key
 from depyf.report.analysis.sources import read_named_source
@@ -117,13 +117,14 @@ def _run(files: Sequence[_File], rank: Optional[int]) -> Run:
     return build_run(
         [],
         sorted((_artifact(file, ids) for file in files), key=lambda artifact: artifact.order),
-        origin="files",
-        rank=rank,
-        read=read_named_source,
-        graphs={compile_id: graph for graph, compile_id in ids.items() if compile_id and graph},
-        transformed=facts,
-        full_code=_full_code(files, facts),
-        notes=[NOTE],
+        origin=Origin("files", rank),
+        files=Files(read=read_named_source),
+        facts=Facts(
+            graphs={compile_id: graph for graph, compile_id in ids.items() if compile_id and graph},
+            transformed=facts,
+            full_code=_full_code(files, facts),
+            notes=[NOTE],
+        ),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Dict, List, Mapping, Optional, Sequence
 
 from depyf.asynchronous import synchronous
+from depyf.report.analysis.facts import Files, Origin
 from depyf.report.analysis.from_events import build_run
 from depyf.report.analysis.sources import read_named_source
 from depyf.report.model.run import Run
@@ -31,11 +32,8 @@ def run_of_log(log: TraceLog) -> Run:
     run = build_run(
         events,
         None,
-        origin="torch_trace",
-        rank=log.rank,
-        started=log.started,
-        torch=_torch_version(log.events),
-        read=lambda path: texts[path] if path in texts else read_named_source(path),
+        origin=Origin("torch_trace", log.rank, started=log.started, torch=_torch_version(log.events)),
+        files=Files(read=lambda path: texts[path] if path in texts else read_named_source(path)),
     )
     missing = [
         source.path
