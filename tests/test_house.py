@@ -21,7 +21,7 @@ BOUNDS: Dict[str, int] = {
     "booleans": 34,
     "parameters": 3,
     "functions": 4,
-    "files": 17,
+    "files": 16,
     "private": 2,
 }
 
