@@ -129,7 +129,8 @@ def test_a_stage_that_torch_does_not_report_is_told_with_the_reason(
         write_graph(session, "0/0", "__compiled_fn_1", stage, 0, READABLE)
     session.add(KernelFile("0/0", "__compiled_fn_1", 0, str(tmp_path / "kernel"), "", "", False))
     REASONS[told](session, monkeypatch)
-    assert {each.what for each in missing(session)} == {"BEFORE_PRE_GRAD", "AFTER_PRE_GRAD", "BEFORE_POST_GRAD"}
+    stages = {each.what for each in missing(session)} - {"graphs that passes print"}  # before 2.8, of cached graphs
+    assert stages == {"BEFORE_PRE_GRAD", "AFTER_PRE_GRAD", "BEFORE_POST_GRAD"}
     path = write_missing(session)
     assert path is not None
     text = Path(path).read_text()
@@ -149,7 +150,7 @@ def test_nothing_vanishes_when_caches_are_warm(tmp_path: Path, monkeypatch: pyte
     assert {"BEFORE_PRE_GRAD", "BEFORE_POST_GRAD", "AFTER_POST_GRAD", "Joint_graph", "kernel"} <= set(counts["cold"])
     for run in ("warm", "filled unseen"):
         for kind in counts["cold"] - counts[run]:
-            assert any(kind in line for line in tool.told(dumps[run])), (run, kind)
+            assert tool.said_of(kind, tool.told(dumps[run])), (run, kind)
     from torch._inductor import codecache
 
     if not hasattr(codecache, "GuardedCache"):

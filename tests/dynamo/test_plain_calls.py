@@ -12,6 +12,8 @@ import pytest
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
+from torch_versions import IS_OLD  # noqa: E402
+
 import depyf  # noqa: E402
 from depyf.dynamo.hooks import frame_evaluation  # noqa: E402
 
@@ -68,8 +70,9 @@ def test_what_kept_it_empty_is_said(
         call()
     torch._dynamo.reset()
     (message,) = [record.getMessage() for record in caplog.records if record.name == "depyf"]
+    reason = REASONS["nothing" if kind == "no tensors" and IS_OLD else kind]  # it says nothing of empty graphs
     for text in (message, (tmp_path / "index.md").read_text(), (tmp_path / "manifest.json").read_text()):
-        assert REASONS[kind] in text
+        assert reason in text
     assert "nothing was compiled" in str(prepared) or "no graph was compiled" in str(prepared)
 
 

@@ -152,7 +152,10 @@ def test_with_stepping_the_files_of_the_dump_are_shown(tmp_path: Path) -> None:
     file = "__transformed_code_0_for_user_function.py"
     assert [each for each in with_depyf["stack"] if each.startswith(file)]
     assert [each for each in with_depyf["traceback"] if each.startswith("__transformed_code_")]
-    assert "out_0" in "".join(filter(None, with_depyf["quoted"]))  # tracebacks quote the dumped line
+    quoted = dict(zip((each.split(":")[0] for each in with_depyf["traceback"]), with_depyf["quoted"]))
+    (dumped,) = (name for name in quoted if name.startswith("__transformed_code_"))
+    assert quoted[dumped] in (tmp_path / dumped).read_text()  # tracebacks quote the dumped line
+    assert quoted[dumped] not in Path(__file__).read_text()
     assert LOOKS not in with_depyf["lines"]
     assert LOOKS in without["lines"]
     assert [each for each in with_depyf["lines"] if each.startswith(file)]

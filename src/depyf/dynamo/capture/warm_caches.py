@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.capture.session import Receivers, Session
@@ -62,9 +62,8 @@ class WarmCaches:
 
     def watch(self) -> Optional[Undo]:
         """See every cache look-up from now on; answers the function that ends it."""
-        cache = private_names.GUARDED_CACHE.find()
-        lookup = vars(cache).get("iterate_over_candidates") if cache is not None else None
-        if not isinstance(lookup, classmethod):
+        cache, lookup = private_names.GUARDED_CACHE.find(), _look_up()
+        if lookup is None:
             return None  # before 2.8: what a warm cache loses is told (missing.py), and force_recompile turns it off
         original = lookup.__func__
         self._sees_look_ups = True
@@ -141,6 +140,17 @@ class WarmCaches:
             return [(str(name), str(payload)) for name, payload in json.loads(read_text(_path(key)))]
         except synchronous(OSError, ValueError, TypeError):
             return None
+
+
+def _look_up() -> Optional[classmethod[Any, Any, Any]]:
+    cache = private_names.GUARDED_CACHE.find()
+    lookup = vars(cache).get("iterate_over_candidates") if cache is not None else None
+    return lookup if isinstance(lookup, classmethod) else None
+
+
+def sees_look_ups() -> bool:
+    """Return whether this PyTorch lets depyf see its cache look-ups, so that what a hit skips is in the dump."""
+    return _look_up() is not None
 
 
 def _path(key: str) -> str:

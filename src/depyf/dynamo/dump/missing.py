@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.dynamo.capture.session import EarlierFunction, GraphFile, KernelFile, Session
+from depyf.dynamo.capture.warm_caches import sees_look_ups
 from depyf.dynamo.capture.what_runs import backward_is_pending
 from depyf.dynamo.hooks import generated_code
 from depyf.torch_trace.events import AOTAUTOGRAD_HIT, FX_GRAPH_HIT, STANDALONE
@@ -18,6 +19,9 @@ _FROM_CACHE = "PyTorch took the compiled graph from its caches, which do not kee
 _ELSEWHERE = "Inductor compiled in another process, or as if in one (TORCHINDUCTOR_FX_COMPILE_MODE)."
 _NOT_REPORTED = "This PyTorch did not report it."
 _LATE = "Its backward was not called under prepare_debug, and PyTorch compiles it when it is first called."
+
+_PRINTED = "graphs that passes print"
+"""What nobody can name who has not seen it: ``NamedStage``."""
 
 _EARLIER = "Compiled before prepare_debug was entered: here is what the compiled function still held."
 
@@ -53,6 +57,8 @@ def missing(session: Session) -> List[Missing]:
             continue
         if kernels:
             why, how = _reason(session, compile_id)
+            if _from_cache(session, compile_id) and not sees_look_ups():
+                found.append(Missing(compile_id, function, _PRINTED, why, how))
             standalone = compile_id is None or compile_id.startswith(STANDALONE)
             for stage, number in _lacking(files, kernels):
                 if standalone and stage is Stage.CAPTURED:

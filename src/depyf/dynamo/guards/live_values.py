@@ -118,7 +118,9 @@ class LiveGuard:
             self._partial[sources] = root.clone_manager(
                 lambda node: isinstance(node, root_type) or node.get_source() in sources
             )
-        answer = check_in_its_grad_mode(self._partial[sources], frame_locals)
+        # The guards on PyTorch's state themselves, which look at no value, are asked as they are.
+        ask = check_in_its_grad_mode if any(sources) else _check
+        answer = ask(self._partial[sources], frame_locals)
         holds = bool(answer.result) or _only_relations_fail(root, answer.verbose_code_parts)
         return None if holds else list(answer.verbose_code_parts)
 
@@ -134,18 +136,22 @@ class LiveGuard:
         return scope.get("G")
 
 
+def _check(root: GuardRoot, frame_locals: Mapping[str, object]) -> GuardAnswer:
+    return root.check_verbose(dict(frame_locals))
+
+
 def check_in_its_grad_mode(root: GuardRoot, frame_locals: Mapping[str, object]) -> GuardAnswer:
     """Return PyTorch's answer for these guards, in the grad mode that they were made in if that is all that differs.
 
     The guards on PyTorch's state come first, and where one fails the answer says nothing of the values.
     """
-    answer = root.check_verbose(dict(frame_locals))
+    answer = _check(root, frame_locals)
     if answer.result or [part.strip() for part in answer.verbose_code_parts] != [_OTHER_GRAD_MODE]:
         return answer
     import torch
 
     with torch.set_grad_enabled(not torch.is_grad_enabled()):
-        return root.check_verbose(dict(frame_locals))
+        return _check(root, frame_locals)
 
 
 def _only_relations_fail(root: object, told: Sequence[str]) -> bool:
