@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 from typing import Any, Callable, Dict, List, Optional, Set
 
-from depyf.flow.graph import FlowGraph, Jump
+from depyf.flow.arms import computes_alone, leaves_operand
+from depyf.flow.graph import FlowGraph, For, Jump
 from depyf.lift import build
 from depyf.lift.items import COMPREHENSIONS, Value
 from depyf.lift.nodes import Condition, Goto, Node
@@ -55,7 +56,7 @@ class Reducer:
                     return joined
             elif isinstance(node.terminator, Goto) and term.keep:
                 return self._keeps(before, term, node, node.terminator)
-        elif self.only_expressions and isinstance(node.terminator, Condition) and not term.keep:
+        elif isinstance(node.terminator, Condition) and not term.keep and self._is_in_expression(term.fall):
             turned = Condition(term.test, not term.jump_when, term.fall, term.target, False, term.copied_at)
             joined = self._conditions(before, turned, node, node.terminator)
             if joined is not None:
@@ -175,6 +176,16 @@ class Reducer:
         return before
 
     # --- helpers -----------------------------------------------------------------------------------------------------
+
+    def _is_in_expression(self, other: int) -> bool:
+        """Whether the two tests, of which the first leads to ``other`` without a jump, are parts of an expression."""
+        block = self.graph.blocks[other]
+        return self.only_expressions or (
+            isinstance(block.term, Jump)
+            and not isinstance(self.graph.blocks[block.term.target].term, For)
+            and leaves_operand(block)
+            and computes_alone(block.ops)
+        )
 
     def _ends_in_chain_test(self, node: Node) -> bool:
         """Whether the condition of ``node`` is one test of ``a < b < c``: ``b``, the last value, was put there by it.

@@ -481,3 +481,15 @@ def conditions_in_class(a, b, c):
             z = (a and b) if c else c if b else (a and b)
 
     return First.y, Second.z
+
+
+_given, _other = 1, 0
+
+
+# A constant among the tests of a condition is gone from the bytecode; the jumps that are left are those of an `or`.
+# run: ConstantTests.first, ConstantTests.second, ConstantTests.third, ConstantTests.fourth
+class ConstantTests:
+    first = 2 if ('s' if _given else _other) else {}
+    second = print(2 if ('s' if _other else _given) else {})
+    third = [_other or (3 if (1 if _other else _other) else _given)]
+    fourth = repr(_given) if (_given and _other if 1 else _other) else {}
