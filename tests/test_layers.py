@@ -55,6 +55,10 @@ UPWARDS_ALLOWED = {
     ("result", "depyf.source.source_text"),
 }
 
+# What handles guards and graph breaks has them as typed values; their text is read by patterns in these modules alone.
+WITHOUT_PATTERNS = ("depyf.diagnosis.", "depyf.dynamo.guards.")
+PATTERNS_IN = ("depyf.diagnosis.break_advice", "depyf.diagnosis.guard_sources", "depyf.diagnosis.guard_text")
+
 VERSION_CHECKS_IN = ("bytecode", "normal")
 TORCH_IN = ("dynamo",)
 
@@ -133,6 +137,8 @@ def violations(source: str, module: str, *, is_package: bool = False) -> List[st
     for line, name in imported_modules(tree, module, is_package):
         if name.split(".")[0] in ("torch", "torchvision", "triton") and here not in TORCH_IN:
             found.append(f"{module}:{line} imports {name}")
+        if name == "re" and module.startswith(WITHOUT_PATTERNS) and module not in PATTERNS_IN:
+            found.append(f"{module}:{line} reads text by patterns; that is for {', '.join(PATTERNS_IN)}")
         if name.split(".")[0] != "depyf" or (here, name) in UPWARDS_ALLOWED:
             continue
         there = part_of(name)
@@ -176,6 +182,8 @@ def test_a_file_keeps_to_its_layer(path: Path) -> None:
         ("depyf.report.render.page", "import sys\nif sys.version_info >= (3, 12):\n    pass"),
         ("depyf.structure.loops", "from sys import version_info"),
         ("depyf.source.names", "import dis\nnumber = dis.opmap['CALL']"),
+        ("depyf.dynamo.guards.failing", "import re"),
+        ("depyf.diagnosis.guard_explanations", "from re import compile"),
         ("depyf.novelty", "x = 1"),
         ("depyf.dynamo.novelty", "x = 1"),
         ("depyf.dynamo.hooks.torch_names", "from depyf.dynamo.capture.session import Session"),
@@ -198,6 +206,8 @@ def test_a_planted_violation_is_found(module: str, source: str) -> None:
         ("depyf.result", "def f():\n    from depyf.source.compiling.to_code import compile_like"),
         ("depyf.optimization", "from depyf.dynamo.dispatch import Dispatcher"),
         ("depyf.cli", "import dis\ndis.dis(main)"),
+        ("depyf.diagnosis.guard_text", "import re"),
+        ("depyf.dynamo.questions.why", "import re"),
     ],
 )
 def test_what_is_allowed_is_not_reported(module: str, source: str) -> None:
