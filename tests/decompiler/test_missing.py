@@ -9,8 +9,8 @@ from typing import Any, Dict, List
 
 import pytest
 
-from depyf.pipeline import attempts
 from depyf.decompiler import decompile_code
+from depyf.pipeline import attempts
 from depyf.result import DecompilationError, Verdict
 from depyf.structure.structurer import Unstructured
 
