@@ -9,18 +9,16 @@ from types import CodeType
 from typing import Any, Dict, List
 
 import pytest
+from small_nodes import lifted, source
 
 from depyf.flow.copies import undo_copies
 from depyf.flow.graph import build
 from depyf.lift.lifter import lift
-from depyf.lift.nodes import Condition, Goto, LiftedGraph, Node, Return
 from depyf.normal.lowering import lower
 from depyf.source.printing.unparsing import unparse
 from depyf.structure.dispatch import dispatch
 from depyf.structure.unstructured import Unstructured
 from depyf.verify import compare
-
-pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="only 3.11 is lowered so far")
 
 
 def code_of(body: str, head: str = "def f(a, b, c):") -> CodeType:
@@ -141,8 +139,14 @@ NEEDS_STATE = {
 }
 
 
+SINCE = {"match": (3, 10), "except*": (3, 11)}
+"""The Python that has the syntax."""
+
+
 @pytest.mark.parametrize("name", ORDINARY)
 def test_ordinary_code_needs_no_state_variable(name: str) -> None:
+    if sys.version_info < SINCE.get(name, (3,)):
+        pytest.skip("this Python does not have the syntax")
     text = dispatched(code_of(ORDINARY[name]))
     assert "__state" not in text
     assert_same(ORDINARY[name], text)
@@ -159,33 +163,18 @@ def test_a_loop_that_runs_once_leaves_a_finally_body() -> None:
     assert "break" in text.partition("finally:")[2]
 
 
-def _node(id: int, term: object, *calls: str) -> Node:
-    node = Node(id, None, [ast.parse(f"{call}()").body[0] for call in calls])
-    node.terminator, node.silent = term, not calls  # type: ignore[assignment]
-    return node
-
-
-def _test(name: str) -> ast.expr:
-    return ast.parse(f"{name}()", mode="eval").body
-
-
-def _graph(*nodes: Node) -> LiftedGraph:
-    return LiftedGraph({node.id: node for node in nodes}, nodes[0].id)
-
-
-def _render(graph: LiftedGraph) -> str:
-    flow = build(lower(code_of("pass")))
-    return text_of(dispatch(graph, flow))
-
-
 def test_a_loop_with_two_entries_is_steered_by_the_variable() -> None:
     """The smallest irreducible graph: either of two blocks may come first, and each goes on to the other."""
-    text = _render(
-        _graph(
-            _node(0, Condition(_test("pick"), False, 2, 1)),
-            _node(1, Goto(2), "one"),
-            _node(2, Condition(_test("more"), False, 3, 1), "two"),
-            _node(3, Return(ast.Constant(5))),
+    text = source(
+        dispatch(
+            *lifted(
+                """
+                pick:   if pick() -> one, two
+                one:    one(); -> two
+                two:    two(); if more() -> one, end
+                end:    return 5
+                """
+            )
         )
     )
     calls: List[str] = []
@@ -210,8 +199,8 @@ def test_a_loop_with_two_entries_is_steered_by_the_variable() -> None:
 def test_each_node_is_written_once_however_many_ways_lead_to_it() -> None:
     """A ladder of tests that all jump to the same few places would double with every copy."""
     count = 60
-    nodes = [_node(id, Condition(_test(f"t{id}"), False, min(id + 2, count), id + 1), f"s{id}") for id in range(count)]
-    text = _render(_graph(*nodes, _node(count, Return(ast.Constant(None)), "end")))
+    rungs = [f"n{id}: s{id}(); if t{id}() -> n{id + 1}, n{min(id + 2, count)}" for id in range(count)]
+    text = source(dispatch(*lifted("\n".join([*rungs, f"n{count}: end(); return None"]))))
     assert all(text.count(f"s{id}()") == 1 for id in range(count))
     assert max(len(line) - len(line.lstrip()) for line in text.splitlines()) < 4 * 60
 

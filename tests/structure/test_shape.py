@@ -52,8 +52,9 @@ def test_order_dominators_and_predecessors() -> None:
             "a: -> l\nl: for i in x -> b, o\nb: return i\no: return z", {1: {1}}, id="a for that is left at once"
         ),
         pytest.param(
-            "l in h: f(); return z\nh under h: except E -> m, n\nm under h: BIND h; POP h; -> l\nn under h: reraise h",
-            {0: {0, 1, 2}},
+            "l: g(); -> b\nb in h: f(); return z\n"
+            "h under h: except E -> m, n\nm under h: BIND h; POP h; -> l\nn under h: reraise h",
+            {0: {0, 1, 2, 3}},
             id="by way of a handler",
         ),
     ],

@@ -48,11 +48,14 @@ from depyf.source.printing.unparsing import unparse
 _MARKS = (BindException, PopException)
 
 
-def lifted(text: str, finally_: Iterable[str] = (), code: Any = FUNCTION) -> Tuple[LiftedGraph, FlowGraph]:
-    """The graph that ``text`` shows, and one of empty blocks with its regions; ``finally_``: those of ``finally``."""
+def lifted(
+    text: str, finally_: Iterable[str] = (), code: Any = FUNCTION, **facts: Any
+) -> Tuple[LiftedGraph, FlowGraph]:
+    """The graph that ``text`` shows, and one of empty blocks with its regions; ``finally_``: those of ``finally``;
+    ``facts`` are those of ``NormalCode``."""
     lines = lines_of(text)
     ids, region = {line.label: id for id, line in enumerate(lines)}, regions_of(lines)
-    graph, blocks = LiftedGraph({}, 0), FlowGraph(NormalCode(code, ()), {}, 0, len(lines))
+    graph, blocks = LiftedGraph({}, 0), FlowGraph(NormalCode(code, (), **facts), {}, 0, len(lines))
     for id, (_, words, items, how, labels) in enumerate(lines):
         end = items.pop() if how is None else how
         handling = tuple(ids[name] for name in words.get("under", "").split(",") if name)
