@@ -172,5 +172,5 @@ def test_nothing_is_assumed_of_functions_nested_in_code_of_dynamos() -> None:
     """The verifier would let them drop ``tmp_0``, and with it the lock."""
     text = "def f(x):\n  def g():\n    {}lock()\n    work()\n  return g, " + COMPILED
     original, candidate = code_of(text.format("tmp_0 = ")), code_of(text.format(""))
-    comparison = compare(original, candidate, droppable=frozenset({"tmp_0"}))
+    comparison = compare(original, candidate, hints=depyf.Hints(droppable=frozenset({"tmp_0"})))
     assert not comparison.proved

@@ -8,6 +8,7 @@ import pytest
 from operations import CALL_G, Step, code, finding, listing, local
 
 from depyf.normal.ops import NormalCode, Op
+from depyf.result import Hints
 from depyf.verify import Finding, compare
 
 
@@ -168,7 +169,7 @@ def test_a_list_that_contains_itself_is_left_to_the_event() -> None:
 def test_a_cell_as_a_value_is_the_cell_of_a_closure() -> None:
     original = code("def f(x):\n def g(): return x\n return h(g.__closure__[0])")
     candidate = code("def f(x):\n return h((lambda: x).__closure__[0])")
-    assert compare(original, candidate, droppable=frozenset({"g"})).finding is not Finding.DIFFERENT
+    assert compare(original, candidate, hints=Hints(droppable=frozenset({"g"}))).finding is not Finding.DIFFERENT
 
 
 @pytest.mark.parametrize("broken", [(Op.POP,), (Op.BINARY, "+"), (Op.POP_EXC,)])

@@ -9,6 +9,7 @@ from typing import Dict, Optional, Tuple
 
 import pytest
 
+from depyf.result import Hints
 from depyf.verify import Comparison, Finding, compare
 
 EQUIVALENT: Tuple[Tuple[str, str, str], ...] = (
@@ -570,4 +571,6 @@ def test_names_that_are_no_identifiers_can_be_renamed() -> None:
 def test_temporaries_of_the_original_may_vanish_if_allowed() -> None:
     original, candidate = "def f(x):\n t = 1\n g(x)\n return x", "def f(x):\n g(x)\n return x"
     assert compared(original, candidate).reason == "locals: the candidate has no t"
-    assert compare(code(original), code(candidate), droppable=frozenset({"t"})).finding is Finding.EQUIVALENT
+    assert (
+        compare(code(original), code(candidate), hints=Hints(droppable=frozenset({"t"}))).finding is Finding.EQUIVALENT
+    )

@@ -8,6 +8,7 @@ from typing import AbstractSet, Any, FrozenSet, List
 import pytest
 
 from depyf.decompiler import DecompilationError, decompile_code
+from depyf.result import Hints
 from depyf.verify import compare
 
 
@@ -66,7 +67,7 @@ def code_of(source: str) -> CodeType:
     ],
 )
 def test_these_are_not_the_same(original: str, candidate: str, stable: AbstractSet[str]) -> None:
-    assert not compare(code_of(original), code_of(candidate), stable_globals=frozenset(stable)).proved
+    assert not compare(code_of(original), code_of(candidate), hints=Hints(stable_globals=frozenset(stable))).proved
 
 
 def test_where_only_members_count_the_order_of_a_set_does_not() -> None:

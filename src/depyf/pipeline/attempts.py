@@ -152,9 +152,7 @@ class Attempts:
         return compare(
             self.code,
             candidate,
-            droppable=self.hints.droppable,
-            stable_globals=self.hints.stable_globals,
-            tuple_results=self.hints.tuple_results,
+            hints=self.hints,
             check_docstring=not self.written_by_tool,
             assumed=self.assumed,
             lowered=self.lowered,

@@ -11,6 +11,7 @@ from depyf.bytecode.nesting import Names, names_of, qualified_name
 from depyf.normal.across import beyond_comparison, docstring_today, in_common_terms
 from depyf.normal.lowering import lower
 from depyf.normal.ops import NormalCode, byte_offset
+from depyf.result import Hints
 from depyf.verify.comparison import Comparison, Finding, MismatchError
 from depyf.verify.exact import same_operations
 from depyf.verify.product import Product
@@ -27,15 +28,15 @@ from depyf.verify.signature import (
 
 Around = Optional[Tuple[Names, Names]]
 
+_NO_HINTS = Hints()
+
 
 def compare(
     original: Code,
     candidate: Code,
     *,
-    droppable: AbstractSet[str] = frozenset(),
+    hints: Hints = _NO_HINTS,
     renamed: Optional[Mapping[str, str]] = None,
-    stable_globals: AbstractSet[str] = frozenset(),
-    tuple_results: Optional[Mapping[str, int]] = None,
     check_docstring: bool = True,
     always_prove: bool = False,
     assumed: AbstractSet[int] = frozenset(),
@@ -43,7 +44,7 @@ def compare(
 ) -> Comparison:
     """Whether ``candidate`` behaves as ``original`` does; both are bytecode of the running Python.
 
-    What follows is taken for granted of the original alone, and not of code nested in it:
+    ``hints`` are taken for granted of the original alone, and not of code nested in it:
     ``droppable``: local variables of the original that the candidate need not have (temporaries that a tool made);
     it may also let go earlier of what they hold.
     ``stable_globals``: globals that are bound and stay as they are while the code runs, so that when they are read does
@@ -66,10 +67,10 @@ def compare(
     What a global name holds is taken to be held by it.
     """
     settings = Settings(
-        droppable,
+        hints.droppable,
         dict(renamed or {}),
-        stable_globals,
-        dict(tuple_results or {}),
+        hints.stable_globals,
+        dict(hints.tuple_results),
         check_docstring,
         always_prove,
         assumed,

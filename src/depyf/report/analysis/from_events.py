@@ -41,16 +41,14 @@ def build_run(
     """
     sources = Sources(files.read, [*files.names.values(), *_mentioned(events)], files.directory)
     functions = Functions(sources)
-    begin = origin.started
-    if begin is None:
-        begin = min((event.created for event in events), default=0.0)
+    first = min((event.created for event in events), default=0.0)
+    begin = first if origin.started is None else origin.started
     known = Compilations(events, sources, functions, files.names, begin)
     made = artifacts_of(events) if artifacts is None else artifacts
     compilations = _compilations(known, made, facts, functions)
     breaks, recompiles = known.breaks(), known.recompiles()
-    failures = Counter(guard.entry for each in recompiles for guard in each.failed)
-    compilations = [_with_failures(each, failures) for each in compilations]
-    skipped = _fallbacks(facts, compilations, functions, sources)
+    compilations = _with_failures(compilations, recompiles)
+    fallbacks = _fallbacks(facts, compilations, functions, sources)  # may name functions that nothing else does
     for key, artifact_id in facts.full_code.items():
         functions.full_code[functions.index(*key)] = artifact_id
     noted = anchored(made, with_noted(made, events, facts.provenance), from_cache(events), sources)
@@ -70,7 +68,7 @@ def build_run(
         kernels=tuple(kernels),
         breaks=breaks,
         recompiles=_with_places(recompiles, table),
-        fallbacks=tuple(skipped),
+        fallbacks=tuple(fallbacks),
         cudagraph_skips=tuple(_cudagraph_skips(events, sources)),
         phases=tuple(_phases(events, begin)),
         notes=(*facts.notes, *noted.notes),
@@ -122,14 +120,13 @@ def _with_places(recompiles: Sequence[Recompile], functions: Sequence[Function])
     return tuple(replace(each, place=each.failed[0].place or starts[each.function]) for each in recompiles)
 
 
-def _with_failures(compilation: Compilation, failures: Mapping[Optional[str], int]) -> Compilation:
-    """How often its guards did not hold, counted by the recompilations that followed where nobody else counted.
-
-    ``failures`` are those of the guards of each cache entry.
-    """
-    if compilation.guard_failures is not None:
-        return compilation
-    return replace(compilation, guard_failures=failures.get(compilation.compile_id, 0))
+def _with_failures(compilations: Sequence[Compilation], recompiles: Sequence[Recompile]) -> List[Compilation]:
+    """How often the guards of each did not hold, counted by the recompilations after it if nobody else did."""
+    failures = Counter(guard.entry for each in recompiles for guard in each.failed)
+    return [
+        each if each.guard_failures is not None else replace(each, guard_failures=failures.get(each.compile_id, 0))
+        for each in compilations
+    ]
 
 
 def _fallback(fact: FallbackFact, functions: Functions, sources: Sources) -> Fallback:
