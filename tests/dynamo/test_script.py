@@ -20,7 +20,7 @@ from torch import Tensor, nn  # noqa: E402
 from torch_versions import needs_stances  # noqa: E402
 
 import depyf  # noqa: E402
-from depyf.dynamo.scripts.whole import write_script  # noqa: E402
+from depyf.dynamo.scripts.whole import HowItRuns, RecordedCall, write_script  # noqa: E402
 
 
 def captured(function: Callable[..., Any], *arguments: Any, **options: Any) -> Tuple[Any, List[Any]]:
@@ -51,7 +51,7 @@ class Net(nn.Module):
 
 def test_a_script_runs_in_a_process_without_depyf(tmp_path: Path) -> None:
     module, inputs = captured(Net(), torch.randn(2, 4))
-    script = write_script(str(tmp_path / "graph.py"), module, inputs, title="Net", backend="aot_eager")
+    script = write_script(str(tmp_path / "graph.py"), module, inputs, title="Net", how=HowItRuns("aot_eager"))
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
         [sys.executable, "-P" if sys.version_info >= (3, 11) else "-s", script.path],
@@ -80,7 +80,7 @@ def test_the_users_lines_stand_above_the_operations(tmp_path: Path) -> None:
 def test_saved_values_give_what_was_computed(tmp_path: Path) -> None:
     module, inputs = captured(Net(), torch.randn(2, 4))
     expected = module(*inputs)
-    script = write_script(str(tmp_path / "g.py"), module, inputs, title="Net", values=True, expected=expected)
+    script = write_script(str(tmp_path / "g.py"), module, inputs, title="Net", recorded=RecordedCall(expected))
     status, printed = ran(script)
     assert status == 0
     assert "eagerly, and when it was captured:\n    same    output 0" in printed
@@ -92,7 +92,7 @@ def test_saved_values_give_what_was_computed(tmp_path: Path) -> None:
 def test_a_graph_that_computes_something_else_is_told(tmp_path: Path) -> None:
     module, inputs = captured(Net(), torch.randn(2, 4))
     expected = [module(*inputs)[0] + 0.01]
-    script = write_script(str(tmp_path / "g.py"), module, inputs, title="Net", values=True, expected=expected)
+    script = write_script(str(tmp_path / "g.py"), module, inputs, title="Net", recorded=RecordedCall(expected))
     status, printed = ran(script)
     assert status == 1
     assert "DIFFER  output 0: float32[2, 3]: largest error 0.01" in printed
@@ -126,7 +126,9 @@ def test_strides_and_shared_memory_are_kept(tmp_path: Path) -> None:
 
     module, inputs = captured(function, *given)
     for values in (False, True):
-        script = write_script(str(tmp_path / f"g{values}.py"), module, inputs, title="views", values=values)
+        script = write_script(
+            str(tmp_path / f"g{values}.py"), module, inputs, title="views", recorded=RecordedCall() if values else None
+        )
         made = namespace(script)["inputs"]()
         assert [each.stride() for each in made] == [each.stride() for each in inputs]
         assert [each.shape for each in made] == [each.shape for each in inputs]
@@ -175,7 +177,7 @@ def test_branches_and_constants_come_along(tmp_path: Path) -> None:
         return y + table[:3]
 
     module, inputs = captured(function, torch.ones(3))
-    script = write_script(str(tmp_path / "g.py"), module, inputs, title="cond", values=True, expected=module(*inputs))
+    script = write_script(str(tmp_path / "g.py"), module, inputs, title="cond", recorded=RecordedCall(module(*inputs)))
     status, printed = ran(script)
     assert status == 0, printed
 
@@ -205,7 +207,7 @@ def test_randomness_is_that_of_the_captured_call(tmp_path: Path) -> None:
     expected = module(*inputs)
     torch.randn(3)
     script = write_script(
-        str(tmp_path / "g.py"), module, inputs, title="dropout", values=True, expected=expected, rng_state=state
+        str(tmp_path / "g.py"), module, inputs, title="dropout", recorded=RecordedCall(expected, state)
     )
     status, printed = ran(script)
     assert status == 0, printed
@@ -270,7 +272,12 @@ def test_an_operator_of_the_program_itself_is_defined_in_the_script(tmp_path: Pa
     assert found.first.notes == ()
     module, inputs = captured(function, x)
     script = write_script(
-        str(tmp_path / "graph.py"), module, inputs, title="operator", backend="aot_eager", values=True
+        str(tmp_path / "graph.py"),
+        module,
+        inputs,
+        title="operator",
+        how=HowItRuns("aot_eager"),
+        recorded=RecordedCall(),
     )
     assert script.notes == ()
     for each, printed in ((found.first.replay, "3 values are not finite"), (script.path, "same    gradient of L_x_")):

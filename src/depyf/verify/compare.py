@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import AbstractSet, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import AbstractSet, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.code import Code, docstring
@@ -119,11 +119,7 @@ class _Comparer:
         if not self._settings.always_prove:
             found = same_operations(mine, theirs, nested)
             if found is not None:
-                pairs = {(one.offset, other.offset) for one, other in zip(mine.ops, theirs.ops)}
-                worst = max(found, key=_severity, default=None)
-                if worst is None or worst.proved:
-                    return answer(Finding.EXACT if worst is None else worst.finding, "", pairs)
-                return answer(worst.finding, f"in {worst.original_name}: {worst.reason}", pairs)
+                return answer(*_of_same_operations(mine, theirs, found))
         nan = visible_nans(mine, theirs)
         if nan is not None:
             return answer(Finding.UNVERIFIED, nan)
@@ -152,6 +148,17 @@ class _Comparer:
         parents = around or (None, None)
         mine, theirs = in_common_terms(self._lowered(original), lower(candidate))
         return Program(mine, {}, parents[0]), Program(theirs, self._settings.renamed, parents[1])
+
+
+def _of_same_operations(
+    mine: Program, theirs: Program, nested: Sequence[Comparison]
+) -> Tuple[Finding, str, AbstractSet[Tuple[int, int]]]:
+    """What is found where the operations are the same: the worst of the ``nested`` code objects."""
+    pairs = {(one.offset, other.offset) for one, other in zip(mine.ops, theirs.ops)}
+    worst = max(nested, key=_severity, default=None)
+    if worst is None or worst.proved:
+        return Finding.EXACT if worst is None else worst.finding, "", pairs
+    return worst.finding, f"in {worst.original_name}: {worst.reason}", pairs
 
 
 def _severity(comparison: Comparison) -> int:

@@ -62,45 +62,11 @@ def _artifact(record: Record, before: int) -> Optional[Artifact]:
         return None
     name = os.path.basename(path)
     if isinstance(record, GraphFile):
-        return Artifact(
-            id=name,
-            kind="graph",
-            title=f"{record.stage.value} of {record.function}{_which(record)}",
-            compile_id=record.compile_id,
-            stage=record.stage.value,
-            order=order_of(record.stage, before),
-            path=name,
-            text=record.text or _content(path),
-            backward=record.stage.facts.side if isinstance(record.stage, Stage) else None,
-            runs=record.runs and RUNS_ELSEWHERE not in record.text,
-            piece=record.piece,
-        )
+        return _of_graph(record, path, before)
     if isinstance(record, KernelFile):
-        return Artifact(
-            id=name,
-            kind="kernels",
-            title=f"kernels of {record.function}{_which(record)}",
-            compile_id=record.compile_id,
-            order=KERNELS_ORDER,
-            path=name,
-            text=record.text or _content(path),
-            backward=record.backward,
-            runs=record.runs,
-            piece=record.piece,
-        )
+        return _of_kernels(record, path)
     if isinstance(record, WrapperFile):
-        return Artifact(
-            id=name,
-            kind="wrapper",
-            title=f"{record.artifact} of {record.function}",
-            compile_id=record.compile_id,
-            stage=record.artifact,
-            order=WRAPPER_ORDER,
-            path=name,
-            text=_content(path),
-            backward="backward" in record.artifact or None,
-            piece=record.piece,
-        )
+        return _of_wrapper(record, path)
     if isinstance(record, TransformedCode):
         return Artifact(
             id=name,
@@ -119,6 +85,55 @@ def _artifact(record: Record, before: int) -> Optional[Artifact]:
         title = name.partition(".")[0].replace("_", " ")
         return Artifact(name, "note", title, order=NOTE_ORDER, path=name, text=_content(path), language="text")
     return None
+
+
+def _of_graph(record: GraphFile, path: str, before: int) -> Artifact:
+    name = os.path.basename(path)
+    return Artifact(
+        id=name,
+        kind="graph",
+        title=f"{record.stage.value} of {record.function}{_which(record)}",
+        compile_id=record.compile_id,
+        stage=record.stage.value,
+        order=order_of(record.stage, before),
+        path=name,
+        text=record.text or _content(path),
+        backward=record.stage.facts.side if isinstance(record.stage, Stage) else None,
+        runs=record.runs and RUNS_ELSEWHERE not in record.text,
+        piece=record.piece,
+    )
+
+
+def _of_kernels(record: KernelFile, path: str) -> Artifact:
+    name = os.path.basename(path)
+    return Artifact(
+        id=name,
+        kind="kernels",
+        title=f"kernels of {record.function}{_which(record)}",
+        compile_id=record.compile_id,
+        order=KERNELS_ORDER,
+        path=name,
+        text=record.text or _content(path),
+        backward=record.backward,
+        runs=record.runs,
+        piece=record.piece,
+    )
+
+
+def _of_wrapper(record: WrapperFile, path: str) -> Artifact:
+    name = os.path.basename(path)
+    return Artifact(
+        id=name,
+        kind="wrapper",
+        title=f"{record.artifact} of {record.function}",
+        compile_id=record.compile_id,
+        stage=record.artifact,
+        order=WRAPPER_ORDER,
+        path=name,
+        text=_content(path),
+        backward="backward" in record.artifact or None,
+        piece=record.piece,
+    )
 
 
 def _which(record: Union[GraphFile, KernelFile]) -> str:

@@ -17,7 +17,7 @@ from depyf.dynamo.hooks import private_names
 from depyf.dynamo.scripts.graph import GraphCode
 from depyf.dynamo.scripts.imports import Imports
 from depyf.dynamo.scripts.sizes import size_of
-from depyf.dynamo.scripts.whole import Script, script_text
+from depyf.dynamo.scripts.whole import HowItRuns, Script, ScriptInputs, script_text
 
 _TYPES = {
     "f64": "float64",
@@ -77,14 +77,11 @@ def script_from_text(text: str, path: str, *, title: str, backend: str) -> Scrip
     expressions = [_expression(name, kind, symbols, code) for name, kind in inputs]
     written = script_text(
         code,
-        [name for name, _ in inputs],
-        expressions,
-        [],
+        ScriptInputs([name for name, _ in inputs], expressions),
         title=f"{title}, from its text",
         data=None,
         saved={},
-        backend=backend,
-        options={"dynamic": True} if symbols else {},
+        how=HowItRuns(backend, {"dynamic": True} if symbols else {}),
     )
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     with open(path, "w", encoding="utf-8") as file:

@@ -13,7 +13,7 @@ from depyf.dynamo.observe.node_words import operation_of
 from depyf.dynamo.observe.observation import GraphCall
 from depyf.dynamo.scripts.backend import backend_in_script
 from depyf.dynamo.scripts.imports import Imports
-from depyf.dynamo.scripts.whole import Script, write_script
+from depyf.dynamo.scripts.whole import HowItRuns, RecordedCall, Script, write_script
 
 if TYPE_CHECKING:
     import torch
@@ -104,10 +104,8 @@ def write_graph_replay(directory: str, call: GraphCall, found: NonFinite) -> Scr
         call.graph.module,
         call.inputs,
         title=found.title,
-        values=True,
-        expected=outputs if whole else None,
-        backend=backend.name,
-        gradients=False,
+        recorded=RecordedCall(outputs if whole else None),
+        how=HowItRuns(backend.name, gradients=False),
     )
     gaps = (backend.gap, *torch_settings.settings_no_script_has())
     return replace(script, notes=(*(gap for gap in gaps if gap), *script.notes))

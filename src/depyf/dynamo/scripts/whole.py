@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.dynamo.hooks import private_names, torch_names, torch_settings
@@ -35,58 +35,84 @@ class Script:
         return self.path
 
 
+@dataclass(frozen=True)
+class HowItRuns:
+    """How a script runs its graph.
+
+    ``backend`` and ``options`` are those of ``torch.compile``, ``contexts`` expressions of context managers to run in,
+    ``gradients`` says whether inputs that require gradients do so in the script, ``tolerance`` is the error that is
+    allowed, as a part of the largest value (None: what rounding explains).
+    """
+
+    backend: str = "inductor"
+    options: Mapping[str, object] = field(default_factory=dict)
+    contexts: Sequence[str] = ()
+    gradients: bool = True
+    tolerance: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class RecordedCall:
+    """What is kept of a call, in a file beside the script: the values of the inputs, and more where it is known.
+
+    ``expected`` are the flat outputs that are to be compared with what the script computes, ``rng_state`` is the state
+    of the random numbers before the call.
+    """
+
+    expected: Optional[Sequence[object]] = None
+    rng_state: object = None
+
+    def saved(self) -> Dict[str, object]:
+        """What goes into the file, besides the inputs."""
+        found: Dict[str, object] = {}
+        if self.expected is not None:
+            keys = [f"output {number}" for number in range(len(self.expected))]
+            pairs = zip(keys, self.expected)
+            found["expected"] = {k: compact(v) if is_tensor(v) and is_real(v) else v for k, v in pairs}
+        if self.rng_state is not None:
+            found["rng"] = self.rng_state
+        return found
+
+
+@dataclass(frozen=True)
+class ScriptInputs:
+    """The inputs of a graph as expressions, with their names; ``bases`` are statements that have to run before."""
+
+    names: Sequence[str]
+    expressions: Sequence[str]
+    bases: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+
+_AS_USUAL = HowItRuns()
+
+
 def write_script(
     path: str,
     module: torch.fx.GraphModule,
     inputs: Sequence[object],
     *,
     title: str,
-    values: bool = False,
-    expected: Optional[Sequence[object]] = None,
-    backend: str = "inductor",
-    options: Optional[Mapping[str, object]] = None,
-    gradients: bool = True,
-    rng_state: object = None,
-    contexts: Sequence[str] = (),
-    tolerance: Optional[float] = None,
+    recorded: Optional[RecordedCall] = None,
+    how: HowItRuns = _AS_USUAL,
 ) -> Script:
     """Write ``module`` (an FX graph module) with its ``inputs`` (real or fake) as a script at ``path``.
 
-    With ``values`` the real tensors among the inputs go into a file beside it, with ``expected``, the flat outputs that
-    are to be compared with what the script computes, and with ``rng_state``, the state of the random numbers before the
-    call. Otherwise values are random, in the range of those that are known. ``gradients`` says whether inputs that
-    require gradients do so in the script, ``contexts`` are expressions of context managers to run in, ``options`` those
-    of ``torch.compile``.
+    Of a ``recorded`` call the real tensors among the inputs go into a file beside it. Otherwise values are random, in
+    the range of those that are known.
 
     Raises ``OSError`` when a file can't be written.
     """
-    tensors = Tensors(values=values, gradients=gradients)
+    tensors = Tensors(values=recorded is not None, gradients=how.gradients)
     code = graph_code(module, tensors)
-    if ":" in backend:
-        code.imports.find(backend.partition(":")[0])
-    input_names = names_of_inputs(module)
-    expressions = tensors.inputs(input_names, inputs)
-    saved: Dict[str, object] = dict(tensors.saved)
-    if values and expected is not None:
-        keys = [f"output {number}" for number in range(len(expected))]
-        saved["expected"] = {k: compact(v) if is_tensor(v) and is_real(v) else v for k, v in zip(keys, expected)}
-    if values and rng_state is not None:
-        saved["rng"] = rng_state
+    if ":" in how.backend:
+        code.imports.find(how.backend.partition(":")[0])
+    names = names_of_inputs(module)
+    expressions = tensors.inputs(names, inputs)
+    saved: Dict[str, object] = {**tensors.saved, **(recorded.saved() if recorded is not None else {})}
     data = f"{os.path.splitext(path)[0]}.pt" if saved else None
-    text = script_text(
-        code,
-        input_names,
-        expressions,
-        tensors.bases,
-        title=title,
-        data=data,
-        saved=saved,
-        backend=backend,
-        options=options or {},
-        contexts=contexts,
-        tolerance=tolerance,
-        notes=tensors.notes,
-    )
+    written = ScriptInputs(names, expressions, tensors.bases, tensors.notes)
+    text = script_text(code, written, title=title, data=data, saved=saved, how=how)
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     if data is not None:
         torch_names.module("torch").save(saved, data)
@@ -97,31 +123,28 @@ def write_script(
 
 def script_text(
     code: GraphCode,
-    names: Sequence[str],
-    expressions: Sequence[str],
-    bases: Sequence[str],
+    inputs: ScriptInputs,
     *,
     title: str,
     data: Optional[str],
     saved: Mapping[str, object],
-    backend: str,
-    options: Mapping[str, object],
-    contexts: Sequence[str] = (),
-    tolerance: Optional[float] = None,
-    notes: Sequence[str] = (),
+    how: HowItRuns,
 ) -> str:
     """The text of a script for a graph whose code is known, and its inputs as expressions."""
     file = os.path.basename(data) if data else None
+    names, expressions, bases = inputs.names, inputs.expressions, inputs.bases
+    notes = [*inputs.notes, *code.notes, *code.imports.notes]
+    options = {**({"dynamic": True} if "Sym(" in code.text else {}), **how.options}
     parts = [
-        f"{_head(title, [*notes, *code.notes, *code.imports.notes], file)}\n\n{_imports(code, data=data is not None)}",
+        f"{_head(title, notes, file)}\n\n{_imports(code, data=data is not None)}",
         template.LOAD.format(file=file) if file else "",
         code.imports.sources(),
         code.text.strip(),
         _inputs(names, expressions, bases, saved=file is not None),
         template.TENSOR if _uses("tensor", code, expressions, bases) else "",
         template.WITH_STATE if "with_state(" in code.text else "",
-        _constants(names, backend, expected="expected" in saved, tolerance=tolerance, lowest=_lowest(code.text)),
-        _run({**({"dynamic": True} if "Sym(" in code.text else {}), **options}, contexts, rng="rng" in saved),
+        _constants(names, how, expected="expected" in saved, lowest=_lowest(code.text)),
+        _run(options, how.contexts, rng="rng" in saved),
         template.COMPARE,
     ]
     text = "\n\n\n".join(part.strip() for part in parts if part.strip())
@@ -181,10 +204,10 @@ def _lowest(text: str) -> str:
     return "torch.float16" if re.search(r"\bf16\[|torch\.float16", text) else "torch.float64"
 
 
-def _constants(names: Sequence[str], backend: str, *, expected: bool, tolerance: Optional[float], lowest: str) -> str:
+def _constants(names: Sequence[str], how: HowItRuns, *, expected: bool, lowest: str) -> str:
     lines = ["NAMES = [", *(f"    {name!r}," for name in names), "]"] if names else ["NAMES = []"]
-    lines += [f"BACKEND = {backend!r}", 'EXPECTED = load()["expected"]' if expected else "EXPECTED = None"]
-    lines += [f"ALLOWED = {tolerance!r}", f"LOWEST = {lowest}"]
+    lines += [f"BACKEND = {how.backend!r}", 'EXPECTED = load()["expected"]' if expected else "EXPECTED = None"]
+    lines += [f"ALLOWED = {how.tolerance!r}", f"LOWEST = {lowest}"]
     return "\n".join(lines)
 
 

@@ -38,7 +38,7 @@ from depyf.dynamo.questions.compare.recorded import (
 )
 from depyf.dynamo.scripts.graph import user_stack
 from depyf.dynamo.scripts.tensors import is_tensor
-from depyf.dynamo.scripts.whole import Script, write_script
+from depyf.dynamo.scripts.whole import HowItRuns, RecordedCall, Script, write_script
 from depyf.torch_trace.breaks import Frame
 from depyf.torch_trace.stages import Stage
 
@@ -364,12 +364,8 @@ def reproducing(fault: Fault, directory: str, backend: str) -> Script:
         module,
         inputs,
         title=title,
-        values=True,
-        expected=[expected],
-        backend=backend,
-        gradients=False,
-        rng_state=fault.rng_state,
-        tolerance=_tolerance(fault, expected),
+        recorded=RecordedCall([expected], fault.rng_state),
+        how=HowItRuns(backend, gradients=False, tolerance=_tolerance(fault, expected)),
     )
 
 

@@ -17,7 +17,7 @@ from depyf.dynamo.questions.compare.question import backend_of
 from depyf.dynamo.questions.extract.sources import Source, fake_inputs, held, run_of
 from depyf.dynamo.scripts.backend import backend_in_script
 from depyf.dynamo.scripts.from_text import script_from_text
-from depyf.dynamo.scripts.whole import Script, write_script
+from depyf.dynamo.scripts.whole import HowItRuns, RecordedCall, Script, write_script
 from depyf.dynamo.store.names import compiled_fn_number
 from depyf.regular_files import read_text
 from depyf.torch_trace.stages import NamedStage, Stage
@@ -199,17 +199,16 @@ def write(source: Source, path: str, backend: str, *, values: bool) -> Script:
     module = source.module
     if call is not None and not of_dynamo:
         module = without_views(module, call.inputs)
+    gradients = of_dynamo and torch_names.module("torch").is_grad_enabled()
     return write_script(
         path,
         module,
         fake_inputs(source.module) if call is None else call.inputs,
         title=title,
-        values=values and call is not None and not source.notes,
-        expected=None if call is None else call.outputs,
-        backend=backend,
-        gradients=of_dynamo and torch_names.module("torch").is_grad_enabled(),
-        rng_state=None if call is None else call.rng_state,
-        contexts=surroundings() if of_dynamo else (),
+        recorded=RecordedCall(call.outputs, call.rng_state)
+        if values and call is not None and not source.notes
+        else None,
+        how=HowItRuns(backend, contexts=surroundings() if of_dynamo else (), gradients=gradients),
     )
 
 
