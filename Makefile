@@ -1,6 +1,6 @@
 # make demo    a dump of the example, on the screen
 # make test    lint, format, types; the decompiler's tests on every Python that is here, all tests on 3.11
-# make pythons the second of these (tools/check_pythons.sh [--quick] [VERSION...] has choices)
+# make pythons the second of these (tools/check/check_pythons.sh [--quick] [VERSION...] has choices)
 # make sweep   decompile and verify the whole standard library (WHAT=json,... for less)
 # make others  other people's tests on decompiled code: CPython's and those of packages (ARGS="json attrs -j 2" for less)
 # make matrix  the torch tests on every pair of a Python and a PyTorch (PAIRS='3.12+2.9.1 ...' for less)
@@ -13,7 +13,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-# The Pythons that the decompiler supports, and the one that everything else runs on. tools/check_pythons.sh reads both.
+# The Pythons that the decompiler supports, and the one that everything else runs on. tools/check/check_pythons.sh reads both.
 SUPPORTED := 3.8 3.9 3.10 3.11 3.12 3.13 3.14 3.15
 MAIN := 3.11
 TORCH := torch==2.13.0
@@ -66,22 +66,22 @@ types: $(VENV)/.depyf-dev
 	@$(PY) -m mypy
 
 pythons:
-	@tools/check_pythons.sh
+	@tools/check/check_pythons.sh
 
 sweep: $(VENV)/.depyf-dev
 	@$(PY) -m depyf sweep $(WHAT)
 
 others: $(VENV)/.depyf-dev
-	@$(PY) tools/run_others_tests.py $(ARGS)
+	@$(PY) tools/others_tests/run_others_tests.py $(ARGS)
 
 random: $(VENV)/.depyf-dev
-	@$(PY) tools/run_random_programs.py $(ARGS)
+	@$(PY) tools/fuzz/run_random_programs.py $(ARGS)
 
 peers: $(VENV)/.depyf-dev
 	@$(PY) benchmarks/peers.py $(ARGS)
 
 matrix: $(VENV)/.depyf-dev
-	@$(PY) tools/run_matrix.py $(PAIRS)
+	@$(PY) tools/check/run_matrix.py $(PAIRS)
 
 bench: $(VENV)/.depyf-dev
 	@$(PY) benchmarks/decompile.py
@@ -89,7 +89,7 @@ bench: $(VENV)/.depyf-dev
 
 mutants: MUTANTS ?= 5000
 mutants: $(VENV)/.depyf-dev
-	@$(PY) tools/mutate_decompiled.py -n $(MUTANTS)
+	@$(PY) tools/fuzz/mutate_decompiled.py -n $(MUTANTS)
 
 clean:
 	rm -rf $(DUMP) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,4 +1,4 @@
-"""What ``tools/measure_house.py`` counts only goes down: each count has an upper bound here, the number reached last.
+"""What ``tools/measure/measure_house.py`` counts only goes down: each count has an upper bound here, the number reached last.
 
 A change that lowers a count lowers its bound. One that raises a count has another way, which the messages name.
 """
@@ -36,7 +36,7 @@ INSTEAD: Dict[str, str] = {
 
 
 def house() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("measure_house", ROOT / "tools" / "measure_house.py")
+    spec = importlib.util.spec_from_file_location("measure_house", ROOT / "tools" / "measure" / "measure_house.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

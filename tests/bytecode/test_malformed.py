@@ -81,7 +81,7 @@ def test_exception_tables_that_cannot_be_are_refused(table: bytes, message: str)
 
 def test_mutants_have_an_answer_or_a_clear_error() -> None:
     done = subprocess.run(
-        [sys.executable, str(ROOT / "tools" / "fuzz_pyc.py"), "-n", "400", "-j", "2", "--seed", "11"],
+        [sys.executable, str(ROOT / "tools" / "fuzz" / "fuzz_pyc.py"), "-n", "400", "-j", "2", "--seed", "11"],
         capture_output=True, text=True, timeout=600, check=False, env={"PYTHONPATH": str(ROOT / "src"), "PATH": ""},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]

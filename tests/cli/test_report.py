@@ -41,7 +41,7 @@ def facts(found: Run) -> dict[str, object]:
 
 RESUMED = "torch_dynamo_resume_in_loss_at_14"
 
-# As tlparse 0.4.3 shows them (tools/compare_with_tlparse.py).
+# As tlparse 0.4.3 shows them (tools/check/compare_with_tlparse.py).
 EXPECTED = {
     "2_7": {
         "compilations": ["0/0", "1/0", "2/0", "2/1", "2/2"],

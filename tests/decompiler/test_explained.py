@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-TOOL = ROOT / "tools" / "explain_stages.py"
+TOOL = ROOT / "tools" / "show" / "explain_stages.py"
 DOCUMENT = ROOT / "docs" / "decompiler.md"
 
 

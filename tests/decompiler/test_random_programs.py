@@ -21,7 +21,7 @@ FLOOR = 0.8
 """The share of programs that must come back proved. They nest expressions as nobody writes them."""
 
 REGRESSIONS = Path(__file__).resolve().parent / "regressions"
-TOOL = Path(__file__).resolve().parent.parent.parent / "tools" / "run_random_programs.py"
+TOOL = Path(__file__).resolve().parent.parent.parent / "tools" / "fuzz" / "run_random_programs.py"
 
 
 @pytest.mark.parametrize("number", range(PROGRAMS))
@@ -57,7 +57,7 @@ def test_finally_in_finally_with_a_jump_in_every_slot_comes_back_proved() -> Non
 
 @pytest.mark.parametrize("file", sorted(REGRESSIONS.glob("*_*.*")), ids=lambda file: file.name)
 def test_what_was_wrong_once_is_right(file: Path) -> None:
-    """Programs that tools/run_random_programs.py found and shrank."""
+    """Programs that tools/fuzz/run_random_programs.py found and shrank."""
     STORED[file.name.partition("_")[0]][1](file.read_text())
 
 

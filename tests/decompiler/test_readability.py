@@ -15,7 +15,7 @@ from same_source import same_source
 from depyf.decompiler import decompile_code
 from depyf.result import DecompilationError
 
-TOOL = Path(__file__).resolve().parent.parent.parent / "tools" / "measure_readability.py"
+TOOL = Path(__file__).resolve().parent.parent.parent / "tools" / "measure" / "measure_readability.py"
 
 # Not 1: where CPython made one jump of two, several texts are as good, and the bytecode does not say which it was.
 # 3.10 also copies what a ``break`` leads to in place of the jump to it: of the loops, fewer come back. So does

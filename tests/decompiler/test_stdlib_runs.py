@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-TOOL = Path(__file__).resolve().parent.parent.parent / "tools" / "run_decompiled_module.py"
+TOOL = Path(__file__).resolve().parent.parent.parent / "tools" / "others_tests" / "run_decompiled_module.py"
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("test.support") is None, reason="this Python comes without its own test suite"

@@ -42,7 +42,7 @@ def entries(function: Any) -> int:
     return len(cache_entries.cache_entries(function.__code__))
 
 
-# Planted bugs: tools/check_compare.py has all of them
+# Planted bugs: tools/check/check_compare.py has all of them
 
 
 @pytest.mark.parametrize("name", [name for name, planted in PLANTED.items() if not planted.inductor])

@@ -1,6 +1,6 @@
 """debugpy, driven as an editor drives it, stops in the dumped files with the tensors in sight, and steps there.
 
-``tools/show_debugpy_session.py`` prints the transcript of such a session.
+``tools/show/show_debugpy_session.py`` prints the transcript of such a session.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from depyf.dynamo.hooks.structured_trace_listener import TraceHandler  # noqa: E
 from depyf.dynamo.observe.observation import observation  # noqa: E402
 from depyf.dynamo.questions.trace import question as run_trace  # noqa: E402
 
-TOOL = Path(__file__).resolve().parents[2] / "tools" / "interrupt_every_line.py"
+TOOL = Path(__file__).resolve().parents[2] / "tools" / "check" / "interrupt_every_line.py"
 
 
 class SoftTimeLimitExceeded(Exception):
@@ -201,7 +201,7 @@ def tool() -> ModuleType:
 def test_lines_that_are_interrupted_leave_nothing_behind(
     tool: ModuleType, tmp_path: Path, every: Dict[str, int]
 ) -> None:
-    """A sample; ``tools/interrupt_every_line.py`` takes every line."""
+    """A sample; ``tools/check/interrupt_every_line.py`` takes every line."""
     with contextlib.closing(tool.Interrupter(str(tmp_path), tool.PROGRAMS[tuple(every)])) as interrupter:
         sample = [line for phase in every for line in tool.chosen(interrupter.lines, [phase], every[phase], 3)]
         wrong = []

@@ -140,7 +140,7 @@ def test_a_stage_that_torch_does_not_report_is_told_with_the_reason(
 @pytest.mark.inductor
 @pytest.mark.slow
 def test_nothing_vanishes_when_caches_are_warm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    monkeypatch.syspath_prepend(str(ROOT / "tools" / "check"))
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     import compare_cold_and_warm as tool

@@ -1,4 +1,4 @@
-"""A log of Inductor compiling for a GPU (tools/record_triton_log.py): Triton kernels, skipped CUDA graphs."""
+"""A log of Inductor compiling for a GPU (tools/record/record_triton_log.py): Triton kernels, skipped CUDA graphs."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def table_for(version: Optional[Version] = None) -> OpcodeTable:
     except ModuleNotFoundError:
         raise NotImplementedError(
             f"depyf has no opcode table for CPython {major}.{minor}; "
-            "make one with tools/generate_opcode_table.py and add a lowering beside depyf/normal/"
+            "make one with tools/record/generate_opcode_table.py and add a lowering beside depyf/normal/"
         ) from None
     table: OpcodeTable = module.TABLE
     return table

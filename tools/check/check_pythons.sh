@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# The tests of the decompiler on CPythons other than the one that everything runs on, each in a venv of its own.
+#
+#   tools/check/check_pythons.sh [--quick] [VERSION...]
+#
+# Without VERSIONs: all that the Makefile has in SUPPORTED, except its MAIN. A VERSION that is named (3.9) is tested
+# whether it is in SUPPORTED or not. --quick: only the modules of the corpus, proved and run; a few seconds a version.
+# Pythons are found by .ci/pythons; PYTHONS="/path/to/python3.14 ..." names more. One that isn't there is skipped, with a
+# line that says so, unless it was named. The venvs are in .venvs beside the main worktree's .git, for all worktrees.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+quick=
+versions=()
+for argument in "$@"; do
+    case "$argument" in
+        --quick) quick=1 ;;
+        3.*) versions+=("$argument") ;;
+        *) echo "usage: tools/check/check_pythons.sh [--quick] [VERSION...]" >&2; exit 2 ;;
+    esac
+done
+from_makefile() { sed -n "s/^$1 := //p" Makefile; }
+supported=" $(from_makefile SUPPORTED) "
+main=$(from_makefile MAIN)
+
+found=$(.ci/pythons)
+declare -A paths
+while read -r version path; do
+    paths[$version]=$path
+done <<<"$found"
+
+if [ ${#versions[@]} -eq 0 ]; then
+    for version in $supported; do
+        if [ "$version" = "$main" ]; then continue; fi
+        if [ -n "${paths[$version]:-}" ]; then versions+=("$version"); else
+            echo "skipped: CPython $version: not on this machine (name one: PYTHONS=/path/to/python$version)"
+        fi
+    done
+    for version in "${!paths[@]}"; do
+        if [[ "$supported" != *" $version "* ]]; then
+            echo "skipped: CPython $version (${paths[$version]}): not in SUPPORTED yet"
+        fi
+    done | sort -V
+fi
+
+venvs=.venvs
+if common=$(git rev-parse --path-format=absolute --git-common-dir 2>/dev/null); then
+    venvs=$(dirname "$common")/.venvs
+fi
+mkdir -p "$venvs"
+
+# A venv with what the tests need, made again when pyproject.toml is another one.
+prepare() {
+    local version=$1 venv=$venvs/$1
+    exec 8>"$venv.lock"
+    flock 8
+    if cmp -s pyproject.toml "$venv/made-for.toml"; then return; fi
+    echo "CPython $version: making $venv with ${paths[$version]}"
+    "${paths[$version]}" -m venv --clear "$venv"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e '.[test]'
+    cp pyproject.toml "$venv/made-for.toml"
+}
+
+SWEPT="bisect colorsys copy fnmatch heapq html keyword sched shlex string textwrap"
+
+# All tests of one version, one process: several versions run side by side.
+check() {
+    local version=$1 python=$venvs/$1/bin/python
+    export PYTHONPATH=src PYTHONDONTWRITEBYTECODE=1
+    if [ -n "$quick" ]; then
+        "$python" -m pytest -q --tb=short -p no:cacheprovider tests/decompiler/test_corpus.py -k whole_module
+    else
+        "$python" -m pytest -q --tb=short -p no:cacheprovider -m "not slow" tests/decompiler/test_corpus.py \
+            tests/decompiler/test_readability.py tests/bytecode tests/normal tests/flow tests/source tests/structure \
+            tests/verify
+        # shellcheck disable=SC2086
+        "$python" -m depyf sweep -j 1 --top 5 $SWEPT
+    fi
+}
+
+log=$(mktemp -d)
+trap 'jobs -p | xargs -r kill 2>/dev/null || true; rm -rf "$log"' EXIT
+one() {
+    local version=$1
+    if [ -z "${paths[$version]:-}" ]; then
+        echo "CPython $version is not on this machine" >&2
+        return 1
+    fi
+    prepare "$version"
+    check "$version"
+}
+
+failed=()
+finish() { # the oldest run
+    local version=${running[0]%% *} process=${running[0]#* } state=passed
+    running=("${running[@]:1}")
+    wait "$process" || state=failed
+    if [ "$state" = failed ]; then
+        failed+=("$version")
+        cat "$log/$version"
+    fi
+    echo "CPython $version: $state: $(grep -E '^[0-9]+ (passed|failed)|^ +all ' "$log/$version" | paste -sd ';')"
+}
+
+jobs=$(nproc)
+running=()
+for version in "${versions[@]}"; do
+    while [ ${#running[@]} -ge "$jobs" ]; do finish; done
+    (set -e; one "$version") >"$log/$version" 2>&1 &
+    running+=("$version $!")
+done
+while [ ${#running[@]} -gt 0 ]; do finish; done
+if [ ${#failed[@]} -gt 0 ]; then
+    echo "failed on CPython: ${failed[*]}" >&2
+    exit 1
+fi

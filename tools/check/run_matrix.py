@@ -1,0 +1,280 @@
+"""Run the torch tests on every pair of a Python and a PyTorch, one after the other, and write docs/compatibility.md.
+
+    python tools/check/run_matrix.py [PAIR...] [--work DIR] [--tree DIR] [--keep] [--jobs N] [--list]
+    python tools/check/run_matrix.py PAIR --venv DIR [--failed | --results FILE]
+
+A pair is written ``3.12+2.9.1``; without any, all of ``PAIRS`` run. Each gets a virtual environment of its own below
+``--work`` (3 to 5 GB), which is removed before the next one; ``--venv`` names one that is there already (inside the
+tree, where its Python is there). ``--tree`` names a Debian tree that holds CPython 3.14 and
+later (the repository has to be visible in it under the same path); pairs whose Python is nowhere are reported so.
+The results of pairs that were not run stay in the page as they were: they are kept in docs/compatibility.json.
+``--failed`` runs only the files of tests in which something failed the last time, and those that are new since, and
+keeps the results of the others. ``--results`` runs nothing: it takes what pytest has written to FILE (``--junitxml``)
+in a run with that environment, such as that of ``make test``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import datetime
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Optional
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "compatibility.md"
+DATA = ROOT / "docs" / "compatibility.json"
+
+PAIRS = (
+    "3.8+2.2.2",
+    "3.9+2.4.1",
+    "3.10+2.7.1",
+    "3.11+2.13.0",
+    "3.12+2.9.1",
+    "3.12+2.15.0",
+    "3.13+2.15.0",
+    "3.14+2.15.0",
+)
+EXTRAS = ("dill", "pytest", "pytest-xdist", "hypothesis", "debugpy", "ipykernel", "jupyter_client", "jinja2", "rich")
+TESTS = ("tests/dynamo", "tests/dropin")
+SAY_VERSIONS = 'import platform, torch; print("CPython", platform.python_version(), "with torch", torch.__version__)'
+TIMEOUT = 3 * 3600
+NAMED = re.compile(r"(\w*(?:\[.*\])?): (.*)", re.DOTALL)
+"""A test, perhaps with what it was called with, and what became of it."""
+
+
+class Unavailable(Exception):
+    """Why a pair could not be run."""
+
+
+class Interpreter:
+    """How to run one Python: directly, or inside a tree."""
+
+    def __init__(self, version: str, tree: Optional[Path]) -> None:
+        self.prefix: List[str] = []
+        self.home = Path("/")
+        self.path = self._found(version)
+        if self.path is None and tree is not None and (tree / f"usr/bin/python{version}").exists():
+            self.prefix, self.home, self.path = ["chroot", str(tree)], tree, f"/usr/bin/python{version}"
+        if self.path is None:
+            raise Unavailable(f"no CPython {version} on this machine")
+
+    @staticmethod
+    def _found(version: str) -> Optional[str]:
+        listed = subprocess.run([str(ROOT / ".ci/pythons")], capture_output=True, text=True, check=True).stdout
+        found = dict(line.split(" ", 1) for line in listed.splitlines())
+        return found.get(version)
+
+    def run(self, *command: str, log: Path, timeout: int = TIMEOUT) -> int:
+        """The exit status of ``command`` run in the repository; what it prints goes to ``log``."""
+        inside = " ".join(["cd", str(ROOT), "&&", "PYTHONPATH=src", *command])
+        with log.open("a") as file:
+            done = subprocess.run(
+                [*self.prefix, "sh", "-c", inside], stdout=file, stderr=subprocess.STDOUT, timeout=timeout, check=False
+            )
+        return done.returncode
+
+
+def run_pair(pair: str, arguments: argparse.Namespace, before: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
+    """Everything the page says about one pair; with ``before``, its results, only what failed or was not there."""
+    tests = TESTS if before is None else tuple(files_to_repeat(before))
+    interpreter = Interpreter(pair.split("+")[0], arguments.tree)
+    folder: Path = arguments.venv or arguments.work / pair
+    log: Path = arguments.work / f"{pair}.log"
+    outside = Path(str(interpreter.home) + str(folder))
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text("")
+    try:
+        if arguments.venv is None:
+            shutil.rmtree(outside, ignore_errors=True)
+            outside.parent.mkdir(parents=True, exist_ok=True)
+            install(pair, interpreter, folder, log)
+        binary, results = f"{folder}/bin/python", arguments.results
+        if results is None:
+            inside = f"{folder}/results.xml"
+            results = Path(str(interpreter.home) + inside)
+            results.unlink(missing_ok=True)
+            pytest = [binary, "-m", "pytest", "-n", str(arguments.jobs), "-q", f"--junitxml={inside}"]
+            interpreter.run(*pytest, *tests, log=log)
+        found = read_results(results)
+        interpreter.run(binary, "-c", f"'{SAY_VERSIONS}'", log=log)
+        found["versions"] = log.read_text().strip().splitlines()[-1]
+    finally:
+        if not arguments.keep and arguments.venv is None:
+            shutil.rmtree(outside, ignore_errors=True)
+    if before is not None:
+        found = {**found, **with_those_of(before, found)}
+    found["date"] = datetime.date.today().isoformat()
+    return found
+
+
+def files_to_repeat(found: Dict[str, Any]) -> List[str]:
+    """The test files in which something failed, and those of which nothing is known."""
+    areas = found.get("areas", {})
+    files = sorted(path for folder in TESTS for path in (ROOT / folder).rglob("test_*.py"))
+    return [
+        str(path.relative_to(ROOT)) for path in files if path.stem not in areas or areas[path.stem].get("failed", 0) > 0
+    ]
+
+
+def with_those_of(before: Dict[str, Any], found: Dict[str, Any]) -> Dict[str, Any]:
+    """The areas and reasons of both, where an area has been run again those of ``found``."""
+    again = set(found["areas"])
+    kept = {where: told for where, told in before["reasons"].items() if where.split(" ", 1)[1] not in again}
+    return {"areas": {**before["areas"], **found["areas"]}, "reasons": {**kept, **found["reasons"]}}
+
+
+def install(pair: str, interpreter: Interpreter, folder: Path, log: Path) -> None:
+    """A virtual environment in ``folder``, with torch and what the tests need."""
+    python, torch = pair.split("+")
+    before_2_3 = tuple(map(int, torch.split(".")[:2])) < (2, 3)
+    # Later versions of these two can't be used with, or not be compiled by, such a torch.
+    fitting = ['"numpy<2"', '"transformers<4.40"'] if before_2_3 else ["numpy", "transformers"]
+    old = "astunparse" if python == "3.8" else ""
+    if interpreter.run(str(interpreter.path), "-m", "venv", str(folder), log=log):
+        raise Unavailable("no virtual environment could be made")
+    pip = [f"{folder}/bin/python", "-m", "pip", "install", "-q", f"torch=={torch}", *fitting, old, *EXTRAS]
+    if interpreter.run(*pip, log=log):
+        raise Unavailable(f"pip can't install torch {torch} for CPython {python} (see {log})")
+
+
+def read_results(path: Path) -> Dict[str, Any]:
+    """Counts and reasons by test file from pytest's report."""
+    if not path.exists():
+        raise Unavailable("pytest wrote no report")
+    areas: Dict[str, Counter[str]] = {}
+    reasons: Dict[str, List[str]] = {}
+    for case in ElementTree.parse(path).iter("testcase"):
+        where = case.get("classname") or case.get("name", "")  # a file that is skipped as a whole has its name only
+        if not where.startswith(tuple(folder.replace("/", ".") for folder in TESTS)):
+            continue
+        area = where.split(".")[-1]
+        outcome, reason = "passed", None
+        for kind, name in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
+            node = case.find(kind)
+            if node is not None:
+                outcome = name
+                reason = f"{case.get('name')}: {(node.get('message') or '').splitlines()[0][:200]}"
+        areas.setdefault(area, Counter())[outcome] += 1
+        if reason is not None:
+            reasons.setdefault(f"{outcome} {area}", []).append(reason)
+    return {"areas": {area: dict(counts) for area, counts in areas.items()}, "reasons": reasons}
+
+
+def cell(found: Dict[str, Any], area: str) -> str:
+    if "unavailable" in found:
+        return "-"
+    counts = found["areas"].get(area)
+    if counts is None:
+        return "not collected"
+    text = f"{counts.get('passed', 0)}"
+    if counts.get("failed"):
+        text = f"**{counts['failed']} failed**, {text}"
+    return text + (f" ({counts['skipped']} skipped)" if counts.get("skipped") else "")
+
+
+def subject(area: str) -> str:
+    """What the tests of ``area`` show, in the words of the first sentence of their file."""
+    for folder in TESTS:
+        path = ROOT / folder / f"{area}.py"
+        if path.exists():
+            told = " ".join((ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or area).split())
+            return re.split(r"[.;] |[.]$", told)[0].replace("``", "`").replace("|", "/")
+    return area
+
+
+def page(data: Dict[str, Dict[str, Any]]) -> str:
+    """docs/compatibility.md."""
+    pairs = [pair for pair in PAIRS if pair in data] + sorted(set(data) - set(PAIRS))
+    areas = {area for pair in pairs for area in data[pair].get("areas", {})}
+    lines = [
+        "# Which Pythons with which PyTorch",
+        "",
+        "Written by `make matrix` (`tools/check/run_matrix.py`); don't edit. Cells count the tests that passed.",
+        "Below the table stands why the others did not: what that PyTorch can't give, or what is still wrong.",
+        "No machine with a GPU was used unless a line below says so.",
+        "",
+        "| | " + " | ".join(pairs) + " |",
+        "|---|" + "---|" * len(pairs),
+    ]
+    for area in sorted(areas, key=lambda area: (area != "test_pair", area)):
+        lines.append(f"| {subject(area)} (`{area}`) | " + " | ".join(cell(data[pair], area) for pair in pairs) + " |")
+    lines += ["", "## Each pair", ""]
+    for pair in pairs:
+        found = data[pair]
+        if "unavailable" in found:
+            lines.append(f"- **{pair}** ({found['date']}): not run. {found['unavailable']}.")
+            continue
+        lines.append(f"- **{pair}**: {found['versions']}, run on {found['date']}.")
+        lines += reasons_told(found["reasons"])
+    return "\n".join(lines) + "\n"
+
+
+def reasons_told(reasons: Dict[str, List[str]]) -> Iterator[str]:
+    """Each failure by its name; what was skipped by its reason, with how many tests and where."""
+    skipped: Dict[str, Counter[str]] = {}
+    for where, told in sorted(reasons.items()):
+        outcome, area = where.split(" ", 1)
+        for each in told:
+            match = NAMED.fullmatch(each)
+            name, reason = match.groups() if match is not None else ("", each)
+            if outcome == "skipped":
+                skipped.setdefault(reason, Counter())[area] += 1
+            else:
+                yield f"  - **failed**: `{area}`, `{name}`: `{reason.replace('`', chr(39))}`"
+    for reason, areas in sorted(skipped.items()):
+        yield f"  - skipped: {reason} (" + ", ".join(f"{count} in `{area}`" for area, count in areas.items()) + ")"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pairs", nargs="*", metavar="PAIR")
+    parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "depyf_matrix")
+    parser.add_argument("--tree", type=Path)
+    parser.add_argument("--keep", action="store_true", help="leave the virtual environments")
+    parser.add_argument("--venv", type=Path, help="run the one pair in this virtual environment, and leave it there")
+    parser.add_argument("--jobs", type=int, default=2, help="tests at the same time (default: 2)")
+    parser.add_argument("--failed", action="store_true", help="run only files that failed or are new")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="run nothing, take what pytest wrote")
+    parser.add_argument("--list", action="store_true", help="print the pairs and stop")
+    arguments = parser.parse_args()
+    if arguments.list:
+        print("\n".join(PAIRS))
+        return 0
+    if arguments.results is not None and arguments.venv is None:
+        parser.error("--results goes with the --venv that it comes from")
+    if arguments.venv is not None and len(arguments.pairs) != 1:
+        parser.error("--venv goes with one pair")
+    failed = 0
+    for pair in arguments.pairs or PAIRS:
+        print(f"{pair} ...", flush=True)
+        data = json.loads(DATA.read_text()) if DATA.exists() else {}
+        try:
+            before = data.get(pair) if arguments.failed else None
+            if before is not None and not files_to_repeat(before):
+                print(f"{pair}: nothing failed the last time")
+                continue
+            data[pair] = run_pair(pair, arguments, before)
+        except Unavailable as error:
+            data[pair] = {"unavailable": str(error), "date": datetime.date.today().isoformat()}
+            print(f"{pair}: {error}")
+        counts = Counter()  # type: Counter[str]
+        for area in data[pair].get("areas", {}).values():
+            counts.update(area)
+        failed += counts["failed"]
+        print(f"{pair}: " + (", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "not run"))
+        DATA.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n")
+        PAGE.write_text(page(data))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
