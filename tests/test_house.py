@@ -1,4 +1,4 @@
-"""What ``tools/measure/measure_house.py`` counts only goes down: each count has an upper bound here, the number reached last.
+"""What ``tools/measure/measure_house.py`` counts only goes down: each count has an upper bound here, the last number.
 
 A change that lowers a count lowers its bound. One that raises a count has another way, which the messages name.
 """

@@ -1,4 +1,4 @@
-"""What is asked of random programs, by the tests and by tools/fuzz/run_random_programs.py: decompiled, they do the same.
+"""What tests and tools/fuzz/run_random_programs.py ask of random programs: decompiled, they do the same.
 
 A check takes the source of randomness of one program and returns how its decompilation was judged: the verdict, or
 "refused", or "no program" when what was generated does not compile. It raises ``Difference`` when anything but a

@@ -1,4 +1,4 @@
-"""A sample of what ``tools/fuzz/mutate_decompiled.py`` does: one change in a decompiled source, and the proof must fail."""
+"""A sample of ``tools/fuzz/mutate_decompiled.py``: one change in a decompiled source, and the proof must fail."""
 
 from __future__ import annotations
 

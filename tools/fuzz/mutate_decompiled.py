@@ -11,8 +11,8 @@ none. Prints a table and every survivor; the exit status is 1 if there is one.
 
 A change in code that can't be reached (what follows ``while True``, a handler of what can't raise) changes nothing, and
 the verifier may prove so. With ``--reached``, modules that CPython has tests for are taken (``REACHED``, or those that
-are named, with ``test.test_NAME``), their tests run first (``tools/others_tests/record_lines.py``), and only what was made of lines
-that ran is changed.
+are named, with ``test.test_NAME``), their tests run first (``tools/others_tests/record_lines.py``), and only what was
+made of lines that ran is changed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Decompile random programs and run both: does the decompiled one do the same?
 
-    python tools/fuzz/run_random_programs.py --kind syntax -n 10000 -j 2          # every kind of expression and statement
-    python tools/fuzz/run_random_programs.py --kind programs -n 10000             # nested control flow
-    python tools/fuzz/run_random_programs.py --kind finally -n 1000               # finally in finally, jumps in every slot
-    python tools/fuzz/run_random_programs.py --kind flow -n 10000                 # control flow that no compiler writes
+    python tools/fuzz/run_random_programs.py --kind syntax -n 10000 -j 2        # every kind of expression and statement
+    python tools/fuzz/run_random_programs.py --kind programs -n 10000           # nested control flow
+    python tools/fuzz/run_random_programs.py --kind finally -n 1000             # finally in finally, jumps in all
+    python tools/fuzz/run_random_programs.py --kind flow -n 10000               # control flow that no compiler writes
     python tools/fuzz/run_random_programs.py --kind syntax -n 500 --seed 7 --store /tmp/failures
 
 Nothing relies on the verifier: tests/support/random_checks.py runs the original and the decompiled code on the same

@@ -15,7 +15,7 @@ Every function is decompiled alone, as ``depyf decompile`` does it, and counts a
 Beside it stands the stricter measure, the *author's text*: the texts are the same after ``ast.unparse``, without what
 leaves no trace in a code object (``tests/support/author_text.py``). What differs there is told by class.
 
-    python tools/measure/measure_readability.py FOLDER ... --statements 6 --count 1000 --seed 1   # a sample, by its text
+    python tools/measure/measure_readability.py FOLDER ... --statements 6 --count 1000 --seed 1  # a sample, by its text
 
 Decompilation is not the question here: ``depyf sweep`` measures that.
 """

@@ -1,12 +1,12 @@
 """Run a module's own tests on its decompiled form: an independent check that shares nothing with the verifier.
 
-    python tools/others_tests/run_decompiled_module.py textwrap                       # test.test_textwrap and the doctests
-    python tools/others_tests/run_decompiled_module.py json --test test.test_json     # a package with all its modules
-    python tools/others_tests/run_decompiled_module.py heapq --form functions         # only functions, one by one
-    python tools/others_tests/run_decompiled_module.py bisect --decompile-tests       # the test module is decompiled, too
+    python tools/others_tests/run_decompiled_module.py textwrap                     # test.test_textwrap, the doctests
+    python tools/others_tests/run_decompiled_module.py json --test test.test_json   # a package with all its modules
+    python tools/others_tests/run_decompiled_module.py heapq --form functions       # only functions, one by one
+    python tools/others_tests/run_decompiled_module.py bisect --decompile-tests     # the test module is decompiled, too
 
 The tests run twice, each time in a fresh interpreter: with the originals, and with the decompiled files first on the
-path (tools/others_tests/decompiled_copies.py writes them). Every test must end the same way; where one does not, both run once more,
+path (``decompiled_copies.py`` writes them). Every test must end the same way; where one does not, both run once more,
 and a test that ends differently with the originals themselves is counted as unsteady, not as a difference. Exit status
 0 when nothing differs, else 1. ``run_others_tests.py`` does this for many modules and makes a table of them.
 """

@@ -1,7 +1,7 @@
 """Makes docs/screenshots: each view of the page for four programs, in Chromium.
 
     python tools/record/make_screenshots.py                    # runs the examples first (needs PyTorch, takes minutes)
-    python tools/record/make_screenshots.py --dumps FOLDER     # FOLDER/<example> are dumps of them, with a manifest.json
+    python tools/record/make_screenshots.py --dumps FOLDER     # FOLDER/<example> are their dumps, with a manifest.json
 
 The source view shows a line that broke a graph or was compiled again, where there is one. Every other program is shown
 dark.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.capture.session import Receivers, Session
@@ -142,7 +142,7 @@ class WarmCaches:
             return None
 
 
-def _look_up() -> Optional[classmethod[Any, Any, Any]]:
+def _look_up() -> Optional[classmethod[object, ..., Iterator[object]]]:
     cache = private_names.GUARDED_CACHE.find()
     lookup = vars(cache).get("iterate_over_candidates") if cache is not None else None
     return lookup if isinstance(lookup, classmethod) else None
