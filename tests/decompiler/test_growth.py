@@ -29,6 +29,7 @@ SHAPES = [
     ("chained assignment, one statement", 60),
     ("unpacking to many names", 120),
     ("elif chain, falls through to a return", 12),
+    ("while, breaks and continues", 90),
     ("conditional expression, chain", 25),
     ("while, long and", 12),
     ("finally with returns", 12),

@@ -7,7 +7,7 @@ from typing import List
 
 import pytest
 
-from depyf.source.passes.placed_release import delete_before, places_of
+from depyf.source.passes.placed_release import delete_before, places_of, statements_of
 from depyf.source.passes.release import release
 
 CALLS = [
@@ -55,3 +55,14 @@ def test_a_deletion_stands_before_the_line_that_is_too_late() -> None:
     assert places_of([("t", 4)], tree, numbers, {}) is None  # it is still read there
     assert delete_before(tree, places) == [0, 1, 2, None, 3, 4, 5]
     assert ast.unparse(ast.fix_missing_locations(tree)).splitlines()[4:6] == ["    del t", "    c()"]
+
+
+def test_statements_are_counted_in_the_order_of_the_text_however_deep_they_stand() -> None:
+    """Each is looked at once, and not once for each statement around it."""
+    text = "try:\n    a = [b for b in c]\nexcept E:\n    global d\n    d = 1\nfinally:\n    e = 2\nmore = lambda: 3\n"
+    kinds = [type(statement).__name__ for statement in statements_of(ast.parse(text))]
+    assert kinds == ["Try", "Assign", "Assign", "Assign", "Assign"]
+    deep: List[ast.stmt] = [ast.Pass()]
+    for _ in range(5000):
+        deep = [ast.If(ast.Constant(True), [ast.Pass()], deep)]
+    assert len(list(statements_of(ast.Module(deep, [])))) == 10_001

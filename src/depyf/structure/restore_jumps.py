@@ -26,6 +26,7 @@ def restore_jumps(block: Block, jumps: Sequence[Tuple[Span, Written]]) -> None:
 class _Restorer:
     def __init__(self, block: Block) -> None:
         self.lines: Dict[int, Tuple[int, int]] = {}  # first and last line of each statement, by id
+        self._chains: Dict[int, List[Block]] = {}  # of else clauses, each in the one before, by the id of the first
         for statement in block:
             self._measure(statement)
 
@@ -51,6 +52,7 @@ class _Restorer:
 
     def restore(self, block: Block, span: Span, kind: Written, tail: bool) -> None:
         """``tail``: from the end of ``block`` control goes where ``continue`` would."""
+        block = self._innermost_else(block, span)
         if all(isinstance(each, ast.Pass) and place_of(each) is None for each in block):
             if kind is Written.PASS or tail:
                 block[:] = [self._jump(span, kind)]
@@ -73,6 +75,30 @@ class _Restorer:
                 return
         if last and tail and kind is not Written.PASS:
             self._append(block, span, kind)
+
+    def _innermost_else(self, block: Block, span: Span) -> Block:
+        """``block``, or the else clause in it that ``span`` stands in, over as many ``elif`` as there are.
+
+        Jumps come in the order of their lines: where the last one stood, the search for the next goes on.
+        """
+        if not _ends_in_if(block):
+            return block
+        chain = self._chains.setdefault(id(block), [block])
+        while len(chain) > 1 and self._else_with(chain[-2], span) is not chain[-1]:
+            chain.pop()
+        while True:
+            inner = self._else_with(chain[-1], span)
+            if inner is None:
+                return chain[-1]
+            chain.append(inner)
+
+    def _else_with(self, block: Block, span: Span) -> Optional[Block]:
+        """The else clause of the ``if`` at the end of ``block``, if ``span`` stands in it."""
+        if not _ends_in_if(block):
+            return None
+        branch: Any = block[-1]
+        inside = branch.orelse and self._first(branch.orelse[0]) <= span.line <= self._last(branch)
+        return branch.orelse if inside and self._first(branch) <= span.line else None
 
     def _is_deeper(self, block: Block, span: Span) -> bool:
         """Whether ``span`` stands further to the right than the statements of ``block``."""
@@ -179,6 +205,10 @@ class _Restorer:
         put(jump, span)
         self.lines[id(jump)] = span.line, span.line
         return jump
+
+
+def _ends_in_if(block: Block) -> bool:
+    return bool(block) and isinstance(block[-1], ast.If)
 
 
 def _is_before(span: Span, statement: ast.stmt) -> bool:

@@ -55,20 +55,26 @@ def places_of(
 
 def statements_of(tree: ast.AST) -> Iterator[ast.stmt]:
     """The statements of ``tree`` in the order of the text, but for declarations, which the text alone has."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.stmt) and not isinstance(node, (ast.Global, ast.Nonlocal)):
+    for node in _around_expressions(tree):
+        if node is not tree and isinstance(node, ast.stmt) and not isinstance(node, (ast.Global, ast.Nonlocal)):
             yield node
-        if not isinstance(node, ast.expr):
-            yield from statements_of(node)
 
 
 def _lists_of_statements(tree: ast.AST) -> Iterator[List[ast.stmt]]:
-    for _, value in ast.iter_fields(tree):
-        if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
-            yield value
-    for node in ast.iter_child_nodes(tree):
-        if not isinstance(node, ast.expr):
-            yield from _lists_of_statements(node)
+    for node in _around_expressions(tree):
+        for _, value in ast.iter_fields(node):
+            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+                yield value
+
+
+def _around_expressions(tree: ast.AST) -> Iterator[ast.AST]:
+    """``tree`` and what is in it, in the order of the text, without expressions."""
+    todo = [tree]
+    while todo:
+        node = todo.pop()
+        yield node
+        inner = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr)]
+        todo.extend(reversed(inner))
 
 
 def _mentions(statement: ast.stmt, name: str) -> bool:
