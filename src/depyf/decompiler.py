@@ -56,7 +56,7 @@ def decompile_pyc(path: Union[str, os.PathLike[str]]) -> Decompilation:
     return decompile_code(read_pyc(path).code)
 
 
-def code_of(target: Any) -> Code:
+def code_of(target: object) -> Code:
     """The code object behind a callable. Raises ``TypeError`` for what has none."""
     holder = _holder_of(target)
     code: Code = holder if is_code(holder) else holder.__code__

@@ -68,7 +68,7 @@ class PortableCode:
 Code = Union[CodeType, PortableCode]
 
 
-def is_code(value: Any) -> bool:
+def is_code(value: object) -> bool:
     """Whether ``value`` is a code object of any version."""
     return isinstance(value, (CodeType, PortableCode))
 

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import time
-from typing import Any, FrozenSet, List, Optional
+from typing import FrozenSet, List, Optional
 
 from depyf.bytecode.opcode_table import table_for
 from depyf.decompiler import decompile_code
@@ -34,13 +34,13 @@ from depyf.visible import visible
 KINDS = ("module", "class", "function", "lambda")
 
 
-def add_commands(commands: object) -> None:
+def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add both to the subparsers of the command line."""
     _add_sweep(commands)
     _add_decompile(commands)
 
 
-def _add_sweep(commands: Any) -> None:
+def _add_sweep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     sweep = commands.add_parser(
         "sweep",
         help="decompile and verify all code objects of modules or folders, and name what falls short",
@@ -72,7 +72,7 @@ def _add_sweep(commands: Any) -> None:
     sweep.add_argument("--compare", metavar="FILE", help="say what changed since the run that wrote this JSON")
 
 
-def _add_decompile(commands: Any) -> None:
+def _add_decompile(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     decompile = commands.add_parser(
         "decompile",
         help="print the source of a module or of one function, or write a tree of sources",

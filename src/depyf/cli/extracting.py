@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from depyf.messages import error_line
 from depyf.visible import visible
 
 
-def add_command(commands: Any) -> None:
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add it to the subparsers of the command line."""
     parser = commands.add_parser(
         "extract",

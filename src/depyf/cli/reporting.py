@@ -7,7 +7,7 @@ import os
 import sys
 import webbrowser
 from pathlib import Path
-from typing import Any, Iterable
+from typing import Iterable
 
 from depyf.messages import error_line
 from depyf.report.diff.comparison import compare
@@ -18,7 +18,7 @@ from depyf.report.render.writing import where_ranks_differ, write_comparison, wr
 from depyf.visible import visible
 
 
-def add_commands(commands: Any) -> None:
+def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add both to the subparsers of the command line."""
     report = commands.add_parser(
         "report",

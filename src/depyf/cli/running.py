@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import Any, List, NoReturn, Sequence, Tuple
+from typing import List, NoReturn, Sequence, Tuple
 
 from depyf.messages import error_line
 from depyf.running.program import Program
@@ -17,7 +17,7 @@ USAGE = f"depyf run {_OPTIONS} SCRIPT [ARGS...]\n       depyf run {_OPTIONS} -m 
 _WITH_VALUE = ("-o", "--output")
 
 
-def add_command(commands: Any) -> None:
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add it to the subparsers of the command line."""
     parser = commands.add_parser(
         "run",

@@ -133,7 +133,7 @@ class Values:
 
     def __init__(self) -> None:
         self._constants: Dict[Hashable, Const] = {}
-        self._by_identity: Dict[int, Tuple[Any, Const]] = {}
+        self._by_identity: Dict[int, Tuple[object, Const]] = {}
         self._terms: Dict[Hashable, Term] = {}
         self._named: Dict[Hashable, Sym] = {}
         self._saved: Dict[Tuple[str, int], Saved] = {}
@@ -141,7 +141,7 @@ class Values:
         self.true = self.const(True)
         self.false = self.const(False)
 
-    def const(self, value: Any) -> Const:
+    def const(self, value: object) -> Const:
         known = self._by_identity.get(id(value))
         if known is not None:
             return known[1]
@@ -152,7 +152,7 @@ class Values:
         self._by_identity[id(value)] = (value, const)  # holds the object, so that its id stays its own
         return const
 
-    def members(self, value: FrozenSet[Any]) -> Const:
+    def members(self, value: FrozenSet[object]) -> Const:
         """A constant set where only its members count and not their order."""
         key = members_key(value)
         if key not in self._constants:

@@ -13,7 +13,7 @@ import sysconfig
 import threading
 import weakref
 from types import CodeType
-from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
+from typing import Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
 from depyf.dynamo.capture.session import Cause, FrameSkipped
 from depyf.dynamo.capture.trace_by_hooks import supplement
@@ -22,6 +22,7 @@ from depyf.dynamo.hooks import compile_ids, frame_evaluation, frames, private_na
 from depyf.dynamo.hooks.patching import Undo, call_before
 from depyf.dynamo.hooks.safely import describe, safely
 from depyf.dynamo.hooks.structured_trace_listener import listen
+from depyf.dynamo.hooks.torch_types import DynamoFrame
 from depyf.dynamo.store.names import StableNames
 from depyf.own_package import FOLDER
 from depyf.torch_trace.breaks import BreakReport, break_report
@@ -94,7 +95,7 @@ class Fallbacks:
                     session.add(_record(session, code, Cause.GRAPH_BREAK, broken.reason, event.compile_id, place))
 
     @safely("noting a frame that Dynamo skips")
-    def _skip(self, reason: str, frame: Any, *args: object, **kwargs: object) -> None:
+    def _skip(self, reason: str, frame: DynamoFrame, *args: object, **kwargs: object) -> None:
         code = frame.f_code
         told, self._told.code = getattr(self._told, "code", None), None
         if told == id(code):  # the error behind it has been noted, and says more

@@ -75,7 +75,7 @@ class _Hooks:
         """Send nothing any more, also where somebody has wrapped a hook and still calls it."""
         self._receive = lambda event: None
 
-    def _send(self, name: str, meta: Any, payload: Optional[str]) -> None:
+    def _send(self, name: str, meta: object, payload: Optional[str]) -> None:
         self._receive(
             Event(name, compile_ids.current_compile_id(), compile_ids.current_attempt(), meta, payload, time.time())
         )

@@ -15,7 +15,7 @@ import weakref
 from collections import deque
 from multiprocessing import util
 from types import CodeType
-from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Tuple
+from typing import Callable, Deque, Dict, List, Optional, Sequence, Tuple
 
 from depyf.asynchronous import is_asynchronous
 from depyf.dynamo.capture.cached_passes import note_custom_passes
@@ -202,7 +202,7 @@ class Capture:
             return None
 
         @functools.wraps(original)
-        def reset(*args: Any, **kwargs: Any) -> Any:
+        def reset(*args: object, **kwargs: object) -> object:
             self.tell_so_far()
             return original(*args, **kwargs)
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import logging
 from types import CodeType
-from typing import Any, Optional
+from typing import Optional
 
 from depyf.decompiler import decompile_code
 from depyf.dynamo.entries.hints import hints_for
 from depyf.dynamo.hooks import frame_evaluation, frames, private_names, torch_names
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import safely
+from depyf.dynamo.hooks.torch_types import Removable
 from depyf.dynamo.store.names import file_stem
 from depyf.result import DecompilationError
 
 _lock = Lock()
-_handle: Optional[Any] = None
+_handle: Optional[Removable] = None
 
 
 def install() -> None:

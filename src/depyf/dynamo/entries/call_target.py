@@ -13,7 +13,19 @@ import functools
 import inspect
 from dataclasses import dataclass, field, replace
 from types import CodeType, FunctionType, MethodType
-from typing import Any, Callable, ContextManager, Dict, Iterator, Mapping, Optional, Sequence, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    ContextManager,
+    Dict,
+    Iterator,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+)
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.entries.hints import RESUMED
@@ -23,9 +35,11 @@ from depyf.dynamo.hooks import (
     frame_evaluation,
     known_code,
     private_names,
-    torch_names,
     torch_settings,
 )
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -334,8 +348,10 @@ def _plain(function: object) -> Any:
     return getattr(function, "__func__", function)
 
 
-def _modules() -> Any:
-    return torch_names.module("torch").nn.Module
+def _modules() -> Type[torch.nn.Module]:
+    import torch
+
+    return torch.nn.Module
 
 
 def _has_hooks(target: object) -> bool:

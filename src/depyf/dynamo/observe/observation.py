@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
-from depyf.dynamo.hooks import private_names, torch_names
+from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.hooked_context import uninstall
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, collecting
@@ -185,7 +185,8 @@ def _before(graph: ObservedGraph, arguments: List[object]) -> _Before:
 @contextlib.contextmanager
 def _unseen() -> Iterator[None]:
     """No gradients, and none of the user's dispatch modes: they would count what we do."""
+    import torch
+
     disable = private_names.DISABLE_MODES.find() or contextlib.nullcontext
-    no_grad: Any = torch_names.find("torch", "no_grad")
-    with disable(), no_grad():
+    with disable(), torch.no_grad():
         yield

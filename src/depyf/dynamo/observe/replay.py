@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional
 
-from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.observe.inductor_random import draw, draws
 from depyf.dynamo.observe.observation import ATEN, GraphCall
 
@@ -35,9 +34,9 @@ class Replay:
         before: Callable[[torch.fx.Node, Values], None] = lambda *_: None,
     ) -> None:
         """Interpret the graph up to the node ``until`` (default: all of it)."""
-        interpreter: Any = torch_names.find("torch.fx", "Interpreter")
+        from torch import fx
 
-        class Replaying(interpreter):  # type: ignore[misc]
+        class Replaying(fx.Interpreter):
             def run_node(self, node: torch.fx.Node) -> object:
                 if node.op == "output":
                     return super().run_node(node)
@@ -68,7 +67,8 @@ class Replay:
 
 def run_node(node: torch.fx.Node, values: Values) -> Any:
     """What the node gives when those that it takes have these values; raises what it raises."""
-    map_arg: Any = torch_names.find("torch.fx.node", "map_arg")
+    from torch.fx.node import map_arg
+
     args, kwargs = map_arg(node.args, values), map_arg(node.kwargs, values)
     if isinstance(node.target, str):  # a method
         return getattr(args[0], node.target)(*args[1:], **kwargs)

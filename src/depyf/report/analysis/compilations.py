@@ -130,7 +130,7 @@ class Compilations:
 
     def breaks(self) -> Tuple[GraphBreak, ...]:
         """The graph breaks, each once for each compilation that it happened in."""
-        found: Dict[Tuple[Any, ...], GraphBreak] = {}
+        found: Dict[Tuple[object, ...], GraphBreak] = {}
         for compile_id in self._events:
             for event in self._named(compile_id, "dynamo_graph_break_reason"):
                 report = break_report(event)

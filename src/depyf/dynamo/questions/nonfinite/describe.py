@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.nonfinite import COMPILED, EAGER, INPUT, OPERATION, RESULT, NonFinite, Step, TensorFacts
 from depyf.asynchronous import synchronous
 from depyf.diagnosis.guard_sources import as_written
-from depyf.dynamo.hooks import private_names, torch_names
+from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.safely import describe as describe_error
 from depyf.dynamo.observe import graph_facts
 from depyf.dynamo.observe.finite import Bad, facts
@@ -214,9 +214,10 @@ class Describer:
     ) -> List[TensorFacts]:
         import torch
 
-        map_arg: Any = torch_names.find("torch.fx.node", "map_arg")
         flat = private_names.TREE_FLATTEN.find()
         names: List[Optional[torch.fx.Node]] = []
+        from torch.fx.node import map_arg
+
         map_arg((node.args, node.kwargs), names.append)
         values = [each for each in flat((args, kwargs))[0] if isinstance(each, torch.Tensor)]
         if len(values) != len(names):  # an input that is itself a list

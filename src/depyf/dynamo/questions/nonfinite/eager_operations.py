@@ -217,7 +217,7 @@ def _mode_class() -> type:
     return Watching
 
 
-def _written(operator: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> List[torch.Tensor]:
+def _written(operator: object, args: Sequence[object], kwargs: Mapping[str, object]) -> List[torch.Tensor]:
     """The tensors that the operator writes to."""
     schema = private_names.SCHEMA.of(operator)
     if schema is None or not schema.is_mutable:

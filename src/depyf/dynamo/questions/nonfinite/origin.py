@@ -128,8 +128,8 @@ def has_infinite(arguments: object) -> bool:
 def capture(call: GraphCall, node: torch.fx.Node) -> Tuple[Tuple[Any, ...], Dict[str, Any], Any]:
     """The arguments of the node as they are before it runs, and what it gives."""
     import torch
+    from torch.fx.node import map_arg
 
-    map_arg: Any = torch_names.find("torch.fx.node", "map_arg")
     found: Dict[str, Any] = {}
 
     def copy(value: object) -> object:

@@ -12,7 +12,6 @@ import functools
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.answers.probed import Probed
-from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.observe.observation import GraphCall
 from depyf.dynamo.observe.random_state import RandomState
@@ -57,15 +56,15 @@ def _tell(arrived: Callable[[object, object], object], result: object, gradient:
 def _run_with_gradients(call: GraphCall, names: Set[str]) -> Tuple[Dict[str, torch.Tensor], List[Any]]:
     """The values of these nodes and the results, with their history."""
     import torch
+    from torch import fx
 
-    interpreter: Any = torch_names.find("torch.fx", "Interpreter")
     values: Dict[str, torch.Tensor] = {}
 
-    class Keeping(interpreter):  # type: ignore[misc]
-        def call_function(self, target: object, args: Any, kwargs: object) -> object:
+    class Keeping(fx.Interpreter):
+        def call_function(self, target: Any, args: Any, kwargs: Any) -> object:
             if "activation_checkpoint" in str(getattr(target, "__name__", target)):
                 # As it is meant for compilers, its backward would draw other random numbers than its forward.
-                return interpreter(args[0]).run(*args[1:])
+                return fx.Interpreter(args[0]).run(*args[1:])
             return super().call_function(target, args, kwargs)
 
         def run_node(self, node: torch.fx.Node) -> object:

@@ -8,7 +8,7 @@ that the compiled graph gives out are taken from there. So what is shown is what
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, TextIO, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Set, TextIO, Tuple, Union
 
 from depyf.answers.happening import shortened
 from depyf.answers.nonfinite import Line
@@ -30,6 +30,9 @@ from depyf.dynamo.questions.probe.backend import Captured, CapturedGraphs, draws
 from depyf.dynamo.questions.probe.bindings import ELSEWHERE, Binding
 from depyf.dynamo.questions.probe.gradients import follow_gradients
 from depyf.dynamo.questions.probe.queries import Found, Query, answers, lines_of, problem, query_of
+
+if TYPE_CHECKING:
+    import torch
 
 TENSORS, STATISTICS = "tensors", "stats"
 _NOT_THERE = "a compiled graph has it, and did not come to an end, or could not be run once more"
@@ -174,10 +177,10 @@ class Probe(HookedContext[object]):
             moment = max(each.node, each.binding.after or each.node, key=lambda name: order.get(name, -1))
             moments.setdefault(moment, []).append(at)
         last = next(node for node in reversed(nodes) if node.name in names or node.name in moments)
-        alive: Dict[str, Any] = {}
-        values: Dict[int, Any] = {}
+        alive: Dict[str, object] = {}
+        values: Dict[int, Optional[torch.Tensor]] = {}
 
-        def look(node: Any, _: Values, value: Any) -> None:
+        def look(node: torch.fx.Node, _: Values, value: object) -> None:
             if node.name in names:
                 alive[node.name] = value
             for at in moments.get(node.name, ()):
@@ -209,12 +212,12 @@ class Probe(HookedContext[object]):
         self._left_out[query.asked] = self._left_out.get(query.asked, 0) + 1
         return False
 
-    def _copy(self, value: Any) -> Any:
+    def _copy(self, value: object) -> Optional[torch.Tensor]:
         import torch
 
         return value.detach().clone() if isinstance(value, torch.Tensor) else None
 
-    def _probed(self, captured: Captured, found: Found, value: Any, source: str, call: int) -> Probed:
+    def _probed(self, captured: Captured, found: Found, value: torch.Tensor, source: str, call: int) -> Probed:
         binding = found.binding
         node = next(each for each in captured.graph.graph.nodes if each.name == found.node)
         name = binding.owner + (binding.name or value_name(node)) + binding.part
@@ -260,11 +263,11 @@ def probe(
     return Probe([*names, *lines], keep=keep, gradients=gradients, limit=limit, stream=stream)
 
 
-def _outputs(graph: Any) -> Iterable[Tuple[int, Any]]:
+def _outputs(graph: torch.fx.Graph) -> Iterable[Tuple[int, Any]]:
     return [(at, node) for at, node in enumerate(graph_facts.output_nodes(graph)) if hasattr(node, "name")]
 
 
-def _line(binding: Binding, node: Any) -> Line:
+def _line(binding: Binding, node: torch.fx.Node) -> Line:
     """Where it was bound; of what was there, where it is used first."""
     used = None if binding.line else next(filter(None, map(line_of, node.users)), None)
     return used or Line(binding.filename, binding.line, source_line(binding.filename, binding.line))
