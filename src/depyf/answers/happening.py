@@ -1,4 +1,4 @@
-"""What ``watch`` tells while a program runs: one line for each recompile, graph break and fallback, and a summary."""
+"""What ``watch`` prints while a program runs: one line for each recompile, graph break and fallback, and a summary."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Happening:
     """One of them. ``kind`` is ``recompile``, ``graph break`` or ``fallback``.
 
     ``function`` is the user's (or the resume function's) name, ``place`` the file and the line of the user that is to
-    blame, None where torch does not tell. ``words`` say what happened, ``advice`` what avoids it (may be empty).
-    ``cause`` tells graph breaks apart: torch's reason, and the line where it is, which may be a library's.
+    blame, None where torch does not report one. ``words`` say what happened, ``advice`` what avoids it (may be empty).
+    ``cause`` distinguishes graph breaks: torch's reason, and the line where it is, which may be a library's.
     """
 
     kind: str
@@ -52,8 +52,10 @@ def summary(happened: Sequence[Happening], *, compiled: bool) -> Iterator[str]:
     if not compiled:
         yield "depyf watched: nothing was compiled"
         return
-    told = [_counted([each for each in happened if each.kind == kind], kind) for kind in (RECOMPILE, BREAK, FALLBACK)]
-    yield "depyf watched: " + ", ".join(told)
+    numbers = [
+        _counted([each for each in happened if each.kind == kind], kind) for kind in (RECOMPILE, BREAK, FALLBACK)
+    ]
+    yield "depyf watched: " + ", ".join(numbers)
     groups: Dict[Tuple[object, ...], List[Happening]] = {}  # by what one advice is for
     for each in happened:
         groups.setdefault((each.kind, each.function, each.place, each.cause), []).append(each)

@@ -49,7 +49,7 @@ class Looked:
 
     @property
     def gaps(self) -> Iterator[str]:
-        """What it has not looked at although it looked at something, and what it left alone."""
+        """What it has not observed although it observed something, and what it skipped."""
         for words, count in self.passed_on.items():
             yield f"{counted(count, 'call')} passed on {words}"
         if self:

@@ -23,7 +23,7 @@ class FailedGuard:
 
     ``kind`` is PyTorch's class of guard, ``code`` its text, ``source`` what it looks at, in PyTorch's terms. ``told``
     has the same in words, with the value it was compiled for, the value now, and what would avoid it. ``user_code`` is
-    the user's line that made Dynamo guard this, and ``place`` its file and number, where PyTorch tells.
+    the user's line that made Dynamo guard this, and ``place`` its file and number, where PyTorch reports them.
     """
 
     kind: str
@@ -184,7 +184,7 @@ def _lines(answer: Why) -> Iterator[str]:
             yield f"    - {text}"
     if answer.resumes and answer.hit is not None:
         names = ", ".join(answer.resumes)
-        yield f"  After its graph breaks it goes on in {names}, which this does not look at: watch() tells of those"
+        yield f"  After its graph breaks it goes on in {names}, which this does not look at: watch() reports those"
     for note in answer.notes:
         yield f"  note: {note}"
 

@@ -48,7 +48,7 @@ class Ran:
     """A thing that ran ``count`` times at this place of the order.
 
     ``start`` is when it began first, in seconds since the record began. ``seconds`` is the time of all these runs,
-    ``fastest`` and ``slowest`` are those of single ones: None where it can't be told when a run ends.
+    ``fastest`` and ``slowest`` are those of single ones: None where it is not known when a run ends.
     """
 
     thing: Thing

@@ -98,12 +98,12 @@ def _as_row(line: _Line) -> str:
     if line.kind in (COMPILATION, PLAIN):
         text = f"<b>{text}</b>"
     place = f" <small>{html.escape(line.place)}</small>" if line.place else ""
-    told = f'<span style="padding-left:{1.5 * line.depth}em">{text}{place}</span>'
-    return _row(duration(line.start), duration(line.mean), duration(line.total), told)
+    cell = f'<span style="padding-left:{1.5 * line.depth}em">{text}{place}</span>'
+    return _row(duration(line.start), duration(line.mean), duration(line.total), cell)
 
 
-def _row(start: str, mean: str, total: str, told: str) -> str:
-    return f'<tr><td>{start}</td><td>{mean}</td><td>{total}</td><td style="text-align:left">{told}</td></tr>'
+def _row(start: str, mean: str, total: str, cell: str) -> str:
+    return f'<tr><td>{start}</td><td>{mean}</td><td>{total}</td><td style="text-align:left">{cell}</td></tr>'
 
 
 def _shortened(lines: List[str], gap: str = "  ...") -> List[str]:

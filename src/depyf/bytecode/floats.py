@@ -14,8 +14,10 @@ def float_bits(value: Union[float, complex]) -> bytes:
 
 
 def is_nan(value: object) -> bool:
-    """Whether ``value`` is a float or complex number that does not equal itself: there, programs can tell whether two
-    of them are the same object."""
+    """Return whether ``value`` is a float or complex number that does not equal itself.
+
+    Programs can observe whether two of them are the same object.
+    """
     return type(value) in (float, complex) and value != value
 
 

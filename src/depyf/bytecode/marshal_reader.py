@@ -1,7 +1,7 @@
 """Reads what any supported CPython's ``marshal`` wrote, code objects as ``PortableCode``.
 
 ``marshal.loads`` reads the code objects of its own version only, makes objects that crash the interpreter out of
-malformed input, and believes every size that it is told. This reader checks all that it reads: whatever the bytes are,
+malformed input, and believes every size that it reads. This reader checks all that it reads: whatever the bytes are,
 there is an answer or a ``ValueError``, in time and memory that grow with the number of bytes.
 """
 

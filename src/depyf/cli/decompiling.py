@@ -157,7 +157,7 @@ def _earlier_run(path: str) -> Summary:
 def _judge_files(
     files: List[str], selection: Selection, options: argparse.Namespace, keep: Optional[Keep] = None
 ) -> Summary:
-    """What ``sweep_files`` says of ``files``, with a line on the error stream that tells how far it is."""
+    """Return what ``sweep_files`` says of ``files``; write the progress to the error stream."""
     summary = Summary()
     progress = Progress(sys.stderr, len(files))
     start = time.monotonic()

@@ -42,13 +42,13 @@ _SETTINGS = (
 
 def explain_state(changed: Sequence[str]) -> StateExplanation:
     """``changed`` are PyTorch's names of what is not as it was, each perhaps with ``=`` and what it is now."""
-    told = [_one(*each.partition("=")[::2]) for each in changed] or [_one("", "")]
-    only = told[0] if len(told) == 1 else None
+    parts = [_one(*each.partition("=")[::2]) for each in changed] or [_one("", "")]
+    only = parts[0] if len(parts) == 1 else None
     return StateExplanation(
-        "; ".join(dict.fromkeys(each.words for each in told)),
+        "; ".join(dict.fromkeys(each.words for each in parts)),
         only and only.before,
         only and only.now,
-        "; ".join(dict.fromkeys(advice for each in told for advice in each.advice.split("; "))),
+        "; ".join(dict.fromkeys(advice for each in parts for advice in each.advice.split("; "))),
     )
 
 

@@ -4,7 +4,7 @@ iterator                    LOAD xs; GET_ITER
 TAKE x ...; SWAP            the iteration variables are put aside, below the iterator
 BUILD list 0; SWAP 2
 1: FOR 2                    ... STORE x ... ADD list; JUMP 1
-2: SWAP; STORE x ...        and put back, below the result
+2: SWAP; STORE x ...        and restored, below the result
 3: SWAP 2; POP; SWAP; STORE x ...; RERAISE      the same when the loop raises
 
 3.15 makes the iterator just before the loop, of what lies there until then.
@@ -25,7 +25,7 @@ _HOUSEKEEPING = frozenset({Op.SWAP, Op.STORE, Op.POP, Op.RERAISE})
 
 
 def outline(normal: NormalCode) -> NormalCode:
-    """``normal`` with a COMPREHENSION in place of every loop that is one. What does not look like one is left alone."""
+    """Return ``normal`` with a COMPREHENSION in place of every loop that is one. Other loops are not changed."""
     found = list(_Search(normal).run())
     if not found:
         return normal
@@ -178,7 +178,7 @@ class _Search:
         return instr.target if instr.op is Op.JUMP and instr.target is not None else exhausted
 
     def _restores(self, behind: int, taken: List[Tuple[str, str]]) -> Optional[Set[int]]:
-        """The operations that put variables back, from ``behind`` on; None if not all are put back.
+        """The operations that restore variables, from ``behind`` on; None if not all are restored.
 
         The compiler turns ``SWAP 2; STORE x; STORE result`` into ``STORE result; STORE x``, so that what is done with
         the result may stand in between.

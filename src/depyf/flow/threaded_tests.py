@@ -1,4 +1,4 @@
-"""Tests of values that 3.14 jumps over, because the test before has the same value and tells how they end.
+"""Tests of values that 3.14 jumps over, because the test before has the same value and decides how they end.
 
     a and b or c:   a; COPY 1; BRANCH false -> 2; POP; b; 1: COPY 1; BRANCH true -> 3; 2: POP; c; 3:
 

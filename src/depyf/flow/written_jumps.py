@@ -24,7 +24,7 @@ class Written(enum.Enum):
     RETURN = "return"
     RETURN_NONE = "return None"
     RETURN_NOTHING = "return or return None"
-    """Without columns, nothing tells which."""
+    """Without columns, nothing shows which."""
 
 
 class WrittenJumps:
@@ -85,7 +85,7 @@ class WrittenJumps:
 
 
 def _left(ops: Tuple[Instr, ...]) -> int:
-    """The column of the leftmost statement, as far as instructions that end one tell."""
+    """The column of the leftmost statement, as far as instructions that end one show it."""
     columns = [
         instr.span.column
         for before, instr in zip(ops, ops[1:])

@@ -16,9 +16,9 @@ COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"
 class Value:
     """An expression that stands for a value.
 
-    ``stable``: evaluating it later gives the same value and nobody can tell (constants, temporaries, fast locals
-    until they are stored). ``silent``: nobody can tell when it was evaluated, but it is another object each time (a
-    display of stable values). ``order`` says when it was evaluated, ``begun`` when the first of its operands was
+    ``stable``: evaluating it later gives the same value, unobserved (constants, temporaries, fast locals until they are
+    stored). ``silent``: no program can observe when it was evaluated, but it is another object each time (a display of
+    stable values). ``order`` says when it was evaluated, ``begun`` when the first of its operands was
     (0: with it). ``chain`` are the targets that already got the value (``a = b = value``); ``copies`` counts duplicates
     on the stack that stand for the same evaluation.
     ``kept_at``: where it was copied for a test that comes next, if that decides whether it stays.

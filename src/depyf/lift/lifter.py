@@ -39,7 +39,7 @@ ATTEMPTS = 200
 
 
 def lift(graph: FlowGraph, hints: Optional[Hints] = None, *, places: bool = True) -> LiftedGraph:
-    """The lifted form of ``graph``; ``hints`` tell what its bytecode does not. ``places``: nodes note where they were
+    """The lifted form of ``graph``; ``hints`` say what its bytecode does not. ``places``: nodes note where they were
     written.
 
     Starts again with more temporaries when it turns out that a value could not stay pending; raises ``ValueError``
@@ -163,7 +163,7 @@ class _Lifter:
         return id
 
     def _inherit_locals(self, block: Block, node: Node) -> None:
-        """Containers that only lie in variables go on to a node that has one way in, else they are built."""
+        """Containers that only lie in variables go on to a node that has one entry, else they are built."""
         for before in self.edges[block.id]:
             if not before.containers:
                 continue

@@ -116,7 +116,7 @@ _KEYWORDS = {
 
 
 def start_of(statement: ast.stmt) -> Optional[Start]:
-    """Where ``statement`` begins, ``None`` if nothing in it tells. Remembered in the statement."""
+    """Where ``statement`` begins, ``None`` if nothing in it shows it. Remembered in the statement."""
     facts = statement.__dict__
     if "start" not in facts:
         facts["start"] = _start(statement)
@@ -157,7 +157,7 @@ def _before(place: Span, count: int) -> Start:
 
 
 def column_of(block: Sequence[ast.stmt]) -> Optional[int]:
-    """The column that the statements of ``block`` begin at, if one of them tells."""
+    """The column that the statements of ``block`` begin at, if one of them shows it."""
     starts = [start for start in map(start_of, block) if start is not None and start.column is not None]
     exact = [start.column for start in starts if start.exact]
     return min(exact or [start.column for start in starts], default=None)  # type: ignore[type-var]

@@ -23,7 +23,7 @@ def operands(test: ast.expr) -> List[ast.expr]:
 
 
 def are_apart(before: ast.expr, operand: ast.expr) -> Optional[bool]:
-    """Whether ``operand`` is tested by another statement than ``before``, if the places of the jumps tell."""
+    """Whether ``operand`` is tested by another statement than ``before``, if the positions of the jumps show it."""
     whole = statement_of(before), statement_of(operand)
     if whole[0] is not None and whole[1] is not None:
         return whole[0] != whole[1]

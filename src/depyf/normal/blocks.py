@@ -6,7 +6,7 @@ in the normal form two: PREV and the exception. ``resolve_blocks`` follows the s
 as many values as the normal form has for it, so that what the compiler does with traceback and type vanishes.
 
 In 3.8 a ``finally`` body stands in the bytecode once. Something on the stack says how it was entered, and so what its
-END_FINALLY does. Here it gets one copy for each way in, where the compilers since 3.9 put them.
+END_FINALLY does. Here it gets one copy for each entry, where the compilers since 3.9 put them.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class _State(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """The draft with index ``at`` on one way to it. ``part`` tells what is written there: the beginning of a handler,
+    """The draft with index ``at`` on one way to it. ``part`` says what is written there: the beginning of a handler,
     the draft, or what follows a ``with`` whose exit function returned true."""
 
     at: int

@@ -1,4 +1,4 @@
-"""The statements inside of a compound statement, as bytecode shows them: parts with one way in and one way out.
+"""The statements inside of a compound statement, as bytecode shows them: parts with one entry and one exit.
 
 A part begins anywhere and ends at the first operation behind it, on all ways, where the stack is as high again. It is a
 statement if nothing in it touches what lay on the stack before, and no jump leads into it or out of it elsewhere.

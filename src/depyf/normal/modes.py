@@ -49,7 +49,7 @@ def has_returns(normal: NormalCode) -> bool:
 
 
 def flags_of(code: Code) -> int:
-    """What ``compile`` has to be told besides: only with a flag may a module await."""
+    """The flags that ``compile`` needs: only with a flag may a module await."""
     awaits = is_module(code) and code.co_flags & inspect.CO_COROUTINE
     return ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if awaits else 0
 

@@ -14,7 +14,7 @@ Values
     STORE (scope, name)     value ->          scope: "fast", "deref", "global", "name"; "cell" behind TAKE
     DELETE (scope, name)    ->
     TAKE (scope, name)      ->  saved         what the variable holds, if anything, and nothing is in it from now on;
-                                              STORE puts it back. "fast", or "cell": the cell object itself
+                                              STORE restores it. "fast", or "cell": the cell object itself
     MAKE_CELL name          ->                a new cell for the variable (where a comprehension in line begins)
 
 Stack

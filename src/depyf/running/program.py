@@ -222,7 +222,7 @@ def _is_ours(found: TracebackType) -> bool:
 
 
 def _print(error: BaseException) -> int:
-    """Let the program's own hook, or Python's, print it; answers the exit status."""
+    """Let the program's own hook, or Python's, print it; return the exit status."""
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
     with contextlib.suppress(Exception):
         sys.stdout.flush()

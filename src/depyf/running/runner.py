@@ -34,13 +34,13 @@ def run_dumped(
     trace: bool = False,
     stepping: bool = True,
 ) -> Outcome:
-    """Run ``program`` with what it compiles dumped into ``directory``; answers how it ended.
+    """Run ``program`` with what it compiles dumped into ``directory``; return how it ended.
 
     With ``find_nonfinite`` the first NaN or Inf of its compiled code is looked for, too. ``stepping`` is that of
     ``prepare_debug``.
 
     The summary is given when the process ends: threads of the program that go on, and what it has left to do at exit,
-    belong to it. With ``trace`` its runs are timed, and told in order. Raises ``CannotRunError`` before anything has
+    belong to it. With ``trace`` its runs are timed, and listed in order. Raises ``CannotRunError`` before anything has
     run.
     """
     if importlib.util.find_spec("torch") is None:
@@ -53,7 +53,7 @@ def run_dumped(
     process = os.getpid()
 
     def at_exit() -> None:
-        if os.getpid() != process:  # a forked child of the program: it has its own way to tell
+        if os.getpid() != process:  # a forked child of the program: it writes its own report
             return
         stop_waiting()
         recording.end()
@@ -83,7 +83,7 @@ def _alone(directory: str) -> ContextManager[bool]:
 
 
 def _prepare(directory: str) -> List[str]:
-    """Make the directory; answers the directories that were not there before, the innermost first."""
+    """Make the directory; return the directories that were not there before, the innermost first."""
     missing = []
     path = directory
     while not os.path.exists(path):

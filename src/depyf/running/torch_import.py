@@ -22,7 +22,7 @@ _PACKAGE = "torch"
 
 
 def when_compiler_is_imported(call: Callable[[], object]) -> Callable[[], None]:
-    """Call ``call`` once, as soon as torch's compiler has been imported; answers what stops the waiting."""
+    """Call ``call`` once, as soon as torch's compiler has been imported; return a function that stops the waiting."""
     watch = _Watch(call)
     watch.begin()
     return watch.end
@@ -84,7 +84,7 @@ class _Watch(importlib.abc.MetaPathFinder):
         return None
 
     def _count_execution(self, loader: Any) -> None:
-        """The loader, which is this module's alone, tells when it executes the module; it stays what it is."""
+        """The loader, which is this module's alone, reports when it executes the module; it stays what it is."""
         original = getattr(loader, "exec_module", None)
         if original is None:
             return

@@ -19,7 +19,7 @@ def replaced(node: Node, **fields: object) -> Node:
 
 
 class Rewriter:
-    """Like ``ast.NodeTransformer``, but the tree it is given is left alone: changed nodes and those above are copied.
+    """Like ``ast.NodeTransformer``, but the tree it is given is not changed: changed nodes and those above are copied.
 
     Subclasses define ``visit_<Class>(node)``; it returns a node, in statement lists also a list of nodes or ``None``
     to drop the statement. Unchanged parts are shared between both trees.

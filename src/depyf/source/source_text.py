@@ -17,7 +17,7 @@ class SourceText:
     ``tree`` is what ``text`` parses to. ``constants`` maps the placeholder names in the text to the objects that
     stood in ``co_consts`` and have no literal. ``names`` maps identifiers of the text to the names in the bytecode,
     for those names that can't be written.
-    ``mode``: what ``compile`` has to be told that ``text`` is.
+    ``mode``: how ``text`` has to be compiled.
     """
 
     text: str

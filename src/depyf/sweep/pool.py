@@ -35,7 +35,7 @@ class Selection:
     share: float = 1.0
     only: Optional[Mapping[str, FrozenSet[int]]] = None
     whole: bool = False
-    """Whether what stands in a module or class that is proved counts as proved with it."""
+    """Whether what stands in a module or class that is proved is treated as proved with it."""
 
     def takes(self, target: Target) -> bool:
         if target.kind not in self.kinds:
@@ -60,7 +60,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class FileDone:
-    """All selected code objects of a file have been answered."""
+    """All selected code objects of a file have a verdict."""
 
     path: str
 

@@ -56,7 +56,7 @@ def find_files(names: Iterable[str], *, tests: bool = True) -> List[str]:
 
     A module of a folder is its ``.py`` file, or where there is none its ``.pyc`` file. ``tests`` says whether files in
     folders named ``test`` or ``tests`` count. A folder that can't be listed stands among the files: who reads it is
-    told why. Modules are looked up on ``sys.path`` without importing them or their
+    reported with the reason. Modules are looked up on ``sys.path`` without importing them or their
     packages. Raises ``FileNotFoundError`` for a name that is none of the three.
     """
     found: List[str] = []

@@ -1,4 +1,4 @@
-"""Are two code objects the same by meaning? ``compare`` answers, see ``depyf.verify.compare``."""
+"""Prove that two code objects behave the same: start at ``compare.py``."""
 
 from __future__ import annotations
 

@@ -61,8 +61,8 @@ def compare(
 
     Same behaviour means: the same observable operations in the same order with the same operands on every path,
     exceptions included; the same values in the variables that both have, and the same values kept alive, whenever other
-    code runs. What an operation is given counts as alive while it runs, on both sides. Asynchronous exceptions, line
-    numbers, stack depth, the identity of constant tuples, the order of constant sets where it is no fixed one, the
+    code runs. The operands of an operation are treated as alive while it runs, on both sides. Asynchronous exceptions,
+    line numbers, stack depth, the identity of constant tuples, the order of constant sets where it is no fixed one, the
     order in which values are dropped between two operations and the name of the outermost code object are left out.
     What a global name holds is taken to be held by it.
     """

@@ -1,4 +1,4 @@
-"""What a comparison of two code objects answers."""
+"""The result of a comparison of two code objects."""
 
 from __future__ import annotations
 

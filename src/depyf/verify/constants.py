@@ -14,7 +14,7 @@ TESTABLE = (*ATOMS, float, complex, tuple, frozenset)
 
 
 def constant_key(value: Any) -> Hashable:
-    """A key that two constants share exactly if no program can tell them apart.
+    """A key that two constants share exactly if no program can distinguish them.
 
     Objects without a literal (bytecode made by hand holds them) and code objects are the same only if identical.
     """
@@ -36,14 +36,14 @@ def constant_key(value: Any) -> Hashable:
 
 
 def members_key(value: FrozenSet[object]) -> Hashable:
-    """A key that two constant sets share if they have the same members: that is all that ``in`` can tell."""
+    """A key that two constant sets share if they have the same members: ``in`` observes nothing else."""
     return ("members", frozenset(constant_key(item) for item in value))
 
 
 def nan_objects(ops: Sequence[Instr]) -> Tuple[int, ...]:
     """Which NaN object is loaded where: each by its number in the order of ``ops``.
 
-    ``[a] == [b]`` and ``a is b`` tell whether two NaN are one object.
+    ``[a] == [b]`` and ``a is b`` show whether two NaN are one object.
     """
     numbers: Dict[int, int] = {}
     return tuple(

@@ -52,7 +52,7 @@ def _reaches(side: Side, value: Value, target: Ref) -> bool:
 
 
 def _new(machine: Machine, side: Side, kind: str, items: Items) -> Value:
-    """A new object, not held yet. A tuple or slice of constants is a constant: only its identity could tell."""
+    """Make an object that nothing holds yet. A tuple or slice of constants is a constant: only its identity differs."""
     if kind in ("tuple", "slice"):
         plain = [item.value for item in items if isinstance(item, Const)]
         if len(plain) == len(items):

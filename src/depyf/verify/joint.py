@@ -20,8 +20,8 @@ CompareCodes = Callable[[Code, Code], Comparison]
 class Joint:
     """Both sides at once.
 
-    ``facts`` are the truths that the path has tested, ``path`` tells paths apart, ``onesided`` are the values that one
-    side keeps alive and the other does not. ``doubtful``: it is not certain that the path can be taken at all.
+    ``facts`` are the truths that the path has tested, ``path`` distinguishes paths, ``onesided`` are the values that
+    one side keeps alive and the other does not. ``doubtful``: it is not certain that the path can be taken at all.
     ``origin`` is the meeting place that it comes from, if there was no event since.
     """
 

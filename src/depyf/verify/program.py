@@ -124,7 +124,7 @@ def _as_local(instr: Instr) -> Instr:
 
 
 def _joins(ops: Sequence[Instr]) -> FrozenSet[int]:
-    """Indices with two or more ways in (being called is one), and all handlers."""
+    """Indices with two or more entries (the start of the function is one), and all handlers."""
     ways = [0] * (len(ops) + 1)
     ways[0] = 1
     handlers: Set[int] = set()

@@ -1,4 +1,4 @@
-"""What a comparison is told about the original."""
+"""What a comparison knows about the original."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def visible_names(original: Program, candidate: Program) -> Optional[str]:
 
 
 def visible_nans(original: Program, candidate: Program) -> Optional[str]:
-    """Whether either side has several NaN objects: a program can tell which it is given, the proof can't."""
+    """Whether either side has several NaN objects: a program can see which it is given, the proof can't."""
     if all(len(set(nan_objects(program.ops))) < 2 for program in (original, candidate)):
         return None
     return "it holds several NaN, and which of these are one object is not followed"

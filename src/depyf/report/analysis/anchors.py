@@ -31,7 +31,7 @@ Said = Dict[Frame, Optional[str]]
 """Frames with the text of their lines, None where that is not known."""
 
 Moves = Mapping[Frame, Optional[Frame]]
-"""Where frames are now; None where that can't be told."""
+"""Where frames are now; None where that is not known."""
 
 
 @dataclass
@@ -53,7 +53,7 @@ def anchored(
 ) -> Anchored:
     """``known`` and the comments of all graphs with the lines of now; where no cache was hit all stays as it is."""
     found = Anchored(dict(known))
-    untold, moved = 0, 0
+    unknown, moved = 0, 0
     by_compile_id: Dict[Optional[str], List[Artifact]] = {}
     for each in artifacts:
         if each.kind in ("graph", "kernels"):
@@ -76,17 +76,17 @@ def anchored(
             if each.id in known:
                 found.provenance[each.id] = _now(known[each.id], of_nodes, of_kernels)
             asked = [of_nodes or of_comments, of_kernels]  # comments name less than nodes that were noted
-            untold += any(now is None for moves in asked for now in moves.values())
+            unknown += any(now is None for moves in asked for now in moves.values())
             moved += any(now not in (None, then) for moves in every for then, now in moves.items())
     if moved:
         found.notes.append(
             f"A compiler cache was filled when the program's files were other ones: the texts of {moved} graphs and "
             "kernel files name lines of then, their links are to the lines of now."
         )
-    if untold:
+    if unknown:
         found.notes.append(
-            f"Which lines all parts of {untold} graphs and kernel files out of a compiler cache come from could not "
-            "be told: the program's files may be other ones than when it was filled. force_recompile=True tells them."
+            f"Which lines all parts of {unknown} graphs and kernel files out of a compiler cache come from could not "
+            "be determined: the program's files may have changed since it was filled. force_recompile=True finds them."
         )
     return found
 

@@ -108,7 +108,7 @@ class Files:
 class Facts:
     """What the process knew beyond the events.
 
-    ``graphs`` are the names of compiled graphs by compile id, ``full_code`` the artifacts that tell the story of a
+    ``graphs`` are the names of compiled graphs by compile id, ``full_code`` the artifacts that have all of a
     function, ``provenance`` is by artifact. ``fallbacks`` are those that the process saw; with None they come from the
     metrics.
     """

@@ -63,10 +63,10 @@ def _fallbacks(run: Run) -> Iterator[Finding]:
 def _breaks(run: Run) -> Iterator[Finding]:
     by_function: Dict[int, List[GraphBreak]] = {}
     functions = {each.compile_id: each.function for each in run.compilations}
-    told = {(each.compile_id, each.place) for each in lost(run) if each.place}
+    lost_at = {(each.compile_id, each.place) for each in lost(run) if each.place}
     for each in run.breaks:
         function = functions.get(each.compile_id or "")
-        if function is not None and (each.compile_id, each.place) not in told:  # the fallback is what it led to
+        if function is not None and (each.compile_id, each.place) not in lost_at:  # the fallback is what it led to
             by_function.setdefault(run.root(function), []).append(each)
     seconds = _seconds_by_function(run)
     for function, breaks in by_function.items():

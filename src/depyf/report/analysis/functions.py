@@ -16,8 +16,8 @@ Key = Tuple[str, str, int]
 """Name of the code object, file, first line."""
 
 _Known = Tuple[str, str, int, str]
-"""The same with torch's number of the frame, which tells resume functions of one line apart, or with the qualified name
-of a function that shares its code with another one (decorated functions run the wrapper); empty for all others."""
+"""The same with torch's number of the frame, which distinguishes resume functions of one line, or with the qualified
+name of a function that shares its code with another one (decorated functions run the wrapper); empty for all others."""
 
 _RESUME = re.compile(r"^(?:torch_dynamo_)?resume_in_(.+?)(?:_at_(\d{1,9}))?$")
 

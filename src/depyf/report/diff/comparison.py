@@ -1,6 +1,6 @@
 """Two runs of one program compared: before and after a change of its code, its settings or of PyTorch.
 
-Functions are matched by qualified name and file name, their compilations by number. Times are told and are no
+Functions are matched by qualified name and file name, their compilations by number. Times are shown and are no
 difference: they are other in every run.
 """
 
@@ -137,7 +137,7 @@ def _by_function(side: Side) -> Dict[FunctionKey, List[Compilation]]:
 
 
 def _functions(before: Side, after: Side) -> List[Change]:
-    """Functions that are compiled in one run only. Resume functions follow from graph breaks, which are told."""
+    """Functions that are compiled in one run only. Resume functions follow from graph breaks, which are shown."""
     then, now = _by_function(before), _by_function(after)
     new = [key for key in now if key not in then]
     gone = [key for key in then if key not in now]
@@ -155,7 +155,7 @@ def _worth_telling(side: Side, compilations: Sequence[Compilation]) -> bool:
     return not all(side.is_resume(each.function) for each in compilations)
 
 
-Told = Dict[Tuple[str, str], str]
+Details = Dict[Tuple[str, str], str]
 """Where and why, by the name of the function and the reason."""
 
 
@@ -165,7 +165,7 @@ def _texts(
     """What is new and what is gone, counted: the same break may be in several compilations."""
     then, now = find(before), find(after)
     numbers_then, numbers_now = Counter(key for key, _ in then), Counter(key for key, _ in now)
-    details: Told = {**dict(then), **dict(now)}
+    details: Details = {**dict(then), **dict(now)}
     changes = []
     for key in details:
         one, other = numbers_then[key], numbers_now[key]

@@ -83,7 +83,7 @@ def _times_text(number: int) -> str:
 
 
 def _functions(sides: Sequence[Side]) -> List[Difference]:
-    """Functions that not all compile. Resume functions follow from graph breaks, which are told."""
+    """Functions that not all compile. Resume functions follow from graph breaks, which are shown."""
     found = []
     by_side = [side.compilations() for side in sides]
     for key in _all_keys(by_side):

@@ -34,17 +34,17 @@ def headline(run: Run) -> str:
 
 def _why_no_graph(run: Run) -> List[str]:
     """The functions that Dynamo looked at, each with what became of it."""
-    told: Dict[str, str] = {}
+    reasons: Dict[str, str] = {}
     for each in (*lost(run), *(each for each in run.fallbacks if each.cause == SKIPPED)):
         name = "a frame" if each.function is None else run.functions[each.function].qualified_name
         does = "has nothing in it to compile" if each.cause == SKIPPED else f"runs as plain Python ({each.cause})"
-        told.setdefault(name, f"{name} {does}")
+        reasons.setdefault(name, f"{name} {does}")
     for one in run.compilations:
         if one.function is not None and one.status in ("empty", "failed", "skipped"):
             name = run.functions[run.root(one.function)].qualified_name
             failed = one.status == "failed"
-            told.setdefault(name, f"{name} {'failed to compile' if failed else 'has no operation on tensors in it'}")
-    found = list(told.values())
+            reasons.setdefault(name, f"{name} {'failed to compile' if failed else 'has no operation on tensors in it'}")
+    found = list(reasons.values())
     return [*found[:_NAMED], *([f"and {len(found) - _NAMED} more"] if len(found) > _NAMED else [])]
 
 

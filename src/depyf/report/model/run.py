@@ -74,8 +74,8 @@ class Kernel:
     """One kernel that Inductor generated or calls (``extern``), in the artifact ``artifact``.
 
     ``first`` and ``last`` are the lines of its code (0 where there is none, as for extern kernels), ``calls`` the lines
-    that launch it. ``places`` are the lines of the user that it computes; empty where torch does not tell. ``nodes``
-    are the graph nodes that it computes.
+    that launch it. ``places`` are the lines of the user that it computes; empty where torch does not report it.
+    ``nodes`` are the graph nodes that it computes.
     """
 
     artifact: str
@@ -265,7 +265,7 @@ class Finding:
 @dataclass(frozen=True)
 class Run:
     """All of it. ``origin`` is ``prepare_debug``, ``torch_trace`` or ``files`` (a dump without a manifest). ``rank`` is
-    None for a program that is not distributed. ``started`` is in seconds since the epoch. ``notes`` tell what is
+    None for a program that is not distributed. ``started`` is in seconds since the epoch. ``notes`` say what is
     missing and why; ``failures`` what is missing because depyf failed to make it."""
 
     schema: int = SCHEMA

@@ -181,7 +181,7 @@ def _fact(file: _File) -> Optional[TransformedFact]:
 
 def _with_resumes(fact: TransformedFact, facts: Sequence[TransformedFact], files: Sequence[_File]) -> TransformedFact:
     """The resume functions that transformed code calls: they are named after a place in bytecode, which the files do
-    not tell; where there is one candidate only, it is that one."""
+    not show it; where there is one candidate only, it is that one."""
     text = next(file.text for file in files if file.name == fact.artifact)
     called = list(dict.fromkeys(_CALLED_RESUME.findall(text)))
     resumes = f"resume_in_{fact.function[0].split('_at_')[0]}_at_"
@@ -192,7 +192,7 @@ def _with_resumes(fact: TransformedFact, facts: Sequence[TransformedFact], files
 
 
 def _full_code(files: Iterable[_File], facts: Sequence[TransformedFact]) -> Dict[Key, str]:
-    """The file with the whole story of each function, where its name tells of which."""
+    """The file with the whole story of each function, where its name shows of which."""
     stories = [(file.parts.get("function") or "", file.name) for file in files if file.kind == "full_code"]
     found: Dict[Key, str] = {}
     for function, name in stories:

@@ -27,7 +27,7 @@ class NothingToRead(ValueError):
 
 @dataclass(frozen=True)
 class Loaded:
-    """A run that was read: ``directory`` is where its files are (None for a log), ``name`` tells it from others.
+    """A run that was read: ``directory`` is where its files are (None for a log), ``name`` is its own.
 
     ``has_manifest`` says that it was read from a manifest beside its files, ``is_child`` that a process wrote it which
     another one of the same program has forked.

@@ -78,7 +78,7 @@ def _packed(run: Run, text_of: TextOf) -> str:
 
 
 def _statements(run: Run) -> Dict[int, List[Tuple[int, int]]]:
-    """The first and last lines of statements that take several, by source: what PyTorch tells of one line is of all."""
+    """Return the first and last lines of statements of several lines, by source: a fact of one line is of all."""
     found = {}
     for index, source in enumerate(run.sources):
         try:

@@ -17,7 +17,7 @@ from depyf.report.render.page import render_pages
 
 
 def write_report(runs: Sequence[Loaded], output: Optional[str]) -> str:
-    """Write the page of these runs, and beside it ``index.md`` and the manifests; answers the path of the page.
+    """Write the page of these runs, and beside it ``index.md`` and the manifests; return the path of the page.
 
     ``output`` is a file with the ending ``.html``, or a directory. Without one the page goes into the
     directory of the first run's dump, and for logs into the current one. Raises ``OSError``, before anything is

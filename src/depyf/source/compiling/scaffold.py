@@ -60,7 +60,7 @@ class Scaffolded:
 def target_of(tree: ast.Module, reference: Code) -> Optional[Target]:
     """The definition in ``tree`` that ``reference`` is the code of; ``None`` if it is that of the whole module.
 
-    A lambda is answered as the function that it is, but for generators; a comprehension as the statement that it
+    A lambda is returned as the function that it is, but for generators; a comprehension as the statement that it
     stands in. Raises
     ``DecompilationError`` when ``tree`` has no definition and ``reference`` is no module.
     """
@@ -185,7 +185,7 @@ def _with_mentions(
     cells: Sequence[str],
     unused: Sequence[str],
 ) -> List[ast.stmt]:
-    """The body of ``target`` with statements in it that leave no bytecode but tell the compiler of variables."""
+    """The body of ``target`` with statements in it that leave no bytecode but declare variables to the compiler."""
     body = target.body
     documented = isinstance(body[0], ast.Expr) and isinstance(getattr(body[0].value, "value", None), str)
     mentions: List[ast.stmt] = []

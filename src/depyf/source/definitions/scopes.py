@@ -108,7 +108,7 @@ def _global_names(normal: NormalCode, stored: _Names, loaded: _Names, enclosing:
     read = {name for scope, name in loaded if scope == "global"}
     if _is_function(normal):
         return names | (read & enclosing)
-    # Class bodies and modules look every name up in their own namespace first, unless told otherwise.
+    # Class bodies and modules look every name up in their own namespace first, unless declared otherwise.
     return names | read
 
 

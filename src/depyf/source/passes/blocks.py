@@ -60,7 +60,7 @@ def is_definition(statement: ast.stmt) -> bool:
 
 
 class Leaving:
-    """Answers whether control never goes on behind a list of statements. Remembers, for the trees that it was asked."""
+    """Decide whether control never goes on behind a list of statements. Remembers, for the trees that it was asked."""
 
     def __init__(self) -> None:
         self._known: Dict[int, bool] = {}

@@ -10,7 +10,7 @@ _SMALL_DISPLAY = 15
 
 
 class _Stop:
-    """Something happens here that a value computed before and a value computed after could tell."""
+    """Something happens here that a value computed before and a value computed after could observe."""
 
 
 _STOP = _Stop()

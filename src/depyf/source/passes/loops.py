@@ -88,7 +88,7 @@ def _exit_of(loop: Any) -> Optional[Tuple[ast.stmt, Block]]:
 
 
 def _is_written_inside(after: Block, before: Block, rest: Block) -> bool:
-    """Whether columns or lines tell that ``after`` stands in the body of a loop, between ``before`` and ``rest``."""
+    """Whether columns or lines show that ``after`` stands in the body of a loop, between ``before`` and ``rest``."""
     inner, outer = column_of(after), column_of([*before, *rest])
     if inner is not None and outer is not None:
         return inner > outer

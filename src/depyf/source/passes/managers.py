@@ -36,7 +36,7 @@ def _merged_with(outer: ast.stmt) -> ast.stmt:
 
 
 def _is_nested(outer: _With, inner: _With) -> bool:
-    """Whether lines and columns tell that ``inner`` is a statement of its own."""
+    """Whether lines and columns show that ``inner`` is a statement of its own."""
     places = [first_place(each.items[0].context_expr) for each in (outer, inner)]
     if places[0] is None or places[1] is None or places[0].line == places[1].line:
         return False

@@ -45,7 +45,7 @@ class _Percent(Rewriter):
 
 
 def _was_percent(fields: List[ast.FormattedValue]) -> Optional[bool]:
-    """Whether columns tell that ``%`` was written: then each field has the place of its value, and no braces."""
+    """Whether columns show that ``%`` was written: then each field has the place of its value, and no braces."""
     places = [(place_of(part), place_of(part.value)) for part in fields]
     if not all(field is not None and field.column is not None and value is not None for field, value in places):
         return None

@@ -48,7 +48,7 @@ class Placeholders:
 
     def shared_nans(self) -> FrozenSet[int]:
         """The ``id`` of each NaN that the tree holds several times: from an expression each time, it would be another
-        object, which programs can tell."""
+        object, which programs can observe."""
         seen: Set[int] = set()
         shared: Set[int] = set()
         for node in ast.walk(self._tree):

@@ -4,7 +4,7 @@
         a and b             a false ``a`` is tested by ``and``, and once more by ``or``
     ) or c
 
-On one line the compiler makes one jump of both tests (up to 3.11), and who has a ``__bool__`` could tell. So the inner
+On one line the compiler makes one jump of both tests (up to 3.11), and a ``__bool__`` could observe it. So the inner
 expression stands on a line of its own; where the tests are one jump, both have to stay on one line.
 """
 

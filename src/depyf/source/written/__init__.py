@@ -1,4 +1,4 @@
-"""The form that the author chose, of several that mean the same: lines and columns of the instructions tell which.
+"""The form that the author chose, of several that mean the same: lines and columns of the instructions decide which.
 
 The last of the readability passes. It rewrites only what the places in the tree (``lift/places.py``) speak against;
 without places (code that a tool wrote, ``-X no_debug_ranges``) nothing changes.
@@ -19,7 +19,7 @@ __all__ = ["as_written"]
 
 
 def as_written(tree: Node) -> Node:
-    """``tree`` with the branches, ``else`` clauses and conditions that its author wrote, where places tell."""
+    """``tree`` with the branches, ``else`` clauses and conditions that its author wrote, where positions show them."""
     columns = Indentation(tree)
     clauses, tests = Clauses(columns), Tests(columns)
     tree = rewrite_blocks(

@@ -1,4 +1,4 @@
-"""What stands in an ``else`` clause and what behind the statement: that is told by the columns it begins at.
+"""What stands in an ``else`` clause and what behind the statement: the columns at which it begins decide.
 
 if a:                       if a:
     return b()                  return b()
@@ -80,7 +80,7 @@ class Clauses:
     # --- columns -----------------------------------------------------------------------------------------------------
 
     def _columns(self, statement: Any, block: Block) -> Tuple[Optional[int], Optional[int]]:
-        """The columns of ``statement`` and of what stands in its body; the first is ``None`` if they don't tell."""
+        """The columns of ``statement`` and of what stands in its body; the first is ``None`` if they don't show it."""
         inner = column_of(statement.body)
         start = self._start(statement)
         column = column_of(block) if start is None else start.column
@@ -100,7 +100,7 @@ class Clauses:
     def _is_inside(
         self, statement: ast.stmt, each: ast.stmt, column: int, inner: Optional[int], *, first: bool
     ) -> Optional[bool]:
-        """Whether ``each`` stands in the ``else`` clause of ``statement``; ``None`` if nothing tells."""
+        """Whether ``each`` stands in the ``else`` clause of ``statement``; ``None`` if nothing shows it."""
         if first and self._is_elif(statement, each, column):
             return True
         start = self._start(each)

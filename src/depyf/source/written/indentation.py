@@ -55,7 +55,7 @@ def _blocks(node: ast.AST) -> Iterator[Block]:
 
 
 def _sure_column(block: Block, *, may_be_elif: bool) -> int:
-    """The column of the first statement in ``block`` that tells surely; -1 if there is none."""
+    """The column of the first statement in ``block`` that shows it surely; -1 if there is none."""
     for statement in block:
         start = start_of(statement)
         if start is not None and start.column is not None:
