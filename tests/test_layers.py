@@ -32,7 +32,7 @@ LAYERS: List[Tuple[str, ...]] = [
     ("flow",),
     ("normal",),
     ("bytecode",),
-    ("own_package", "regular_files", "visible", "without_warnings"),
+    ("file_names", "own_package", "regular_files", "visible", "without_warnings"),
     ("messages",),
     ("asynchronous",),
 ]

@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 import re
 
+from depyf import file_names
 from depyf.regular_files import read_text
 
 _IN_BRACKETS = re.compile(r"\[([^\[\]]*\d+/\d+[^\[\]]*)\]")
 _AT_THE_END = re.compile(r".*\[([^\]]+)\]\Z", re.DOTALL)
 _TITLE = re.compile(r"([\w.-]+) of (__compiled_fn_-?\d+)(?: \(\d+\))?\Z")
-_NO_GRAPH = re.compile(r"\.(?:kernel_|AOT_).*")
-"""Files of a compiled function that are no graphs of it."""
-_OF_CODE = ("__transformed_code_", "full_code_")
-"""How the names of other files of a dump start; the compile id stands in them."""
 
 
 def normalized(graph_id: str) -> str:
@@ -26,13 +23,13 @@ def normalized(graph_id: str) -> str:
         stage = "" if title.group(1) == "kernels" else f".{title.group(1)}"
         return title.group(2) + stage
     name = os.path.basename(text)[: -len(".py")] if text.endswith(".py") else text
-    return _NO_GRAPH.sub("", name)
+    return file_names.graph_part(name)
 
 
 def id_in_dump(directory: str, graph_id: str) -> str:
     """Return the id that ``graph_id`` is in a dump: of a file that is no graph, the compile id that stands in it."""
     name = os.path.basename(graph_id.strip())
-    if name.startswith(_OF_CODE) and os.path.isfile(os.path.join(directory, name)):
+    if file_names.is_of_a_function(name) and os.path.isfile(os.path.join(directory, name)):
         found = re.search(r"compile id (\S+)", read_text(os.path.join(directory, name), follow=False))
         return graph_id if found is None else found.group(1).rstrip(".,;:")
     return normalized(graph_id)

@@ -12,6 +12,7 @@ import webbrowser
 from pathlib import Path
 from typing import Any, Callable, ContextManager, List, Optional
 
+from depyf import file_names
 from depyf.asynchronous import suppressed, synchronous
 from depyf.messages import write
 from depyf.running.program import NoProgramError, Outcome, Program, run
@@ -168,7 +169,7 @@ class _Recording:
     def summary(self) -> List[str]:
         """What is said at the end. The program has ended: whatever fails here must not change how."""
         if self._open is None:
-            old = os.path.join(self._directory, "index.html")
+            old = os.path.join(self._directory, file_names.page_file())
             lines = ["nothing was compiled: the program did not use torch.compile"]
             return [*lines, f"{old} is of an earlier run"] if os.path.exists(old) else lines
         try:
@@ -203,7 +204,9 @@ class _Recording:
         runs = named_apart([with_damaged(each, damaged) for each in of_the_same_launch(found, ours)])
         self.page = page_of(self._open.session)
         if len(runs) > 1 or (runs and damaged):
-            self.page = write_report(runs, os.path.join(self._directory, f"{page_stem(self._directory)}.html"))
+            self.page = write_report(
+                runs, os.path.join(self._directory, file_names.page_file(page_stem(self._directory)))
+            )
             lines += [f"! {each['title']}" for each in where_ranks_differ(runs)]
         if self.page is None:
             return [*lines, f"{'the dump':<24}{self._directory}"]

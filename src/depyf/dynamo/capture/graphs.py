@@ -12,6 +12,7 @@ from dataclasses import replace
 from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple
 
+from depyf import file_names
 from depyf.dynamo.capture.relocate import SourceFile
 from depyf.dynamo.capture.session import GraphFile, KernelFile, Session
 from depyf.dynamo.capture.what_runs import note_what_runs
@@ -113,7 +114,7 @@ def write_graph(
     of_piece = f", piece {piece}" if piece else ""
     title = f"{stage.value} of {function}{of_piece}" + (f", compile id {compile_id}" if compile_id else "")
     text = graph_file(session.stable.text(readable), title)
-    path = session.directory.write(f"{function}.{stage.value}.{index}.py", text)
+    path = session.directory.write(file_names.graph_file(function, stage.value, index), text)
     record = GraphFile(compile_id, function, stage, index, path, text, piece=piece)
     session.add(record)
     return record

@@ -9,6 +9,7 @@ import sys
 from types import FunctionType
 from typing import Callable, Optional
 
+from depyf import file_names
 from depyf.asynchronous import synchronous
 from depyf.dynamo.capture.relocate import told_apart
 from depyf.dynamo.capture.session import GeneratedLines, KernelFile, Receivers
@@ -98,7 +99,7 @@ def _copied(receivers: Receivers, path: str) -> Optional[str]:
         function = session.function_name(compile_id)
         index = session.directory.take_number(f"{function}.kernel")
         text = text_of_copy(generated, RUNS if session.stepping else RUNS_ELSEWHERE)
-        copy = session.directory.write(f"{function}.kernel_{index}.py", text)
+        copy = session.directory.write(file_names.kernel_file(function, index), text)
         if copy is not None:
             backward = frames.loads_backward()
             session.add(KernelFile(compile_id, function, index, copy, path, text, backward, session.stepping, piece))

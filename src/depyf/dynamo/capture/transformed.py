@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Callable, Dict, Optional, Sequence, Tuple
 
+from depyf import file_names
 from depyf.dynamo.capture.relocate import in_file
 from depyf.dynamo.capture.rendering import Rendering, render
 from depyf.dynamo.capture.session import Receivers, Session, TransformedCode
@@ -65,11 +66,11 @@ def capture_transformed(sessions: Sequence[Session], original: CodeType, transfo
 def _dump(session: Session, original: CodeType, transformed: CodeType) -> _Dumped:
     function = file_stem(original.co_name)
     index = session.directory.take_number(f"transformed code of {function}")
-    stem = f"__transformed_code_{index}_for_{function}"
-    path = session.directory.file(f"{stem}.py")
+    stem, name = file_names.transformed_stem(index, function), file_names.transformed_file(index, function)
+    path = session.directory.file(name)
     outputs = _graph_outputs(session)
     rendering = render(transformed, original, stem, path, session.stable, outputs, runs=session.stepping)
-    written = session.directory.write(f"{stem}.py", rendering.text)
+    written = session.directory.write(name, rendering.text)
     if session.log_bytecode:
         _log_bytecode(session, stem, original, transformed, rendering)
     return _Dumped(session, index, written, rendering)

@@ -7,6 +7,7 @@ import os
 from types import CodeType, FunctionType
 from typing import Callable, List
 
+from depyf import file_names
 from depyf.dynamo.capture.relocate import SourceFile, nested_codes
 from depyf.dynamo.capture.session import Receivers, WrapperFile
 from depyf.dynamo.capture.what_runs import DOES_NOT_RUN, RUNS, RUNS_ELSEWHERE
@@ -46,9 +47,10 @@ def _move_to_file(receivers: Receivers, function: object, source: str, artifact:
     compile_id = current_compile_id()
     for session in receivers():
         name = session.function_name(compile_id)
-        stem = f"{name}.AOT_{file_stem(artifact)}"
+        kind = file_stem(artifact)
+        number = session.directory.take_number(file_names.wrapper_stem(name, kind))
         text = f"# {RUNS if session.stepping else RUNS_ELSEWHERE}\n{session.stable.text(source)}\n"
-        path = session.directory.write(f"{stem}.{session.directory.take_number(stem)}.py", text)
+        path = session.directory.write(file_names.wrapper_file(name, kind, number), text)
         if path is None:
             continue
         session.add(WrapperFile(compile_id, name, artifact, path, current_piece()))

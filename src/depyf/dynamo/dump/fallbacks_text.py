@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Iterator, List, Optional, Sequence
 
+from depyf import file_names
 from depyf.dynamo.capture.compilations import fallbacks, recompile_reasons
 from depyf.dynamo.capture.session import Cause, FrameSkipped, Session
 
@@ -19,7 +20,7 @@ def write_fallbacks(session: Session) -> Optional[str]:
     if not found:
         return None
     number = session.directory.take_number("eager fallbacks")
-    return session.directory.write(f"eager_fallbacks_{number}.txt", fallbacks_text(session, found))
+    return session.directory.write(file_names.eager_fallbacks_file(number), fallbacks_text(session, found))
 
 
 def fallbacks_text(session: Session, found: Sequence[FrameSkipped]) -> str:

@@ -17,6 +17,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple
 
+from depyf import file_names
 from depyf.asynchronous import synchronous
 from depyf.dynamo.capture.cached_passes import cached_passes_text
 from depyf.dynamo.capture.plain_calls import NOTHING, plain_calls_text, why_empty
@@ -223,8 +224,8 @@ def _write(session: Session, known: _Chronicle, records: Sequence[Record]) -> Tu
         return render_page(without_texts(run), lambda artifact: texts.get(artifact.id))
 
     made = {
-        f"{stem}{suffix}.html": page,
-        f"{stem}{suffix}.md": lambda run: f"{MARKDOWN_MARK}\n\n{index_markdown(run)}",
+        file_names.page_file(stem, suffix): page,
+        file_names.index_file(stem, suffix): lambda run: f"{MARKDOWN_MARK}\n\n{index_markdown(run)}",
         manifest_name(session.directory.path, suffix): lambda run: to_json(without_texts(run)),
     }
     contents: Dict[str, Optional[str]] = {}
@@ -330,7 +331,7 @@ def _suffix(directory: DumpDirectory, known: _Chronicle) -> str:
 
     Ranks need none: the directory tells them apart, as it does with all files.
     """
-    return f".process_{directory.process_number()}" if known.forked else ""
+    return f".{file_names.process_mark(directory.process_number())}" if known.forked else ""
 
 
 def _command() -> List[str]:

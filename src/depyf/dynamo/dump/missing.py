@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
+from depyf import file_names
 from depyf.dynamo.capture.session import EarlierFunction, GraphFile, KernelFile, Session
 from depyf.dynamo.capture.warm_caches import sees_look_ups
 from depyf.dynamo.capture.what_runs import backward_is_pending
@@ -120,7 +121,7 @@ def write_missing(session: Session) -> Optional[str]:
     if not found:
         return None
     number = session.directory.take_number("missing stages")
-    return session.directory.write(f"missing_stages_{number}.txt", missing_text(found))
+    return session.directory.write(file_names.missing_stages_file(number), missing_text(found))
 
 
 def missing_text(found: Sequence[Missing]) -> str:

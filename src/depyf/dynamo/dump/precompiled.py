@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import CodeType
 from typing import Dict, Iterator, List, Optional, Set, Tuple
 
+from depyf import file_names
 from depyf.dynamo.capture.graphs import readable_text, write_graph
 from depyf.dynamo.capture.kernels import text_of_copy
 from depyf.dynamo.capture.rendering import render
@@ -69,8 +70,8 @@ def _write_transformed(
 ) -> None:
     function = file_stem(original.co_name)
     index = session.directory.take_number(f"transformed code of {function}")
-    stem = f"__transformed_code_{index}_for_{function}"
-    rendering = render(code, original, stem, f"{stem}.py", session.stable, earlier=compile_id or "unknown")
+    stem, name = file_names.transformed_stem(index, function), file_names.transformed_file(index, function)
+    rendering = render(code, original, stem, name, session.stable, earlier=compile_id or "unknown")
     text = f"# {_EARLIER} {DOES_NOT_RUN}\n{rendering.text}"
     session.add(
         TransformedCode(
@@ -80,7 +81,7 @@ def _write_transformed(
             filename=original.co_filename,
             first_line=original.co_firstlineno,
             index=index,
-            path=session.directory.write(f"{stem}.py", text),
+            path=session.directory.write(name, text),
             text=text,
             source=rendering.source,
             verdict=rendering.verdict,
@@ -127,7 +128,7 @@ def _write_kernel(session: Session, function: str, compile_id: Optional[str], ke
         return
     index = session.directory.take_number(f"{function}.kernel")
     text = text_of_copy(source, f"{_EARLIER} {DOES_NOT_RUN}{_what_runs(kernel.path)}")
-    path = session.directory.write(f"{function}.kernel_{index}.py", text)
+    path = session.directory.write(file_names.kernel_file(function, index), text)
     if path is not None:
         session.add(KernelFile(compile_id, function, index, path, kernel.path or "", text, kernel.backward, runs=False))
 

@@ -9,6 +9,7 @@ import sys
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Dict, List, Optional, Set, Tuple
 
+from depyf import file_names
 from depyf.answers.nonfinite import Line
 from depyf.diagnosis.guard_sources import as_written
 from depyf.dynamo.hooks import known_code, private_names
@@ -109,10 +110,6 @@ def running_line() -> Optional[Line]:
     return None if place is None else Line(*place, source_line(*place))
 
 
-_DUMPED = ("__compiled_fn_", "__transformed_code_")
-"""How files of a dump begin: what runs from them is called by the user's line that is wanted."""
-
-
 def running_place(known: Dict[int, Tuple[CodeType, bool]]) -> Optional[Tuple[str, int]]:
     """File and number of that line. ``known`` remembers which code is the user's.
 
@@ -124,7 +121,7 @@ def running_place(known: Dict[int, Tuple[CodeType, bool]]) -> Optional[Tuple[str
         if id(code) not in known:
             path = code.co_filename
             other = path.startswith("<") or is_own(path) or is_library(path) or known_code.original_of(code) is not None
-            other = other or os.path.basename(path).startswith(_DUMPED)
+            other = other or file_names.begins_like_what_runs(os.path.basename(path))
             known[id(code)] = code, not other
         if known[id(code)][1]:
             return code.co_filename, frame.f_lineno

@@ -14,6 +14,7 @@ from collections import Counter
 from typing import Counter as CounterType
 from typing import Dict, Optional, Tuple, Union
 
+from depyf import file_names
 from depyf.asynchronous import suppressed, synchronous
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.locks import Lock
@@ -24,8 +25,6 @@ from depyf.dynamo.store.shared_directory import SharedDirectoryError, check_not_
 from depyf.dynamo.store.writers import FOLDER, Claimed, Place
 from depyf.messages import warn
 from depyf.regular_files import open_regular
-
-_ENDINGS = (".json", ".md", ".html")
 
 _File = Tuple[int, int]
 
@@ -166,7 +165,7 @@ class DumpDirectory:
         try:
             os.replace(place.temporary, os.path.join(self._real, name))
         except synchronous(PermissionError) as error:
-            marked = _marked(name, f"process_{place.number}")
+            marked = file_names.marked(name, file_names.process_mark(place.number))
             if marked == name:
                 raise
             place.claim(marked)
@@ -219,13 +218,13 @@ class DumpDirectory:
         """
         if name in self._own or not self._shared:
             return name
-        mine = _marked(name, f"process_{place.number}")
+        mine = file_names.marked(name, file_names.process_mark(place.number))
         if place.is_apart:  # nobody knows of it, and it knows of nobody
             self._keep_apart(mine, f"PermissionError: {FOLDER} in it is closed to this user")
             return mine
         rank = torch_names.distributed_rank()
         claimed = place.claimed_by_others()
-        by_rank = [] if rank is None else [_marked(name, f"rank_{rank}")]
+        by_rank = [] if rank is None else [file_names.marked(name, file_names.rank_mark(rank))]
         candidates = [*by_rank, name] if rank else [name, *by_rank]
         for candidate in candidates:
             if candidate in self._own or not self._is_others(candidate, claimed) or self._holds(candidate, data):
@@ -247,7 +246,7 @@ class DumpDirectory:
         """
         if name not in place.claimed_by_others().names or self._holds(name, data):
             return name
-        name = _marked(name, f"process_{place.number}")
+        name = file_names.marked(name, file_names.process_mark(place.number))
         place.claim(name)
         return name
 
@@ -309,15 +308,6 @@ def _leads_to(name: str, directory: str) -> bool:
 
 def _file_of(status: os.stat_result) -> _File:
     return status.st_dev, status.st_ino
-
-
-def _marked(name: str, mark: str) -> str:
-    """``name`` with ``mark`` before what says its type: what belongs together sorts together."""
-    stem, python, rest = name.rpartition(".py")
-    if python:
-        return f"{stem}.{mark}{python}{rest}"
-    stem, ending = os.path.splitext(name)
-    return f"{stem}.{mark}{ending}" if ending in _ENDINGS else f"{name}.{mark}"
 
 
 def write_atomically(path: str, data: bytes) -> None:

@@ -12,6 +12,7 @@ import sysconfig
 import tokenize
 from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
+from depyf import file_names
 from depyf.asynchronous import synchronous
 from depyf.own_package import is_own
 from depyf.regular_files import open_regular
@@ -50,8 +51,6 @@ def read_named_source(path: str) -> Optional[str]:
 
 _LARGEST_SOURCE = 1 << 24
 """In bytes: no file that people write is larger."""
-
-_DUMPED = re.compile(r"__transformed_code_\d+_for_.*\.py|__compiled_fn_\d+\..*\.py|full_code_for_.*\.py")
 
 
 class Sources:
@@ -162,7 +161,7 @@ def is_library(path: str) -> bool:
         or (_STANDARD_LIBRARY in slashed and not os.path.exists(path))
         or path.startswith("<frozen")
         or is_own(path)
-        or _DUMPED.fullmatch(slashed.rpartition("/")[2]) is not None
+        or file_names.is_dumped_code(slashed.rpartition("/")[2])
     )
 
 

@@ -10,6 +10,7 @@ import math
 import typing
 from typing import Any, Dict, Mapping, Tuple, Type, Union
 
+from depyf import file_names
 from depyf.asynchronous import synchronous
 from depyf.report.model.references import dangling
 from depyf.report.model.run import SCHEMA, Run
@@ -41,7 +42,7 @@ def without_texts(run: Run) -> Run:
     return dataclasses.replace(run, artifacts=tuple(artifacts))
 
 
-def from_json(text: str, name: str = "manifest.json") -> Run:
+def from_json(text: str, name: str = file_names.manifest_file()) -> Run:
     """The run that such a text describes; ``name`` is for messages. Fields that this version does not know are ignored.
 
     Raises ``ManifestError``.

@@ -11,7 +11,9 @@ import re
 from dataclasses import dataclass, replace
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
+from depyf import file_names
 from depyf.asynchronous import suppressed
+from depyf.file_names import FileName
 from depyf.regular_files import read_text
 from depyf.report.analysis.artifacts import (
     FULL_CODE_ORDER,
@@ -27,17 +29,6 @@ from depyf.report.analysis.functions import Key
 from depyf.report.analysis.sources import read_named_source
 from depyf.report.model.run import Artifact, Run
 from depyf.torch_trace.stages import Stage
-
-_MARK = r"(?:\.(?P<mark>(?:rank|process)_\d{1,9}))?"
-
-_KINDS = [
-    ("kernels", re.compile(rf"(?P<graph>[\w-]+)\.kernel_(?P<number>\d{{1,9}}){_MARK}\.py")),
-    ("wrapper", re.compile(rf"(?P<graph>[\w-]+)\.AOT_(?P<stage>\w+)\.(?P<number>\d{{1,9}}){_MARK}\.py")),
-    ("graph", re.compile(rf"(?P<graph>[\w-]+)\.(?P<stage>[A-Za-z][\w.-]*)\.(?P<number>\d{{1,9}}){_MARK}\.py")),
-    ("transformed", re.compile(rf"__transformed_code_(?P<number>\d{{1,9}})_for_(?P<function>.+?){_MARK}\.py")),
-    ("full_code", re.compile(rf"full_code_for_(?P<function>.+)_(?P<number>\d{{1,9}}){_MARK}\.py")),
-    ("note", re.compile(rf"(?P<stage>eager_fallbacks|missing_stages)_(?P<number>\d{{1,9}})(?:\.txt){_MARK}(?:\.txt)?")),
-]
 
 _BACKEND_ORDER = Stage.BACKEND.facts.order
 _ORDER_OF_STAGE = {stage.value: stage.facts.order for stage in Stage}
@@ -80,31 +71,29 @@ def runs_of_files(directory: str) -> Dict[str, Run]:
         found = _file(directory, name)
         if found is not None:
             by_mark.setdefault(found.parts.get("mark") or "", []).append(found)
-    ranked = any(mark.startswith("rank_") for mark in by_mark)
+    ranked = any(file_names.rank_of_mark(mark) is not None for mark in by_mark)
     return {mark: _run(files, _rank(mark, ranked=ranked)) for mark, files in sorted(by_mark.items())}
 
 
 def _rank(mark: str, *, ranked: bool) -> Optional[int]:
-    if mark.startswith("rank_"):
-        return int(mark[len("rank_") :])
+    rank = file_names.rank_of_mark(mark)
+    if rank is not None:
+        return rank
     return 0 if ranked and not mark else None
 
 
 def _file(directory: str, name: str) -> Optional[_File]:
-    for kind, pattern in _KINDS:
-        match = pattern.fullmatch(name)
-        if match is None:
-            continue
+    for kind, parsed in file_names.kinds_of(name).items():
         with suppressed(OSError):  # a link or a pipe by that name is no file of a dump
             text = read_text(os.path.join(directory, name), follow=False)
-            if kind != "graph" or match.group("stage") in _ORDER_OF_STAGE or text.startswith(_title(match)):
-                return _File(name, kind, match.groupdict(), text)
+            if kind != "graph" or parsed.parts["stage"] in _ORDER_OF_STAGE or text.startswith(_title(parsed)):
+                return _File(name, kind, parsed.parts, text)
     return None
 
 
-def _title(file: re.Match[str]) -> str:
+def _title(file: FileName) -> str:
     """How the file of a graph begins that a pass has printed under a name of its own."""
-    return f"# {file.group('stage')} of {file.group('graph')}"
+    return f"# {file.parts['stage']} of {file.parts['graph']}"
 
 
 def _run(files: Sequence[_File], rank: Optional[int]) -> Run:
@@ -132,7 +121,7 @@ def _artifact(file: _File, ids: Mapping[str, str]) -> Artifact:
     stage = file.stage
     title = file.name
     if file.kind == "wrapper":
-        stage = f"AOT_{stage}"
+        stage = file_names.wrapper_stage(stage)
     backward: Optional[bool] = None
     if file.kind == "kernels":
         backward = is_backward(file.text)

@@ -6,6 +6,7 @@ import errno
 import os
 from typing import Iterable
 
+from depyf import file_names
 from depyf.asynchronous import synchronous
 from depyf.regular_files import open_regular
 
@@ -42,8 +43,11 @@ def check(paths: Iterable[str]) -> None:
 
 def page_stem(directory: str, suffix: str = "") -> str:
     """What the page and the index are called without their endings: ``index``, unless that is the user's own there."""
-    stem, number = "index", 1
-    while not all(may_be_written(os.path.join(directory, f"{stem}{suffix}{ending}")) for ending in (".html", ".md")):
+    stem, number = file_names.INDEX, 1
+    while not all(
+        may_be_written(os.path.join(directory, file(stem, suffix)))
+        for file in (file_names.page_file, file_names.index_file)
+    ):
         stem = "depyf_index" if number == 1 else f"depyf_index_{number}"
         number += 1
     return stem
@@ -51,5 +55,5 @@ def page_stem(directory: str, suffix: str = "") -> str:
 
 def manifest_name(directory: str, suffix: str = "") -> str:
     """``manifest.json``, or ``manifest.depyf.json`` where that is the user's own (a web application has one)."""
-    name = f"manifest{suffix}.json"
-    return name if may_be_written(os.path.join(directory, name)) else f"manifest{suffix}.depyf.json"
+    name = file_names.manifest_file(suffix)
+    return name if may_be_written(os.path.join(directory, name)) else file_names.manifest_file(f"{suffix}.depyf")

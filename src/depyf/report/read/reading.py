@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import List, Optional, Sequence, Tuple
 
+from depyf import file_names
 from depyf.asynchronous import synchronous
 from depyf.regular_files import path_inside, read_text
 from depyf.report.diff.matching import Side
@@ -87,7 +88,7 @@ def manifests_in_directory(directory: str) -> Tuple[List[Loaded], List[Exception
     """The runs of the manifests in a dump directory, and what is wrong with those that can't be read."""
     runs: List[Loaded] = []
     damaged: List[Exception] = []
-    for path in sorted(glob.glob(os.path.join(glob.escape(directory), "manifest*.json"))):
+    for path in sorted(glob.glob(file_names.manifests_in(glob.escape(directory)))):
         if not os.path.isfile(path):  # a pipe by that name, say
             continue
         try:
@@ -132,7 +133,7 @@ def _began_with(run: Run, ours: Run) -> bool:
 def _load_one(path: str) -> List[Loaded]:
     if not os.path.exists(path):
         raise NothingToRead(f"{path}: there is no such file or directory")
-    if os.path.isfile(path) and os.path.basename(path).startswith("manifest") and not is_log(path):
+    if os.path.isfile(path) and file_names.is_manifest(os.path.basename(path)) and not is_log(path):
         return [_of_manifest(path)]
     runs = runs_in_directory(path) if os.path.isdir(path) else []
     runs = runs or [loaded for log in find_logs(path) for loaded in _of_log(log)]
@@ -147,9 +148,9 @@ def _load_one(path: str) -> List[Loaded]:
 def _of_manifest(path: str) -> Loaded:
     run = from_json(read_text(path), path)
     directory = os.path.dirname(path)
-    mark = os.path.basename(path)[len("manifest") : -len(".json")].strip(".")
+    mark = file_names.mark_of_manifest(os.path.basename(path))
     name = _name(run, mark or _base(directory))
-    return Loaded(name, run, directory, has_manifest=True, is_child=mark.startswith("process_"))
+    return Loaded(name, run, directory, has_manifest=True, is_child=file_names.is_mark_of_process(mark))
 
 
 def _of_log(path: str) -> List[Loaded]:

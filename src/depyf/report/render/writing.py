@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from typing import List, Optional, Sequence
 
+from depyf import file_names
 from depyf.report.diff.comparison import Comparison, as_differences
 from depyf.report.diff.ranks import Difference, differences
 from depyf.report.model.manifest import to_json, without_texts
@@ -25,16 +26,16 @@ def write_report(runs: Sequence[Loaded], output: Optional[str]) -> str:
     """
     page = output or _directory(runs)
     if not page.endswith((".html", ".htm")):
-        page = os.path.join(page, "index.html")
+        page = os.path.join(page, file_names.page_file())
     directory = os.path.dirname(page) or "."
-    index = f"{os.path.splitext(page)[0]}.md"
+    index = file_names.index_file(os.path.splitext(page)[0])
     manifests = {}
     for each in runs:
         beside = each.directory is not None and os.path.realpath(each.directory) == os.path.realpath(directory)
         if not (beside and each.has_manifest):
             mark = f".{each.name.replace(' ', '_')}" if len(runs) > 1 else ""
             run = without_texts(each.run) if beside else _with_texts(each)
-            manifests[os.path.join(directory, f"manifest{mark}.json")] = run
+            manifests[os.path.join(directory, file_names.manifest_file(mark))] = run
     check([page, index, *manifests])
     os.makedirs(directory, exist_ok=True)
     apart = where_ranks_differ(runs)

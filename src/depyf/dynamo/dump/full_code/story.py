@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
+from depyf import file_names
 from depyf.dynamo.capture.compilations import fallbacks
 from depyf.dynamo.capture.rendering import render
 from depyf.dynamo.capture.session import FrameSkipped, Session, TransformedCode
@@ -206,7 +207,7 @@ def _entry_without_record(
     original: CodeType, cached: cache_entries.CacheEntry, number: int, stable: StableNames
 ) -> Entry:
     """An entry that was compiled while nobody captured: its code is decompiled now."""
-    name = f"__transformed_code_{number}_for_{file_stem(original.co_name)}"
+    name = file_names.transformed_stem(number, file_stem(original.co_name))
     if cached.code is None:
         return Entry(name, number, cached.compile_id, cached.guard_manager, None, None, THROWN_AWAY, notes=(EARLIER,))
     rendering = render(cached.code, original, name, f"<{name}>", stable)
@@ -225,7 +226,7 @@ def _entry_without_record(
 
 
 def _name(record: TransformedCode) -> str:
-    return f"__transformed_code_{record.index}_for_{file_stem(record.function)}"
+    return file_names.transformed_stem(record.index, file_stem(record.function))
 
 
 def _entry(record: TransformedCode, code: Optional[CodeType], manager: Optional[Guards], known: _Known) -> Entry:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from types import CodeType
 from typing import Callable, Dict, List, Mapping, Sequence, Tuple
 
+from depyf import file_names
 from depyf.dynamo.capture.session import FullCodeFile, Session
 from depyf.dynamo.dump.full_code.constants import Constant, Constants, constant_definition
 from depyf.dynamo.dump.full_code.functions import StoryText, original_name, story_text
@@ -48,7 +49,7 @@ def _write_one(session: Session, stories: Sequence[Story], written: List[FullCod
     stem = stories[0].stem
     number = session.directory.take_number(f"full code of {stem}")
     text, table = full_code(stories, session.stable, lambda name: _files_of(name, session))
-    path = session.directory.write(f"full_code_for_{stem}_{number}.py", text)
+    path = session.directory.write(file_names.full_code_file(stem, number), text)
     if path is not None:
         register(path, table)
         code = stories[0].code

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from typing import Callable, List, Optional, Sequence, Tuple, Union
 
+from depyf import file_names
 from depyf.answers.extracted import Extracted
 from depyf.answers.graph_ids import id_in_dump, normalized
 from depyf.dynamo.entries.call_target import called
@@ -31,7 +32,6 @@ _TITLE = re.compile(r"\A#.*, compile id (\S+)$", re.MULTILINE)
 _PIECE = re.compile(r"\A#.*, piece ([^\s,]+)", re.MULTILINE)
 """The first line of a graph file: with the compile id, and with which piece of a split graph it is."""
 
-_GRAPH_FILE = re.compile(r"(__compiled_fn_-?\d+)\.(.+)\.(\d+)\.py")
 
 GraphId = Union[int, str, None]
 
@@ -98,11 +98,11 @@ def _files(directory: str) -> List[Source]:
     sources = []
     stages = {stage.value: stage for stage in Stage}
     for name in sorted(os.listdir(directory)):
-        match = _GRAPH_FILE.fullmatch(name)
+        match = file_names.graph_in(name)
         if match is None:
             continue
         text = read_text(os.path.join(directory, name), follow=False)
-        function, value, index = match.groups()
+        function, value, index = match
         if value in stages or text.startswith(f"# {value} of {function}"):
             of_id, of_piece = _TITLE.search(text), _PIECE.search(text)
             stage = stages.get(value) or NamedStage(value)
