@@ -39,7 +39,7 @@ def without_warnings() -> Iterator[None]:
     Another thread that walks the filters at the moment of the removal may pass over one of them, this once. To replace
     the list instead was tried, and is worse: a filter that another thread adds meanwhile is lost for good.
     """
-    filters: Any = warnings.filters
+    filters: object = warnings.filters
     pattern = _OnThisThread()
     mine = ("ignore", pattern, Warning, None, 0)
     # In place: functions of ``warnings`` that add a filter also make all that was shown forgotten.

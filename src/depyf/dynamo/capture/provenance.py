@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.patching import Undo, replace_everywhere
@@ -33,7 +33,7 @@ class LaunchNotes:
     def watch(self) -> List[Undo]:
         """Note every launch from now on; answers the functions that end it."""
         tracer = private_names.LAUNCH_TRACER
-        original: Any = tracer.find()  # that of a session around this one
+        original = tracer.find()  # that of a session around this one
         if original is None:
             return []
 

@@ -121,7 +121,7 @@ class _Hooks:
         name = next((each for each in names if each.find() is not None), None)
         if name is None:
             return None
-        original: Any = name.find()
+        original = name.find()
 
         @functools.wraps(original)
         def run_passes(gm: torch.fx.GraphModule, *args: object, **kwargs: object) -> object:

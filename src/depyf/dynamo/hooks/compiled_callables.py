@@ -45,13 +45,13 @@ def unwrapped(function: object) -> Optional[Any]:
     return inner
 
 
-def inside_of_callback(callback: object) -> Any:
+def inside_of_callback(callback: object) -> object:
     """What Dynamo has put one of its callbacks around; None where that is none."""
     names = (private_names.ORIGINAL_BACKEND, private_names.ORIGINAL_CALLABLE)
     return next((name.of(callback) for name in names if name.is_on(callback)), None)
 
 
-def innermost_backend(callback: object) -> Any:
+def innermost_backend(callback: object) -> object:
     """The backend of the user's in what Dynamo put around it, as its cache entries know it."""
     inner = inside_of_callback(callback)
     return callback if inner is None else innermost_backend(inner)

@@ -11,7 +11,7 @@ import logging
 import os
 import sys
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterable, List, Optional, TextIO, Tuple, TypeVar
+from typing import Callable, Dict, Iterable, List, Optional, TextIO, Tuple, TypeVar
 
 from depyf.asynchronous import suppressed, synchronous
 from depyf.dynamo.hooks import frame_evaluation, torch_names
@@ -20,7 +20,7 @@ from depyf.own_package import FOLDER, is_own
 
 T = TypeVar("T")
 
-_UNKNOWN: Any = object()
+_UNKNOWN: object = object()
 
 _told: Dict[Tuple[str, str, str], object] = {}
 _directory = ""

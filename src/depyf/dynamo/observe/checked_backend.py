@@ -98,7 +98,7 @@ def _watch_aot(observation: Observation) -> None:
             "observe aot", "this PyTorch's AOTAutograd is not known: backward graphs are not observed"
         )
         return
-    original: Any = name.find()
+    original = name.find()
     signature = inspect.signature(original)
 
     @functools.wraps(original)

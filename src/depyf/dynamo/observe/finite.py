@@ -66,7 +66,7 @@ STAND_INS: Tuple[Optional[str], ...] = (None, "zero", "one", "max", "min")
 a number below zero is NaN, too, and a large number may overflow where the Inf was."""
 
 
-def made_finite(value: Any, stand_in: Optional[str] = None) -> Any:
+def made_finite(value: Any, stand_in: Optional[str] = None) -> object:
     """A copy of a tensor whose values that are not finite are replaced, by one of its others (or 1) where ``stand_in``
     does not say by what; other things as they are."""
     import torch

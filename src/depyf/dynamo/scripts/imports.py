@@ -7,7 +7,7 @@ import os
 import sys
 import textwrap
 from types import ModuleType
-from typing import Any, Dict, List, Optional
+from typing import Dict, List, Optional
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.hooks import private_names, torch_names
@@ -191,7 +191,7 @@ class Imports:
         else:
             self.notes.append(f"the operator {name} has to be registered first: import what does that in the script")
 
-    def _custom_operator(self, name: str, defined: Any) -> None:
+    def _custom_operator(self, name: str, defined: object) -> None:
         """An operator made by ``torch.library.custom_op``: its module is imported, or its definition is put in."""
         function = private_names.INIT_FN.of(defined)
         if _in_a_fresh_process(function.__module__) and "<locals>" not in function.__qualname__:
@@ -201,7 +201,7 @@ class Imports:
         self._operators.notes = self.notes
         self._operators._sources.update(dict.fromkeys(self._operators._defined(defined)))
 
-    def _defined(self, defined: Any) -> List[str]:
+    def _defined(self, defined: object) -> List[str]:
         """The statements that define an operator; what they need is added before."""
         statements = []
         try:

@@ -75,7 +75,7 @@ def plain_source(function: Any, name: str) -> str:
     return f"{name} = {segment}"
 
 
-def definition(defined: Any) -> Iterator[Tuple[object, str]]:
+def definition(defined: object) -> Iterator[Tuple[object, str]]:
     """The statements that define an operator made by ``torch.library.custom_op``, with the function that each is of.
 
     Raises ``NoSourceError``.
@@ -110,7 +110,7 @@ def definition(defined: Any) -> Iterator[Tuple[object, str]]:
             yield None, f"{variable}.register_autocast({device!r}, {dtype})"
 
 
-def variable_of(defined: Any) -> str:
+def variable_of(defined: object) -> str:
     """What an operator is called in the script that defines it."""
     return f"{private_names.NAMESPACE_OF_OPERATOR.of(defined)}_{private_names.NAME_OF_OPERATOR.of(defined)}".replace(
         ".", "_"
@@ -128,13 +128,13 @@ def _name(function: object, otherwise: str) -> str:
     return name if name.isidentifier() else f"{otherwise}_function"
 
 
-def _kernel(function: Any) -> Any:
+def _kernel(function: Any) -> object:
     """The user's function in what torch puts around a kernel."""
     inner = inspect.unwrap(function)
     return dict(closure_of(inner)).get("fn", function) if known_code.is_torchs(inner.__code__) else function
 
 
-def _mutated(defined: Any) -> Tuple[str, ...]:
+def _mutated(defined: object) -> Tuple[str, ...]:
     arguments = private_names.SCHEMA.of(private_names.OVERLOAD_OF_OPERATOR.of(defined)).arguments
     return tuple(each.name for each in arguments if each.alias_info is not None and each.alias_info.is_write)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Callable, Dict, List, Optional
+from typing import Callable, Dict, List, Optional
 
 from depyf.lift.build import elements, names_match, string_pairs
 from depyf.lift.items import DEFAULTS, KW_DEFAULTS, Function
@@ -73,6 +73,6 @@ def evaluated(body: List[ast.stmt]) -> ast.expr:
 
 def type_alias(name: str, parameters: List[ast.AST], value: ast.expr) -> ast.stmt:
     """``type name[parameters] = value``."""
-    make: Any = getattr(ast, "TypeAlias")  # noqa: B009
+    make = getattr(ast, "TypeAlias")  # noqa: B009
     alias: ast.stmt = make(name=ast.Name(name, ast.Store()), type_params=parameters, value=value)
     return alias

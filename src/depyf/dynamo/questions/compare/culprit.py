@@ -10,7 +10,7 @@ import os
 import re
 from dataclasses import dataclass
 from types import CellType
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.answers.compared import AOT, DECOMPOSITIONS, Culprit, Measured
 from depyf.asynchronous import synchronous
@@ -369,7 +369,7 @@ def reproducing(fault: Fault, directory: str, backend: str) -> Script:
     )
 
 
-def _tolerance(fault: Fault, expected: Any) -> Optional[float]:
+def _tolerance(fault: Fault, expected: object) -> Optional[float]:
     """An error that is smaller than that of the fault, as a part of the largest value."""
     errors = fault.found.measured.compiled
     largest = float(expected.detach().abs().max()) if is_tensor(expected) and expected.numel() else 0.0

@@ -64,7 +64,7 @@ class EagerOperations:
 
     def start(self) -> None:
         """Raises ``RuntimeError`` where this torch's modes can't be entered around compiled code."""
-        base = private_names.DISPATCH_MODE.find()
+        base: Any = private_names.DISPATCH_MODE.find()
         if not hasattr(base, "supports_higher_order_operators"):
             raise RuntimeError(
                 "this PyTorch has no TorchDispatchMode.supports_higher_order_operators (2.9 and later have it): "
@@ -82,7 +82,7 @@ class EagerOperations:
         """Look no more. May be called again, and after ``start`` was interrupted."""
         if self._mode is None or not self.is_here():  # modes are those of a thread
             return
-        modes: Any = private_names.DISPATCH_MODES.find()
+        modes = private_names.DISPATCH_MODES.find()
         if any(each is self._mode for each in modes()):
             self._mode.__exit__(None, None, None)
         self._mode = None

@@ -125,7 +125,7 @@ def has_infinite(arguments: object) -> bool:
     return any(each - each != 0 for each in flat(arguments)[0] if isinstance(each, float))
 
 
-def capture(call: GraphCall, node: torch.fx.Node) -> Tuple[Tuple[Any, ...], Dict[str, Any], Any]:
+def capture(call: GraphCall, node: torch.fx.Node) -> Tuple[Tuple[object, ...], Dict[str, object], object]:
     """The arguments of the node as they are before it runs, and what it gives."""
     import torch
     from torch.fx.node import map_arg
@@ -148,7 +148,7 @@ def capture(call: GraphCall, node: torch.fx.Node) -> Tuple[Tuple[Any, ...], Dict
     return found["args"], found["kwargs"], found["value"]
 
 
-def _mapped(function: Callable[[Any], object], value: object) -> Any:
+def _mapped(function: Callable[[object], object], value: object) -> Any:
     tree_map = private_names.TREE_MAP.find()
     return tree_map(function, value)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import html
 import os
-from typing import Any, Dict, List, Optional, Set, TextIO, Tuple
+from typing import Dict, List, Optional, Set, TextIO, Tuple
 
 from depyf.answers.looked import Looked
 from depyf.answers.nonfinite import NonFinite, summary
@@ -64,7 +64,7 @@ class FindNonFinite(HookedContext[object]):
         births = None if self._eager is None else self._eager.birth_of
         self._describer = Describer(os.path.abspath(directory or DIRECTORY), births)
         self._saved = SavedValues()
-        self._judged: Dict[Tuple[int, Tuple[Any, ...]], str] = {}
+        self._judged: Dict[Tuple[int, Tuple[object, ...]], str] = {}
         """Graphs with bad results that were found to be meant, and what those are: they need no replay another time."""
         self._told: Set[int] = set()
         self._kept: Dict[int, ObservedGraph] = {}
