@@ -6,7 +6,8 @@ const DEFAULTS = {
   compilations: {
     function: null, status: "compiled", failure: "", graph: null, attempts: 1, restarts: [], verdict: "",
     verdict_reason: "", transformed: null, calls: [], guards: [], guard_latency: null, guard_failures: null,
-    dynamic: [], cache: {}, start: null, seconds: null, backward_seconds: null, runs: null, earlier: false, metrics: {},
+    dynamic: [], cache: {}, start: null, seconds: null, backward_seconds: null, runs: null,
+    graph_runs: null, graph_run_seconds: null, backward_runs: null, backward_run_seconds: null, earlier: false, metrics: {},
   },
   fallbacks: { function: null, compile_id: null, cause: "", reason: "", place: null, advice: "" },
   findings: { text: "", weight: 0, place: null, compile_id: null },
@@ -14,7 +15,7 @@ const DEFAULTS = {
   kernels: { compile_id: null, backward: null, extern: false, first: 0, last: 0, calls: [], places: [], nodes: [] },
   phases: { compile_id: null, backward: false, parent: null },
   cudagraph_skips: { place: null, advice: "" },
-  recompiles: { failed: [], advice: "", place: null },
+  recompiles: { failed: [], advice: "", place: null, cause: "" },
   sources: { text: null, library: false },
 };
 const GUARD = { source: "", place: null };

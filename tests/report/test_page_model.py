@@ -1,0 +1,72 @@
+"""The page fills in what a manifest leaves out: the defaults of ``model.js`` are those of ``report/model/run.py``."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+from typing import Any, Dict
+
+import pytest
+
+import depyf
+from depyf.report.model import run
+
+SCRIPT = Path(depyf.__file__).parent / "report" / "render" / "web" / "script" / "model.js"
+
+CLASSES = {
+    "artifacts": run.Artifact,
+    "breaks": run.GraphBreak,
+    "compilations": run.Compilation,
+    "cudagraph_skips": run.CudaGraphSkip,
+    "fallbacks": run.Fallback,
+    "findings": run.Finding,
+    "functions": run.Function,
+    "kernels": run.Kernel,
+    "phases": run.Phase,
+    "recompiles": run.Recompile,
+    "sources": run.Source,
+    "GUARD": run.Guard,
+    "FAILED": run.FailedGuard,
+}
+
+NOT_READ = {("artifacts", "links")}
+"""Links are not in the manifest of a page: they are packed beside it."""
+
+
+def objects_in(text: str) -> Dict[str, Dict[str, Any]]:
+    """The defaults by the names of the lists, and of the constants with those of what is inside of them."""
+    found: Dict[str, Dict[str, Any]] = {}
+    for name, body in re.findall(r"^const ([A-Z]+) = (\{.*?\});", text, re.MULTILINE | re.DOTALL):
+        quoted = re.sub(r"(?<=[{,\s])(\w+):", r'"\1":', body)
+        value = json.loads(re.sub(r",(\s*\})", r"\1", quoted))
+        found.update(value if name == "DEFAULTS" else {name: value})
+    return found
+
+
+def defaults_of(cls: Any) -> Dict[str, Any]:
+    values: Dict[str, Any] = {}
+    for field in dataclasses.fields(cls):
+        if field.default is not dataclasses.MISSING:
+            values[field.name] = list(field.default) if isinstance(field.default, tuple) else field.default
+        elif field.default_factory is not dataclasses.MISSING:
+            values[field.name] = field.default_factory()
+    return values
+
+
+def test_these_are_all_lists_of_a_run() -> None:
+    lists = {field.name for field in dataclasses.fields(run.Run) if "Tuple[" in str(field.type)}
+    assert set(objects_in(SCRIPT.read_text(encoding="utf-8"))) == set(CLASSES)
+    assert lists - {"command", "notes", "failures"} == {name for name in CLASSES if name.islower()}
+
+
+@pytest.mark.parametrize("name", list(CLASSES))
+def test_the_page_has_the_defaults_of_the_model(name: str) -> None:
+    theirs = objects_in(SCRIPT.read_text(encoding="utf-8"))[name]
+    ours = {field: value for field, value in defaults_of(CLASSES[name]).items() if (name, field) not in NOT_READ}
+    assert {field: theirs.get(field, "missing") for field in ours} == ours
+    fields = {field.name for field in dataclasses.fields(CLASSES[name])}
+    assert set(theirs) <= fields
+    # What has no default in the model is left out where it is None, or empty.
+    assert all(not value for field, value in theirs.items() if field not in ours)
