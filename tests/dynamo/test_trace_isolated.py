@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from pathlib import Path
 from typing import Any, List
@@ -69,6 +70,8 @@ def test_what_torch_can_not_report_is_said_and_goes_on_only_to_those_who_listen_
     internal = torch_names.module("torch._logging._internal")
     original = internal.trace_structured
     received: List[Any] = []
+    parameters = inspect.signature(original).parameters
+    untraced = {"expect_trace_id": False} if "expect_trace_id" in parameters else {}  # since PyTorch 2.6
 
     def fails() -> str:
         raise UnicodeEncodeError("utf-8", "\udcff", 0, 1, "hostile")
@@ -76,13 +79,13 @@ def test_what_torch_can_not_report_is_said_and_goes_on_only_to_those_who_listen_
     first, second = listen(received.append), listen(received.append)
     try:
         with caplog.at_level(logging.WARNING, "depyf"):
-            internal.trace_structured("something", payload_fn=fails, expect_trace_id=False)
+            internal.trace_structured("something", payload_fn=fails, **untraced)
         first()
-        internal.trace_structured("something", payload_fn=fails, expect_trace_id=False)  # one of ours still listens
+        internal.trace_structured("something", payload_fn=fails, **untraced)  # one of ours still listens
         other = logging.NullHandler()
         logging.getLogger(TRACE_LOGGER).addHandler(other)
         with pytest.raises(UnicodeEncodeError):
-            internal.trace_structured("something", payload_fn=fails, expect_trace_id=False)
+            internal.trace_structured("something", payload_fn=fails, **untraced)
         logging.getLogger(TRACE_LOGGER).removeHandler(other)
     finally:
         first()
