@@ -12,6 +12,7 @@ import pytest
 
 import depyf
 from depyf.report.model import run
+from depyf.report.render.colours import colours_of_graphs
 
 SCRIPT = Path(depyf.__file__).parent / "report" / "render" / "web" / "script" / "model.js"
 
@@ -70,3 +71,13 @@ def test_the_page_has_the_defaults_of_the_model(name: str) -> None:
     assert set(theirs) <= fields
     # What has no default in the model is left out where it is None, or empty.
     assert all(not value for field, value in theirs.items() if field not in ours)
+
+
+def test_graphs_have_one_palette() -> None:
+    """The notebook reads its colours from the page's style sheet, which has one for each that the page gives out."""
+    colours = colours_of_graphs()
+    assert colours[:2] == ("47,111,219", "217,115,13")
+    assert len(set(colours)) == len(colours)
+    assert f"const COLOURS = {len(colours)};" in SCRIPT.read_text(encoding="utf-8")
+    style = (SCRIPT.parent.parent / "style" / "base.css").read_text(encoding="utf-8")
+    assert re.findall(r"\.graph-(\d+) ", style) == [str(number) for number in range(len(colours))]

@@ -11,14 +11,13 @@ from typing import Dict, List, Tuple
 from depyf.report.model.counts import counts_of
 from depyf.report.model.headline import headline
 from depyf.report.model.run import Place, Run
+from depyf.report.render.colours import colours_of_graphs
 from depyf.report.render.marks import Marks, marks_of
 
 _MOST_FUNCTIONS = 12
 _MOST_LINES = 300
 _LONGEST = 400
 """A notebook stays in memory and on disk: what is longer is cut, and says so."""
-
-_COLOURS = ("47,111,219", "217,115,13", "31,146,84", "176,43,176", "168,134,0", "15,143,156", "207,51,80", "107,79,216")
 
 _STYLE = """\
 .depyf-run{font:13px/1.5 system-ui,sans-serif;max-width:1000px}
@@ -85,7 +84,8 @@ def _line(number: int, text: str, marks: Marks, colours: Dict[str, str]) -> str:
     style = ""
     if marks.graphs:
         graph = marks.graphs[0]
-        colour = colours.setdefault(graph, _COLOURS[len(colours) % len(_COLOURS)])
+        all_colours = colours_of_graphs()
+        colour = colours.setdefault(graph, all_colours[len(colours) % len(all_colours)])
         style = f' style="background:rgba({colour},.13);box-shadow:inset 4px 0 rgb({colour})"'
     title = f' title="in the graphs of {_text(_cut(", ".join(marks.graphs)))}"' if marks.graphs else ""
     tally = " ".join(f"{many}{letter}" for many, letter in ((marks.guards, "g"), (marks.kernels, "k")) if many)
