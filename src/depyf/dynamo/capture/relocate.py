@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import inspect
 from types import CodeType
-from typing import Any, Dict, Iterable, Iterator, List, Optional
+from typing import Any, Dict, Iterable, List, Optional
 
 from depyf.bytecode.nesting import names_of
+from depyf.dynamo.hooks.nested_code import nested_codes
 
 _LINE_FIELDS = ("co_filename", "co_firstlineno", "co_linetable")
 _OLD_LINE_FIELDS = ("co_filename", "co_firstlineno", "co_lnotab")
@@ -36,14 +37,6 @@ class SourceFile:
             if moved is not None:
                 return told_apart(moved)
         return None
-
-
-def nested_codes(code: CodeType) -> Iterator[CodeType]:
-    """``code`` and every code object inside it."""
-    yield code
-    for const in code.co_consts:
-        if isinstance(const, CodeType):
-            yield from nested_codes(const)
 
 
 def in_file(code: CodeType, path: str) -> CodeType:

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from types import CodeType
-from typing import Any, Iterator, List
+from typing import Any, List
 
 from depyf.dynamo.hooks import private_names
+from depyf.dynamo.hooks.nested_code import nested_codes
 
 
 def interprets_graphs() -> bool:
     """Whether the backend aot_eager hands its graphs to ``torch.fx.Interpreter`` (2.13 calls their ``forward``)."""
     compiler = private_names.BOXED_NOP.find()
     code = getattr(compiler, "__code__", None)
-    return code is not None and any("boxed_run" in each.co_names for each in _with_nested(code))
-
-
-def _with_nested(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _with_nested(constant)
+    return code is not None and any("boxed_run" in each.co_names for each in nested_codes(code))
 
 
 def registered_backend(name: str, *, required: bool = False) -> Any:

@@ -12,6 +12,7 @@ from types import CodeType
 from typing import Dict, Mapping, Optional, Tuple
 
 from depyf.dynamo.hooks.locks import Lock
+from depyf.dynamo.hooks.nested_code import names_in
 from depyf.torch_trace.addresses import without_addresses
 
 LONGEST_FUNCTION_NAME = 80
@@ -70,14 +71,14 @@ class StableNames:
         """``code`` with stable global names, and the map that ``rename`` needs to give the real ones back."""
         mapping: Dict[str, str] = {}
         self._collect(code, mapping)
-        taken = set(_all_names(code)) - set(mapping)
+        taken = set(names_in(code)) - set(mapping)
         clash = len(set(mapping.values())) != len(mapping) or bool(taken & set(mapping.values()))
         if clash or not mapping:
             return code, {}
         return rename(code, mapping), {stable: real for real, stable in mapping.items()}
 
     def _collect(self, code: CodeType, mapping: Dict[str, str]) -> None:
-        for name in _all_names(code):
+        for name in names_in(code):
             stable = self.text(name)
             if stable != name:
                 mapping[name] = stable
@@ -93,11 +94,3 @@ def rename(code: CodeType, mapping: Mapping[str, str]) -> CodeType:
         return code
     consts = tuple(rename(const, mapping) if isinstance(const, CodeType) else const for const in code.co_consts)
     return code.replace(co_names=tuple(mapping.get(name, name) for name in code.co_names), co_consts=consts)
-
-
-def _all_names(code: CodeType) -> Tuple[str, ...]:
-    names = list(code.co_names)
-    for const in code.co_consts:
-        if isinstance(const, CodeType):
-            names.extend(_all_names(const))
-    return tuple(names)

@@ -14,6 +14,7 @@ from depyf.dynamo.capture.session import FrameSkipped, Session, TransformedCode
 from depyf.dynamo.dump.fallbacks_text import explanation
 from depyf.dynamo.entries.hints import resume_code
 from depyf.dynamo.hooks import cache_entries
+from depyf.dynamo.hooks.nested_code import names_in
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.torch_types import Guards
 from depyf.dynamo.store.names import StableNames, file_stem
@@ -262,11 +263,3 @@ def global_scope(manager: Optional[Guards]) -> Mapping[str, object]:
     scope = getattr(manager, "global_scope", None) or {}
     found: Mapping[str, object] = scope.get("G") or {}
     return found
-
-
-def names_in(code: CodeType) -> Iterator[str]:
-    """The global and attribute names in a code object and in those nested in it."""
-    yield from code.co_names
-    for const in code.co_consts:
-        if isinstance(const, CodeType):
-            yield from names_in(const)

@@ -17,13 +17,14 @@ from depyf.dynamo.capture.session import FullCodeFile, Session
 from depyf.dynamo.dump.full_code.constants import Constant, Constants, constant_definition
 from depyf.dynamo.dump.full_code.functions import StoryText, original_name, story_text
 from depyf.dynamo.dump.full_code.original import original_of
-from depyf.dynamo.dump.full_code.story import Story, global_scope, names_in, stories_of, stories_of_code
+from depyf.dynamo.dump.full_code.story import Story, global_scope, stories_of, stories_of_code
 from depyf.dynamo.dump.full_code.text import commented, why_it_does_not_compile
 from depyf.dynamo.dump.full_code.user_globals import definition_of, missing_names
 from depyf.dynamo.guards import check_function as guard_rendering
 from depyf.dynamo.guards.check_function import EntryGuards
 from depyf.dynamo.guards.live_values import LiveTable, register
 from depyf.dynamo.guards.to_python import Naming
+from depyf.dynamo.hooks.nested_code import names_in
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.names import StableNames, compiled_fn_number
 from depyf.report.model.headline import many

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List,
 from depyf.asynchronous import synchronous
 from depyf.dynamo.entries.call_target import Called, closure_of
 from depyf.dynamo.hooks import compiled_callables, private_names
+from depyf.dynamo.hooks.nested_code import names_in
 from depyf.dynamo.hooks.safely import describe
 from depyf.dynamo.scripts.tensors import compact
 
@@ -183,18 +184,11 @@ def _variables(function: types.FunctionType) -> Dict[str, object]:
 
     found: Dict[str, object] = {}
     found.update(closure_of(function))
-    for name in _names(function.__code__):
+    for name in names_in(function.__code__):
         value = function.__globals__.get(name)
         if isinstance(value, (torch.Tensor, torch.nn.Module, torch.optim.Optimizer)):
             found.setdefault(name, value)
     return found
-
-
-def _names(code: types.CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _names(constant)
 
 
 def _tensors(value: object, name: str, depth: int = 0) -> Iterator[Tuple[str, torch.Tensor]]:

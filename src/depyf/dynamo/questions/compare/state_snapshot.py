@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections import deque
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import CellType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator, List, Sequence, Set, Tuple
 
 from depyf.asynchronous import suppressed, synchronous
@@ -18,6 +18,7 @@ from depyf.dynamo.entries.call_target import Called
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.hooked_context import undone_afterwards
 from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespace, namespace_of
+from depyf.dynamo.hooks.nested_code import names_in
 from depyf.dynamo.hooks.safely import report_failure
 from depyf.report.analysis.sources import is_library
 
@@ -84,7 +85,7 @@ class Shared:
             return
         self._all((vars(function), *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()))
         namespace = function.__globals__
-        names = set(_names(function.__code__))
+        names = set(names_in(function.__code__))
         for name in names & set(namespace):
             value = namespace[name]
             if isinstance(value, ModuleType):
@@ -214,13 +215,6 @@ def _is_users(module: str) -> bool:
 @functools.lru_cache(maxsize=10_000)
 def _is_librarys(path: str) -> bool:
     return is_library(path)
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
 
 
 def _binding(namespace: Dict[str, object], name: str) -> Callable[[], None]:
