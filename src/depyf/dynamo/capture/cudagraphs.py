@@ -20,7 +20,7 @@ _LOGGERS = ("__cudagraphs", "__perf_hints")
 
 
 def watch_cudagraphs(receivers: Receivers) -> List[Undo]:
-    """Note each message about skipped CUDA graphs from now on, in every session that ``receivers`` answers."""
+    """Note each message about skipped CUDA graphs from now on, in every session that ``receivers`` returns."""
 
     @safely("noting skipped CUDA graphs")
     def note(record: logging.LogRecord) -> None:

@@ -43,7 +43,7 @@ class Receiver(Protocol):
 
 
 class Fallbacks:
-    """Records each frame that Dynamo gives up in the sessions that ``receivers`` answers."""
+    """Records each frame that Dynamo gives up in the sessions that ``receivers`` returns."""
 
     def __init__(self, receivers: Callable[[], Sequence[Receiver]]) -> None:
         self._receivers = receivers
@@ -51,7 +51,7 @@ class Fallbacks:
         self._broken: Dict[Optional[str], BreakReport] = {}
 
     def watch(self) -> List[Undo]:
-        """See every such frame from now on; answers the functions that end it."""
+        """See every such frame from now on; return the functions that end it."""
         notes: List[Tuple[torch_names.PrivateName, Callable[..., object]]] = [
             (private_names.FORMAT_ERROR, self._error),
             (private_names.ADD_SKIP_REASON, self._skip),

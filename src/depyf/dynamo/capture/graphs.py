@@ -54,7 +54,7 @@ class GraphModules:
         self._made: Dict[str, List[weakref.ref[torch.fx.GraphModule]]] = {}
 
     def watch(self) -> Optional[Undo]:
-        """Note every graph module from now on; answers the function that ends it."""
+        """Note every graph module from now on; return the function that ends it."""
         cls = private_names.GRAPH_MODULE.find_or_report()
         if cls is None:
             return None

@@ -28,7 +28,7 @@ _CACHE_PATH_COMMENT = re.compile(r"^(\s*# kernel path:) .*$", re.MULTILINE)
 
 
 def watch_kernels(receivers: Receivers) -> Optional[Undo]:
-    """From now on load wrapper modules from copies in the dump directory; answers the function that ends it."""
+    """From now on load wrapper modules from copies in the dump directory; return the function that ends it."""
     cache = generated_code.pycode_cache()
     if cache is None or not hasattr(cache, "load_by_key_path"):
         return None

@@ -31,7 +31,7 @@ class LaunchNotes:
         self._thread = threading.local()
 
     def watch(self) -> List[Undo]:
-        """Note every launch from now on; answers the functions that end it."""
+        """Note every launch from now on; return the functions that end it."""
         tracer = private_names.LAUNCH_TRACER
         original = tracer.find()  # that of a session around this one
         if original is None:

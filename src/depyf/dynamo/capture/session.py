@@ -73,7 +73,7 @@ class WrapperFile:
 class KernelFile:
     """A module that Inductor generated: ``call`` with its kernels. ``generated`` is its path in Inductor's cache.
 
-    ``backward`` says whether it computes gradients; None where torch does not tell. ``runs`` is False for a mere copy.
+    ``backward`` says whether it computes gradients; None where that is not known. ``runs`` is False for a mere copy.
     """
 
     compile_id: Optional[str]
@@ -305,7 +305,7 @@ class Session:
         return len(self._records)
 
     def times_run(self, record: TransformedCode) -> Optional[int]:
-        """How often this transformed code has run in the session; None when it is gone, and nobody can tell."""
+        """How often this transformed code has run in the session; None when it is gone."""
         code = record.running_code()
         ran = None if code is None else self.ran.get(id(code))
         if not self.runs_are_known:  # too many between two compilations for all of them to be counted

@@ -39,7 +39,7 @@ _FROM_PASSES = (Stage.BEFORE_PRE_GRAD, Stage.AFTER_PRE_GRAD)
 
 
 def supplement(receive: Receive) -> List[Undo]:
-    """Send the events that this torch does not have in its trace to ``receive`` from now on; answers how to end it."""
+    """Send the events that this torch does not have in its trace to ``receive`` from now on; return how to end it."""
     hooks = _Hooks(receive)
     registered(hooks.end)
     substitutes = [

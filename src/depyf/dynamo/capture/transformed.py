@@ -52,7 +52,7 @@ class _Dumped:
 
 
 def capture_transformed(sessions: Sequence[Session], original: CodeType, transformed: CodeType) -> Optional[CodeType]:
-    """Dump the ``transformed`` code of ``original``; answers the code object to run, or None for Dynamo's as it is."""
+    """Dump the ``transformed`` code of ``original``; return the code object to run, or None for Dynamo's as it is."""
     running = None
     dumped = [_dump(session, original, transformed) for session in sessions]
     for each in dumped:

@@ -41,7 +41,7 @@ Note = Tuple[str, str]
 
 
 class WarmCaches:
-    """Notes by cache key. ``receivers`` answers who captures, ``repeat`` receives what a hit has skipped."""
+    """Notes by cache key. ``receivers`` returns who captures, ``repeat`` receives what a hit has skipped."""
 
     def __init__(self, receivers: Receivers, repeat: Callable[[Event], object]) -> None:
         self._receivers = receivers
@@ -61,7 +61,7 @@ class WarmCaches:
             undo_all(self._switch_on)
 
     def watch(self) -> Optional[Undo]:
-        """See every cache look-up from now on; answers the function that ends it."""
+        """See every cache look-up from now on; return the function that ends it."""
         cache, lookup = private_names.GUARDED_CACHE.find(), _look_up()
         if lookup is None:
             return None  # before 2.8: what a warm cache loses is told (missing.py), and force_recompile turns it off

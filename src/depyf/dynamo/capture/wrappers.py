@@ -20,7 +20,7 @@ from depyf.dynamo.store.names import file_stem
 
 
 def watch_wrappers(receivers: Receivers) -> List[Undo]:
-    """From now on write each generated wrapper to a file and run it from there; answers the functions that end it."""
+    """From now on write each generated wrapper to a file and run it from there; return the functions that end it."""
     # One of the modules may have it from the other: each is replaced once, wherever it is known.
     originals = {id(maker.require()): maker for maker in generated_code.wrapper_makers()}
     return [

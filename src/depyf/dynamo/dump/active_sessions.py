@@ -1,4 +1,4 @@
-"""The one place that installs hooks: while at least one session captures, torch tells it everything.
+"""The one place that installs hooks: while at least one session captures, torch reports everything to it.
 
 All open sessions receive. Hooks are installed when the first one starts and removed when the last one ends.
 """
@@ -215,7 +215,7 @@ class Capture:
         """Count in the open sessions what transformed code has run since the last time."""
         overflown = len(self._runs) == self._runs.maxlen
         while self._runs:
-            with contextlib.suppress(IndexError):  # another thread counts as well
+            with contextlib.suppress(IndexError):  # another thread counts, too
                 code = self._runs.popleft()
                 for session in self._sessions:
                     session.runs_are_known = session.runs_are_known and not overflown

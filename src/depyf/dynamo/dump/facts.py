@@ -199,7 +199,7 @@ def _transformed(
 
 
 def fallback_facts(session: Session, records: Sequence[Record]) -> List[FallbackFact]:
-    """The frames that run as plain Python; what Dynamo looked at and left alone because there is nothing to compile."""
+    """The frames that run as plain Python; what Dynamo looked at and skipped because there is nothing to compile."""
     view = session.of_records(records)
     return [
         FallbackFact(

@@ -15,7 +15,7 @@ _HEAD = "What ran as plain Python although torch.compile was to compile it."
 
 
 def write_fallbacks(session: Session) -> Optional[str]:
-    """Write the file if there is anything to tell; answers its path."""
+    """Write the file if there is anything to tell; return its path."""
     found = fallbacks(session)
     if not found:
         return None

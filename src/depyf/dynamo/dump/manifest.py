@@ -134,7 +134,7 @@ def note_runs(session: Session) -> None:
 
 
 def forget_the_parents() -> None:
-    """In a forked child: what happened so far is told by the parent."""
+    """In a forked child: what happened so far is reported by the parent."""
     with _lock:
         for known in _chronicles.values():
             known.ended, known.written, known.forked, known.page = [], None, True, None

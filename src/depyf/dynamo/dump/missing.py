@@ -116,7 +116,7 @@ def _lacking(files: Sequence[GraphFile], kernels: Sequence[KernelFile]) -> Itera
 
 
 def write_missing(session: Session) -> Optional[str]:
-    """Write the file if anything is missing; answers its path."""
+    """Write the file if anything is missing; return its path."""
     found = missing(session)
     if not found:
         return None

@@ -98,7 +98,7 @@ def prepare_debug(
 ) -> PrepareDebug:
     """A context manager that dumps everything ``torch.compile`` compiles inside it into ``dump_src_dir``.
 
-    The directory is made if need be; files of others in it are left alone. With ``clean_wild_fx_code=False`` graph
+    The directory is made if need be; files of others in it are not touched. With ``clean_wild_fx_code=False`` graph
     modules that belong to no stage of a compilation are dumped too. ``log_bytecode=True`` adds, beside every
     transformed file, the code objects themselves, stored with dill. What the program computes does not change.
 

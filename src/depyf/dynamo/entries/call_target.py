@@ -2,7 +2,7 @@
 
 ``why``, ``extract`` and ``compare`` are given what ``torch.compile`` returned, or what holds it: a method that is
 decorated in its class, a module after ``Module.compile()``, a partial, a plain wrapper (``@torch.no_grad()``) above the
-compiled function. This is the one place that knows the way in.
+compiled function. This is the one place that resolves callables.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def short_name_now(code: CodeType) -> str:
 
 
 def short_name_of_entry(code: CodeType, manager: Guards) -> str:
-    """The short name of the function that a cache entry is for, as far as its guards tell."""
+    """The short name of the function that a cache entry is for, as far as its guards show."""
     if not _may_wrap(code):
         return code.co_name
     return _name_in(_class_guarded(code, manager), code) or code.co_name
@@ -56,7 +56,7 @@ def _first_argument(code: CodeType, frame_locals: Mapping[str, object]) -> objec
 
 
 def _class_guarded(code: CodeType, manager: Guards) -> Optional[type]:
-    """The class of the first argument that an entry was compiled for; None where PyTorch does not tell."""
+    """The class of the first argument that an entry was compiled for; None where PyTorch does not report it."""
     takes_any = bool(code.co_argcount or code.co_flags & inspect.CO_VARARGS)
     if manager is None or guards_function.is_function(manager) or not takes_any:
         return None

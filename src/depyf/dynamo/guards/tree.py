@@ -40,7 +40,7 @@ class Check:
 
     ``kind`` is the name of PyTorch's leaf guard class (or one of the two above), ``source`` the text of the value that
     is checked (empty for global state), ``parts`` PyTorch's own text, ``value_type`` the class of the value when it
-    was compiled (None where PyTorch does not tell), ``path`` the sources of all managers from the root to this one.
+    was compiled (None where that is not known), ``path`` the sources of all managers from the root to this one.
     For an ACCESS ``parts`` is the accessor's text; for a DICT_MANAGER ``length`` is the number of keys if it is known.
     """
 

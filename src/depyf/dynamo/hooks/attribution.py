@@ -173,7 +173,7 @@ class Attribution:
         self._receive = receive
 
     def watch(self) -> List[Undo]:
-        """Attribute what is compiled from now on; answers the functions that end it."""
+        """Attribute what is compiled from now on; return the functions that end it."""
         undo: List[Undo] = []
         compiler = private_names.COMPILE_FX.find()
         if compiler is not None:

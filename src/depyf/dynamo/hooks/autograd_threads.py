@@ -23,7 +23,7 @@ _RUNS_BACKWARD = ("apply", "apply_boxed")
 
 
 def watch_autograd_threads() -> Optional[Undo]:
-    """From now on backward functions are run with the debugger, if there is one; answers the function that ends it."""
+    """From now on backward functions are run with the debugger, if there is one; return the function that ends it."""
     node = private_names.BACKWARD_NODE.find_or_report()
     if node is None:
         return None
@@ -57,7 +57,7 @@ def _is_foreign() -> bool:
 
 @safely("letting the debugger into a thread of autograd's")
 def _enter_debugger() -> Optional[Undo]:
-    """Give this thread to the debugger that the program runs under; answers what takes it back, if anything has to."""
+    """Give this thread to the debugger that the program runs under; return what takes it back, if anything has to."""
     debugpy = sys.modules.get("debugpy")
     if debugpy is not None and debugpy.is_client_connected():
         debugpy.debug_this_thread()

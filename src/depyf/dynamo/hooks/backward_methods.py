@@ -22,9 +22,9 @@ def all_backward_classes() -> List[type]:
 
 
 def replace_backward(owner: type, around: Callable[[Method], Method]) -> Optional[Undo]:
-    """Let ``around(method)`` run where ``owner`` runs its backward; answers what puts the method back.
+    """Let ``around(method)`` run where ``owner`` runs its backward; return what restores the method.
 
-    Whoever puts something else there in between is left alone, and the class is not kept alive. None where the class
+    Whoever puts something else there in between is not touched, and the class is not kept alive. None where the class
     has no such method.
     """
     method = next((each for each in _METHODS if isinstance(vars(owner).get(each), staticmethod)), None)

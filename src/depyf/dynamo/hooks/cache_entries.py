@@ -26,7 +26,7 @@ class CacheEntry:
     """One of Dynamo's cache entries as it was when it was read.
 
     Dynamo's own object is gone when something dies that it guards, and who reads it then ends the process. ``code`` is
-    None where Dynamo has thrown it away, ``compile_id`` and ``backend`` where this torch does not tell them.
+    None where Dynamo has thrown it away, ``compile_id`` and ``backend`` where this torch does not report them.
     """
 
     code: Optional[CodeType]

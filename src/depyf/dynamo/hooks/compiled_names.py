@@ -11,7 +11,7 @@ from depyf.dynamo.hooks.patching import Undo, replace_attribute
 
 
 def watch_compiled_names(note: Callable[[str], object]) -> Optional[Undo]:
-    """Call ``note`` with each name from now on, on the thread that compiles; it must not raise. Answers how to end it,
+    """Call ``note`` with each name from now on, on the thread that compiles; it must not raise. Return how to end it,
     None where this torch can't be watched."""
     maker = maker_of_names()
     if maker is None:

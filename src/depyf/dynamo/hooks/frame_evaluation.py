@@ -13,7 +13,7 @@ _kept_out: Set[str] = set()
 
 
 def register_bytecode_hook(hook: Callable[[CodeType, CodeType], Optional[CodeType]]) -> Optional[Removable]:
-    """Register ``hook(original, transformed)``; answers the handle whose ``remove()`` undoes it."""
+    """Register ``hook(original, transformed)``; return the handle whose ``remove()`` undoes it."""
     register = private_names.REGISTER_BYTECODE_HOOK.find_or_report()
     return None if register is None else register(hook)
 
@@ -41,7 +41,7 @@ def watch_bytecode(hook: Callable[[CodeType, CodeType], Optional[CodeType]]) -> 
 
 
 def skip_code(code: CodeType) -> bool:
-    """Tell Dynamo never to trace ``code``; False where it can't be told."""
+    """Make Dynamo never trace ``code``; False where that is not possible."""
     skip = torch_names.first_of(private_names.SKIP_CODE, private_names.SKIP_CODE_IN_C)
     if skip is None:
         return False
@@ -50,7 +50,7 @@ def skip_code(code: CodeType) -> bool:
 
 
 def keep_dynamo_out(package: str) -> None:
-    """Tell Dynamo never to trace frames of this package's files."""
+    """Make Dynamo never trace frames of this package's files."""
     add = torch_names.first_of(private_names.ADD_SKIPPED, private_names.ADD_SKIPPED_BEFORE)
     if add is not None and package not in _kept_out:
         add(package)
@@ -58,7 +58,7 @@ def keep_dynamo_out(package: str) -> None:
 
 
 def set_eval_frame(callback: object) -> object:
-    """Set what Dynamo does with this thread's new frames (None: nothing); answers what it was."""
+    """Set what Dynamo does with this thread's new frames (None: nothing); return what it was."""
     setter = private_names.SET_EVAL_FRAME_IN_C.find()
     return None if setter is None else setter(callback)
 
@@ -112,5 +112,5 @@ def skips(code: CodeType) -> bool:
 
 
 def tells_runs() -> bool:
-    """Whether this torch tells when transformed code runs (see ``run_callback``)."""
+    """Whether this torch reports when transformed code runs (see ``run_callback``)."""
     return private_names.SET_RUN_CALLBACK.find() is not None

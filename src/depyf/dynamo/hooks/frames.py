@@ -47,7 +47,7 @@ def code_being_compiled() -> Optional[CodeType]:
 
 
 def loads_backward() -> Optional[bool]:
-    """Whether the module of Inductor's that is being loaded computes gradients; None where that can't be told.
+    """Whether the module of Inductor's that is being loaded computes gradients; None where that is not known.
 
     The loader does not say. Who calls it knows: what lowers a graph, or a compiled graph out of a cache; up to 2.4 only
     a local variable of the function that begins to compile.

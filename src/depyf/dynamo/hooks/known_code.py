@@ -31,6 +31,6 @@ def is_torchs(code: CodeType) -> bool:
 
 
 def sizes_that_dynamo_has_seen() -> Optional[Any]:
-    """The table, by code, from which Dynamo tells which sizes vary; None where this torch keeps it elsewhere."""
+    """The table, by code, from which Dynamo reports which sizes vary; None where this torch keeps it elsewhere."""
     read = private_names.SIZES_SEEN.find()
     return None if read is None else read()

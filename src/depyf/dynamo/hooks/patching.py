@@ -61,8 +61,8 @@ def undo_all(undo: List[Undo]) -> None:
 def replace_attribute(owner: object, name: str, replacement: object) -> Undo:
     """Set ``owner.name`` and return the function that puts the old value back.
 
-    When somebody else has replaced the attribute in between, theirs is left alone: it may call ours, which therefore
-    has to keep working (as a mere pass-through) after the undo. Ours goes when theirs is put back.
+    When somebody else has replaced the attribute in between, theirs is not touched: it may call ours, which therefore
+    has to keep working (as a mere pass-through) after the undo. Ours goes when theirs is restored.
     """
     before = own, previous = _own_value(owner, name)
     installed = replacement
@@ -111,7 +111,7 @@ def replace_everywhere(name: str, present: object, replacement: object, package:
     """Bind ``name`` to ``replacement`` in all modules (of a package) where it is ``present``; returns how to undo it.
 
     The undo finds modules that were loaded meanwhile, too: these took the replacement from where it is defined. What
-    somebody else has bound in between is left alone, as ``replace_attribute`` does.
+    somebody else has bound in between is not touched, as ``replace_attribute`` does.
     """
     begun = found = done = False
 

@@ -70,7 +70,7 @@ _callback = _Callback()
 
 
 def watch_runs(note: Note) -> Optional[Undo]:
-    """Call ``note`` with each transformed code object before it runs; answers the function that ends it.
+    """Call ``note`` with each transformed code object before it runs; return the function that ends it.
 
     ``note`` must not raise; best it is a function in C. ``None`` where this torch (before 2.13) does not tell.
     """

@@ -1,4 +1,4 @@
-"""Beginnings and ends of single functions, where Python tells them (``sys.monitoring``, from 3.12 on).
+"""Beginnings and ends of single functions, where Python reports them (``sys.monitoring``, from 3.12 on).
 
 Only the code objects that are asked for are watched; everything else runs as it did. An end by an
 exception is not told.
@@ -32,7 +32,7 @@ class Monitoring:
         self._watched: Dict[int, weakref.ref[CodeType]] = {}
 
     def begin(self, on_start: OnStart, on_return: OnReturn) -> Optional[Undo]:
-        """Take a tool number; answers how to end it, None where Python has nothing of it or other tools have all."""
+        """Take a tool number; return how to end it, None where Python has nothing of it or other tools have all."""
         if self._monitoring is None:
             return None
         tool = next((each for each in _FREE_FOR_ALL if self._monitoring.get_tool(each) is None), None)

@@ -47,7 +47,7 @@ class TraceHandler(logging.Handler):
 
 
 def listen(receive: Callable[[Event], object]) -> Undo:
-    """Send every event to ``receive`` from now on; answers the function that ends it."""
+    """Send every event to ``receive`` from now on; return the function that ends it."""
     private_names.LOGGING_INTERNAL.find()
     logger = logging.getLogger(TRACE_LOGGER)
     handler = TraceHandler(receive)

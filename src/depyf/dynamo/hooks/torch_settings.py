@@ -29,18 +29,18 @@ _LAUNCHES_TOLD = ((private_names.PROVENANCE_LEVEL, 1),)
 
 
 def switch_caches_off() -> Callable[[], None]:
-    """Keep torch from using its caches of compiled graphs; answers the function that puts the settings back."""
+    """Keep torch from using its caches of compiled graphs; return the function that restores the settings."""
     return _set(_CACHES_OFF)
 
 
 def have_launches_told() -> Callable[[], None]:
     """Let Inductor say which nodes each kernel computes: 2.9 does only if asked to, which makes other entries in its
-    caches. Answers the function that puts the setting back."""
+    caches. Return the function that restores the setting."""
     return _set(_LAUNCHES_TOLD)
 
 
 def _set(settings: Iterable[Tuple[torch_names.PrivateName, object]]) -> Callable[[], None]:
-    """Settings of torch's, where it has them; answers the function that puts them back."""
+    """Settings of torch's, where it has them; return the function that restores them."""
     changed: List[Tuple[object, str, object]] = []
 
     def undo() -> None:

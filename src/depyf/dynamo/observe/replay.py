@@ -1,6 +1,6 @@
 """A call of a graph once more, without the compiler, node by node; what it draws at random is what it drew.
 
-Nothing of the program changes: the generators of random numbers are put back, and inputs that the graph writes to are
+Nothing of the program changes: the generators of random numbers are restored, and inputs that the graph writes to are
 copied first.
 """
 

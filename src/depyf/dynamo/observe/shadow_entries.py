@@ -95,7 +95,7 @@ class OwnEntries:
                 if made is None:
                     return None
                 known = self._callbacks.setdefault(id(callback), (callback, made))
-        if is_call:  # Dynamo has set the region of entries for it, and puts it back
+        if is_call:  # Dynamo has set the region of entries for it, and restores it
             self._enter_region()
         return known[1]
 

@@ -52,7 +52,7 @@ class Tally:
         self._functions = 0
         self._missed: CounterOf[str] = Counter()
         self._calls: Dict[int, List[_Call]] = {}
-        """By threads, the outermost first. Nobody tells when one ends: they are those whose frames are running."""
+        """By threads, the outermost first. Nothing reports when one ends: they are those whose frames are running."""
         self._given_up: Dict[str, None] = {}
         self.stable = StableNames()
 

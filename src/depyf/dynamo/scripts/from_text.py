@@ -96,7 +96,7 @@ def _without_escapes(text: str) -> str:
 
 
 def _write(graph: ast.ClassDef, text: str, code: GraphCode, name: str, *, whole: bool = False) -> Inputs:
-    """Write the class, or for a graph inside of it a function, after the graphs in it; answers its inputs."""
+    """Write the class, or for a graph inside of it a function, after the graphs in it; return its inputs."""
     members: Dict[str, str] = {}
     forward: Optional[ast.FunctionDef] = None
     for node in graph.body:

@@ -57,7 +57,7 @@ class _Classes:
         self._written: Dict[int, str] = {}
 
     def write(self, module: torch.fx.GraphModule, name: str, *, whole: bool = True) -> str:
-        """Write this module, after the graphs in it; answers an expression that gives it to the class around it.
+        """Write this module, after the graphs in it; return an expression that gives it to the class around it.
 
         A class, or where it holds nothing and is not the ``whole`` graph, a function: Dynamo takes those as branches.
         """

@@ -255,7 +255,7 @@ class Imports:
             self._lines[statement] = None
 
     def find(self, module: str) -> bool:
-        """Make the folder of a module known, if it is one of the user's own; answers whether it is."""
+        """Make the folder of a module known, if it is one of the user's own; return whether it is."""
         path = file_of(loaded_namespace(module))
         if not path or is_library(path):
             return False

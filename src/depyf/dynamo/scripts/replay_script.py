@@ -63,7 +63,7 @@ raise SystemExit(0 if count else 1)
 def write_replay(
     directory: str, node: torch.fx.Node, args: Tuple[object, ...], kwargs: Dict[str, object], found: NonFinite
 ) -> Script:
-    """Write both files into ``directory`` for what was found in ``node``; answers the script.
+    """Write both files into ``directory`` for what was found in ``node``; return the script.
 
     Raises ``OSError`` when they can't be written, and ``ValueError`` when the operation can't be named in a script.
     """
@@ -90,7 +90,7 @@ def write_replay(
 
 
 def write_graph_replay(directory: str, call: GraphCall, found: NonFinite) -> Script:
-    """Write a script that runs the whole graph with its backend and without; answers it.
+    """Write a script that runs the whole graph with its backend and without; return it.
 
     A backend that only this program knows is not in it, which its notes say. Raises ``OSError`` when it can't be
     written.

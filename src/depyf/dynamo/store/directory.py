@@ -48,7 +48,7 @@ class DumpDirectory:
         self._failed = False
         self._place: Optional[Place] = None
         self._own: Dict[str, _File] = {}
-        """The files that this process has written and runs from, with what tells them from those of others."""
+        """The files that this process has written and runs from, with what distinguishes them from those of others."""
         self._shared = False
         self._allow_shared = False
         self._kept_apart = False
@@ -254,7 +254,7 @@ class DumpDirectory:
         return _holds(os.path.join(self._real, name), data)
 
     def _keep_apart(self, name: str, why: str) -> None:
-        """Say, once, that files of others are left alone where nobody asked for that."""
+        """Say, once, that files of others are not touched where nobody asked for that."""
         if not self._kept_apart:
             self._kept_apart = True
             warn(

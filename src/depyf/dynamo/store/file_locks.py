@@ -23,7 +23,7 @@ Identity = Tuple[int, int, int]
 
 
 def identity(handle: int) -> Identity:
-    """Return what tells the file of a descriptor from every other. Raises ``OSError``.
+    """Return what distinguishes the file of a descriptor from every other. Raises ``OSError``.
 
     Numbers of removed files are given out again, so that the time of the last change is a part of it.
     """

@@ -19,7 +19,7 @@ from depyf.dynamo.store.file_locks import Identity, close_all, identity, is_at, 
 class KeptLock:
     """A file that this process keeps open and locked, with its names: one in each of several directories.
 
-    ``known`` is what tells it from a file of the program's that has got its descriptor.
+    ``known`` is what distinguishes it from a file of the program's that has got its descriptor.
     """
 
     def __init__(self, access: Access) -> None:

@@ -2,7 +2,7 @@
 
 Every process has a place: a file in a hidden folder that it keeps locked while it lives, and beside it a list of what
 it has written. The kernel gives the lock back when the process ends, however it ends, so nothing stays locked. Where
-files can't be locked (some network file systems, Windows), a place that was not given back counts as living: that costs
+files can't be locked (some network file systems, Windows), a place that was not given back is taken as living: it costs
 names, and never a file. The same holds for what can't be read.
 
 A process runs from what it has written as long as it lives, but does not keep a descriptor for each directory: its
@@ -196,7 +196,7 @@ class Place:
         return folder
 
     def _take(self, first: int) -> Tuple[int, KeptLock]:
-        """Take the lowest free place; its list of files begins with what tells it from that of any other process."""
+        """Take the lowest free place; its list of files begins with an identity that no other process has."""
         end, lost = time.monotonic() + _PATIENCE, 0
         for number in range(first, first + _MOST_PLACES):
             path = self._path(number)

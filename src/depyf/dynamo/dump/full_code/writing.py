@@ -35,7 +35,7 @@ _HELPERS = ("___bind_globals", "___call_global", "___contents", "___placeholder"
 
 
 def write_full_code(session: Session) -> List[FullCodeFile]:
-    """Write the file of every user function that was transformed in this session; answers what was written.
+    """Write the file of every user function that was transformed in this session; return what was written.
 
     A function whose file can't be made is reported and does not keep the others from theirs.
     """
@@ -58,7 +58,7 @@ def _write_one(session: Session, stories: Sequence[Story], written: List[FullCod
 
 
 def _files_of(name: str, session: Session) -> List[str]:
-    """The names of the files that hold the graph of that compiled function, by stage: a warm cache tells them later."""
+    """Return the names of the files with the graph of that compiled function, by stage (of a warm cache, too)."""
     graphs, kernels = session.files_of(name)
     graphs.sort(key=lambda record: place_in_order(record.stage))
     files = [(record.path, record.runs) for record in graphs]
@@ -78,7 +78,7 @@ def full_code(
 ) -> Tuple[str, LiveTable]:
     """The text of the file for a user function and its resume functions, and what the file needs at run time.
 
-    ``files_of`` answers the names of the files with the graph of a compiled function.
+    ``files_of`` returns the names of the files with the graph of a compiled function.
     """
     constants = Constants()
     stories = [replace(story, entries=tuple(map(constants.in_entry, story.entries))) for story in stories]

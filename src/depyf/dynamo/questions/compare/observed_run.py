@@ -51,7 +51,7 @@ class NoGradientsError(RuntimeError):
 
 
 def run(call: PrivateCopy, function: Callable[..., object], *, backward: bool) -> Observed:
-    """Call ``function`` (the copy, or that compiled) with the copied arguments; answers its results by name.
+    """Call ``function`` (the copy, or that compiled) with the copied arguments; return its results by name.
 
     Those are ``output...``, ``gradient of ...`` for everything that requires one, and ``... afterwards`` for what the
     call has written to. Raises ``NoGradientsError`` where ``backward`` asks for what can't be had.

@@ -67,7 +67,7 @@ def compare(
     ``atol``, when it differs from eager's by more than these.
 
     The function, its arguments and the modules that it reaches are copied, and lists, dicts, sets, objects and tensors
-    that are globals are put back (docs/compare.md says what is not). The answer is false where there was nothing to
+    that are globals are restored (docs/compare.md says what is not). The answer is false where there was nothing to
     compare. A script
     that reproduces what was found is written into ``directory`` (a new temporary one). Keyword arguments of ``fn`` that
     have the names of those of ``compare`` can be given with ``functools.partial``.

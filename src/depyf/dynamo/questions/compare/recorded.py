@@ -100,7 +100,7 @@ class Recorder:
         return self._noted(graph, compiled, boxed=False)
 
     def install(self) -> List[Undo]:
-        """Watch what goes through AOTAutograd from now on; answers the functions that end it."""
+        """Watch what goes through AOTAutograd from now on; return the functions that end it."""
         original = private_names.AOT_MODULE.find()
         if original is None:
             return []

@@ -1,4 +1,4 @@
-"""Runs of a private copy with the backends that stop at each stage, and what is put back afterwards.
+"""Runs of a private copy with the backends that stop at each stage, and what is restored afterwards.
 
 Compiled is a copy of the user's code, so that its cache entries are its own. What else gets some (functions that are
 called after a graph break) is noted, and loses them again; where it had some before, ours go into a region of their own

@@ -1,7 +1,7 @@
 """Compiled graphs, timed: a function is put around each where transformed code and autograd look it up, and taken away.
 
 Dynamo keeps a compiled graph in the user's globals, as ``__compiled_fn_<id>``; AOTAutograd keeps its backward in a
-class with static methods, which autograd's node calls. Whoever puts something else there in between is left alone, and
+class with static methods, which autograd's node calls. Whoever puts something else there in between is not touched, and
 nothing that Dynamo would free is kept alive.
 """
 
@@ -45,7 +45,7 @@ class Graphs:
         self._backwards: weakref.WeakSet[type] = weakref.WeakSet()
 
     def time(self, code: CodeType, scope: MutableMapping[str, object], compile_id: Optional[str], place: Thing) -> int:
-        """Time the graphs that transformed ``code`` calls from now on; answers how many these are."""
+        """Time the graphs that transformed ``code`` calls from now on; return how many these are."""
         found = 0
         for name in dict.fromkeys(code.co_names):
             number = compiled_fn_number(name)

@@ -57,7 +57,7 @@ class Lanes:
         """The number of a code object, by its id, as long as that lives."""
         self.takers: Tuple[Take, ...] = ()
         self.tells_ends = False
-        """Whether this Python tells when a frame ends."""
+        """Whether this Python reports when a frame ends."""
         self._lanes: Dict[int, Lane] = {}
         self._meet_code = meet
         self._lock = Lock()
@@ -194,7 +194,7 @@ class Lanes:
             self.fold(lane)
 
     def end_what_ended(self) -> None:
-        """Close what has ended in this thread, as far as Python does not tell: all that nobody is inside of now."""
+        """Close the frames of this thread that are no callers of this one: Python does not report their end."""
         lane = self._lanes.get(get_ident())
         if lane is not None and lane.open:
             self.close_all_but_callers(lane, sys._getframe(1))

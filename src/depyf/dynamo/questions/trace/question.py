@@ -176,7 +176,7 @@ class _Runs:
                 self._tell_runs(session, record)
 
     def _tell_runs(self, session: Session, record: RunRecord) -> None:
-        """Sessions count by themselves what runs, where torch tells it without a trace."""
+        """Sessions count by themselves what runs, where torch reports it without a trace."""
         counts = record.counts()
         for code in known_code.transformed_codes():
             runs = counts.get(self._lanes.numbers.get(id(code), -1), 0)

@@ -74,7 +74,7 @@ class RunRecord:
             at += 1
 
     def _take_turns(self, thread: _Thread, chunk: Chunk, at: int) -> int:
-        """Take all turns that are like the last one, at once; answers what comes after them."""
+        """Take all turns that are like the last one, at once; return what comes after them."""
         loop, turn = thread.loop, thread.turn
         if loop is None or not turn:
             return at
