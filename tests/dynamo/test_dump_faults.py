@@ -121,6 +121,57 @@ def test_two_users_dump_into_a_directory_one_after_the_other(mode: int, umask: i
 
 
 @as_root
+@pytest.mark.parametrize("mode", [0o755, 0o777])
+def test_a_folder_of_this_users_that_somebody_moves_to_the_writers_name_stays_as_it_is(mode: int, shared: Path) -> None:
+    shared.chmod(mode)
+    os.chown(shared, ALICE, ALICE)
+    (shared / "private").mkdir(mode=0o700)
+    (shared / "private" / "secret").write_text("root's")
+    assert in_child(lambda: os.rename(shared / "private", shared / FOLDER), ALICE) is None
+    names, _ = in_child(lambda: dump(shared, ("f.py", "text")))
+    assert names == ["f.py"]
+    status = (shared / FOLDER).stat()
+    assert (status.st_uid, status.st_mode & 0o777) == (0, 0o700)
+
+
+def test_nothing_is_removed_where_a_link_leads_that_is_put_in_the_place_of_the_writers_folder(tmp_path: Path) -> None:
+    (tmp_path / "dump").mkdir()
+    (tmp_path / "theirs").mkdir()
+    for name in ("1", "17", "17.files"):
+        (tmp_path / "theirs" / name).write_text("mail")
+
+    def work() -> Any:
+        dump(tmp_path / "dump", ("f.py", "text"))
+        (tmp_path / "dump" / FOLDER).rename(tmp_path / "dump" / "away")
+        (tmp_path / "dump" / FOLDER).symlink_to(tmp_path / "theirs")
+        return dump(tmp_path / "dump", ("g.py", "text"))[0]
+
+    assert in_child(work) == [None]
+    assert sorted(os.listdir(tmp_path / "theirs")) == ["1", "17", "17.files"]
+
+
+def test_a_lock_that_somebody_holds_for_ever_is_waited_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As ``flock DIR python train.py`` does."""
+    monkeypatch.setattr(file_locks, "_PATIENCE", 0.5)
+    monkeypatch.setattr(file_locks, "_PATIENCE_AGAIN", 0.0)
+    handle = os.open(tmp_path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        start = time.monotonic()
+        for _ in range(20):
+            with file_locks.exclusive(str(tmp_path)) as alone:
+                assert not alone
+        assert time.monotonic() - start < 5
+    finally:
+        os.close(handle)
+    with file_locks.exclusive(str(tmp_path)) as alone:
+        assert alone
+    assert not file_locks._in_vain
+
+
+@as_root
 @pytest.mark.parametrize("umask", [0o022, 0o077])
 @pytest.mark.parametrize("mode", [0o777, 0o1777])
 def test_two_users_dump_into_a_directory_at_the_same_time(mode: int, umask: int, shared: Path) -> None:

@@ -6,11 +6,14 @@ A user who makes the first file there, or root, who works in the directories of 
 from __future__ import annotations
 
 import os
+import re
 import stat
 from dataclasses import dataclass
 
 from depyf.asynchronous import suppressed
 from depyf.regular_files import no_follow
+
+_WRITERS_FILE = re.compile(r"[0-9]+(\.files|\.files\.new|\.writing)?")
 
 
 @dataclass(frozen=True)
@@ -28,13 +31,17 @@ class Access:
         self._give(handle, self.file_mode)
 
     def give_folder(self, folder: str) -> None:
-        """Do so for a folder, if it is this user's."""
+        """Do so for a folder, if it is this user's and has nothing but what depyf writes there.
+
+        Who may write into the directory may move another folder of this user's to the name.
+        """
         if not self.folder_mode:
             return
         with suppressed(OSError):
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | no_follow())
             try:
-                if os.fstat(handle).st_uid == current_user():
+                only_ours = all(map(_WRITERS_FILE.fullmatch, os.listdir(handle)))
+                if only_ours and os.fstat(handle).st_uid == current_user():
                     self._give(handle, self.folder_mode)
             finally:
                 os.close(handle)

@@ -8,7 +8,7 @@ import os
 import stat
 import threading
 import time
-from typing import Dict, Hashable, Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Hashable, Iterator, List, Optional, Sequence, Set, Tuple
 
 from depyf.asynchronous import suppressed, synchronous
 from depyf.regular_files import no_follow
@@ -117,7 +117,7 @@ def exclusive(directory: str) -> Iterator[bool]:
                 with suppressed(OSError):
                     handles.append(os.open(directory, os.O_RDONLY))
                     _directories[id(handles)] = handles, identity(handles[0])[:2]
-                    _flock_soon(handles[0])
+                    _flock_soon(handles[0], held[2])
                     alone = _held[held] = True
             yield alone
         finally:
@@ -147,18 +147,24 @@ _held: Dict[Tuple[int, int, Hashable], bool] = {}
 _directories: Dict[int, Tuple[List[int], Tuple[int, int]]] = {}
 """The descriptors of directories that threads have open in ``exclusive``, and which directories these are."""
 
-_PATIENCE, _PAUSE = 10.0, 0.005
-"""Seconds to wait for the lock of a directory, which anybody may hold for ever (``flock DIR command``)."""
+_PATIENCE, _PATIENCE_AGAIN, _PAUSE = 10.0, 0.05, 0.005
+"""Seconds to wait for the lock of a directory, which anybody may hold for ever (``flock DIR command``); and to wait
+where that was in vain the last time: each file would wait as long."""
+
+_in_vain: Set[Hashable] = set()
+"""The directories whose lock could not be had the last time."""
 
 
-def _flock_soon(handle: int) -> None:
+def _flock_soon(handle: int, directory: Hashable) -> None:
     """Lock the file; raise ``OSError`` where somebody else holds it for long."""
-    end = time.monotonic() + _PATIENCE
+    end = time.monotonic() + (_PATIENCE_AGAIN if directory in _in_vain else _PATIENCE)
     while True:
         try:
-            return _flock(handle, wait=False)
+            _flock(handle, wait=False)
+            return _in_vain.discard(directory)
         except BlockingIOError:
             if time.monotonic() > end:
+                _in_vain.add(directory)
                 raise
         time.sleep(_PAUSE)
 

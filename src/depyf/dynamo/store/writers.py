@@ -134,6 +134,7 @@ class Place:
 
         Raises ``OSError`` where that can't be looked at.
         """
+        _refuse_link(self._folder)
         living = []
         opened: List[int] = []
         try:
@@ -188,8 +189,7 @@ class Place:
         folder = os.path.join(self._directory, name)
         with suppressed(FileExistsError):
             os.mkdir(folder, 0o700 if self.is_apart else stat.S_IMODE(os.stat(self._directory).st_mode))
-        if os.path.islink(folder):  # it leads to where somebody else wants us to write
-            raise OSError(errno.ELOOP, "a symbolic link is in the place of a folder of depyf's", folder)
+        _refuse_link(folder)
         if self.is_apart and os.lstat(folder).st_uid not in (current_user(), 0, NOBODY):
             raise PermissionError(errno.EPERM, "another user has made a folder of this one's", folder)
         self._access.give_folder(folder)
@@ -267,6 +267,12 @@ class Place:
     def _list(self, number: int) -> str:
         """What lists the files that the process at that place runs from."""
         return self._path(number) + ".files"
+
+
+def _refuse_link(folder: str) -> None:
+    """Raise ``OSError`` for a link: it leads to where somebody else wants us to write, or to remove files."""
+    if os.path.islink(folder):
+        raise OSError(errno.ELOOP, "a symbolic link is in the place of a folder of depyf's", folder)
 
 
 def write_all(handle: int, data: bytes) -> None:
