@@ -114,6 +114,45 @@ def test_what_fails_on_entering_goes_to_the_program(fails: str) -> None:
     assert not hooks._open
 
 
+@pytest.mark.parametrize("make", [Hooks, EachAnew])
+def test_interrupted_once_more_while_entering_is_abandoned(make: Callable[..., Hooks]) -> None:
+    """Who presses Ctrl-C twice."""
+    hooks = make("start")
+    drop, again = hooks._drop, [KeyboardInterrupt]
+
+    def interrupted_drop(entry: object) -> None:
+        if again:
+            raise again.pop()
+        drop(entry)
+
+    hooks._drop = interrupted_drop  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt), hooks:
+        pass
+    assert not hooks.installed
+    assert not hooks._open
+
+
+def test_a_thread_enters_while_another_one_gives_up_entering() -> None:
+    hooks = Hooks("start")
+    abandon, threads = hooks._abandon, [threading.Thread(target=lambda: enter_and_leave(hooks))]
+
+    def abandon_late(entries: Any) -> None:
+        hooks._fails = ""
+        if threads:
+            thread = threads.pop()
+            thread.start()
+            thread.join(0.3)  # it waits until this one has abandoned
+            started.append(thread)
+        abandon(entries)
+
+    started: List[threading.Thread] = []
+    hooks._abandon = abandon_late  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError), hooks:
+        pass
+    started[0].join()
+    assert hooks.done == ["start", "start", "started", "stop", "stopped"]
+
+
 def test_what_fails_on_leaving_is_reported_and_nothing_stays(caplog: pytest.LogCaptureFixture) -> None:
     hooks = Hooks("stop")
     with caplog.at_level(logging.DEBUG, "depyf"), hooks:

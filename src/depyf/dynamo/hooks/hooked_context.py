@@ -64,13 +64,17 @@ class HookedContext(Generic[T]):
         entry = self._entry()
         try:
             with self._entering, without_warnings():  # of PyTorch's modules that are imported now
-                self._open.append(entry)
-                if self._each_anew or len(self._open) == 1:
-                    self._start(entry)
+                try:
+                    self._open.append(entry)
+                    if self._each_anew or len(self._open) == 1:
+                        self._start(entry)
+                except BaseException:
+                    self._abandon([entry])  # before another thread enters, and finds it begun
+                    raise
             self._started()
             return self
         except BaseException:  # the ``with`` statement will not call __exit__
-            self._abandon([entry])
+            self._abandon([entry])  # once more: the user may press Ctrl-C twice
             raise
 
     def __exit__(
