@@ -21,6 +21,13 @@ class Limit(Exception):
     """A program's own."""
 
 
+class LimitInWords(Exception):
+    """As rq's time limit for threads: a type can be sent, no instance, and so it makes its message itself."""
+
+    def __init__(self, seconds: int = 1, *args: object) -> None:
+        super().__init__(f"more than {seconds} seconds", *args)
+
+
 TYPES = [Limit, Exception, TimeoutError, ValueError, OSError, KeyError, StopIteration, ZeroDivisionError]
 
 WORK: Dict[str, Any] = {"__name__": "depyf.work"}
@@ -104,7 +111,15 @@ def test_what_a_signal_handler_raises(kind: Type[BaseException], how: str) -> No
         assert is_asynchronous(caught_in(function, lambda: signal.raise_signal(signal.SIGINT)))
 
 
-@pytest.mark.parametrize("kind", [Limit, Exception, TimeoutError, RuntimeError])
+def test_a_signal_handler_of_a_librarys() -> None:
+    """As ``torch.distributed.elastic`` has one, which raises ``SignalException``."""
+    namespace: Dict[str, Any] = {"__name__": "torch.distributed.elastic.multiprocessing.api"}
+    exec("def handler(signum, frame):\n    raise OSError(signum)", namespace)
+    signal.signal(signal.SIGINT, namespace["handler"])
+    assert is_asynchronous(caught_in(WORK["loop"], lambda: signal.raise_signal(signal.SIGINT)))
+
+
+@pytest.mark.parametrize("kind", [Limit, LimitInWords, Exception, TimeoutError, RuntimeError])
 def test_what_another_thread_sends(kind: Type[BaseException]) -> None:
     send = ctypes.pythonapi.PyThreadState_SetAsyncExc
     thread, exception = ctypes.c_ulong(threading.get_ident()), ctypes.py_object(kind)

@@ -7,9 +7,9 @@ is the program's: a time limit, the end of a worker. Python does not mark it, so
   frame or the code that they interrupt, which no function is called with in the normal course. A handler that has
   dropped its argument is recognised by its code, as long as it is installed;
 - the type is defined in Python outside of the standard library, PyTorch and depyf, and the exception has no arguments
-  and was raised where the interpreter looks for what other threads have sent: ``PyThreadState_SetAsyncExc`` does that,
-  as libraries for time limits use it. From 3.11 on these are calls, jumps backwards, the starts of functions and where
-  generators go on; before, all instructions.
+  (but those that its own ``__init__`` gives it) and was raised where the interpreter looks for what other threads have
+  sent: ``PyThreadState_SetAsyncExc`` does that, as libraries for time limits use it. From 3.11 on these are calls,
+  jumps backwards, the starts of functions and where generators go on; before, all instructions.
 
 A function in C may raise at a call, too, and ``generator.throw()`` where a generator goes on. It is taken for theirs
 where that can be seen: the type is one of an extension module's; the caller names ``throw``. In doubt the exception
@@ -127,11 +127,18 @@ def _raised_while_handling(error: BaseException, frames: List[FrameType]) -> Opt
 
 
 def _is_called_with_its_caller(frames: List[Tuple[FrameType, int]]) -> bool:
-    """Return whether a function of the program's, or a debugger's, was given the frame or code that it interrupts."""
+    """Return whether a function of the program's, or a debugger's, was given the frame or code that it interrupts.
+
+    Of libraries only what is called as signal handlers are counts: PyTorch's launcher of processes has one.
+    """
     for (outer, _), (inner, _) in zip(frames, frames[1:]):
         name = _root(inner.f_globals.get("__name__"))
         if name in _DEBUGGERS or not _is_librarys(name):
             if any(value is outer or value is outer.f_code for value in _arguments(inner)):
+                return True
+        elif name != _PACKAGE and "frame" in inner.f_code.co_varnames[: inner.f_code.co_argcount]:
+            values = list(_arguments(inner))
+            if any(isinstance(number, int) and value is outer for number, value in zip(values, values[1:])):
                 return True
     return False
 
@@ -180,10 +187,18 @@ def _is_sent(error: BaseException, frames: List[Tuple[FrameType, int]]) -> bool:
         in_library = _is_librarys(_root(frame.f_globals.get("__name__")))
         possible = in_library and not error.args and type(error).__name__ in _LIMITS
     else:
-        possible = not error.args  # libraries for time limits send types, of which Python makes instances
+        # Libraries for time limits send types, of which Python makes instances.
+        possible = not error.args or _needs_no_arguments(type(error))
     if not possible or not _looks_for_what_is_sent(frame.f_code, offset):
         return False
     return not _is_made_in_c(type(error)) and not (len(frames) > 1 and _is_thrown(frame.f_code, offset, *frames[-2]))
+
+
+def _needs_no_arguments(kind: Type[BaseException]) -> bool:
+    """Return whether an instance that is made without arguments may give itself some, as a message."""
+    made_by = getattr(kind, "__init__", None)
+    code, defaults = getattr(made_by, "__code__", None), getattr(made_by, "__defaults__", None)
+    return isinstance(code, CodeType) and code.co_argcount - len(defaults or ()) <= 1
 
 
 def _looks_for_what_is_sent(code: CodeType, offset: int) -> bool:
