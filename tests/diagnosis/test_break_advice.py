@@ -52,6 +52,8 @@ TABLE = [
     ("Unsupported Tensor.backward() call", "", BreakCause.BACKWARD, "outside of the compiled function", "item"),
     # PyTorch 2.5 and older
     ("generic_jump TensorVariable()", "", BreakCause.BRANCH, "torch.where", "item"),
+    ("builtin: print [<class 'torch._dynamo.variables.tensor'>] False", "", BreakCause.PRINT, "print", "custom_op"),
+    ("builtin: printed [<class 'x'>] False", "", None, "a hint", "print"),
     ("call_function BuiltinVariable(print) [ConstantVariable(str)] {}", "", BreakCause.PRINT, "print", "custom_op"),
     ("Tensor.item", "", BreakCause.ITEM, "capture_scalar_outputs", "where"),
     ("dynamic shape operator: aten.nonzero.default", "", BreakCause.DYNAMIC_SHAPE, "mask", "item"),

@@ -39,7 +39,7 @@ _TITLES: Sequence[Tuple[BreakCause, str]] = [
     ),
     (BreakCause.ASKED_FOR, r"^Call to `torch\._dynamo\.graph_break\(\)`|^'?skip function graph_break in file"),
     (BreakCause.LOGGING, r"^logging\.Logger method|^Logger not supported|^call_\w+ .*\b(?:logging|warnings)\b"),
-    (BreakCause.PRINT, r"^call_function BuiltinVariable\(print\)"),
+    (BreakCause.PRINT, r"^call_function BuiltinVariable\(print\)|^builtin: print\b"),
     (BreakCause.CONTEXT_MANAGER, r"^Unsupported context manager|^(?:call_function )?.*ContextWrappingVariable\("),
     (BreakCause.LOOP, r"^graph break in loop"),
     (
