@@ -53,6 +53,10 @@ EAGER = hasattr(
 )
 """Whether ``find_nonfinite`` can look at operations outside of compiled graphs."""
 
+CATCHES_ALL = "torch._dynamo.metrics_context"
+"""PyTorch logs the metrics of a compilation inside of ``except Exception``: one that comes there is lost without depyf,
+too."""
+
 NEXT_SESSIONS = 10
 """After so many interruptions a whole session is run and looked at. Each run is the next session of the one before."""
 
@@ -166,6 +170,7 @@ class Tracer:
         self.lines: Dict[Line, None] = {}
         self.phase = ""
         self.raised = False
+        self.torch_catches_it = False
         self._at = at
         self._error = error
         self._seen: set[Tuple[str, CodeType, int]] = set()
@@ -187,9 +192,16 @@ class Tracer:
             self.lines[line] = None
             if line == self._at and self._error is not None:
                 self.raised = True
+                self.torch_catches_it = isinstance(self._error, Exception) and _is_called_by(frame, CATCHES_ALL)
                 self.phase = ""
                 raise self._error
         return self._line
+
+
+def _is_called_by(frame: Optional[FrameType], module: str) -> bool:
+    while frame is not None and frame.f_globals.get("__name__") != module:
+        frame = frame.f_back
+    return frame is not None
 
 
 @contextlib.contextmanager
@@ -426,7 +438,7 @@ class Interrupter:
         wrong = [f"{each} is timed" for each in _timed()]
         if not tracer.raised:
             return ["the line was not executed"]
-        if not _is_or_comes_from(got, wanted):
+        if not tracer.torch_catches_it and not _is_or_comes_from(got, wanted):
             wrong.append(f"the program did not get it, but {got!r}")
         got = None
         wanted.__traceback__ = wanted.__context__ = wanted.__cause__ = None
@@ -493,6 +505,7 @@ def main() -> int:
     parser.add_argument("--where", action="append", choices=PHASES, help="only in this phase (may be given repeatedly)")
     parser.add_argument("--every", type=int, default=1, help="each so many-th line")
     parser.add_argument("--first", type=int, default=0, help="the number of the first line")
+    parser.add_argument("--match", default="", help="only lines of files whose path ends like this")
     parser.add_argument("--part", type=_part, default=(1, 1), help="I/N: the I-th of N parts of these lines")
     options = parser.parse_args()
     logging.getLogger("depyf").setLevel(logging.CRITICAL)
@@ -507,6 +520,7 @@ def main() -> int:
                 for phase in where:
                     lines = chosen(interrupter.lines, [phase], options.every, options.first)
                     lines = lines[options.part[0] - 1 :: options.part[1]]
+                    lines = [line for line in lines if line.file.endswith(options.match)]
                     table[phase] = interrupt_at(lines, interrupter, wrong)
     print(f"{'where':<22}{'lines':>8}{'exceptions':>12}{'left behind':>13}")
     for phase, (count, exceptions, left_behind) in table.items():

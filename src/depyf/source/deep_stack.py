@@ -87,12 +87,17 @@ def _in_deep_thread(function: Callable[[], Result]) -> Result:
 
 @contextlib.contextmanager
 def without_collector() -> Iterator[None]:
-    """Pauses the cyclic garbage collector: hundreds of thousands of small objects that are all alive make its passes
+    """Pause the cyclic garbage collector: hundreds of thousands of small objects that are all alive make its passes
     cost more than the work, and more with every instruction."""
     enabled = gc.isenabled()
-    gc.disable()
     try:
-        yield
-    finally:
-        if enabled:
+        try:
+            gc.disable()
+            yield
+        finally:
+            if enabled:
+                gc.enable()
+    except BaseException:
+        if enabled:  # the lines above may have been interrupted
             gc.enable()
+        raise
