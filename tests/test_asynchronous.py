@@ -320,3 +320,29 @@ def test_handlers_are_read_once_for_a_chain(monkeypatch: pytest.MonkeyPatch) -> 
 
 def _thrown(kind: Type[BaseException], *values: object) -> None:
     (_ for _ in ()).throw(kind("with arguments"))
+
+
+class Unreadable(Exception):
+    """Hides what Python knows of it."""
+
+    @property  # type: ignore[misc, override]
+    def __traceback__(self) -> Any:
+        raise ValueError("no traceback")
+
+    __context__ = __cause__ = __traceback__  # type: ignore[assignment]
+
+
+def test_an_exception_that_hides_its_traceback_arrives() -> None:
+    def handler(number: int, frame: Any) -> None:
+        raise Unreadable("time is up")
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    arrived = False
+    try:
+        with suppressed(Exception):
+            signal.raise_signal(signal.SIGUSR1)
+    except Unreadable:
+        arrived = True
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert arrived

@@ -30,6 +30,11 @@ from typing import Callable, Dict, Iterator, List, Optional, Set, Tuple, Type, T
 
 E = TypeVar("E", bound=BaseException)
 
+# What Python itself has noted: a type of the program's may have properties of these names.
+_traceback = vars(BaseException)["__traceback__"].__get__
+_cause = vars(BaseException)["__cause__"].__get__
+_context = vars(BaseException)["__context__"].__get__
+
 _PACKAGE = __name__.partition(".")[0]
 _DEBUGGERS = ("bdb", "pdb")
 """Modules of the standard library whose functions are called with the frame that they interrupt."""
@@ -100,7 +105,7 @@ def _came_from_outside(error: BaseException) -> bool:
     current: Optional[BaseException] = error
     while current is not None and id(current) not in seen:
         seen.add(id(current))
-        frames = list(_frames(current.__traceback__))
+        frames = list(_frames(_traceback(current)))
         if _is_called_with_its_caller(frames) or _is_sent(current, frames):
             return True
         for frame, _ in frames[1:]:
@@ -120,8 +125,9 @@ def _frames(traceback: Optional[TracebackType]) -> Iterator[Tuple[FrameType, int
 
 def _raised_while_handling(error: BaseException, frames: List[FrameType]) -> Optional[BaseException]:
     """Return the exception that one of ``frames`` has made ``error`` of."""
-    before = error.__context__ if error.__cause__ is None else error.__cause__
-    first = None if before is None else before.__traceback__
+    cause = _cause(error)
+    before: Optional[BaseException] = _context(error) if cause is None else cause
+    first = None if before is None else _traceback(before)
     # One that the program was handling when it called us was caught further out.
     return before if first is not None and any(frame is first.tb_frame for frame in frames) else None
 

@@ -61,10 +61,8 @@ def test_a_script_runs_in_a_process_without_depyf(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "same    output 0: float32[2, 3]" in done.stdout
-    # Up to PyTorch 2.4 the graph holds the module: its parameters are no inputs.
-    assert re.search(
-        r"same    gradient of (L_self_modules_linear_parameters_weight_|L__self___linear\.weight)", done.stdout
-    )
+    # Up to PyTorch 2.4 the graph holds the module: its parameters are no inputs, and their names are others.
+    assert re.search(r"same    gradient of \S*weight", done.stdout), done.stdout
     assert "import depyf" not in Path(script.path).read_text()
 
 

@@ -285,7 +285,6 @@ DISPATCH_MODES = _Name(
     "torch.utils._python_dispatch",
     "_get_current_dispatch_mode_stack",
     "find_nonfinite(eager=True) is not removed",
-    "2.3",
 )
 DISPATCH_MODE = _Name("torch.utils._python_dispatch", "TorchDispatchMode", "operations are not seen one by one")
 DISABLE_MODES = _Name(
