@@ -1,5 +1,6 @@
 # make demo    a dump of the example, on the screen
 # make test    lint, format, types; the decompiler's tests on every Python that is here, all tests on 3.11
+# make quick   what to run while you work: the tests that take little time, of every part; under two minutes on two cores
 # make pythons the second of these (tools/check/check_pythons.sh [--quick] [VERSION...] has choices)
 # make sweep   decompile and verify the whole standard library (WHAT=json,... for less)
 # make others  other people's tests on decompiled code: CPython's and those of packages (ARGS="json attrs -j 2" for less)
@@ -25,8 +26,16 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 WHAT ?= --stdlib
 PYTEST_ARGS ?= -n 2
 DUMP := demo_dump
+# What `make quick` leaves out beside slow tests: many programs, whole runs, other processes, a browser.
+NOT_QUICK := $(addprefix --ignore=tests/,cli dropin verify/test_mutants.py verify/test_mutated_decompilations.py \
+	decompiler/test_random_programs.py decompiler/test_stdlib_runs.py decompiler/test_combinations.py \
+	structure/test_random_flow.py \
+	$(patsubst %,dynamo/test_%.py,same_results stepping pair editors notebooks notebook_summary reproducible processes \
+	interrupted faults dump_faults failures extract compare full_code watch run_trace breaking_frames find_nonfinite \
+	numerics_in_use manifest missing shown_of_itself guards_agree) \
+	report/test_page_in_browser.py report/test_page_accessibility.py)
 
-.PHONY: help demo test lint types pythons sweep others random peers mutants matrix bench clean
+.PHONY: help demo test quick lint types pythons sweep others random peers mutants matrix bench clean
 
 help:
 	@sed -n 's/^# make /make /p' Makefile
@@ -57,6 +66,9 @@ demo: $(VENV)/.depyf-torch
 
 test: lint types pythons
 	@$(PY) -m pytest $(PYTEST_ARGS)
+
+quick: lint
+	@$(PY) -m pytest $(PYTEST_ARGS) -q -m "not slow and not inductor" $(NOT_QUICK)
 
 lint: $(VENV)/.depyf-dev
 	@$(PY) -m ruff check

@@ -1,4 +1,4 @@
-"""What the .pyc files in pycs/ were compiled from, by each Python: tools/record/write_pyc_specimens.py."""
+"""What the .pyc files in pycs/ were compiled from, by each Python: tools/write_pyc_specimens.py."""
 
 import os.path as path
 

@@ -99,7 +99,7 @@ def test_one_of_two_lines_that_say_the_same_is_not_guessed() -> None:
 def test_what_can_t_be_told_has_no_place_and_that_is_said_once() -> None:
     run = run_of([(3, "x = relu(x)"), (5, "return x")], [(2, "x = relu(x)"), (4, "x = relu(x)"), (8, "return x")])
     assert found(run) == places(8)
-    (note,) = (each for each in run.notes if "could not be told" in each)
+    (note,) = (each for each in run.notes if "could not be determined" in each)
     assert "2 graphs and kernel files" in note
     assert "force_recompile=True" in note
 

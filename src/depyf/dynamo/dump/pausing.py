@@ -8,7 +8,6 @@ import sys
 from types import CodeType, FrameType
 from typing import List, Optional
 
-from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
 from depyf.dynamo.dump.active_sessions import capture
 from depyf.dynamo.hooks import frame_evaluation, private_names, torch_names
@@ -57,7 +56,7 @@ class Debug(HookedContext[object]):
         show(f"depyf pauses the program here; {where}. Set breakpoints in its files, then continue.")
         try:
             _pause_in(_user_frame(sys._getframe(1)))
-        except synchronous() as error:
+        except BaseException as error:  # it comes through a trace function, as what comes from outside does
             if type(error).__name__ == "StdinNotImplementedError":
                 raise RuntimeError(_NO_INPUT) from error
             raise
