@@ -32,7 +32,8 @@ NOT_QUICK := $(addprefix --ignore=tests/,cli dropin verify/test_mutants.py verif
 	structure/test_random_flow.py \
 	$(patsubst %,dynamo/test_%.py,same_results stepping pair editors notebooks notebook_summary reproducible processes \
 	interrupted faults dump_faults failures extract compare full_code watch run_trace breaking_frames find_nonfinite \
-	numerics_in_use manifest missing shown_of_itself guards_agree) \
+	numerics_in_use manifest missing shown_of_itself guards_agree find_nonfinite_elsewhere answers_in_jupyter script) \
+	source/test_round_trip.py \
 	report/test_page_in_browser.py report/test_page_accessibility.py)
 
 .PHONY: help demo test quick lint types pythons sweep others random peers mutants matrix bench clean

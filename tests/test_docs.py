@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import List
 
@@ -65,3 +67,12 @@ def test_every_page_is_linked_and_every_link_leads_somewhere() -> None:
             assert path.exists(), f"{page.name} links to {target}"
             linked.add(path)
     assert [page.name for page in PAGES if page not in linked and page.name != "README.md"] == []
+
+
+def test_what_make_quick_leaves_out_is_there() -> None:
+    if shutil.which("make") is None:
+        pytest.skip("no make")
+    planned = subprocess.run(["make", "-n", "quick"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    ignored = re.findall(r"--ignore=(\S+)", planned)
+    assert len(ignored) > 30
+    assert [path for path in ignored if not (ROOT / path).exists()] == []
