@@ -15,7 +15,7 @@ from depyf.asynchronous import synchronous
 from depyf.bytecode.code import Code, docstring
 from depyf.bytecode.parsing import parse
 from depyf.lift.build import CellName, Special, constant
-from depyf.lift.items import Function
+from depyf.lift.items import COMPREHENSIONS, Function
 from depyf.lift.nodes import ComprehensionExpression, FunctionExpression, FunctionStatement
 from depyf.lift.places import has_columns
 from depyf.normal.ops import NormalCode
@@ -26,7 +26,7 @@ from depyf.source.definitions.generics import evaluated, type_alias, type_parame
 from depyf.source.definitions.missing import Missing
 from depyf.source.definitions.scopes import declarations, docstring_statement, local_names
 from depyf.source.signature import arguments
-from depyf.structure.structurer import Unstructured
+from depyf.structure.structurer import AccumulateStatement, Unstructured
 
 _FIELD = re.compile(r"%-?\d*(?:\.\d+)?[sra]")
 _FORMATTED = re.compile(r"(?:[^%]|%%|%-?\d*(?:\.\d+)?[sra])*")
@@ -94,6 +94,8 @@ class Definer(ast.NodeTransformer):
             normal, statements, definer = self.inside(code)
         else:
             normal, statements, definer = self._inside_class(code)
+        if code.co_name in COMPREHENSIONS and any(map(_accumulates, statements)):
+            raise Unstructured(f"the code of a {code.co_name} is made a function, and nothing iterates it")
         annotated = any(map(_annotates, statements))
         head = declarations(
             normal, self.enclosing, nested=self.nested, comprehensions=definer.comprehensions, annotated=annotated
@@ -305,6 +307,11 @@ def _returns_value(statement: ast.AST) -> bool:
         elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.expr)):
             todo.extend(ast.iter_child_nodes(node))
     return False
+
+
+def _accumulates(statement: ast.AST) -> bool:
+    """Return whether an element is added in ``statement`` to what only a comprehension has."""
+    return any(isinstance(node, AccumulateStatement) for node in ast.walk(statement))
 
 
 def _annotates(statement: ast.AST) -> bool:
