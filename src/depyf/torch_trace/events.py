@@ -30,6 +30,8 @@ STANDALONE = "standalone/"
 FX_GRAPH_HIT, AOTAUTOGRAD_HIT = "fx_graph_cache_hit", "aotautograd_cache_hit"
 """Inductor's cache, and that of AOTAutograd, gave the compiled graph."""
 
+CACHE_HITS = frozenset({FX_GRAPH_HIT, AOTAUTOGRAD_HIT})
+
 LATER = "later_compilation"
 """Reported by depyf when a graph was compiled after its compilation had ended; ``meta`` has the time."""
 

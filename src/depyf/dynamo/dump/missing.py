@@ -11,10 +11,8 @@ from depyf.dynamo.capture.session import EarlierFunction, GraphFile, KernelFile,
 from depyf.dynamo.capture.warm_caches import sees_look_ups
 from depyf.dynamo.capture.what_runs import backward_is_pending
 from depyf.dynamo.hooks import generated_code
-from depyf.torch_trace.events import AOTAUTOGRAD_HIT, FX_GRAPH_HIT, STANDALONE
+from depyf.torch_trace.events import CACHE_HITS, STANDALONE
 from depyf.torch_trace.stages import Expected, Stage
-
-_HITS = (FX_GRAPH_HIT, AOTAUTOGRAD_HIT)
 
 _FROM_CACHE = "PyTorch took the compiled graph from its caches, which do not keep this."
 _ELSEWHERE = "Inductor compiled in another process, or as if in one (TORCHINDUCTOR_FX_COMPILE_MODE)."
@@ -97,7 +95,7 @@ def _reason(session: Session, compile_id: Optional[str]) -> Tuple[str, str]:
 
 
 def _from_cache(session: Session, compile_id: Optional[str]) -> bool:
-    return compile_id is not None and any(session.events(name, compile_id) for name in _HITS)
+    return compile_id is not None and any(session.events(name, compile_id) for name in CACHE_HITS)
 
 
 def _lacking(files: Sequence[GraphFile], kernels: Sequence[KernelFile]) -> Iterator[Tuple[Stage, int]]:

@@ -16,10 +16,8 @@ from depyf.report.analysis.graph_links import comments
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Artifact
 from depyf.torch_trace.breaks import Frame
-from depyf.torch_trace.events import AOTAUTOGRAD_HIT, FX_GRAPH_HIT, Event
+from depyf.torch_trace.events import CACHE_HITS, Event
 from depyf.torch_trace.provenance import CAPTURED
-
-_HITS = frozenset({FX_GRAPH_HIT, AOTAUTOGRAD_HIT})
 
 Function = Tuple[str, str]
 """File and name."""
@@ -45,7 +43,7 @@ class Anchored:
 
 def from_cache(events: Sequence[Event]) -> Set[Optional[str]]:
     """The compile ids for which a cache was hit, be it for one graph of several."""
-    return {event.compile_id for event in events if event.name in _HITS}
+    return {event.compile_id for event in events if event.name in CACHE_HITS}
 
 
 def anchored(
