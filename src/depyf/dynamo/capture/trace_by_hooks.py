@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Receive = Callable[[Event], object]
 
 _PRINTED = {stage.facts.printed_as: stage for stage in Stage if stage.facts.printed_as}
-"""By what the formatter is told a graph is."""
+"""The stage of a graph, by the title that the formatter is given."""
 
 _FROM_PASSES = (Stage.BEFORE_PRE_GRAD, Stage.AFTER_PRE_GRAD)
 """Their graphs come from a hook around the passes (``first_passes``)."""

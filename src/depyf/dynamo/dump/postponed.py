@@ -12,7 +12,7 @@ _AT_ONCE, _SHARE = 2.0, 0.1
 BEHIND = "index_is_not_up_to_date.txt"
 
 BEHIND_TEXT = """\
-index.html, index.md and manifest.json do not tell of the last sessions of depyf.prepare_debug that dumped into this
+index.html, index.md and manifest.json do not show the last sessions of depyf.prepare_debug that dumped into this
 directory: many followed each other quickly, and these files are not written anew for each of them. They are when the
 process ends, or when a session ends a little later; this file is removed then. Where it is still here and the process
 is not, that was killed: all other files are complete, and `depyf report` reads them when manifest.json is deleted.
@@ -21,7 +21,7 @@ is not, that was killed: all other files are complete, and `depyf report` reads 
 MISSED_TEXT = """\
 %s could not be written when a session of depyf.prepare_debug ended. What is there of them is of an earlier session.
 They are written when the next one ends, or when the process does, as soon as that can be done; this file is removed
-then. All other files tell of what was compiled, and `depyf report` reads them when manifest.json is deleted.
+then. All other files are complete, and `depyf report` reads them when manifest.json is deleted.
 """
 
 
