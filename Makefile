@@ -8,6 +8,7 @@
 # make mutants a mutation test of the verifier: 5,000 changes of decompiled sources (MUTANTS=300 for less)
 # make random  decompile 10,000 random programs of each kind, and run both (ARGS="--kind flow -n 500" for less)
 # make peers   other decompilers on the same code objects: share right, and time
+# make cost    CPU seconds and memory of whole programs, plain and attached (ARGS="--programs bert --backends eager" for less)
 # make bench   time per instruction, cost compared with the parser, cost of prepare_debug
 
 SHELL := bash
@@ -36,7 +37,7 @@ NOT_QUICK := $(addprefix --ignore=tests/,cli dropin verify/test_mutants.py verif
 	source/test_round_trip.py \
 	report/test_page_in_browser.py report/test_page_accessibility.py)
 
-.PHONY: help demo test quick lint types pythons sweep others random peers mutants matrix bench clean
+.PHONY: help demo test quick lint types pythons sweep others random peers mutants matrix bench cost clean
 
 help:
 	@sed -n 's/^# make /make /p' Makefile
@@ -99,6 +100,9 @@ matrix: $(VENV)/.depyf-dev
 bench: $(VENV)/.depyf-dev
 	@$(PY) benchmarks/decompile.py
 	@$(PY) benchmarks/compile_overhead.py
+
+cost: $(VENV)/.depyf-dev
+	@$(PY) benchmarks/cost.py $(ARGS)
 
 mutants: MUTANTS ?= 5000
 mutants: $(VENV)/.depyf-dev
