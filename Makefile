@@ -30,12 +30,14 @@ DUMP := demo_dump
 # What `make quick` leaves out beside slow tests: many programs, whole runs, other processes, a browser.
 NOT_QUICK := $(addprefix --ignore=tests/,cli dropin verify/test_mutants.py verify/test_mutated_decompilations.py \
 	decompiler/test_random_programs.py decompiler/test_stdlib_runs.py decompiler/test_combinations.py \
-	structure/test_random_flow.py \
+	structure/test_random_flow.py source/test_round_trip.py \
 	$(patsubst %,dynamo/test_%.py,same_results stepping pair editors notebooks notebook_summary reproducible processes \
-	interrupted faults dump_faults failures extract compare full_code watch run_trace breaking_frames find_nonfinite \
-	numerics_in_use manifest missing shown_of_itself guards_agree find_nonfinite_elsewhere answers_in_jupyter script) \
-	source/test_round_trip.py \
-	report/test_page_in_browser.py report/test_page_accessibility.py)
+	interrupted faults failures breaking_frames shown_of_itself) \
+	$(patsubst %,dynamo/questions/test_%.py,extract compare watch run_trace find_nonfinite find_nonfinite_elsewhere \
+	numerics_in_use answers_in_jupyter) \
+	$(patsubst %,dynamo/dump/test_%.py,full_code manifest missing) \
+	dynamo/guards/test_guards_agree.py dynamo/scripts/test_script.py dynamo/store/test_dump_faults.py \
+	report/render/test_page_in_browser.py report/render/test_page_accessibility.py)
 
 .PHONY: help demo test quick lint types pythons sweep others random peers mutants matrix bench cost clean
 

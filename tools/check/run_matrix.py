@@ -184,8 +184,7 @@ def cell(found: Dict[str, Any], area: str) -> str:
 def subject(area: str) -> str:
     """What the tests of ``area`` show, in the words of the first sentence of their file."""
     for folder in TESTS:
-        path = ROOT / folder / f"{area}.py"
-        if path.exists():
+        for path in (ROOT / folder).rglob(f"{area}.py"):
             told = " ".join((ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or area).split())
             return re.split(r"[.;] |[.]$", told)[0].replace("``", "`").replace("|", "/")
     return area

@@ -208,7 +208,7 @@ def test_the_session_answers_its_run_while_it_is_open(tmp_path: Path) -> None:
 def test_each_kernel_that_torch_attributes_to_a_line_is_reached_from_it(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "tools" / "measure"))
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[3] / "tools" / "measure"))
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))  # another checkout's has its paths
     import measure_kernel_lines as tool
 

@@ -22,7 +22,7 @@ from depyf.dynamo.store.directory import DumpDirectory  # noqa: E402
 from depyf.torch_trace.events import Event  # noqa: E402
 from depyf.torch_trace.stages import Stage  # noqa: E402
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def candidates() -> List[Any]:

@@ -28,7 +28,7 @@ from depyf.dynamo.hooks.hooked_context import undone_afterwards  # noqa: E402
 from depyf.dynamo.hooks.patching import collecting  # noqa: E402
 from depyf.dynamo.store.names import StableNames  # noqa: E402
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 from guarded_inputs import CASES, GuardCase  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]

@@ -17,7 +17,7 @@ from depyf.dynamo.hooks import torch_names  # noqa: E402
 from depyf.dynamo.hooks.private_names import table  # noqa: E402
 from depyf.dynamo.hooks.torch_names import PrivateName  # noqa: E402
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 DYNAMO = ROOT / "src" / "depyf" / "dynamo"
 OWNERS = ("hooks/private_names.py", "hooks/torch_names.py")
 """The table, and what looks names up (it imports ``torch._dynamo`` to say that PyTorch is not there)."""

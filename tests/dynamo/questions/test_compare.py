@@ -23,7 +23,7 @@ from depyf.dynamo.hooks import cache_entries, torch_names, torch_settings  # noq
 from depyf.dynamo.questions.compare.judging import Judge  # noqa: E402
 from depyf.dynamo.scripts.backend import BackendInScript, backend_in_script  # noqa: E402
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "programs"))
 import planted_numerics  # noqa: E402
 from planted_numerics import HEALTHY, PLANTED  # noqa: E402
 

@@ -24,7 +24,7 @@ from depyf.dynamo.questions.extract.sources import Source, held, run_of  # noqa:
 from depyf.dynamo.scripts.from_text import script_from_text  # noqa: E402
 from depyf.torch_trace.stages import Stage  # noqa: E402
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "programs"))
 import kernel_models  # noqa: E402
 
 

@@ -20,7 +20,7 @@ import depyf  # noqa: E402
 from depyf.answers.nonfinite import COMPILED, INPUT, OPERATION, RESULT  # noqa: E402
 from depyf.dynamo.questions.nonfinite import question as nonfinite  # noqa: E402
 
-PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
+PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 sys.path.insert(0, str(PROGRAMS))
 import nonfinite_programs as programs  # noqa: E402
 

@@ -20,7 +20,7 @@ import depyf  # noqa: E402
 from depyf.answers.happening import Happening  # noqa: E402
 from depyf.dynamo.capture.session import FrameSkipped  # noqa: E402
 
-PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
+PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 sys.path.insert(0, str(PROGRAMS))
 import twelve_events  # noqa: E402
 
@@ -215,7 +215,7 @@ print(torch.compile(f, backend="eager")(torch.ones(1)))
 """
 
 
-FILE = Path(__file__).parents[2] / "src" / "depyf_watch.pth"
+FILE = Path(__file__).parents[3] / "src" / "depyf_watch.pth"
 
 
 def read_at_the_start(flags: str, program: str, directory: Path, **environment: str) -> Tuple[str, str]:

@@ -90,7 +90,7 @@ class Other:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2] / "src"), **environment},
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3] / "src"), **environment},
         )
 
     def write(self, name: str, text: str) -> str:

@@ -434,7 +434,7 @@ assert sorted(os.listdir("first")) == (["b.py"] if "gone" in sys.argv else ["a.p
 
 def run(program: str, folder: Path, *arguments: str) -> str:
     """What a program says on its error stream; it must end well."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2] / "src")}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3] / "src")}
     command = [sys.executable, "-c", program, *arguments]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
@@ -539,7 +539,7 @@ def test_a_child_runs_on_from_its_parents_files_and_the_last_one_clears_up(
 ) -> None:
     dumps, links = os.path.join(os.fsencode(tmp_path), name), tmp_path / "links"
     links.mkdir()
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2] / "src"), "TMPDIR": str(links)}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3] / "src"), "TMPDIR": str(links)}
     (tmp_path / "program.py").write_text(FORKING)
     command: List[Any] = [sys.executable, str(tmp_path / "program.py"), dumps, str(tmp_path / "read"), *way.split()]
     done = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=False)

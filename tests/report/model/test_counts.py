@@ -35,7 +35,7 @@ from depyf.report.render.markdown import index_markdown
 from depyf.report.render.page import render_page
 from depyf.report.render.summary import summary_lines
 
-LOGS = Path(__file__).parent / "logs"
+LOGS = Path(__file__).parents[1] / "logs"
 
 
 def data_of(page: str) -> Any:

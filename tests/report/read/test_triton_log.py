@@ -13,7 +13,7 @@ from depyf.torch_trace.cudagraphs import SKIPPED, skips
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.log_file import read_log
 
-LOG = Path(__file__).resolve().parent / "logs" / "torch_2_13_triton.log.gz"
+LOG = Path(__file__).resolve().parents[1] / "logs" / "torch_2_13_triton.log.gz"
 
 
 @pytest.fixture(scope="module")

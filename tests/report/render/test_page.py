@@ -163,7 +163,7 @@ def test_every_script_and_style_is_on_the_page() -> None:
 
 
 def test_every_view_is_documented_and_has_a_picture() -> None:
-    document = (Path(__file__).resolve().parents[2] / "docs" / "page.md").read_text()
+    document = (Path(__file__).resolve().parents[3] / "docs" / "page.md").read_text()
     views = [match.groups() for name in page._SCRIPTS for match in VIEW.finditer((WEB / "script" / name).read_text())]
     assert len(views) > 5
     for id_, title in views:
