@@ -33,10 +33,10 @@ NOT_QUICK := $(addprefix --ignore=tests/,cli dropin verify/test_mutants.py verif
 	structure/test_random_flow.py source/test_round_trip.py \
 	$(patsubst %,dynamo/test_%.py,same_results stepping pair editors notebooks notebook_summary reproducible processes \
 	interrupted faults failures breaking_frames shown_of_itself) \
-	$(patsubst %,dynamo/questions/test_%.py,extract compare watch run_trace find_nonfinite find_nonfinite_elsewhere \
+	$(patsubst %,dynamo/questions/test_%.py,extract compare watch trace find_nonfinite find_nonfinite_elsewhere \
 	numerics_in_use answers_in_jupyter) \
 	$(patsubst %,dynamo/dump/test_%.py,full_code manifest missing) \
-	dynamo/guards/test_guards_agree.py dynamo/scripts/test_script.py dynamo/store/test_dump_faults.py \
+	dynamo/guards/test_guards_agree.py dynamo/scripts/test_script.py dynamo/store/test_directory_faults.py \
 	report/render/test_page_in_browser.py report/render/test_page_accessibility.py)
 
 .PHONY: help demo test quick lint types pythons sweep others random peers mutants matrix bench cost clean
