@@ -9,7 +9,8 @@ from typing import Dict, Iterator, List, Optional, Set, Tuple
 import pytest
 from graphlib import CycleError, TopologicalSorter
 
-PACKAGE = Path(__file__).resolve().parent.parent / "src" / "depyf"
+TESTS = Path(__file__).resolve().parent
+PACKAGE = TESTS.parent / "src" / "depyf"
 
 # From top to bottom; what stands on one line may import each other.
 LAYERS: List[Tuple[str, ...]] = [
@@ -58,6 +59,9 @@ UPWARDS_ALLOWED = {
 # What handles guards and graph breaks has them as typed values; their text is read by patterns in these modules alone.
 WITHOUT_PATTERNS = ("depyf.diagnosis.", "depyf.dynamo.guards.")
 PATTERNS_IN = ("depyf.diagnosis.break_advice", "depyf.diagnosis.guard_sources", "depyf.diagnosis.guard_text")
+
+# Rooms without tests of their own level: tests/decompiler/test_author_text.py tests source/written/ from bytecode.
+WITHOUT_TESTS: Dict[str, Set[str]] = {"source": {"written"}}
 
 VERSION_CHECKS_IN = ("bytecode", "normal")
 TORCH_IN = ("dynamo",)
@@ -212,6 +216,21 @@ def test_a_planted_violation_is_found(module: str, source: str) -> None:
 )
 def test_what_is_allowed_is_not_reported(module: str, source: str) -> None:
     assert violations(source, module) == []
+
+
+def test_tests_stand_in_the_folders_of_the_rooms() -> None:
+    """``tests/dynamo/hooks/`` tests ``dynamo/hooks/``; tests of several rooms stand in ``tests/dynamo/`` itself."""
+    for package, rooms in ROOMS.items():
+        folders = {path.parent.name for path in (TESTS / package).glob("*/test_*.py")}
+        assert folders <= set(rooms), f"tests/{package} has folders that are no rooms of {package}/"
+        assert folders >= set(rooms) - WITHOUT_TESTS.get(package, set()) - {""}
+
+
+def test_each_test_file_has_a_name_of_its_own() -> None:
+    """docs/compatibility.md names them without their folders."""
+    for folder in ("dynamo", "report", "source"):
+        names = [path.name for path in (TESTS / folder).rglob("test_*.py")]
+        assert len(names) == len(set(names))
 
 
 def test_there_are_files_to_check() -> None:

@@ -44,6 +44,15 @@ class GuardCase:
     guarded_everywhere: bool = True
 
 
+def attempts(case: GuardCase) -> Iterator[Tuple[str, Any, ContextManager[Any]]]:
+    """What to call with, and under which context; the first is what was compiled for."""
+    yield "compiled for", case.arguments, case.compile_under()
+    for index, arguments in enumerate(case.others):
+        yield f"arguments {index}", arguments, case.compile_under()
+    for index, context in enumerate(case.contexts):
+        yield f"context {index}", case.arguments, context()
+
+
 CASES: Dict[str, Callable[[], GuardCase]] = {}
 
 

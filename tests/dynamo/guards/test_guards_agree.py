@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 from types import CodeType
-from typing import Any, ContextManager, Iterator, List, Tuple
+from typing import Any, List, Tuple
 
 import pytest
 
@@ -29,7 +29,7 @@ from depyf.dynamo.hooks.patching import collecting  # noqa: E402
 from depyf.dynamo.store.names import StableNames  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from guarded_inputs import CASES, GuardCase  # noqa: E402
+from guarded_inputs import CASES, GuardCase, attempts  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 
@@ -50,15 +50,6 @@ def compiled_case(case: GuardCase) -> Tuple[Any, Any, EntryGuards]:
     assert len(entries) == 1
     entry = entries[0]
     return compiled, entry, EntryGuards.of(entry.guard_manager, "__guard_0", Naming(StableNames().text))
-
-
-def attempts(case: GuardCase) -> Iterator[Tuple[str, Any, ContextManager[Any]]]:
-    """What to call with, and under which context; the first is what was compiled for."""
-    yield "compiled for", case.arguments, case.compile_under()
-    for index, arguments in enumerate(case.others):
-        yield f"arguments {index}", arguments, case.compile_under()
-    for index, context in enumerate(case.contexts):
-        yield f"context {index}", case.arguments, context()
 
 
 def imported(guards: EntryGuards, folder: Path) -> Any:

@@ -28,8 +28,7 @@ from depyf.dynamo.hooks.structured_trace_listener import listen  # noqa: E402
 from depyf.torch_trace.recompiles import failed_guards  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from guarded_inputs import CASES, GuardCase  # noqa: E402
-from test_guards_agree import attempts  # noqa: E402
+from guarded_inputs import CASES, GuardCase, attempts  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 

@@ -1,8 +1,8 @@
 """Every private name of PyTorch that depyf relies on: one table, with what is lost where a PyTorch lacks it.
 
 A row is a constant; what uses it asks the row (``CACHE_ENTRY_LIST.find()``) and spells no name of PyTorch's itself:
-``tests/dynamo/hooks/test_private_names.py`` finds those that do, and resolves every row that the installed PyTorch should
-have. ``tools/show/show_private_names.py`` prints the table with what is there, and who uses it.
+``tests/dynamo/hooks/test_private_names.py`` finds those that do, and resolves every row that the installed PyTorch
+should have. ``tools/show/show_private_names.py`` prints the table with what is there, and who uses it.
 
 ``since`` and ``until`` are the first and the last release with the name, as far as depyf supports it (2.2 and later).
 They were tried with 2.2.2, 2.4.1, 2.7.1 and 2.13.0. What lies in between is what depyf was told when it was written.
