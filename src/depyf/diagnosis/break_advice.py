@@ -175,6 +175,27 @@ def advice_for_cudagraphs(reason: str) -> str:
     return ""
 
 
+_CALLED: Sequence[Tuple[str, str]] = [
+    (r"^compile_file$|^_compile_.*(?:cpp|cxx)", "the C++ compiler"),
+    (r"^async_compile\.(?:wait|precompile)", "the compilers of kernels"),
+    (r"^(?:async_compile\.)?(?:precompile_)?triton|^triton_", "the Triton compiler"),
+    (r"autotun|benchmark", "measuring candidates for kernels (autotuning)"),
+    (r"^bytecode_tracing$|^compile_attempt_\d+$|^entire_frame_compile$|^dynamo$", "tracing the program (Dynamo)"),
+    (r"^build_guards$", "making guards (Dynamo)"),
+    (r"^(?:create_)?aot_|^backward_compile", "tracing forward and backward (AOTAutograd)"),
+    (r"_grad_passes|^pass\.|joint_graph_passes", "passes over graphs (Inductor)"),
+    (r"^inductor_compile$|^fx_codegen_and_compile$|GraphLowering|^Scheduler|^code_gen|^compile_fx",
+     "making kernels (Inductor)"),
+    (r"^backend_compile$", "the backend"),
+]  # fmt: skip
+"""What the phases of a compilation are, by torch's names of them."""
+
+
+def called(phase: str) -> str:
+    """Return what a phase is in words, for torch's name of it; that name where nothing is known of it."""
+    return next((words for pattern, words in _CALLED if re.search(pattern, phase)), phase)
+
+
 def advice_for_phase(name: str) -> str:
     """What to do about a phase, named as torch names it, that takes most of the compile time."""
     if re.search(r"compile_file|async_compile|precompile|triton", name):

@@ -7,19 +7,19 @@ from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.diagnosis.break_advice import advice_for_phase, described_break
 from depyf.report.model.counts import counts_of, distinct_breaks, lost
-from depyf.report.model.phases import own_seconds
+from depyf.report.model.phases import slowest_part
 from depyf.report.model.places import place_text
 from depyf.report.model.run import Finding, GraphBreak, Place, Recompile, Run
 
-_OFTEN = 5
-_SLOW_SHARE, _SLOW_SECONDS = 0.5, 5.0
 
 
 def findings_of(run: Run) -> Tuple[Finding, ...]:
     """The findings: those of the user's own code, then those of libraries, the most expensive first. Weights are
-    seconds, estimated by what the compilations took."""
-    found = [*_fallbacks(run), *_breaks(run), *_recompiles(run), *_cudagraphs(run), *_slow(run)]
-    return tuple(sorted(found, key=lambda finding: (_is_of_a_library(run, finding.place), -finding.weight)))
+    seconds, estimated by what the compilations took. What is a fact about the machine and the compilers on it, and no
+    line of the program's, stands last."""
+    found = [*_fallbacks(run), *_breaks(run), *_recompiles(run), *_cudagraphs(run)]
+    found.sort(key=lambda finding: (_is_of_a_library(run, finding.place), -finding.weight))
+    return (*found, *_slow(run))
 
 
 def _is_of_a_library(run: Run, place: Optional[Place]) -> bool:
@@ -108,16 +108,6 @@ def _recompiles(run: Run) -> Iterator[Finding]:
         by_cause.setdefault((run.root(each.function), each.cause or each.advice), []).append(each)
     for (function, _), recompiles in by_cause.items():
         yield _recompiles_of_a_cause(run, function, recompiles, sum(seconds.get(e.compile_id, 0.0) for e in recompiles))
-    failures: Dict[Tuple[int, str], int] = {}
-    for each in run.recompiles:
-        for guard in each.failed:
-            key = (run.root(each.function), guard.text)
-            failures[key] = failures.get(key, 0) + 1
-    for (function, text), count in failures.items():
-        if count >= _OFTEN:
-            title = f"A guard of {run.functions[function].qualified_name} failed {count} times"
-            words = f"`{text}` was checked in vain each time another entry was needed."
-            yield Finding(title, words, 0.1 * count, _start_of(run, function))
 
 
 def _recompiles_of_a_cause(run: Run, function: int, recompiles: Sequence[Recompile], seconds: float) -> Finding:
@@ -148,13 +138,9 @@ def _cudagraphs(run: Run) -> Iterator[Finding]:
 
 
 def _slow(run: Run) -> Iterator[Finding]:
-    """The phase that takes most of the time, where that is long."""
-    total = counts_of(run).seconds
-    by_name: Dict[str, float] = {}
-    for index, seconds in enumerate(own_seconds(run)):
-        name = run.phases[index].name
-        by_name[name] = by_name.get(name, 0.0) + seconds
-    name, seconds = max(by_name.items(), key=lambda each: each[1], default=("", 0.0))
-    if seconds >= _SLOW_SECONDS and seconds >= _SLOW_SHARE * total:
+    """The part of compiling that takes most of the time, where that is long."""
+    words, seconds, name = slowest_part(run)
+    if words:
+        total = counts_of(run).seconds
         text = f"{seconds:.1f} s of {total:.1f} s of compile time, phases inside of it not counted. "
-        yield Finding(f"Most of the compile time is {name}", (text + advice_for_phase(name)).strip(), seconds)
+        yield Finding(f"Most of the compile time is {words}", (text + advice_for_phase(name)).strip(), seconds)

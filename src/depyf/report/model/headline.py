@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Dict, List
 
 from depyf.report.model.counts import SKIPPED, counts_of, lost
+from depyf.report.model.phases import slowest_part
 from depyf.report.model.run import Run
 
 _NAMED = 3
 
 
 def headline(run: Run) -> str:
-    """Return what became of the program: that nothing was compiled, and why, or how much of it in how many graphs."""
+    """Return what became of the program: that nothing was compiled, and why, or how much of it in how many graphs, and
+    what took most of the compile time, where that is long."""
     if not run.compilations and not run.fallbacks:
         if run.artifacts:  # a dump of the original depyf
             return f"{many(len(run.artifacts), 'file')} of a dump that do not say which compilations they belong to"
@@ -29,7 +31,12 @@ def headline(run: Run) -> str:
         (counts.fallbacks, "fallback to eager", "fallbacks to eager"),
     )
     found = [many(*each) for each in numbers if each[0]]
-    return f"{text}, {', '.join(found) if found else 'without graph breaks or recompilations'}"
+    words, seconds, _ = slowest_part(run)
+    if words:
+        found.append(f"{seconds / counts.seconds:.0%} of the compile time in {words}".replace("%", " %"))
+    if not any(each[0] for each in numbers):
+        found.insert(0, "without graph breaks or recompilations")
+    return f"{text}, {', '.join(found)}"
 
 
 def _why_no_graph(run: Run) -> List[str]:

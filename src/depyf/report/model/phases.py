@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Dict, List, Sequence, Tuple
 
+from depyf.diagnosis.break_advice import called
+from depyf.report.model.counts import counts_of
 from depyf.report.model.run import Phase, Run
+
+_MOST, _LONG = 0.5, 5.0
 
 
 def own_seconds(run: Run) -> Sequence[float]:
@@ -23,6 +27,20 @@ def phase_totals(run: Run) -> List[Tuple[str, float]]:
         name = _phase_name(phase)
         totals[name] = totals.get(name, 0.0) + seconds
     return sorted(((name, seconds) for name, seconds in totals.items() if seconds >= 0.005), key=lambda each: -each[1])
+
+
+def slowest_part(run: Run) -> Tuple[str, float, str]:
+    """Return what takes most of the compile time in words, its own seconds, and torch's name of its longest phase.
+
+    ``("", 0.0, "")`` where nothing takes half of the time and five seconds: then there is nothing to say.
+    """
+    parts: Dict[str, Dict[str, float]] = {}
+    for phase, seconds in zip(run.phases, own_seconds(run)):
+        names = parts.setdefault(called(phase.name), {})
+        names[phase.name] = names.get(phase.name, 0.0) + seconds
+    totals = [(sum(names.values()), words, max(names, key=names.__getitem__)) for words, names in parts.items()]
+    seconds, words, name = max(totals, default=(0.0, "", ""))
+    return (words, seconds, name) if seconds >= max(_LONG, _MOST * counts_of(run).seconds) else ("", 0.0, "")
 
 
 def _phase_name(phase: Phase) -> str:

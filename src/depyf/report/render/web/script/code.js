@@ -70,7 +70,7 @@ class CodePane {
       { class: `line ${classes ? classes(number) : ""}`, id: `${this.id}-L${number}`, role: "option", "data-line": number, "aria-selected": "false" },
       el("span", { class: "no", "aria-hidden": "true" }, numbered ? numbered(number) : number),
       gutter ? gutter(number) : null,
-      el("span", { class: "text" }, text === "" ? "\u200b" : highlighted(text, number - 1, this.language, this.regions)),
+      el("span", { class: "text" }, text === "" ? el("br") : highlighted(text, number - 1, this.language, this.regions)),
       remark ? remark(number) : null
     );
     this.paint(node, number);

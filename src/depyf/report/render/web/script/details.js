@@ -40,17 +40,14 @@ function callList(view, at) {
   const { run } = view;
   const key = keyOf(at);
   const called = new Map();
-  for (const stack of run.stacks) {
+  for (const stack of run.callStacks) {
     stack.forEach((where, depth) => {
       const next = stack[depth + 1];
       if (next && keyOf(where) === key && keyOf(next) !== key) called.set(keyOf(next), next);
     });
   }
-  // Transformed code has sets of lines there, not stacks: lines of the same function are no calls.
-  const own = run.functionAt(at);
-  const list = [...called.values()].filter((where) => own === null || where[0] !== at[0] || run.functionAt(where) !== own);
+  const list = [...called.values()]; // in the order in which they were recorded
   if (!list.length) return null;
-  list.sort((one, other) => one[0] - other[0] || one[1] - other[1]);
   const row = (where) => el("li", {}, place(run, where), " ", el("code", {}, shortened(run.code(where).trim(), 80)));
   return [el("h3", {}, "Calls"), el("ul", {}, list.slice(0, MOST_SHOWN).map(row), rest(list))];
 }

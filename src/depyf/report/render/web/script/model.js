@@ -57,6 +57,16 @@ class RunModel {
     this.linksCache = new Map();
   }
 
+  // The recorded stacks of calls, outermost first. Links of kernels and of transformed code hold sets of lines instead.
+  get callStacks() {
+    if (!this.callStacksCache) {
+      const graphs = this.artifacts.filter((each) => each.kind === "graph");
+      const indices = new Set(graphs.flatMap((each) => (this.packedLinks[each.id] || []).map((link) => link[2])));
+      this.callStacksCache = [...indices].map((index) => this.stacks[index]);
+    }
+    return this.callStacksCache;
+  }
+
   hasGraph(id) {
     return (this.byCompilation.get(id) || []).some((each) => each.kind === "graph" || each.kind === "kernels");
   }

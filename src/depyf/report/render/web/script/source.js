@@ -75,7 +75,8 @@ class SourceView {
         const text = `${shortened(one.qualified_name || one.name, 50)}  :${one.first_line}`;
         group.append(el("option", { value: address("source", [`f${index}`], {}, run) }, text));
       }
-      if (!roots.length) group.append(el("option", { value: address("source", [`s${at}`], {}, run) }, `${shortened(fileName(run.sources[at].path), 50)} (traced into)`));
+      const file = shortened(fileName(run.sources[at].path), 50);
+      if (traced) group.append(el("option", { value: address("source", [`s${at}`], {}, run) }, roots.length ? `all of ${file}` : `${file} (traced into)`));
       this.picker.append(group);
     }
   }
@@ -98,7 +99,19 @@ class SourceView {
     }
   }
 
-  open(name) {
+  // The function that a chosen line belongs to: the one that is shown where its graphs hold the line; else the one that
+  // the line stands in, if it was compiled; else the file, with all graphs that hold lines of it.
+  nameFor(at) {
+    const { run } = this;
+    const mark = run.at(at);
+    if (mark && this.ids.some((id) => mark.ids.has(id))) return this.target.name;
+    const own = run.functionAt(at);
+    if (own !== null && run.matters(run.root(own))) return `f${run.root(own)}`;
+    return mark && mark.ids.size ? `s${at[0]}` : this.target.name;
+  }
+
+  // Shows a function, or a file that was only traced into; ``stay`` keeps what is in sight of a file that is shown.
+  open(name, stay) {
     if (this.target && this.target.name === name) return;
     const index = Number(name.slice(1));
     const root = name[0] === "f" ? this.run.root(index) : null;
@@ -123,7 +136,7 @@ class SourceView {
       const text = file.text === null ? `The text of ${file.path} could not be read.` : file.text;
       this.code.show(text, file.text === null ? "text" : "python", `Your code, ${shortened(fileName(file.path), 60)}`);
     }
-    if (one) this.code.reveal(Math.min(one.first_line, this.code.lines.length), "top");
+    if (one && !(stay && same)) this.code.reveal(Math.min(one.first_line, this.code.lines.length), "top");
     this.stage.offer(this.ids, this.focus);
     this.kernel.offer(this.ids, this.focus);
   }
@@ -134,13 +147,15 @@ class SourceView {
     return this.run.ids.filter((id) => ids.has(id));
   }
 
+  // The lines that n and p lead to: those that cost something, or else those that something is known of.
   findStops() {
     const lines = [];
+    const computed = [];
     for (const [key, mark] of this.run.marks) {
       const [at, line] = key.split(":").map(Number);
-      if (at === this.target.source && (mark.breaks.length || mark.recompiles.length || mark.fallbacks.length)) lines.push(line);
+      if (at === this.target.source) (mark.breaks.length || mark.recompiles.length || mark.fallbacks.length ? lines : computed).push(line);
     }
-    return lines.sort((one, other) => one - other);
+    return (lines.length ? lines : computed).sort((one, other) => one - other);
   }
 
   nextMark(step) {
@@ -210,6 +225,7 @@ class SourceView {
   choose(line) {
     const at = this.run.statement(line)[0];
     const mark = this.run.at(at);
+    this.open(this.nameFor(at), true);
     if (mark && mark.ids.size && !mark.ids.has(this.focus)) {
       const id = this.ids.find((each) => mark.ids.has(each));
       if (id) this.setFocusQuietly(id);
