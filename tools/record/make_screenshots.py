@@ -69,8 +69,10 @@ def addresses(run: Run, text_of: TextOf) -> Dict[str, str]:
     return {
         "overview": "#overview",
         "source": f"#source/f{function}/{place[1]}",
-        "flow": f"#flow/f{drawn}",
+        "breaks": "#breaks",
         "recompiles": "#recompiles",
+        "guards": "#guards",
+        "flow": f"#flow/f{drawn}",
         "time": "#time",
         "stages": f"#stages/{after.id}?diff={before.id}",
     }

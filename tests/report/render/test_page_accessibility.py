@@ -123,7 +123,7 @@ def test_links_lead_somewhere(chromium: Any, pages: Dict[str, Path]) -> None:
             assert len(links) > 7
             for link in set(links) - {"#main"}:
                 view, *rest = link[1:].partition("?")[0].split("/")
-                assert view in ("overview", "source", "flow", "recompiles", "time", "stages"), link
+                assert view in ("overview", "source", "breaks", "recompiles", "guards", "flow", "time", "stages"), link
                 assert view != "stages" or not rest or rest[0] in artifacts, link
 
 

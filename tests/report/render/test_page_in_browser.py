@@ -9,7 +9,7 @@ from typing import Any, Dict, List
 import pytest
 from browser import opened
 
-VIEWS = ["overview", "source", "flow", "recompiles", "time", "stages"]
+VIEWS = ["overview", "source", "breaks", "recompiles", "guards", "flow", "time", "stages"]
 KERNELS = "__compiled_fn_1.kernel_0.py"
 BACKWARD = "__compiled_fn_1.kernel_1.py"
 
@@ -42,7 +42,7 @@ def overflow(page: Any) -> int:
 
 def test_every_view_can_be_clicked(chromium: Any, pages: Dict[str, Path]) -> None:
     with opened(chromium, pages["sample"]) as page:
-        for name in ["Source", "Flow", "Recompiles", "Time", "Stages", "Overview"]:
+        for name in ["Source", "Breaks", "Recompiles", "Guards", "Flow", "Time", "Stages", "Overview"]:
             page.click(f"nav >> text={name}")
             page.wait_for_selector(f".view-{name.lower()}:not([hidden])")
             assert page.evaluate("location.hash") == f"#{name.lower()}" or name in ("Source", "Stages")
@@ -128,22 +128,28 @@ def test_choosing_goes_to_the_graph_that_holds_the_line(chromium: Any, pages: Di
 
 def test_lines_have_their_marks(chromium: Any, pages: Dict[str, Path]) -> None:
     with opened(chromium, pages["sample"], "#source/f0", width=1920) as page:
-        assert "graph break: print() was called" in page.inner_text("#source-code-L18")
-        assert "recompiled 6" in page.inner_text("#source-code-L33")
-        assert "left to Python" in page.inner_text("#source-code-L38")
+        assert page.inner_text("#source-code-L18 + .remarks") == "Graph break: print() was called"
+        assert "Recompiled: factor was 0 and is now 1" in page.inner_text("#source-code-L33 + .remarks")
+        assert "Left to Python: the recompile limit (8) was hit" in page.inner_text("#source-code-L38 + .remarks")
         assert page.locator(".line .sign.break").count() == 5
         assert "tinted" in (page.get_attribute("#source-code-L12", "class") or "")
         assert page.inner_text("#source-code-L33 .tally >> nth=0") == "14g"
 
 
-@pytest.mark.parametrize("width", [1280, 1920])
-def test_remarks_are_in_sight_beside_long_lines(chromium: Any, pages: Dict[str, Path], width: int) -> None:
+@pytest.mark.parametrize("width", [400, 1280, 1920])
+def test_remarks_stand_under_their_line_and_are_whole(chromium: Any, pages: Dict[str, Path], width: int) -> None:
     with opened(chromium, pages["sample"], "#source/f0/18", width=width) as page:
         pane = page.locator("#source-code").bounding_box()
-        remark = page.locator("#source-code-L18 .remark").bounding_box()
+        line = page.locator("#source-code-L18").bounding_box()
+        below = page.locator("#source-code-L19").bounding_box()
+        remark = page.locator("#source-code-L18 + .remarks .remark").bounding_box()
         assert pane
+        assert line
+        assert below
         assert remark
-        assert remark["x"] >= pane["x"] + pane["width"] / 3
+        assert line["y"] + line["height"] <= remark["y"]
+        assert remark["y"] + remark["height"] <= below["y"]
+        assert pane["x"] <= remark["x"]
         assert remark["x"] + remark["width"] <= pane["x"] + pane["width"]
 
 

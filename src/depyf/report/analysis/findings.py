@@ -12,7 +12,6 @@ from depyf.report.model.places import place_text
 from depyf.report.model.run import Finding, GraphBreak, Place, Recompile, Run
 
 
-
 def findings_of(run: Run) -> Tuple[Finding, ...]:
     """The findings: those of the user's own code, then those of libraries, the most expensive first. Weights are
     seconds, estimated by what the compilations took. What is a fact about the machine and the compilers on it, and no

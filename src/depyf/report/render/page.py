@@ -6,6 +6,8 @@ The page holds the data of each run once (``page_data.py``); what is looked at i
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
 import re
 from pathlib import Path
@@ -34,8 +36,10 @@ _SCRIPTS = (
     "details.js",
     "artifact_pane.js",
     "source.js",
-    "flow.js",
+    "breaks.js",
     "recompiles.js",
+    "guards.js",
+    "flow.js",
     "time.js",
     "stages.js",
     "ranks.js",
@@ -60,15 +64,23 @@ def render_pages(
     ``comparison`` is the title of that view, ``Ranks`` by default.
     """
     called = [names[at] if at < len(names) else _name(run, at) for at, (run, _) in enumerate(runs)]
+    script = _script()
     parts = {
         "title": html.escape(printable(f"{_program(runs[0][0])} · depyf" if runs else "depyf")),
         "style": "\n".join(_file("style", name) for name in _STYLES),
-        "script": "\n".join(_file("script", name) for name in _SCRIPTS),
+        "script": script,
+        "hash": f"sha256-{base64.b64encode(hashlib.sha256(script.encode('utf-8')).digest()).decode('ascii')}",
         "drawings": "\n".join(_drawings(at, run) for at, (run, _) in enumerate(runs)),
         "data": data_element(runs, differences, called, comparison),
     }
     # One pass: what is put in may itself look like a place to put something.
     return re.sub(r"@@(\w+)@@", lambda match: parts[match.group(1)], _file("", "page.html"))
+
+
+def _script() -> str:
+    """Return the one script of the page. The policy holds its hash: no other one runs, whatever the data are."""
+    parts = "\n".join(_file("script", name) for name in _SCRIPTS)
+    return f'"use strict";\n(async () => {{\n{parts}\n}})();\n'
 
 
 def _file(folder: str, name: str) -> str:

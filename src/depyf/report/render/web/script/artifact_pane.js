@@ -123,7 +123,7 @@ class ArtifactPane {
 
   tellHits() {
     const many = this.blocks ? this.blocks.length : 0;
-    fill(this.hits, !this.view.selection ? "" : many === 0 ? "no part" : this.shownHit >= 0 ? `${this.shownHit + 1} of ${many}` : count(many, "place"));
+    fill(this.hits, !this.view.selection ? "" : many === 0 ? "not in it" : this.shownHit >= 0 ? `${this.shownHit + 1} of ${many}` : count(many, "place"));
   }
 
   tellWhere() {

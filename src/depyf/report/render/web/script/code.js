@@ -57,21 +57,23 @@ class CodePane {
     this.watcher.unobserve(piece);
     const last = Math.min(piece.at + PIECE, this.lines.length);
     const nodes = [];
-    for (let number = piece.at + 1; number <= last; number += 1) nodes.push(this.line(number));
+    for (let number = piece.at + 1; number <= last; number += 1) {
+      const remark = this.hooks.remark && this.hooks.remark(number);
+      nodes.push(this.line(number), ...(remark ? [remark] : []));
+    }
     piece.classList.remove("raw");
     piece.replaceChildren(...nodes);
   }
 
   line(number) {
-    const { classes, gutter, numbered, remark } = this.hooks;
+    const { classes, gutter, numbered } = this.hooks;
     const text = this.lines[number - 1];
     const node = el(
       "div",
       { class: `line ${classes ? classes(number) : ""}`, id: `${this.id}-L${number}`, role: "option", "data-line": number, "aria-selected": "false" },
       el("span", { class: "no", "aria-hidden": "true" }, numbered ? numbered(number) : number),
       gutter ? gutter(number) : null,
-      el("span", { class: "text" }, text === "" ? el("br") : highlighted(text, number - 1, this.language, this.regions)),
-      remark ? remark(number) : null
+      el("span", { class: "text" }, text === "" ? el("br") : highlighted(text, number - 1, this.language, this.regions))
     );
     this.paint(node, number);
     return node;

@@ -1,6 +1,7 @@
 // What there is to say about a chosen line, below the source.
 
 const MOST_SHOWN = 40;
+const MOST_FAILED = 8;
 
 function aboutNothing(view) {
   const { run, target } = view;
@@ -78,7 +79,7 @@ function breakCard(run, each) {
     el("p", { class: "told" }, el("strong", {}, prose(each.reason))),
     each.explanation && each.explanation !== each.reason ? el("p", { class: "told" }, prose(each.explanation)) : null,
     each.advice ? el("p", { class: "advice" }, el("b", {}, "What to do: "), prose(each.advice)) : null,
-    each.hints.length ? el("ul", {}, each.hints.map((hint) => el("li", {}, prose(hint)))) : null,
+    hintList(each.hints),
     each.url ? el("p", {}, "More: ", outwards(each.url)) : null,
     each.stack.length > 1 ? el("p", { class: "quiet" }, "Called from ", each.stack.slice(0, -1).map((where) => [place(run, where), " "])) : null
   );
@@ -100,7 +101,8 @@ function recompileCard(run, each, advised) {
     "article",
     { class: "card recompile" },
     el("h3", {}, "Compiled again as ", chip(run, each.compile_id)),
-    each.failed.map((failed) => failedGuard(run, failed)),
+    each.failed.slice(0, MOST_FAILED).map((failed) => failedGuard(run, failed)),
+    each.failed.length > MOST_FAILED ? el("p", { class: "quiet" }, `and ${count(each.failed.length - MOST_FAILED, "guard")} of other entries`) : null,
     each.advice && each.advice !== advised ? el("p", { class: "advice" }, el("b", {}, "What would avoid it: "), each.advice) : null
   );
 }

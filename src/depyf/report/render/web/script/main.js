@@ -1,7 +1,7 @@
 // The frame of the page: the views' names, the theme, the keys, and the first view.
 
 const KEYS = [
-  ["1 … 7", "go to a view"],
+  ["1 … 9", "go to a view"],
   ["↑ ↓ or j k, Page Up, Page Down, Home, End", "move in the pane of code that has the focus"],
   ["Enter", "choose the line: its parts light up everywhere"],
   ["n, p", "next, previous line with a break, a recompile or a fallback (Source)"],
@@ -24,6 +24,10 @@ function start() {
     const picker = el("select", { id: "rank", onchange: () => changeRank(picker.value) }, options);
     document.getElementById("tools").prepend(el("label", { for: "rank" }, "Run"), picker);
   }
+  document.getElementById("skip").addEventListener("click", (event) => {
+    event.preventDefault(); // addresses with a # are views
+    document.getElementById("main").focus();
+  });
   document.getElementById("theme").addEventListener("click", switchTheme);
   document.getElementById("help").addEventListener("click", showHelp);
   document.addEventListener("keydown", pressed);

@@ -202,6 +202,15 @@ class RunModel {
     return marks;
   }
 
+  // The compilations of the resume functions that begin at a graph break, or at a line that called it.
+  compiledAfter(graphBreak) {
+    const at = new Set([...graphBreak.stack, graphBreak.place].filter(Boolean).map(keyOf));
+    return this.compilations.filter((each) => {
+      const one = this.functions[each.function];
+      return one && one.resumes !== null && at.has(`${one.source}:${one.resumes_at}`);
+    });
+  }
+
   startOf(index) {
     const one = this.functions[index];
     return one ? [one.source, one.first_line] : null;

@@ -48,11 +48,11 @@ function tiles(run) {
     { class: "tiles" },
     tile(n(counts.functions), counts.functions === 1 ? "function compiled" : "functions compiled", "#source"),
     tile(n(counts.graphs), counts.graphs === 1 ? "graph" : "graphs", "#stages"),
-    tile(n(counts.graph_breaks), counts.graph_breaks === 1 ? "graph break" : "graph breaks", "#source", counts.graph_breaks),
+    tile(n(counts.graph_breaks), counts.graph_breaks === 1 ? "graph break" : "graph breaks", "#breaks", counts.graph_breaks),
     tile(n(counts.recompilations), counts.recompilations === 1 ? "recompilation" : "recompilations", "#recompiles", counts.recompilations),
-    tile(n(counts.fallbacks), counts.fallbacks === 1 ? "fallback to eager" : "fallbacks to eager", "#flow", counts.fallbacks),
+    tile(n(counts.fallbacks), counts.fallbacks === 1 ? "fallback to eager" : "fallbacks to eager", "#recompiles", counts.fallbacks),
     tile(n(counts.kernels), counts.kernels === 1 ? "kernel" : "kernels", "#stages"),
-    tile(n(counts.guards), counts.guards === 1 ? "guard" : "guards", "#time"),
+    tile(n(counts.guards), counts.guards === 1 ? "guard" : "guards", "#guards"),
     tile(seconds(total) || "–", "to compile", "#time")
   );
 }

@@ -215,11 +215,15 @@ class SourceView {
     const mark = this.target && this.run.at([this.target.source, line]);
     if (!mark) return null;
     const parts = [];
-    const many = (list) => (list.length > 1 ? ` (${list.length})` : "");
-    if (mark.breaks.length) parts.push(el("span", { class: "remark break" }, "graph break", el("span", { class: "why" }, `: ${shortened(mark.breaks[0].reason.split("\n")[0], 80)}`), many(mark.breaks)));
-    if (mark.recompiles.length) parts.push(el("span", { class: "remark recompile" }, `recompiled ${mark.recompiles.length}×`));
-    if (mark.fallbacks.length) parts.push(el("span", { class: "remark fallback" }, "left to Python"));
-    return parts.length ? el("span", { class: "remarks" }, parts) : null;
+    for (const [reason, met] of grouped(mark.breaks, (each) => each.reason.split("\n")[0])) {
+      parts.push(el("span", { class: "remark break" }, el("b", {}, "Graph break"), ": ", prose(shortened(reason, 300)), met.length > 1 ? `, in ${met.length} compilations` : ""));
+    }
+    for (const [words, met] of grouped(mark.recompiles, (each) => (each.failed[0] ? each.failed[0].words || each.failed[0].text : ""))) {
+      parts.push(el("span", { class: "remark recompile" }, el("b", {}, `Recompiled${met.length > 1 ? ` ${met.length} times` : ""}`), words ? `: ${shortened(words, 300)}` : ""));
+    }
+    if (mark.fallbacks.length) parts.push(el("span", { class: "remark fallback" }, el("b", {}, "Left to Python"), `: ${shortened(mark.fallbacks[0].cause, 300)}`));
+    if (parts.length > 4) parts.splice(3, parts.length, el("span", { class: "remark" }, `and ${parts.length - 3} more`));
+    return parts.length ? el("div", { class: "remarks", role: "presentation" }, parts) : null;
   }
 
   choose(line) {
