@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 BOUNDS: Dict[str, int] = {
-    "any": 477,
+    "any": 420,
     "booleans": 34,
     "parameters": 0,
     "functions": 0,

@@ -5,7 +5,7 @@ x if a else y if b else x           both ``x`` are one block each, and the compi
 
 from __future__ import annotations
 
-from typing import Any, Dict, FrozenSet, List, Optional, Set
+from typing import Dict, FrozenSet, List, Optional, Set
 
 from depyf.flow.graph import Block, Branch, FlowGraph, Jump, returns_constant
 from depyf.normal.effects import effect
@@ -21,7 +21,7 @@ class Arms:
     def __init__(self, graph: FlowGraph) -> None:
         self._blocks, self._predecessors = graph.blocks, graph.predecessors()
         self._numbers: Dict[int, Optional[int]] = {}
-        self._known: Dict[FrozenSet[Any], int] = {}
+        self._known: Dict[FrozenSet[object], int] = {}
         self._open: Set[int] = set()  # the blocks whose tests are looked for
 
     def tests_of(self, id: int) -> Optional[int]:
@@ -37,7 +37,7 @@ class Arms:
             self._numbers[id] = None if tests is None else self._known.setdefault(tests, len(self._known))
         return self._numbers[id]
 
-    def _tests_of(self, block: Block) -> Optional[FrozenSet[Any]]:
+    def _tests_of(self, block: Block) -> Optional[FrozenSet[object]]:
         if not block.ops or block.ops[0].line is None or returns_constant(block):
             return None
         if [instr.op for instr in block.ops] == [Op.RETURN]:
@@ -55,7 +55,7 @@ class Arms:
             if id in self._open:
                 return None  # a loop is no expression
             if isinstance(before.term, Branch) and before.term.instr.line == line:
-                how: Any = before.term.test, (before.term.target == block.id) == before.term.jump_when
+                how: object = before.term.test, (before.term.target == block.id) == before.term.jump_when
             elif _goes_on(before, block):
                 how = None
             else:
@@ -106,6 +106,6 @@ def computes_alone(ops: List[Instr]) -> bool:
     return stands_alone(ops[begin:])
 
 
-def comparable(instr: Instr) -> Any:
+def comparable(instr: Instr) -> object:
     """The argument of ``instr``: 1 and True are two constants."""
     return id(instr.arg) if instr.op is Op.CONST else instr.arg

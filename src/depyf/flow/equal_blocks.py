@@ -5,7 +5,7 @@ Blocks are first cut where the common part begins, then blocks that are equal be
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Set, Tuple
+from typing import Dict, List, Set, Tuple
 
 from depyf.flow.arms import Arms, comparable, computes_alone, leaves_operand, stands_alone
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, returns_constant
@@ -49,7 +49,7 @@ def split_loop_tests(graph: FlowGraph) -> bool:
     Returns whether anything was cut.
     """
     count = len(graph.blocks)
-    by_ways: Dict[Any, List[Block]] = {}
+    by_ways: Dict[object, List[Block]] = {}
     for block in graph.blocks.values():
         if isinstance(block.term, Branch) and block.ops:
             key = (*_ways(block.term), block.region, block.term.instr.line)
@@ -68,7 +68,7 @@ def split_equal_tails(graph: FlowGraph) -> bool:
     """Short ways out are copied to every jump to them: cut blocks that end in the same operations, on the same lines,
     where these begin. Returns whether anything was cut."""
     count = len(graph.blocks)
-    groups: Dict[Any, List[Block]] = {}
+    groups: Dict[object, List[Block]] = {}
     for block in graph.blocks.values():
         term = block.term
         if (
@@ -166,8 +166,8 @@ class _Joiner:
         }
         self.entries = {region.entry for region in graph.regions()}
         self.candidates = _alike(graph)
-        self.groups: Dict[Any, Set[int]] = {}
-        self.keys: Dict[int, Any] = {}
+        self.groups: Dict[object, Set[int]] = {}
+        self.keys: Dict[int, object] = {}
 
     def run(self) -> None:
         changed = set(self.candidates)
@@ -186,7 +186,7 @@ class _Joiner:
 
     def _regrouped(self, changed: Set[int]) -> List[List[int]]:
         """The groups of equal blocks, in their order, that these blocks are in now."""
-        touched: Dict[Any, None] = {}
+        touched: Dict[object, None] = {}
         for id in sorted(changed, key=self.place.__getitem__):
             old = self.keys.pop(id, None)
             if old is not None:
@@ -227,7 +227,7 @@ class _Joiner:
 
 def _alike(graph: FlowGraph) -> Set[int]:
     """The blocks that may have an equal: another one is as long, and on the same lines. Most have none."""
-    groups: Dict[Any, List[int]] = {}
+    groups: Dict[object, List[int]] = {}
     for block in graph.blocks.values():
         ops = block.ops
         if ops:
@@ -237,7 +237,7 @@ def _alike(graph: FlowGraph) -> Set[int]:
     return {id for group in groups.values() if len(group) > 1 for id in group}
 
 
-def _key(block: Block) -> Any:
+def _key(block: Block) -> object:
     """What blocks that are copies of each other have in common; ``None`` for a block that is never a copy."""
     ops = block.ops
     if returns_constant(block):
@@ -247,7 +247,7 @@ def _key(block: Block) -> Any:
     if leaves_with_value(ops):
         return None
     term = block.term
-    end: Any
+    end: object
     if isinstance(term, Branch):
         end = ("branch", *_ways(term))
     elif isinstance(term, Jump):

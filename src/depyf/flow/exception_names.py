@@ -3,7 +3,7 @@ clause, and the region that does the same when the clause raises."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Set
+from typing import Dict, List, Optional, Set
 
 from depyf.flow.graph import Block, Branch, FlowGraph, Jump, Region
 from depyf.normal.ops import Instr, Op
@@ -28,9 +28,9 @@ def forget_exception_names(graph: FlowGraph) -> None:
     graph.drop_unreachable()
 
 
-def _bound_exceptions(graph: FlowGraph) -> Set[Any]:
+def _bound_exceptions(graph: FlowGraph) -> Set[object]:
     """What is stored right behind a test of the exception (a clause that can't raise has no region to forget in)."""
-    names: Set[Any] = set()
+    names: Set[object] = set()
     for block in graph.blocks.values():
         if block.ops and block.ops[-1].op is Op.CHECK_EXC and isinstance(block.term, Branch):
             match = graph.blocks[block.term.target if block.term.jump_when else block.term.fall]
@@ -50,7 +50,7 @@ def _forgets(block: Block) -> Optional[str]:
     return name
 
 
-def _without_forgetting(graph: FlowGraph, block: Block, names: Set[Any]) -> List[Instr]:
+def _without_forgetting(graph: FlowGraph, block: Block, names: Set[object]) -> List[Instr]:
     """3.11: every way out of the clause is ``POP_EXCEPT; None; STORE name; DELETE name``."""
     ops = block.ops
     result: List[Instr] = []
@@ -73,7 +73,7 @@ def _without_forgetting(graph: FlowGraph, block: Block, names: Set[Any]) -> List
     return result
 
 
-def _ends_in_forgetting(graph: FlowGraph, block: Block, ops: List[Instr], names: Set[Any]) -> bool:
+def _ends_in_forgetting(graph: FlowGraph, block: Block, ops: List[Instr], names: Set[object]) -> bool:
     """3.8: where a clause runs to its end, and only there, POP_EXCEPT follows ``None; STORE name; DELETE name``."""
     return (
         _is_forgetting(ops[-3:], names)
@@ -82,7 +82,7 @@ def _ends_in_forgetting(graph: FlowGraph, block: Block, ops: List[Instr], names:
     )
 
 
-def _is_forgetting(ops: List[Instr], names: Set[Any]) -> bool:
+def _is_forgetting(ops: List[Instr], names: Set[object]) -> bool:
     """Whether ``ops`` are ``CONST None, STORE name, DELETE name``."""
     if [instr.op for instr in ops] != [Op.CONST, Op.STORE, Op.DELETE] or ops[0].arg is not None:
         return False

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple
 
 from depyf.flow.arms import Arms, comparable
 from depyf.flow.equal_blocks import leaves_with_value
@@ -35,7 +35,7 @@ _CLASS_ENDS = [("name", name) for name in ("__static_attributes__", "__classdict
 
 def split_exit_copies(graph: FlowGraph) -> bool:
     """Cut the blocks that end in copies of the same exit. Returns whether anything was cut."""
-    groups: Dict[Any, List[Block]] = {}
+    groups: Dict[object, List[Block]] = {}
     for block in graph.blocks.values():
         if block.ops and _leaves(graph, block) and block.ops[-1].line is not None:
             last = block.ops[-1]
@@ -85,7 +85,7 @@ def join_returns_of_expression(graph: FlowGraph) -> None:
 def join_failed_chains(graph: FlowGraph) -> None:
     """``if not a < b < c: return d`` on one line: where the first test fails, ``b`` is dropped, and what follows is a
     copy of the block that a failed second test leads to."""
-    exits: Dict[Any, Block] = {}
+    exits: Dict[object, Block] = {}
     for block in graph.blocks.values():
         if _is_exit(block):
             exits.setdefault(_whole(block.ops, block), block)
@@ -98,7 +98,7 @@ def join_failed_chains(graph: FlowGraph) -> None:
             block.ops, block.term = block.ops[:1], Jump(original.id)
 
 
-def _whole(ops: List[Instr], block: Block) -> Any:
+def _whole(ops: List[Instr], block: Block) -> object:
     return tuple((instr.op, comparable(instr), instr.line) for instr in ops), block.region, block.leaves
 
 
@@ -113,7 +113,7 @@ def join_class_ends(graph: FlowGraph) -> None:
     lines of what is before them."""
     if graph.code.code.co_flags & inspect.CO_OPTIMIZED:
         return
-    ends: Dict[Any, Block] = {}
+    ends: Dict[object, Block] = {}
     for block in list(graph.blocks.values()):
         begin = _end_of_class(block.ops)
         if begin is None:
@@ -178,7 +178,7 @@ class _Ending:
         adding = next((index for index, instr in enumerate(block.ops) if instr.op in _WITHOUT_LINE), len(block.ops))
         self.longest = max(self.longest, len(block.ops) - adding)
 
-    def operation(self, count: int) -> Any:
+    def operation(self, count: int) -> object:
         """What the first operation of the exit of ``count`` is, for comparisons; ``None``: there is no such exit."""
         if count > self.longest:
             return None
@@ -210,7 +210,7 @@ def _common_exits(endings: List[_Ending]) -> Dict[int, int]:
     todo: List[Tuple[int, List[_Ending]]] = [(1, endings)]
     while todo:
         count, same = todo.pop()
-        further: Dict[Any, List[_Ending]] = {}
+        further: Dict[object, List[_Ending]] = {}
         for ending in same:
             operation = ending.operation(count)
             if operation is not None:

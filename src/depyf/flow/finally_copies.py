@@ -5,7 +5,7 @@ The handler's is kept. What makes sure that a block is a copy of it is a walk th
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Dict, List, Optional, Set, Tuple
 
 from depyf.flow.equal_blocks import same_operation
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Region, Term
@@ -139,6 +139,10 @@ def _find_copy(graph: FlowGraph, region: Region, copy: int) -> Optional[_CopyMat
     return None
 
 
+_Kinds = Tuple[Tuple[Op, object], ...]
+"""Operations with their arguments."""
+
+
 class _CopyMatch:
     """Walks the handler of a ``finally`` and one copy of its body in lockstep.
 
@@ -202,7 +206,7 @@ class _CopyMatch:
             if isinstance(block.term, End) and ours[1] == len(block.ops):
                 return True
 
-    def _behind(self, position: Position, kinds: Tuple[Tuple[Op, Any], ...]) -> Optional[Position]:
+    def _behind(self, position: Position, kinds: _Kinds) -> Optional[Position]:
         """The position behind the operations ``kinds``, if these stand at ``position``. In 3.8 copies share some."""
         for kind in kinds:
             position = self._normal(position)
@@ -266,7 +270,7 @@ class _CopyMatch:
             first, second = (first[0], first[1] + 1), (second[0], second[1] + 1)
 
 
-def _drops_exception(ops: List[Instr], index: int) -> Optional[Tuple[Tuple[Op, Any], ...]]:
+def _drops_exception(ops: List[Instr], index: int) -> Optional[_Kinds]:
     """The operations at ``index`` that take the exception off the stack before a jump out of the ``finally`` body, if
     they do. Copies that have a value to return there drop it in the same place, by the first half of them."""
     kinds = tuple((instr.op, instr.arg) for instr in ops[index : index + 4])
@@ -279,6 +283,6 @@ _LEFT = 1 << 20
 """In the place of a number of exceptions: that of the handler is dropped. What is dropped from then on belongs to
 handlers around this one, and the copy drops it, too."""
 
-_DROPS: Tuple[Tuple[Op, Any], ...] = ((Op.POP, None), (Op.POP_EXC, None))
-_DROPS_BELOW: Tuple[Tuple[Op, Any], ...] = ((Op.SWAP, 2), (Op.POP, None), (Op.SWAP, 2), (Op.POP_EXC, None))
+_DROPS: _Kinds = ((Op.POP, None), (Op.POP_EXC, None))
+_DROPS_BELOW: _Kinds = ((Op.SWAP, 2), (Op.POP, None), (Op.SWAP, 2), (Op.POP_EXC, None))
 """Below a value that the ``finally`` body itself returns."""

@@ -9,7 +9,7 @@ a marker, the guards go, and the end only drops what is on the stack: the statem
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 from depyf.flow.graph import Block, Branch, FlowGraph, Jump, Region
 from depyf.normal.ops import Instr, Op
@@ -78,7 +78,7 @@ def _ends_in_split(block: Block) -> bool:
 
 def _drop_guards(graph: FlowGraph) -> None:
     """Take away the regions whose handler only remembers what the clause raised, and what forgets its name."""
-    gone: Dict[Region, Optional[Any]] = {}
+    gone: Dict[Region, Optional[object]] = {}
     for region in graph.regions():
         ops = list(graph.blocks[region.entry].ops)
         name = None
@@ -96,7 +96,7 @@ def _drop_guards(graph: FlowGraph) -> None:
         block.region = next((region for region in chains[block.id] if region not in gone), None)
 
 
-def _forgets(ops: List[Instr], index: int, name: Optional[Any] = None) -> bool:
+def _forgets(ops: List[Instr], index: int, name: Optional[object] = None) -> bool:
     """Whether ``name = None; del name`` stands at ``index``."""
     tail = ops[index : index + 3]
     if tuple(instr.op for instr in tail) != _FORGET or tail[0].arg is not None or tail[1].arg != tail[2].arg:

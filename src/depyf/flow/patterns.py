@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Dict, List, Optional, Set, Tuple
 
 from depyf.bytecode.lines import line_ranges
-from depyf.flow.graph import Block, Branch, End, FlowGraph, Jump
+from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump
 from depyf.flow.patterns_parts import NotAPattern
 from depyf.flow.patterns_reader import PatternReader, Position, Reading
 from depyf.normal.effects import effect
@@ -25,7 +25,7 @@ class PatternBranch(Branch):
     fails.
     """
 
-    pattern: Any = None
+    pattern: Optional[ast.pattern] = None
     keeps: bool = False
     guarded: bool = False
     default: bool = False
@@ -35,7 +35,7 @@ class PatternBranch(Branch):
 class PatternJump(Jump):
     """The pattern takes the subject and can't fail; ``guarded``: a guard follows."""
 
-    pattern: Any = None
+    pattern: Optional[ast.pattern] = None
     guarded: bool = False
 
 
@@ -193,14 +193,15 @@ class _Recovery:
         return following
 
     def _replace(self, block: Block, case: Case, end: int, blocks: Dict[Position, int]) -> None:
-        first: Any = block.ops[0] if block.ops else getattr(block.term, "instr", None)
         fail, pattern = case.reading.fail, case.reading.pattern
         block.jumps_from = max(block.extent(), block.jumps_from)
         guarded = case.keeps or self._guarded(self.graph.blocks[end], case.reading.last_line)
         if fail is None:
-            block.term = PatternJump(end, first.offset, pattern, guarded)
+            block.term = PatternJump(end, block.offset(), pattern, guarded)
         else:
             default = not case.keeps and self._is_default(self.graph.blocks[blocks[fail]])
+            first = block.ops[0] if block.ops else block.term.instr if isinstance(block.term, (Branch, For)) else None
+            assert first is not None
             block.term = PatternBranch(
                 "pattern", False, blocks[fail], end, first, pattern, case.keeps, guarded, default
             )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Callable, List, Optional, Tuple, Union
 
-from depyf.flow.patterns_parts import IsMapping, Part
+from depyf.flow.patterns_parts import IsMapping, NotAPattern, Part
 
 _LITERALS = (int, float, complex, str, bytes)
 
@@ -17,12 +17,17 @@ class Known:
 
     expr: ast.expr
 
-    def is_constant(self, *kinds: Any) -> bool:
+    def is_constant(self, *kinds: type) -> bool:
         return isinstance(self.expr, ast.Constant) and type(self.expr.value) in kinds
 
     @property
-    def constant(self) -> Any:
+    def constant(self) -> object:
         return self.expr.value if isinstance(self.expr, ast.Constant) else None
+
+    @property
+    def number(self) -> Optional[int]:
+        """The constant, if it is an integer (and no truth value)."""
+        return self.constant if type(self.constant) is int else None
 
     def can_be_value(self) -> bool:
         """Whether a pattern can compare with it."""
@@ -79,8 +84,14 @@ class Rest:
 class Shared:
     """What each alternative of an or-pattern captured under the same name."""
 
-    captured: Tuple[Any, ...] = field(default_factory=tuple)
+    captured: Tuple[Item, ...] = field(default_factory=tuple)
 
     def bind(self, name: str) -> None:
         for item in self.captured:
+            if not isinstance(item, (Part, Rest, Shared)):
+                raise NotAPattern("something is stored that is not captured")
             item.bind(name)
+
+
+Item = Union[Part, Known, Test, Length, FromBack, Values, Keys, Rest, Shared]
+"""What can lie on the stack."""

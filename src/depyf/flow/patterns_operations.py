@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any, Callable, Dict, List
+from typing import TYPE_CHECKING, Callable, Dict, List
 
-from depyf.flow.patterns_items import FromBack, Keys, Known, Length, Rest, Shared, Test, Values
+from depyf.flow.patterns_items import FromBack, Item, Keys, Known, Length, Rest, Shared, Test, Values
 from depyf.flow.patterns_parts import (
     Equals,
     IsInstance,
@@ -67,8 +67,8 @@ def _attr(reader: PatternReader, instr: Instr) -> None:
 
 def _compare(reader: PatternReader, instr: Instr) -> None:
     known, item = reader.pop(), reader.pop()
-    if isinstance(item, Length) and isinstance(known, Known) and known.is_constant(int):
-        reader.stack.append(Test(_length_learner(item.part, instr.arg, known.constant)))
+    if isinstance(item, Length) and isinstance(known, Known) and known.number is not None:
+        reader.stack.append(Test(_length_learner(item.part, instr.arg, known.number)))
     elif instr.arg == "==" and isinstance(known, Known) and known.can_be_value():
         part, value = reader.part(item), known.expr
         reader.stack.append(Test(lambda: part.learn(Equals(value))))
@@ -118,17 +118,18 @@ def _get_len(reader: PatternReader, instr: Instr) -> None:
 
 def _binary(reader: PatternReader, instr: Instr) -> None:
     known, item = reader.pop(), reader.pop()
-    if instr.arg != "-" or not isinstance(item, Length) or not isinstance(known, Known) or not known.is_constant(int):
+    if instr.arg != "-" or not isinstance(item, Length) or not isinstance(known, Known) or known.number is None:
         raise NotAPattern("patterns do not calculate")
-    reader.stack.append(FromBack(item.part, known.constant))
+    reader.stack.append(FromBack(item.part, known.number))
 
 
 def _subscr(reader: PatternReader, instr: Instr) -> None:
     index, item = reader.pop(), reader.pop()
+    number = index.number if isinstance(index, Known) else None
     if isinstance(item, Values):  # 3.10 takes them out one by one
-        if not isinstance(index, Known) or not index.is_constant(int) or not 0 <= index.constant < len(item.parts):
+        if number is None or not 0 <= number < len(item.parts):
             raise NotAPattern("something is looked at that was not found")
-        reader.stack.append(item.parts[index.constant])
+        reader.stack.append(item.parts[number])
         return
     part = reader.part(item)
     fact, element = part.fact, Part()
@@ -136,8 +137,8 @@ def _subscr(reader: PatternReader, instr: Instr) -> None:
         raise NotAPattern("an element of no sequence")
     if isinstance(index, FromBack) and index.part is part and index.count not in fact.back:
         fact.back[index.count] = element
-    elif isinstance(index, Known) and index.is_constant(int) and index.constant not in fact.front and not fact.back:
-        fact.front[index.constant] = element
+    elif number is not None and number not in fact.front and not fact.back:
+        fact.front[number] = element
     else:
         raise NotAPattern("an element is looked at in a way that patterns do not")
     reader.stack.append(element)
@@ -148,8 +149,9 @@ def _unpack(reader: PatternReader, instr: Instr) -> None:
     before, after = (instr.arg, 0) if instr.op is Op.UNPACK else instr.arg
     count = instr.arg if instr.op is Op.UNPACK else before + 1 + after
     if isinstance(item, Part) and isinstance(item.fact, IsSequence) and item.fact.elements is None:
-        parts: List[Any] = [Part() for _ in range(count)]
-        item.fact.elements, item.fact.star = parts, before if instr.op is Op.UNPACK_EX else None
+        elements = [Part() for _ in range(count)]
+        item.fact.elements, item.fact.star = elements, before if instr.op is Op.UNPACK_EX else None
+        parts: List[Item] = [*elements]
     elif isinstance(item, Values) and instr.op is Op.UNPACK and len(item.parts) == count:
         parts = list(item.parts)
     elif isinstance(item, Keys) and instr.op is Op.UNPACK and len(item.fact.keys) == count:
@@ -166,7 +168,7 @@ def _match_keys(reader: PatternReader, instr: Instr) -> None:
         raise NotAPattern("keys of no mapping")
     if isinstance(keys.expr, ast.Tuple):
         fact.keys = list(keys.expr.elts)
-    elif keys.is_constant(tuple):
+    elif isinstance(keys.constant, tuple):
         fact.keys = [ast.Constant(key) for key in keys.constant]
     fact.values = [Part() for _ in fact.keys]
     reader.stack[-1] = Keys(fact)
@@ -175,14 +177,15 @@ def _match_keys(reader: PatternReader, instr: Instr) -> None:
 
 def _match_class(reader: PatternReader, instr: Instr) -> None:
     names, cls, part = reader.pop(), reader.pop(), reader.part(reader.pop())
-    if not isinstance(names, Known) or not names.is_constant(tuple) or not isinstance(cls, Known):
+    found = names.constant if isinstance(names, Known) else None
+    if not isinstance(found, tuple) or not isinstance(cls, Known):
         raise NotAPattern("a class pattern without names")
-    if not all(isinstance(name, str) for name in names.constant):
+    if not all(isinstance(name, str) for name in found):
         raise NotAPattern("a class pattern with names that are none")
     if isinstance(cls.expr, ast.Constant):
         raise NotAPattern("a class pattern without class")
-    attributes = [Part() for _ in range(instr.arg + len(names.constant))]
-    part.learn(IsInstance(cls.expr, instr.arg, names.constant, attributes))
+    attributes = [Part() for _ in range(instr.arg + len(found))]
+    part.learn(IsInstance(cls.expr, instr.arg, found, attributes))
     reader.stack.append(Values(attributes))
 
 
@@ -192,9 +195,10 @@ def _build(reader: PatternReader, instr: Instr) -> None:
         reader.stack.append(Rest())
         return
     items = [reader.pop() for _ in range(count)]
-    if kind != "tuple" or not all(isinstance(item, Known) for item in items):
+    keys = [item.expr for item in reversed(items) if isinstance(item, Known)]
+    if kind != "tuple" or len(keys) < len(items):
         raise NotAPattern("patterns build nothing but keys")
-    reader.stack.append(Known(ast.Tuple([item.expr for item in reversed(items)], ast.Load())))
+    reader.stack.append(Known(ast.Tuple(keys, ast.Load())))
 
 
 def _update(reader: PatternReader, instr: Instr) -> None:

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 
 class NotAPattern(Exception):
     """The bytecode at hand is not what the compiler makes of a pattern."""
 
 
-def _node(kind: str, **fields: Any) -> Any:
-    return getattr(ast, kind)(**fields)
+def _node(kind: str, **fields: object) -> ast.pattern:
+    node: ast.pattern = getattr(ast, kind)(**fields)
+    return node
 
 
-def wildcard() -> Any:
+def wildcard() -> ast.pattern:
     """The pattern ``_``."""
     return _node("MatchAs", pattern=None, name=None)
 
@@ -38,7 +39,7 @@ class Part:
     def bind(self, name: str) -> None:
         self.names.append(name)
 
-    def pattern(self) -> Any:
+    def pattern(self) -> ast.pattern:
         """The ``ast`` pattern for this value."""
         names = list(self.names)
         if self.fact is not None:
@@ -49,7 +50,7 @@ class Part:
             pattern = _node("MatchAs", pattern=pattern, name=name)
         return pattern
 
-    def star(self) -> Any:
+    def star(self) -> ast.pattern:
         """The pattern ``*name``. Raises ``NotAPattern`` when there is more to say."""
         if self.fact is not None or len(self.names) > 1:
             raise NotAPattern("a starred part is tested")
@@ -59,7 +60,7 @@ class Part:
 class Fact:
     """What a value has to be."""
 
-    def pattern(self) -> Any:
+    def pattern(self) -> ast.pattern:
         raise NotImplementedError
 
 
@@ -69,15 +70,15 @@ class Equals(Fact):
 
     value: ast.expr
 
-    def pattern(self) -> Any:
+    def pattern(self) -> ast.pattern:
         return _node("MatchValue", value=literal(self.value))
 
 
 @dataclass(eq=False)
 class IsSingleton(Fact):
-    value: Any
+    value: object
 
-    def pattern(self) -> Any:
+    def pattern(self) -> ast.pattern:
         return _node("MatchSingleton", value=self.value)
 
 
@@ -85,7 +86,7 @@ class IsSingleton(Fact):
 class Either(Fact):
     alternatives: List[Part]
 
-    def pattern(self) -> Any:
+    def pattern(self) -> ast.pattern:
         return _node("MatchOr", patterns=[part.pattern() for part in self.alternatives])
 
 
@@ -100,7 +101,7 @@ class IsSequence(Fact):
     front: Dict[int, Part] = field(default_factory=dict)
     back: Dict[int, Part] = field(default_factory=dict)
 
-    def pattern(self) -> Any:
+    def pattern(self) -> ast.pattern:
         if self.elements is None:
             return _node("MatchSequence", patterns=self._picked())
         self._check_length(len(self.elements))
@@ -115,7 +116,7 @@ class IsSequence(Fact):
         if self.length != expected:
             raise NotAPattern("the length that is tested is not that of the unpacking")
 
-    def _picked(self) -> List[Any]:
+    def _picked(self) -> List[ast.pattern]:
         """Only wildcards, or a wildcard star: unnamed elements were never looked at."""
         operator, count = self.length if self.length is not None else (">=", 0)
         result = [wildcard() for _ in range(count)]
@@ -140,7 +141,7 @@ class IsMapping(Fact):
     values: List[Part] = field(default_factory=list)
     rest: Optional[str] = None
 
-    def pattern(self) -> Any:
+    def pattern(self) -> ast.pattern:
         if (self.count or 0) != len(self.keys):
             raise NotAPattern("the length that is tested is not the number of keys")
         return _node(
@@ -158,7 +159,7 @@ class IsInstance(Fact):
     names: Sequence[str]
     attributes: List[Part] = field(default_factory=list)
 
-    def pattern(self) -> Any:
+    def pattern(self) -> ast.pattern:
         patterns = [part.pattern() for part in self.attributes]
         return _node(
             "MatchClass",

@@ -7,11 +7,12 @@ and stored when all tests have passed. The pattern ends when the stack is as hig
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Dict, List, Optional, Set, Tuple
 
 from depyf.flow.graph import Branch, End, FlowGraph, Jump
-from depyf.flow.patterns_items import Shared, Test, Values
+from depyf.flow.patterns_items import Item, Shared, Test, Values
 from depyf.flow.patterns_operations import RULES
 from depyf.flow.patterns_parts import Either, IsSingleton, NotAPattern, Part
 from depyf.normal.effects import effect
@@ -25,7 +26,7 @@ class Reading:
     """A pattern, the position behind it, where control goes when it fails (None: it can't), and its last line.
     ``tests``: the pattern looks at the subject; ``[x] | x`` does, although it can't fail."""
 
-    pattern: Any
+    pattern: ast.pattern
     end: Position
     fail: Optional[Position]
     last_line: int
@@ -47,7 +48,7 @@ class _Read:
 
     part: Part
     end: Position
-    captured: List[Any]
+    captured: List[Item]
 
 
 class PatternReader:
@@ -66,7 +67,7 @@ class PatternReader:
         self.subject = Part()
         self.base = 1 if copied else 0
         self.floor = self.base
-        self.stack: List[Any] = [self.subject, self.subject] if copied else [self.subject]
+        self.stack: List[Item] = [self.subject, self.subject] if copied else [self.subject]
         self.fail: Optional[Position] = None
         self.stored = False
         self.last_line = 0
@@ -164,19 +165,19 @@ class PatternReader:
 
     # --- the stack ---------------------------------------------------------------------------------------------
 
-    def pop(self) -> Any:
+    def pop(self) -> Item:
         """Take the top. Raises ``NotAPattern`` when that is not the pattern's to take."""
         if len(self.stack) <= self.floor:
             raise NotAPattern("more than the subject is used")
         return self.stack.pop()
 
-    def peek(self, depth: int) -> Any:
+    def peek(self, depth: int) -> Item:
         """The item that is the ``depth``-th from the top."""
         if len(self.stack) - depth < self.floor:
             raise NotAPattern("more than the subject is used")
         return self.stack[-depth]
 
-    def part(self, item: Any) -> Part:
+    def part(self, item: Item) -> Part:
         """``item``, which has to be a part of the subject."""
         if not isinstance(item, Part):
             raise NotAPattern("a pattern is tried on something that is no part of the subject")
@@ -256,7 +257,7 @@ class PatternReader:
             raise NotAPattern("the alternatives come together in another region")
 
     def _read_alternative(
-        self, alternative: _Alternative, begin: Position, below: List[Any], read: List[_Read]
+        self, alternative: _Alternative, begin: Position, below: List[Item], read: List[_Read]
     ) -> None:
         """Add the alternative that begins with the COPY at ``begin`` to those that were read: it must be like them."""
         alternative.following = None
