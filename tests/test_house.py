@@ -17,8 +17,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 BOUNDS: Dict[str, int] = {
-    "any": 420,
-    "booleans": 34,
+    "any": 321,
+    "booleans": 32,
     "parameters": 0,
     "functions": 0,
     "files": 16,

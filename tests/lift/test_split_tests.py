@@ -32,7 +32,10 @@ def test_operands_are_those_of_and() -> None:
 
 @pytest.mark.parametrize(("split", "first", "rest"), [(1, "a", "b and c"), (2, "a and b", "c")])
 def test_parts_of_a_test(split: int, first: str, rest: str) -> None:
-    assert list(map(ast.dump, parts(expr("a and b and c"), split))) == [ast.dump(expr(first)), ast.dump(expr(rest))]
+    assert list(map(ast.dump, parts(operands(expr("a and b and c")), split))) == [
+        ast.dump(expr(first)),
+        ast.dump(expr(rest)),
+    ]
 
 
 def at(line: int, column: Optional[int] = None, end: Optional[int] = None, end_line: Optional[int] = None) -> Span:

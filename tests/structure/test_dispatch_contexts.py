@@ -7,7 +7,7 @@ from typing import List
 import pytest
 from small_nodes import lifted
 
-from depyf.lift.items import Marker
+from depyf.lift.items import Mark, Marker
 from depyf.structure.dispatch_bodies import with_bodies
 from depyf.structure.dispatch_contexts import Context, Contexts, common
 from depyf.structure.unstructured import Unstructured
@@ -47,7 +47,7 @@ def test_what_stands_directly_in_a_context() -> None:
 def test_an_iterator_on_the_stack_says_that_a_node_lies_in_a_loop() -> None:
     graph, flow = lifted("a: -> l\nl: for i in x -> b, o\nb: f(); -> l\no: return z")
     for id in (1, 2):
-        graph.nodes[id].base.append(Marker("iter", 1))
+        graph.nodes[id].base.append(Marker(Mark.ITER, 1))
     assert Contexts(graph, flow).paths == {0: (), 1: (), 2: (Context("for", 1),), 3: ()}
 
 

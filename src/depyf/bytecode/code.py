@@ -8,9 +8,12 @@ import inspect
 import operator
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Optional, Tuple, Union
 
 from depyf.bytecode.opcode_table import Version, running_version
+
+if TYPE_CHECKING:
+    from typing import TypeGuard  # new in 3.10
 
 FUTURE_FLAGS = functools.reduce(
     operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
@@ -68,7 +71,7 @@ class PortableCode:
 Code = Union[CodeType, PortableCode]
 
 
-def is_code(value: object) -> bool:
+def is_code(value: object) -> TypeGuard[Code]:
     """Whether ``value`` is a code object of any version."""
     return isinstance(value, (CodeType, PortableCode))
 

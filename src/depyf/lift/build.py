@@ -5,14 +5,13 @@ from __future__ import annotations
 import ast
 import keyword
 import unicodedata
-from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type
+from typing import Callable, Dict, List, Optional, Sequence, Tuple, Type
 
 from depyf.bytecode.set_order import display_order
-from depyf.lift.items import ChainTest, Function
+from depyf.lift.items import Augmented, ChainTest, Function
 from depyf.lift.nodes import FunctionExpression, FunctionStatement
 from depyf.lift.places import moved
-from depyf.normal.ops import Op
+from depyf.normal.ops import Instr, Op
 
 UNARY: Dict[str, Type[ast.unaryop]] = {"+": ast.UAdd, "-": ast.USub, "~": ast.Invert, "not": ast.Not}
 BINARY: Dict[str, Type[ast.operator]] = {
@@ -22,28 +21,6 @@ BINARY: Dict[str, Type[ast.operator]] = {
 _COMPARE: Dict[str, Type[ast.cmpop]] = {
     "<": ast.Lt, "<=": ast.LtE, "==": ast.Eq, "!=": ast.NotEq, ">": ast.Gt, ">=": ast.GtE,
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Import:
-    """What an IMPORT operation asked for."""
-
-    name: str
-    level: int
-    names: Optional[Tuple[str, ...]]
-    lazy: bool
-
-    def statement(self, alias: ast.alias) -> ast.stmt:
-        """``import alias`` or ``from name import alias``."""
-        made: Any
-        if self.names is None:
-            made = ast.Import([alias])
-        else:
-            made = ast.ImportFrom(self.name or None, [alias], self.level)
-        if self.lazy:
-            made.is_lazy = 1
-        statement: ast.stmt = made
-        return statement
 
 
 class Special(ast.Name):
@@ -63,14 +40,15 @@ def tested_again(expr: ast.expr) -> ast.expr:
     return TestedAgain(expr.op, expr.values) if isinstance(expr, ast.BoolOp) else expr
 
 
-def constant(expr: Optional[ast.expr]) -> Any:
+def constant(expr: Optional[ast.expr]) -> object:
     """The object that ``expr`` is a constant of; None for other expressions. Any object can be a constant here."""
     return expr.value if isinstance(expr, ast.Constant) else None
 
 
-def augmented(target: Any, operator: ast.operator, operand: ast.expr) -> ast.stmt:
+def augmented(target: ast.expr, augmented: Augmented) -> ast.stmt:
     """``target += operand`` for a name, attribute or item."""
-    return ast.AugAssign(target, operator, operand)
+    assert isinstance(target, (ast.Name, ast.Attribute, ast.Subscript))
+    return ast.AugAssign(target, augmented.operator, augmented.operand)
 
 
 def special(name: str) -> ast.expr:
@@ -82,12 +60,12 @@ def cell(name: str) -> ast.expr:
     return CellName(name, ast.Load())
 
 
-def comparison(op: Op, arg: Any) -> ast.cmpop:
-    if op is Op.IS:
-        return ast.IsNot() if arg else ast.Is()
-    if op is Op.IN:
-        return ast.NotIn() if arg else ast.In()
-    return _COMPARE[arg]()
+def comparison(instr: Instr) -> ast.cmpop:
+    if instr.op is Op.IS:
+        return ast.IsNot() if instr.arg else ast.Is()
+    if instr.op is Op.IN:
+        return ast.NotIn() if instr.arg else ast.In()
+    return _COMPARE[instr.arg]()
 
 
 def chain_expression(chain: ChainTest) -> ast.expr:
@@ -185,7 +163,7 @@ def _is_group(part: ast.expr, kind: type) -> bool:
     return kind is ast.Tuple and bool(_constant_tuple(part))
 
 
-def _constant_tuple(expr: ast.expr) -> Tuple[Any, ...]:
+def _constant_tuple(expr: ast.expr) -> Tuple[object, ...]:
     value = constant(expr)
     return value if type(value) is tuple else ()
 
@@ -235,8 +213,7 @@ def _format_spec(spec: Optional[ast.expr]) -> Optional[ast.expr]:
 
 def interpolation(conversion: str, value: ast.expr, text: ast.expr, spec: Optional[ast.expr] = None) -> ast.expr:
     """A field of a t-string (3.14). Its expression as ``text`` has it is what stands in the source."""
-    field: ast.expr = _node("Interpolation")(value, constant(text), _conversion(conversion), _format_spec(spec))
-    return field
+    return _node("Interpolation")(value, constant(text), _conversion(conversion), _format_spec(spec))
 
 
 def template(strings: ast.expr, fields: ast.expr) -> ast.expr:
@@ -247,13 +224,13 @@ def template(strings: ast.expr, fields: ast.expr) -> ast.expr:
             values.append(text)
         if field is not None:
             values.append(field)
-    made: ast.expr = _node("TemplateStr")(values)
-    return made
+    return _node("TemplateStr")(values)
 
 
-def _node(kind: str) -> Any:
+def _node(kind: str) -> Callable[..., ast.expr]:
     """A class of ``ast`` that not every supported Python has."""
-    return getattr(ast, kind)
+    made: Callable[..., ast.expr] = getattr(ast, kind)
+    return made
 
 
 def _iterable_constant(expr: ast.expr) -> Optional[List[ast.expr]]:
@@ -280,7 +257,7 @@ def extend_display(display: ast.expr, more: ast.expr, for_call: bool = False) ->
     return ast.Set([*display.elts, *elements])
 
 
-def _folded_elements(display: ast.expr, value: Any) -> List[ast.expr]:
+def _folded_elements(display: ast.expr, value: object) -> List[ast.expr]:
     """The elements that were written if the compiler made the constant ``value`` of all of them: it does so with three
     or more. Of a set, some of them may have been equal."""
     if isinstance(display, ast.List) and isinstance(value, tuple) and len(value) > 2:
@@ -389,8 +366,13 @@ def annotation_pairs(expr: ast.expr) -> Dict[str, ast.expr]:
     if isinstance(expr, ast.Dict):
         return string_pairs(expr)
     parts = elements(expr)
-    names: List[str] = [constant(part) for part in parts[::2]]
-    return dict(zip(names, parts[1::2]))
+    pairs: Dict[str, ast.expr] = {}
+    for part, annotation in zip(parts[::2], parts[1::2]):
+        name = constant(part)
+        if not isinstance(name, str):
+            raise ValueError("an annotation belongs to something that is no name")
+        pairs[name] = annotation
+    return pairs
 
 
 def names_match(code_name: str, stored: str) -> bool:

@@ -9,10 +9,10 @@ an operation of that kind is met.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Callable, Dict, Iterator, List, Optional, Union
 
-from depyf.lift.items import Retry, Value
+from depyf.lift.build import constant
+from depyf.lift.items import BoundMethod, Container, Copy, Function, Item, Marker, Retry, Target, Value
 
 
 def wanted() -> Retry:
@@ -20,25 +20,7 @@ def wanted() -> Retry:
     return Retry("containers", True)
 
 
-@dataclass(eq=False)
-class Container:
-    """A list, tuple or dict display whose elements are still items. Several slots may hold the same one."""
-
-    kind: str
-    elements: List[Any]
-    keys: Optional[List[str]] = None
-    offset: int = -1
-
-
-@dataclass(eq=False)
-class BoundMethod:
-    """A method of a container that was looked up and not called yet."""
-
-    container: Container
-    name: str
-
-
-def parts(stack: List[Any]) -> Iterator[Any]:
+def parts(stack: List[Item]) -> Iterator[Union[Value, Copy, Function, Marker, Target]]:
     """All items of a stack, those in containers included, each once, in the order of the stack."""
     seen: set[int] = set()
     todo = list(reversed(stack))
@@ -54,33 +36,34 @@ def parts(stack: List[Any]) -> Iterator[Any]:
             yield item
 
 
-def copied(stack: List[Any]) -> List[Any]:
+def copied(stack: List[Item]) -> List[Item]:
     """The stack with containers of its own (a branch goes on with its own state), shared ones still shared."""
     memo: Dict[int, Container] = {}
 
-    def copy(item: Any) -> Any:
+    def copy(item: Item) -> Item:
         if isinstance(item, BoundMethod):
-            return BoundMethod(copy(item.container), item.name)
-        if not isinstance(item, Container):
-            return item
-        known = memo.get(id(item))
+            return BoundMethod(copy_of(item.container), item.name)
+        return copy_of(item) if isinstance(item, Container) else item
+
+    def copy_of(container: Container) -> Container:
+        known = memo.get(id(container))
         if known is None:
-            known = memo[id(item)] = Container(item.kind, [], item.keys, item.offset)
-            known.elements = [copy(element) for element in item.elements]
+            known = memo[id(container)] = Container(container.kind, [], container.keys, container.offset)
+            known.elements = [copy(element) for element in container.elements]
         return known
 
     return [copy(item) for item in stack]
 
 
-def holds_containers(stack: List[Any]) -> bool:
+def holds_containers(stack: List[Item]) -> bool:
     return any(isinstance(item, (Container, BoundMethod)) for item in stack)
 
 
-def replaced(stack: List[Any], old: Any, new: Any) -> None:
+def replaced(stack: List[Item], old: Item, new: Item) -> None:
     """Put ``new`` in place of ``old`` everywhere on the stack."""
     seen: set[int] = set()
 
-    def walk(items: List[Any]) -> None:
+    def walk(items: List[Item]) -> None:
         for index, item in enumerate(items):
             if item is old:
                 items[index] = new
@@ -91,35 +74,33 @@ def replaced(stack: List[Any], old: Any, new: Any) -> None:
     walk(stack)
 
 
-def constant_key(item: Any) -> Any:
+def constant_key(item: Item) -> Union[int, slice, None]:
     """The int or slice that ``item`` is a constant of; ``None`` otherwise."""
     expr = item.expr if isinstance(item, Value) else None
     number = _integer(expr)
     if number is not None:
         return number
     if isinstance(expr, ast.Slice):
-        bounds = [_bound(part) for part in (expr.lower, expr.upper, expr.step)]
-        return None if "other" in bounds else slice(*bounds)
-    value: Any = expr.value if isinstance(expr, ast.Constant) else None
+        written = [part for part in (expr.lower, expr.upper, expr.step) if not _is_none(part)]
+        if any(_integer(part) is None for part in written):
+            return None
+        return slice(*[_integer(part) for part in (expr.lower, expr.upper, expr.step)])
+    value = constant(expr)
     if type(value) is slice and all(type(part) in (int, type(None)) for part in (value.start, value.stop, value.step)):
         return value
     return None
 
 
 def _integer(expr: Optional[ast.expr]) -> Optional[int]:
-    if isinstance(expr, ast.Constant) and type(expr.value) is int:
-        return expr.value
-    return None
+    value = constant(expr)
+    return value if type(value) is int else None
 
 
-def _bound(expr: Optional[ast.expr]) -> Any:
-    if expr is None or (isinstance(expr, ast.Constant) and expr.value is None):
-        return None
-    number = _integer(expr)
-    return "other" if number is None else number
+def _is_none(expr: Optional[ast.expr]) -> bool:
+    return expr is None or (isinstance(expr, ast.Constant) and expr.value is None)
 
 
-def as_display(container: Container, value_of: Callable[[Any], Value]) -> tuple[ast.expr, List[Value]]:
+def as_display(container: Container, value_of: Callable[[Item], Value]) -> tuple[ast.expr, List[Value]]:
     """The display expression of ``container`` and the values it evaluates, in order."""
     values: List[Value] = []
     exprs: List[ast.expr] = []
@@ -139,7 +120,7 @@ def as_display(container: Container, value_of: Callable[[Any], Value]) -> tuple[
     return ast.List(exprs, ast.Load()), values
 
 
-def references(stack: List[Any], container: Container) -> int:
+def references(stack: List[Item], container: Container) -> int:
     """How many slots of the stack and of containers on it hold ``container``."""
     count = 0
     seen: set[int] = set()

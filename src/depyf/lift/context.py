@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Set, Tuple
+from typing import TYPE_CHECKING, Dict, Mapping, Set, Tuple
 
 from depyf.bytecode.code import Code
 from depyf.lift.items import COMPREHENSIONS, Retry, Value
 from depyf.lift.nodes import Node
 from depyf.normal.ops import Op
 from depyf.result import Hints
+
+if TYPE_CHECKING:
+    from depyf.lift.simulator import Rule
 
 
 class Decisions:
@@ -24,7 +27,7 @@ class Decisions:
         self.phi: Set[Tuple[int, int]] = set()  # (block, slot) that needs a temporary although its value is stable
 
     def learn(self, retry: Retry) -> None:
-        known: Set[Any] = getattr(self, retry.kind)
+        known: Set[object] = getattr(self, retry.kind)
         if retry.key in known:
             raise ValueError(f"lifting makes no progress: {retry}")
         known.add(retry.key)
@@ -33,7 +36,9 @@ class Decisions:
 class Context:
     """What the blocks of one code object share: counters, decisions."""
 
-    def __init__(self, code: Code, decisions: Decisions, hints: Hints, rules: Mapping[Op, Any], places: bool) -> None:
+    def __init__(
+        self, code: Code, decisions: Decisions, hints: Hints, rules: Mapping[Op, Rule], *, places: bool
+    ) -> None:
         self.is_comprehension = code.co_name in COMPREHENSIONS
         self.decisions, self.hints, self.rules = decisions, hints, rules
         self.places = places

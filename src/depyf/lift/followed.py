@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any, List, Tuple
+from typing import TYPE_CHECKING, List, Tuple
 
 from depyf.lift import build
-from depyf.lift.containers import BoundMethod, Container, constant_key
-from depyf.lift.items import Value
+from depyf.lift.containers import as_display, constant_key
+from depyf.lift.items import BoundMethod, Container, Item, Value
 
 if TYPE_CHECKING:
     from depyf.lift.simulator import Simulator
@@ -21,7 +21,10 @@ def build_container(sim: Simulator, kind: str, count: int) -> bool:
         sim.stack.append(Container(kind, elements))
         return True
     if kind == "const_key_map":
-        keys = sim.stack[-1].expr.value
+        top = sim.stack[-1]
+        keys = build.constant(top.expr) if isinstance(top, Value) else None
+        if not isinstance(keys, tuple):
+            return False
         elements = sim.stack[len(sim.stack) - count - 1 : -1]
         del sim.stack[len(sim.stack) - count - 1 :]
         sim.stack.append(Container("dict", elements, list(keys)))
@@ -32,8 +35,9 @@ def build_container(sim: Simulator, kind: str, count: int) -> bool:
 def take_result_apart(sim: Simulator, offset: int) -> None:
     """The top is a call. If it is known to return a tuple of some length, its elements get names at once."""
     call = sim.stack[-1]
-    name = getattr(getattr(getattr(call, "expr", None), "func", None), "id", None)
-    count = sim.context.hints.tuple_results.get(name) if name is not None else None
+    if not (isinstance(call, Value) and isinstance(call.expr, ast.Call) and isinstance(call.expr.func, ast.Name)):
+        return
+    count = sim.context.hints.tuple_results.get(call.expr.func.id)
     if count is None or offset in sim.context.decisions.kept_results:
         return
     sim.wants_containers()
@@ -50,7 +54,7 @@ def take_result_apart(sim: Simulator, offset: int) -> None:
     sim.stack.append(Container("tuple", list(elements), None, offset))
 
 
-def subscript_container(sim: Simulator, container: Container, key: Any) -> bool:
+def subscript_container(sim: Simulator, container: Container, key: Item) -> bool:
     """``container[key]`` for a constant int or slice; False if the container must become a value for it."""
     place = constant_key(key)
     if (
@@ -75,7 +79,7 @@ def subscript_container(sim: Simulator, container: Container, key: Any) -> bool:
     return False
 
 
-def store_into_container(sim: Simulator, container: Container, key: Any, item: Any) -> None:
+def store_into_container(sim: Simulator, container: Container, key: Item, item: Item) -> None:
     """``container[key] = item`` for a constant int or slice."""
     place = constant_key(key)
     if container.kind == "list" and isinstance(place, slice) and isinstance(item, Container):
@@ -86,7 +90,7 @@ def store_into_container(sim: Simulator, container: Container, key: Any, item: A
         raise ValueError("something unknown is stored into a list display")
 
 
-def delete_from_container(sim: Simulator, container: Container, key: Any) -> None:
+def delete_from_container(sim: Simulator, container: Container, key: Item) -> None:
     place = constant_key(key)
     if container.kind != "list" or place is None:
         raise ValueError("something unknown is deleted from a list display")
@@ -99,6 +103,7 @@ def delete_from_container(sim: Simulator, container: Container, key: Any) -> Non
 def extend_container(sim: Simulator, container: Container, kind: str) -> None:
     """LIST_EXTEND and the like: by another container that is followed, or by a constant tuple."""
     item = sim.stack[-1]
+    constants = build.constant(item.expr) if isinstance(item, Value) else None
     if isinstance(item, Container) and item.kind != "dict":
         added = list(item.elements)
     elif isinstance(item, Container):
@@ -106,11 +111,11 @@ def extend_container(sim: Simulator, container: Container, kind: str) -> None:
         container.elements.extend(item.elements)
         container.keys = [*(container.keys or ()), *(item.keys or ())]
         return
-    elif isinstance(item, Value) and isinstance(build.constant(item.expr), tuple):
-        added = [Value(ast.Constant(element), True) for element in build.constant(item.expr)]
+    elif isinstance(constants, tuple):
+        added = [Value(ast.Constant(element), True) for element in constants]
     else:
         value = sim.pop_value()
-        expr, values = _display(sim, container)
+        expr, values = as_display(container, sim.as_value)
         sim.check_order([*values, value])
         extended = build.extend_display(expr, value.expr)
         index = sim.stack.index(container)
@@ -129,14 +134,14 @@ def pop_container(sim: Simulator, container: Container) -> None:
         sim.stack.pop()
 
 
-def _leaves(container: Container) -> List[Any]:
-    found: List[Any] = []
+def _leaves(container: Container) -> List[Item]:
+    found: List[Item] = []
     for element in container.elements:
         found.extend(_leaves(element) if isinstance(element, Container) else [element])
     return found
 
 
-def call_container_method(sim: Simulator, method: BoundMethod, arguments: List[Any]) -> None:
+def call_container_method(sim: Simulator, method: BoundMethod, arguments: List[Item]) -> None:
     """``[...].pop()`` and ``[...].pop(i)``."""
     container = method.container
     place = constant_key(arguments[0]) if arguments else -1
@@ -175,9 +180,3 @@ def call_with_containers(sim: Simulator, has_keywords: bool, null: str) -> bool:
     sim.combine(lambda *exprs: build.call(exprs, names), values)
     take_result_apart(sim, sim.ops[sim.index - 1].offset)
     return True
-
-
-def _display(sim: Simulator, container: Container) -> Tuple[ast.expr, List[Value]]:
-    from depyf.lift.containers import as_display
-
-    return as_display(container, sim.as_value)

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from depyf.lift.items import Marker
+from depyf.lift.items import Mark, Marker
 from depyf.normal.ops import Instr
 
 if TYPE_CHECKING:
     from depyf.lift.simulator import Simulator
-
-MATCHED = "matched_group"
-"""Kind of the marker that ``except* type`` leaves to be tested; its data is the type."""
 
 
 def check_group(sim: Simulator, instr: Instr) -> None:
     """``exc type -> exc matched``. Raises ``ValueError`` when something else than the handled exception is split."""
     type_ = sim.pop_value()
     exc = sim.stack[-1] if sim.stack else None
-    if not (isinstance(exc, Marker) and exc.kind == "exc"):
+    if not (isinstance(exc, Marker) and exc.kind is Mark.EXC):
         raise ValueError(f"an exception group is split that is not the handled one at offset {instr.offset}")
-    sim.stack.append(Marker(MATCHED, exc.origin, type_.expr))
+    sim.stack.append(Marker(Mark.MATCHED_GROUP, exc.origin, type_.expr))
 
 
 def end_groups(sim: Simulator, instr: Instr) -> None:
     """``exc ->``: behind the last clause."""
     exc = sim.pop()
-    if not (isinstance(exc, Marker) and exc.kind == "exc"):
+    if not (isinstance(exc, Marker) and exc.kind is Mark.EXC):
         raise ValueError(f"PREP_RERAISE_STAR at offset {instr.offset} stands outside of an except* statement")

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import enum
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Callable, Dict, List, Literal, Optional, Protocol, Tuple, Union
 
 from depyf.bytecode.code import Code
+
+if TYPE_CHECKING:
+    from depyf.lift.simulator import Simulator
 
 COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 """The names of code objects that are part of an expression, and called with what they run over."""
@@ -36,12 +40,28 @@ class Value:
     swapped_at: int = -1
     kept_at: int = -1
     iterator: bool = False
-    augments: Any = None
+    augments: Union[ReadAt, Augmented, None] = None
     tests: Optional[ChainTest] = None
     converted: Optional[Tuple[str, ast.expr]] = None
     whole: bool = False
     begun: int = 0
     silent: bool = False
+
+
+@dataclass(eq=False)
+class ReadAt:
+    """A value was read at a place whose operands, ``bases``, still lie on the stack: ``a[i] += v`` begins so."""
+
+    bases: Tuple[Value, ...]
+
+
+@dataclass(eq=False)
+class Augmented:
+    """A value is what ``place += operand`` stores, if it is stored there next; ``place`` is a name, or operands."""
+
+    place: Union[ast.expr, Tuple[Value, ...]]
+    operator: ast.operator
+    operand: ast.expr
 
 
 @dataclass(eq=False)
@@ -104,14 +124,75 @@ class Function:
         return self.code.co_name == "<lambda>"
 
 
+class Mark(enum.Enum):
+    """What a marker is; the value is how messages call it."""
+
+    NULL = "null"
+    ITER = "iter"
+    EXIT = "exit"
+    EXIT_RESULT = "exit_result"
+    LASTI = "lasti"
+    PREV = "prev"
+    EXC = "exc"
+    MATCHED = "matched"
+    """The result of CHECK_EXC."""
+    MATCHED_GROUP = "matched_group"
+    """What ``except* type`` leaves to be tested."""
+    WITH_RESULT = "with_result"
+    BUILD_CLASS = "build_class"
+    SUBJECT = "subject"
+    """A subject that is kept for the next case; its origin is the node of the first case."""
+    MODULE = "module"
+    IMPORTED = "imported"
+
+
 @dataclass(eq=False)
 class Marker:
-    """Everything on the stack that is no value: kind is one of null, iter, exit, exit_result, lasti, prev, exc,
-    matched (result of CHECK_EXC), with_result, build_class; ``origin`` says whose."""
+    """What is on the stack and no value; ``origin`` says whose. ``expr``: what is iterated over, or the type that is
+    tested. ``copied``: the same one lies below."""
 
-    kind: str
+    kind: Mark
     origin: int = -1
-    data: Any = None
+    expr: Optional[ast.expr] = None
+    copied: bool = False
+
+
+@dataclass(frozen=True)
+class Import:
+    """What an IMPORT operation asked for."""
+
+    name: str
+    level: int
+    names: Optional[Tuple[str, ...]]
+    lazy: bool
+
+    def statement(self, alias: ast.alias) -> ast.stmt:
+        """``import alias`` or ``from name import alias``."""
+        statement: ast.stmt
+        if self.names is None:
+            statement = ast.Import([alias])
+        else:
+            statement = ast.ImportFrom(self.name or None, [alias], self.level)
+        if self.lazy:
+            statement.__dict__["is_lazy"] = 1  # a field since 3.15
+        return statement
+
+
+class ImportMarker(Marker):
+    """A module, or what is imported from it as ``name``."""
+
+    def __init__(self, request: Import, name: Optional[str] = None) -> None:
+        super().__init__(Mark.MODULE if name is None else Mark.IMPORTED)
+        self.request, self.name = request, name
+
+
+class Group(Protocol):
+    """The targets of one statement, which is complete when all are there; ``temporaries`` has those made up."""
+
+    temporaries: Dict[int, str]
+
+    def give_up(self, simulator: Simulator) -> None:
+        """Something else happens first: what is missing becomes temporaries."""
 
 
 @dataclass(eq=False)
@@ -123,17 +204,39 @@ class Target:
     """
 
     fill: Callable[[ast.expr], None]
-    group: Any = None
+    group: Optional[Group] = None
     index: int = -1
     needed: bool = False
 
 
-Item = Union[Value, Copy, Function, Marker, Target]
+@dataclass(eq=False)
+class Container:
+    """A list, tuple or dict display whose elements are still items. Several slots may hold the same one."""
+
+    kind: str
+    elements: List[Item]
+    keys: Optional[List[str]] = None
+    offset: int = -1
+
+
+@dataclass(eq=False)
+class BoundMethod:
+    """A method of a container that was looked up and not called yet."""
+
+    container: Container
+    name: str
+
+
+Item = Union[Value, Copy, Function, Marker, Target, Container, BoundMethod]
+
+
+Decision = Literal["spill", "spill_end", "spill_locals", "containers", "kept_results", "plain_swap", "phi"]
+"""The sets of ``Decisions``."""
 
 
 class Retry(Exception):
     """Lifting has to start again with one more decision: values at ``offset`` must be kept in temporaries."""
 
-    def __init__(self, kind: str, key: Any) -> None:
+    def __init__(self, kind: Decision, key: Union[int, bool, Tuple[int, int]]) -> None:
         super().__init__(f"{kind} {key}")
         self.kind, self.key = kind, key

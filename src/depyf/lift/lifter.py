@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Dict, List, Optional, Set
+from typing import Dict, List, Optional, Set, Tuple
 
-from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump
+from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Term
 from depyf.flow.order import Order, order_blocks
 from depyf.flow.patterns import PatternBranch, PatternJump
 from depyf.lift import build
-from depyf.lift.containers import Container, copied, holds_containers, parts
+from depyf.lift.containers import copied, holds_containers, parts
 from depyf.lift.context import Context, Decisions
-from depyf.lift.groups import MATCHED
-from depyf.lift.items import Copy, Function, Marker, Retry, Target, Value
+from depyf.lift.items import Container, Copy, Function, Item, Mark, Marker, Retry, Target, Value
 from depyf.lift.matches import end_with_match
 from depyf.lift.nodes import (
     Condition,
@@ -58,12 +57,12 @@ def lift(graph: FlowGraph, hints: Optional[Hints] = None, *, places: bool = True
 class _Lifter:
     def __init__(self, graph: FlowGraph, order: Order, decisions: Decisions, hints: Hints, places: bool) -> None:
         self.graph, self.order = graph, order
-        self.context = Context(graph.code.code, decisions, hints, RULES, places)
+        self.context = Context(graph.code.code, decisions, hints, RULES, places=places)
         self.nodes = self.context.nodes
         self.edges: Dict[int, List[Node]] = {id: [] for id in graph.blocks}
         self.skip: Dict[int, int] = {}
         self.reducer = Reducer(graph, order.headers, self.nodes, self.edges, self.context.next_order)
-        self.handler_bases: Dict[int, List[Any]] = {}
+        self.handler_bases: Dict[int, List[Item]] = {}
         self.block_predecessors = graph.predecessors()
 
     def run(self) -> LiftedGraph:
@@ -92,7 +91,7 @@ class _Lifter:
             node.stack = list(node.base)
             self._settled_before_it_leaves(block, node)
             self._inherit_locals(block, node)
-            node.handling = tuple(item.origin for item in node.base if isinstance(item, Marker) and item.kind == "prev")
+            node.handling = _handled(node.base)
             node.offset = block.offset()
             self.nodes[block.id] = node
         else:
@@ -145,7 +144,7 @@ class _Lifter:
             copy = Node(self._fresh_id(), block.region)
             copy.base = self._stack_on_edge(before, block.id)
             copy.stack = list(copy.base)
-            copy.handling = tuple(item.origin for item in copy.base if isinstance(item, Marker) and item.kind == "prev")
+            copy.handling = _handled(copy.base)
             copy.offset, copy.extent = block.offset(), block.extent()
             self.nodes[copy.id] = copy
             before.redirect(block.id, copy.id)
@@ -172,7 +171,7 @@ class _Lifter:
                 held = copied([*node.stack, *before.containers.values()])
                 node.stack, kept = held[: len(node.stack)], held[len(node.stack) :]
                 node.base = list(node.stack)
-                node.containers = dict(zip(names, kept))
+                node.containers = {name: item for name, item in zip(names, kept) if isinstance(item, Container)}
             else:
                 raise Retry("kept_results", min(container.offset for container in before.containers.values()))
 
@@ -239,7 +238,7 @@ class _Lifter:
         else:
             self._terminate_branch(node, term, simulator, keep)
 
-    def _settle_before_branch(self, simulator: Simulator, term: Any) -> None:
+    def _settle_before_branch(self, simulator: Simulator, term: Term) -> None:
         top = simulator.stack[-1] if simulator.stack else None
         if isinstance(term, Branch) and isinstance(top, (Value, Container)):
             simulator.stack.pop()
@@ -252,14 +251,16 @@ class _Lifter:
         top = simulator.stack[-1]
         if isinstance(top, Marker):
             simulator.stack.pop()
-            if top.kind in ("matched", MATCHED):
+            if top.kind in (Mark.MATCHED, Mark.MATCHED_GROUP):
                 match, other = (term.fall, term.target) if not term.jump_when else (term.target, term.fall)
-                node.terminator = ExceptionTest(top.origin, top.data, match, other, group=top.kind == MATCHED)
-            elif top.kind == "with_result":
+                assert top.expr is not None
+                is_group = top.kind is Mark.MATCHED_GROUP
+                node.terminator = ExceptionTest(top.origin, top.expr, match, other, group=is_group)
+            elif top.kind is Mark.WITH_RESULT:
                 yes, no = (term.target, term.fall) if term.jump_when else (term.fall, term.target)
                 node.terminator = WithDecision(yes, no)
             else:
-                raise ValueError(f"a {top.kind} marker is tested at offset {term.instr.offset}")
+                raise ValueError(f"a {top.kind.value} marker is tested at offset {term.instr.offset}")
             return
         if keep and isinstance(top, Copy):
             raise Retry("spill", top.offset)
@@ -294,8 +295,8 @@ class _Lifter:
     def _terminate_loop(self, node: Node, term: For, simulator: Simulator) -> None:
         item = node.base[-1]
         iterable = None
-        if isinstance(item, Marker) and item.kind == "iter":
-            iterable = item.data
+        if isinstance(item, Marker) and item.kind is Mark.ITER:
+            iterable = item.expr
         span = term.instr.span if self.context.places else None
         node.terminator = Loop(term.async_, term.body, term.exhausted, iterable, span=span)
 
@@ -316,15 +317,14 @@ class _Lifter:
                     else ValueError("something is pending where an exception handler begins")
                 )
         if region.lasti:
-            base.append(Marker("lasti", region.entry))
-        base.append(Marker("exc", region.entry))
+            base.append(Marker(Mark.LASTI, region.entry))
+        base.append(Marker(Mark.EXC, region.entry))
         self.handler_bases[region.entry] = base
 
-    def _stack_on_edge(self, node: Node, target: int) -> List[Any]:
+    def _stack_on_edge(self, node: Node, target: int) -> List[Item]:
         term = node.terminator
         if len(node.successors()) > 1 and not isinstance(term, Loop) and holds_containers(node.stack):
-            keeps = isinstance(term, Condition) and term.keep and target == term.target
-            return [*copied(node.stack), node.kept] if keeps else copied(node.stack)
+            return [*copied(node.stack), *_kept(node, target)]
         if isinstance(term, Loop):
             base = copied(node.stack[:-1])
             if target == term.exhausted:
@@ -335,17 +335,15 @@ class _Lifter:
                 loop.target = expr
 
             item = Target(fill, needed=True)
-            return [*base, Marker("iter", node.id), item]
-        if isinstance(term, Condition) and term.keep and target == term.target:
-            return [*node.stack, node.kept]
-        return list(node.stack)
+            return [*base, Marker(Mark.ITER, node.id), item]
+        return [*node.stack, *_kept(node, target)]
 
-    def _entry_stack(self, block: Block) -> List[Any]:
+    def _entry_stack(self, block: Block) -> List[Item]:
         if block.id in self.handler_bases:
             return list(self.handler_bases[block.id])
         edges = self.edges[block.id]
         if block.id == self.graph.entry and not edges:
-            stack: List[Any] = []
+            stack: List[Item] = []
         elif len(edges) == 1:
             stack = self._stack_on_edge(edges[0], block.id)
         else:
@@ -356,10 +354,10 @@ class _Lifter:
             stack = self._header_stack(block, edges, stack)
         return stack
 
-    def _enter_loop(self, block: Block, edges: List[Node], stack: List[Any]) -> List[Any]:
+    def _enter_loop(self, block: Block, edges: List[Node], stack: List[Item]) -> List[Item]:
         """The iterator is no longer a value: the loop holds it."""
         item = stack[-1]
-        if isinstance(item, Marker) and item.kind == "iter":
+        if isinstance(item, Marker) and item.kind is Mark.ITER:
             return stack
         if not isinstance(item, Value):
             raise ValueError("a loop runs over something that is no value")
@@ -368,16 +366,16 @@ class _Lifter:
                 raise self.context.waits_no_longer(other)
         if item.copies or item.tests:
             raise Retry("spill", item.copied_at)
-        return [*stack[:-1], Marker("iter", block.id, item.expr)]
+        return [*stack[:-1], Marker(Mark.ITER, block.id, item.expr)]
 
-    def _header_stack(self, block: Block, edges: List[Node], stack: List[Any]) -> List[Any]:
+    def _header_stack(self, block: Block, edges: List[Node], stack: List[Item]) -> List[Item]:
         """At the head of a loop only markers and values that no iteration changes may be pending."""
-        result: List[Any] = []
+        result: List[Item] = []
         for slot, item in enumerate(stack):
             if isinstance(item, Marker):
                 result.append(item)
             elif isinstance(item, Container):
-                if not all(isinstance(part, Marker) or part.stable for part in parts([item])):
+                if not all(isinstance(part, Marker) or _is_stable(part) for part in parts([item])):
                     raise Retry("spill_end", edges[0].last_block)
                 result.append(item)
             elif (
@@ -394,12 +392,12 @@ class _Lifter:
                 result.append(self._phi(block, slot, edges))
         return result
 
-    def _meet(self, block: Block, edges: List[Node]) -> List[Any]:
+    def _meet(self, block: Block, edges: List[Node]) -> List[Item]:
         stacks = [self._stack_on_edge(node, block.id) for node in edges]
         depth = len(stacks[0])
         if any(len(stack) != depth for stack in stacks):
             raise ValueError(f"the stack has different depths where block {block.id} begins")
-        result: List[Any] = []
+        result: List[Item] = []
         for slot in range(depth):
             items = [stack[slot] for stack in stacks]
             first = items[0]
@@ -409,7 +407,7 @@ class _Lifter:
                 if not all(_same_container(first, item) for item in items):
                     raise ValueError(f"lists that move values meet where block {block.id} begins")
                 result.append(first)
-            elif all(isinstance(item, Value) and item.stable and _same(item.expr, first.expr) for item in items):
+            elif isinstance(first, Value) and all(_is_stable_and_same(item, first.expr) for item in items):
                 result.append(Value(first.expr, True, first.local))
             else:
                 result.append(self._phi(block, slot, edges))
@@ -511,6 +509,24 @@ def _end_as_operands(simulator: Simulator, block: Block) -> None:
             simulator.stack[slot] = simulator.as_value(item)
 
 
+def _handled(stack: List[Item]) -> Tuple[int, ...]:
+    """The handlers whose exceptions are being handled."""
+    return tuple(item.origin for item in stack if isinstance(item, Marker) and item.kind is Mark.PREV)
+
+
+def _is_stable(item: Item) -> bool:
+    return isinstance(item, Value) and item.stable
+
+
+def _kept(node: Node, target: int) -> List[Item]:
+    """The value that the condition at the end of ``node`` leaves on the stack on the way to ``target``."""
+    term = node.terminator
+    if isinstance(term, Condition) and term.keep and target == term.target:
+        assert node.kept is not None
+        return [node.kept]
+    return []
+
+
 def _holds_values(node: Node) -> bool:
     """Whether something was evaluated in ``node`` that waits to be used."""
     return any(isinstance(item, (Value, Function)) and not getattr(item, "stable", False) for item in node.stack)
@@ -528,7 +544,7 @@ def _returns_at_once(block: Block) -> bool:
 _RETURNING = frozenset({Op.RETURN, Op.SWAP, Op.POP, Op.POP_EXC})
 
 
-def _same_container(one: Any, two: Any) -> bool:
+def _same_container(one: Item, two: Item) -> bool:
     """Whether two items are followed containers with the same values in them."""
     if isinstance(one, Container) and isinstance(two, Container):
         same_size = one.kind == two.kind and len(one.elements) == len(two.elements) and one.keys == two.keys
@@ -536,10 +552,14 @@ def _same_container(one: Any, two: Any) -> bool:
     return False
 
 
-def _same_element(one: Any, two: Any) -> bool:
+def _same_element(one: Item, two: Item) -> bool:
     if isinstance(one, Value) and isinstance(two, Value):
         return one.stable and two.stable and _same(one.expr, two.expr)
     return one is two or _same_container(one, two)
+
+
+def _is_stable_and_same(item: Item, expr: ast.expr) -> bool:
+    return isinstance(item, Value) and item.stable and _same(item.expr, expr)
 
 
 def _same(one: ast.expr, two: ast.expr) -> bool:

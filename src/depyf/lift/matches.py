@@ -5,25 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Union
 
 from depyf.flow.patterns import PatternBranch, PatternJump
-from depyf.lift.items import Marker
+from depyf.lift.items import Mark, Marker
 from depyf.lift.nodes import MatchTest, Node
 
 if TYPE_CHECKING:
     from depyf.lift.simulator import Simulator
-
-SUBJECT = "subject"
-"""Kind of the marker for a subject that is kept for the next case; its origin is the node of the first case."""
 
 
 def end_with_match(node: Node, term: Union[PatternBranch, PatternJump], simulator: Simulator) -> None:
     """Give ``node`` the terminator that a block with a pattern at its end stands for."""
     item = simulator.pop()
     subject = None
-    if isinstance(item, Marker) and item.kind == SUBJECT:
+    if isinstance(item, Marker) and item.kind is Mark.SUBJECT:
         statement = item.origin
     else:
         subject, statement = simulator.as_value(item).expr, node.id
     simulator.settle()
+    assert term.pattern is not None
     node.silent = False
     if isinstance(term, PatternJump):
         node.terminator = MatchTest(statement, subject, term.pattern, term.target, None, guarded=term.guarded)
@@ -32,4 +30,4 @@ def end_with_match(node: Node, term: Union[PatternBranch, PatternJump], simulato
         statement, subject, term.pattern, term.fall, term.target, term.keeps, term.guarded, term.default
     )
     if term.keeps:
-        simulator.stack.append(Marker(SUBJECT, statement))
+        simulator.stack.append(Marker(Mark.SUBJECT, statement))

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional, Tuple, Union
+from typing import Dict, List, Optional, Tuple, Union
 
 from depyf.bytecode.lines import Span
 from depyf.flow.graph import Region
+from depyf.lift.items import Container, Function, Item, Value
 
 
 @dataclass
@@ -146,7 +147,7 @@ class MatchTest:
 
     statement: int
     subject: Optional[ast.expr]
-    pattern: Any
+    pattern: ast.pattern
     success: int
     fail: Optional[int]
     keeps: bool = False
@@ -177,11 +178,11 @@ class Node:
     handling: Tuple[int, ...] = ()
     offset: int = 0
     extent: int = -1
-    base: List[Any] = field(default_factory=list)
-    stack: List[Any] = field(default_factory=list)
-    containers: Dict[str, Any] = field(default_factory=dict)
+    base: List[Item] = field(default_factory=list)
+    stack: List[Item] = field(default_factory=list)
+    containers: Dict[str, Container] = field(default_factory=dict)
     last_block: int = -1
-    kept: Any = None
+    kept: Optional[Value] = None
 
     def evaluate(self, expr: ast.expr, statement: ast.stmt) -> None:
         """Add ``statement``, which holds ``expr``: inside of the region, if one was left while that was pending."""
@@ -233,14 +234,14 @@ class FunctionExpression(ast.expr):
     """Stands for a lambda (or any function used as a value) until its code object is decompiled."""
 
     _fields = ("defaults", "kw_defaults", "annotations")
-    function: Any
+    function: Function
 
 
 class FunctionStatement(ast.stmt):
     """Stands for a ``def`` or ``class`` until its code object is decompiled."""
 
     _fields = ("defaults", "kw_defaults", "annotations", "decorators", "bases", "keywords")
-    function: Any
+    function: Function
     name: str
 
 
@@ -257,14 +258,14 @@ class TypeParameter(ast.expr):
     _fields = ()
     kind: str
     name: str
-    bound: Any
-    default: Any
+    bound: Optional[Function]
+    default: Optional[Function]
 
 
 class ComprehensionExpression(ast.expr):
     """Stands for a comprehension or generator expression over ``iterable``."""
 
     _fields = ("iterable",)
-    function: Any
+    function: Function
     iterable: ast.expr
     awaited = False

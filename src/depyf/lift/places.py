@@ -7,7 +7,7 @@ means the same without them.
 from __future__ import annotations
 
 import ast
-from typing import Any, Iterator, NamedTuple, Optional, Sequence, Tuple
+from typing import Iterator, NamedTuple, Optional, Sequence, Tuple
 
 from depyf.bytecode.lines import Span
 
@@ -85,12 +85,13 @@ def _walked(node: ast.AST) -> Iterator[ast.AST]:
             todo.extend(ast.iter_child_nodes(each))
 
 
-def first_operand(test: Any) -> Tuple[ast.expr, int]:
+def first_operand(test: ast.expr) -> Tuple[ast.expr, int]:
     """The expression that a condition tests first, and how many characters of the condition stand before it."""
     before = 0
     while True:
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            test, before = test.operand, before + 4 + isinstance(test.operand, ast.BoolOp)
+            test = test.operand
+            before += 4 + isinstance(test, ast.BoolOp)
         elif isinstance(test, ast.BoolOp) and type(test).__name__ == "BoolOp":
             first = test.values[0]
             opened = isinstance(test.op, ast.And) and isinstance(first, ast.BoolOp) and isinstance(first.op, ast.Or)
@@ -124,7 +125,7 @@ def start_of(statement: ast.stmt) -> Optional[Start]:
     return start
 
 
-def _start(statement: Any) -> Optional[Start]:
+def _start(statement: ast.stmt) -> Optional[Start]:
     if isinstance(statement, (ast.If, ast.While, ast.Assert)):
         operand, before = first_operand(statement.test)
         place, jump = first_place(operand), statement_of(statement.test)

@@ -7,13 +7,13 @@ node with the single node before it; they are tried whenever a node is complete.
 from __future__ import annotations
 
 import ast
-from typing import Any, Callable, Dict, List, Optional, Set
+from typing import Callable, Dict, List, Optional, Sequence, Set
 
 from depyf.flow.arms import computes_alone, leaves_operand
 from depyf.flow.graph import FlowGraph, For, Jump
 from depyf.lift import build
-from depyf.lift.items import COMPREHENSIONS, Value
-from depyf.lift.nodes import Condition, Goto, Node
+from depyf.lift.items import COMPREHENSIONS, Item, Value
+from depyf.lift.nodes import Condition, Goto, Node, Terminator
 from depyf.normal.ops import Op
 
 
@@ -67,9 +67,9 @@ class Reducer:
 
     def _keeps(self, before: Node, term: Condition, node: Node, goto: Goto) -> Optional[Node]:
         """``a and b``, ``a or b`` as values: the tested value itself arrives if the test decides."""
-        if goto.target != term.target or not self._adds_one_value(node, before.stack):
+        value = self._added_value(node, before.stack)
+        if goto.target != term.target or value is None:
             return None
-        value = node.stack[-1]
         operator: ast.boolop = ast.Or() if term.jump_when else ast.And()
         result = self._value(before, build.both(operator, term.test, value.expr))
         self._absorb(before, [node], Goto(goto.target), [*before.stack, result])
@@ -120,9 +120,10 @@ class Reducer:
         if isinstance(one.terminator, Goto) and isinstance(two.terminator, Goto):
             if one.terminator.target != two.terminator.target:
                 return None
-            if not (self._adds_one_value(one, before.stack) and self._adds_one_value(two, before.stack)):
+            first, second = self._added_value(one, before.stack), self._added_value(two, before.stack)
+            if first is None or second is None:
                 return None
-            value = self._value(before, ast.IfExp(test, one.stack[-1].expr, two.stack[-1].expr))
+            value = self._value(before, ast.IfExp(test, first.expr, second.expr))
             self._absorb(before, [one, two], Goto(one.terminator.target), [*before.stack, value])
             return before
         if isinstance(one.terminator, Condition) and isinstance(two.terminator, Condition):
@@ -159,9 +160,10 @@ class Reducer:
         below = before.stack[:-1]
         second = node.terminator
         if term.keep and drops == [(Op.SWAP, 2), (Op.POP, None)] and isinstance(second, Goto) and second.target == out:
-            if not self._adds_one_value(node, below):
+            value = self._added_value(node, below)
+            if value is None:
                 return None
-            below = [*below, self._value(before, node.stack[-1].expr)]
+            below = [*below, self._value(before, value.expr)]
         elif not term.keep and drops == [(Op.POP, None)] and isinstance(second, Condition):
             negated = isinstance(second.test, ast.UnaryOp) and isinstance(second.test.op, ast.Not)
             if (
@@ -197,7 +199,7 @@ class Reducer:
             return False
         return not any(top is item for item in node.base)
 
-    def _absorb(self, before: Node, gone: List[Node], term: Any, stack: List[Any]) -> None:
+    def _absorb(self, before: Node, gone: List[Node], term: Terminator, stack: List[Item]) -> None:
         for target in before.successors():
             _remove(self.edges[target], before)
         for node in gone:
@@ -213,17 +215,20 @@ class Reducer:
     def _value(self, before: Node, expr: ast.expr) -> Value:
         return Value(expr, False, None, self.next_order(), before.id)
 
-    def _same_stack(self, one: List[Any], two: List[Any]) -> bool:
+    def _same_stack(self, one: Sequence[Item], two: Sequence[Item]) -> bool:
         return len(one) == len(two) and all(a is b for a, b in zip(one, two))
 
-    def _adds_nothing(self, node: Node, base: List[Any]) -> bool:
+    def _adds_nothing(self, node: Node, base: Sequence[Item]) -> bool:
         return self._same_stack(node.stack, base)
 
-    def _adds_one_value(self, node: Node, base: List[Any]) -> bool:
+    def _added_value(self, node: Node, base: Sequence[Item]) -> Optional[Value]:
+        """The value that ``node`` adds to ``base``; ``None`` if it adds something else, or more."""
         if not self._same_stack(node.stack[:-1], base) or not node.stack:
-            return False
+            return None
         value = node.stack[-1]
-        return isinstance(value, Value) and not value.copies and not value.chain and value.tests is None
+        if not isinstance(value, Value) or value.copies or value.chain or value.tests is not None:
+            return None
+        return value
 
 
 def _remove(edges: List[Node], node: Node) -> None:

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from depyf.flow.graph import Block
 from depyf.lift import build
-from depyf.lift.containers import Container, as_display, parts, references, replaced, wanted
+from depyf.lift.containers import as_display, parts, references, replaced, wanted
 from depyf.lift.context import Context
-from depyf.lift.items import Copy, Function, Marker, Retry, Target, Value
+from depyf.lift.items import (
+    Augmented,
+    BoundMethod,
+    Container,
+    Copy,
+    Function,
+    ImportMarker,
+    Item,
+    Mark,
+    Marker,
+    Retry,
+    Target,
+    Value,
+)
 from depyf.lift.nodes import (
     BindException,
     Node,
     Statement,
 )
 from depyf.lift.places import put
-from depyf.normal.ops import Instr, Op
+from depyf.normal.ops import Instr
 
 
 class Simulator:
@@ -24,7 +37,7 @@ class Simulator:
 
     def __init__(self, context: Context, node: Node) -> None:
         self.context, self.node = context, node
-        self.stack: List[Any] = node.stack
+        self.stack: List[Item] = node.stack
         self.ops: Sequence[Instr] = ()
         self.index = 0
 
@@ -39,22 +52,22 @@ class Simulator:
                 self.spill_all()
             self.context.rules[instr.op](self, instr)
 
-    def ahead(self, count: int) -> List[Tuple[Op, Any]]:
-        return [(instr.op, instr.arg) for instr in self.ops[self.index : self.index + count]]
+    def ahead(self, count: int) -> List[Instr]:
+        return list(self.ops[self.index : self.index + count])
 
     # --- the stack ---------------------------------------------------------------------------------------------
 
-    def push(self, expr: ast.expr, stable: bool = False, local: Optional[str] = None, **facts: Any) -> Value:
+    def push(self, expr: ast.expr, *, stable: bool = False, local: Optional[str] = None) -> Value:
         if self.context.places:
             put(expr, self.ops[self.index - 1].span)
-        value = Value(expr, stable, local, self.context.next_order(), self.node.id, **facts)
+        value = Value(expr, stable, local, self.context.next_order(), self.node.id)
         self.stack.append(value)
         return value
 
     def push_temporary(self, name: str) -> None:
         self.push(ast.Name(name, ast.Load()), stable=True)
 
-    def pop(self) -> Any:
+    def pop(self) -> Item:
         if not self.stack:
             raise ValueError(f"the stack is empty at offset {self.ops[self.index - 1].offset}")
         return self.stack.pop()
@@ -65,7 +78,7 @@ class Simulator:
             return self.pop_values(1)[0]
         return self.as_value(self.pop())
 
-    def as_value(self, item: Any) -> Value:
+    def as_value(self, item: Item) -> Value:
         if isinstance(item, Value):
             if item.copies:
                 raise Retry("spill", item.copied_at)
@@ -86,7 +99,8 @@ class Simulator:
                 name = self.context.temporary()
                 self.fill(item, ast.Name(name, ast.Store()))
             return Value(ast.Name(name, ast.Load()), stable=True)
-        raise ValueError(f"a {item.kind} marker is used as a value at offset {self.ops[self.index - 1].offset}")
+        what = f"method {item.name}" if isinstance(item, BoundMethod) else f"{item.kind.value} marker"
+        raise ValueError(f"a {what} is used as a value at offset {self.ops[self.index - 1].offset}")
 
     def _close_chain(self, value: Value) -> Value:
         """``value`` was stored on the way and is now used: a walrus for each name, or a temporary from the start.
@@ -105,14 +119,14 @@ class Simulator:
         self.emit(ast.Assign([ast.Name(name, ast.Store()), *targets], value.expr))
         return Value(ast.Name(name, ast.Load()), stable=True)
 
-    def pop_callee(self, null: str) -> Tuple[Any, List[Any]]:
+    def pop_callee(self, null: str) -> Tuple[Item, List[Item]]:
         """What is called, and its first argument if that lies in the slot of the NULL; ``null`` as CALL has it."""
         top = self.pop()
         if not null:
             return top, []
         pair = [self.pop(), top]
         slot = pair[0] if null == "below" else pair[1]
-        if isinstance(slot, Marker) and slot.kind == "null":
+        if isinstance(slot, Marker) and slot.kind is Mark.NULL:
             pair.remove(slot)
         return pair[0], pair[1:]
 
@@ -167,10 +181,12 @@ class Simulator:
         if not self.context.follows_containers:
             raise wanted()
 
-    def combine(self, make: Callable[..., ast.expr], values: Sequence[Value], **facts: Any) -> None:
+    def combine(self, make: Callable[..., ast.expr], values: Sequence[Value], *, stable: bool = False) -> Value:
         """Push ``make(*expressions)``; the values must have been evaluated in the order in which they are written."""
         self.check_order(values)
-        self.push(make(*[value.expr for value in values]), begun=_begin_of(values), **facts)
+        value = self.push(make(*[value.expr for value in values]), stable=stable)
+        value.begun = _begin_of(values)
+        return value
 
     def check_order(self, values: Sequence[Value]) -> None:
         last = 0
@@ -230,7 +246,7 @@ class Simulator:
         for item in pending:
             self.keep(item)
 
-    def keep(self, item: Any) -> None:
+    def keep(self, item: Union[Value, Copy, Function]) -> None:
         """Store a pending item in a temporary."""
         if isinstance(item, Copy):
             raise Retry("spill", item.offset)
@@ -251,7 +267,7 @@ class Simulator:
     def spill_all(self) -> None:
         self.settle()
 
-    def check_latest(self, item: Any) -> None:
+    def check_latest(self, item: Item) -> None:
         """Whatever is still pending must have been evaluated before ``item``, whose turn it is now."""
         if not isinstance(item, Value) or item.stable:
             return
@@ -262,7 +278,7 @@ class Simulator:
                     raise ValueError(f"values are used out of order at offset {self.ops[self.index - 1].offset}")
                 raise Retry("spill", swapped)
 
-    def store(self, target: ast.expr, item: Any, local: Optional[str] = None) -> None:
+    def store(self, target: ast.expr, item: Item, local: Optional[str] = None) -> None:
         """``target = item`` in whatever form the item asks for."""
         self.check_latest(item)
         if self.context.places:
@@ -276,13 +292,12 @@ class Simulator:
             self.emit(self.definition(item, target), local)
         elif isinstance(item, Container):
             self.store_container(item, target, local)
-        elif isinstance(item, Marker) and item.kind in ("module", "imported"):
+        elif isinstance(item, ImportMarker):
             self.store_import(item, target, local)
-        elif isinstance(item, Marker) and item.kind == "exc":
+        elif isinstance(item, Marker) and item.kind is Mark.EXC:
             self.emit(BindException(item.origin, target), local)
-        elif isinstance(item, Value) and item.augments is not None and self.same_place(item.augments[0], target):
-            _, operator, operand = item.augments
-            self.emit(build.augmented(target, operator, operand), local)
+        elif isinstance(item, Value) and isinstance(item.augments, Augmented) and _is_name(target, item.augments.place):
+            self.emit(build.augmented(target, item.augments), local)
         else:
             if isinstance(item, Value):
                 if item.copies or item.tests is not None:
@@ -302,25 +317,25 @@ class Simulator:
         else:
             self.emit(ast.Assign([target], expr), local)
 
-    def store_import(self, item: Marker, target: ast.expr, local: Optional[str]) -> None:
+    def store_import(self, item: ImportMarker, target: ast.expr, local: Optional[str]) -> None:
         """``import a``, ``import a.b as c`` or one name of ``from a import b as c``."""
         if not isinstance(target, ast.Name):
             raise ValueError("a module is imported into something that is no name")
-        if item.kind == "module":
-            top = item.data.name.partition(".")[0]
-            self.emit(item.data.statement(ast.alias(item.data.name, None if target.id == top else target.id)), local)
+        request, name = item.request, item.name
+        if name is None:
+            top = request.name.partition(".")[0]
+            self.emit(request.statement(ast.alias(request.name, None if target.id == top else target.id)), local)
             return
-        request, name = item.data
         if request.names is None:
             self.emit(request.statement(ast.alias(request.name, target.id)), local)
             return
         alias = ast.alias(name, None if name == target.id else target.id)
         last = self.node.statements[-1] if self.node.statements else None
-        if isinstance(last, ast.ImportFrom) and getattr(last, "request", None) is request:
+        if isinstance(last, ast.ImportFrom) and last.__dict__.get("request") is request:
             last.names.append(alias)
             return
         statement = request.statement(alias)
-        statement.request = request
+        statement.__dict__["request"] = request
         self.emit(statement, local)
 
     def settle_exit(self) -> None:
@@ -335,9 +350,6 @@ class Simulator:
     def fill(self, item: Target, target: ast.expr) -> None:
         item.fill(target)
 
-    def same_place(self, place: Any, target: ast.expr) -> bool:
-        return isinstance(place, ast.Name) and isinstance(target, ast.Name) and place.id == target.id
-
     def definition(self, function: Function, target: ast.expr) -> ast.stmt:
         name = target.id if isinstance(target, ast.Name) else None
         if name is None or function.is_lambda or not build.names_match(function.name, name):
@@ -345,7 +357,12 @@ class Simulator:
         return build.function_statement(function, name)
 
 
-def _stored_on_the_way(items: Sequence[Any]) -> Dict[Optional[str], int]:
+def _is_name(target: ast.expr, place: object) -> bool:
+    """Whether ``target`` is the variable ``place``."""
+    return isinstance(place, ast.Name) and isinstance(target, ast.Name) and place.id == target.id
+
+
+def _stored_on_the_way(items: Sequence[Item]) -> Dict[Optional[str], int]:
     """The names that pending values are stored in as soon as they are evaluated, and when that was."""
     return {
         target.id: item.order

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, List, Optional, Tuple
+from typing import List, Optional, Tuple
 
 from depyf.lift.places import first_operand, first_place, jump_of, place_of, statement_of
 
 
-def parts(test: Any, split: int) -> Tuple[ast.expr, ast.expr]:
-    """The first ``split`` operands of ``and``, and the others."""
+def parts(values: List[ast.expr], split: int) -> Tuple[ast.expr, ast.expr]:
+    """The test of the first ``split`` operands of ``and``, and that of the others."""
 
     def joined(values: List[ast.expr]) -> ast.expr:
         return values[0] if len(values) == 1 else ast.BoolOp(ast.And(), values)
 
-    return joined(test.values[:split]), joined(test.values[split:])
+    return joined(values[:split]), joined(values[split:])
 
 
 def operands(test: ast.expr) -> List[ast.expr]:

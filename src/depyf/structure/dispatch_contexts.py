@@ -7,10 +7,10 @@ the markers (the handled exception, the iterator) that lie on the stack while a 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, FrozenSet, List, Optional, Set, Tuple
+from typing import Dict, FrozenSet, List, Optional, Sequence, Set, Tuple
 
 from depyf.flow.graph import FlowGraph, Jump, Region
-from depyf.lift.items import Marker
+from depyf.lift.items import Item, Mark, Marker
 from depyf.lift.nodes import Goto, LiftedGraph, Loop, Node, PopException, Return, WithEnter, WithExit
 from depyf.normal.ops import Op
 from depyf.structure.unstructured import Unstructured
@@ -91,7 +91,7 @@ class Contexts:
         whole = self.nodes[self.origins[id]]
         return _loops_on(whole.base) & _loops_on(whole.stack)
 
-    def _without_dropped(self, id: int) -> List[object]:
+    def _without_dropped(self, id: int) -> List[Item]:
         """The stack of node ``id`` without the iterators that it drops before it does anything: ``break``."""
         stack = list(self.nodes[id].base)
         block = self.flow.blocks.get(id)
@@ -158,8 +158,8 @@ class Contexts:
         return (*anchor, context)
 
 
-def _loops_on(stack: List[object]) -> Set[int]:
-    return {item.origin for item in stack if isinstance(item, Marker) and item.kind == "iter"}
+def _loops_on(stack: Sequence[Item]) -> Set[int]:
+    return {item.origin for item in stack if isinstance(item, Marker) and item.kind is Mark.ITER}
 
 
 def is_loop(node: Node) -> bool:

@@ -157,7 +157,7 @@ class _Restorer:
             return
         split = self._split(branch, span)
         if split:
-            outer, inner = parts(branch.test, split)
+            outer, inner = parts(operands(branch.test), split)
             within = ast.If(inner, branch.body, [])
             block[index] = ast.If(outer, [within], [])
             self.lines[id(block[index])] = self.lines[id(branch)]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, List, Optional, Tuple
+from typing import List, Optional, Tuple
 
 from depyf.bytecode.code import check_facts, is_code
 from depyf.lift import build
-from depyf.lift.containers import BoundMethod, Container
 from depyf.lift.followed import (
     call_container_method,
     call_with_containers,
@@ -19,7 +18,13 @@ from depyf.lift.items import (
     GENERIC_BASE,
     GENERIC_PREFIX,
     KW_DEFAULTS,
+    BoundMethod,
+    Container,
     Function,
+    Import,
+    ImportMarker,
+    Item,
+    Mark,
     Marker,
     Value,
 )
@@ -70,13 +75,13 @@ def _call(sim: Simulator, instr: Instr) -> None:
     take_result_apart(sim, instr.offset)
 
 
-def _call_marker(sim: Simulator, callee: Marker, arguments: List[Any], names: Tuple[str, ...]) -> None:
-    if callee.kind == "exit" and len(arguments) == 3:
+def _call_marker(sim: Simulator, callee: Marker, arguments: List[Item], names: Tuple[str, ...]) -> None:
+    if callee.kind is Mark.EXIT and len(arguments) == 3:
         sim.settle_exit()
         sim.node.statements.append(WithExit(callee.origin, sim.pending()))
-        sim.stack.append(Marker("exit_result", callee.origin))
+        sim.stack.append(Marker(Mark.EXIT_RESULT, callee.origin))
         return
-    if callee.kind == "build_class" and len(arguments) >= 2 and isinstance(arguments[0], Function):
+    if callee.kind is Mark.BUILD_CLASS and len(arguments) >= 2 and isinstance(arguments[0], Function):
         function = arguments[0]
         values = [sim.as_value(item) for item in arguments[2:]]
         positional = len(values) - len(names)
@@ -87,10 +92,10 @@ def _call_marker(sim: Simulator, callee: Marker, arguments: List[Any], names: Tu
         function.order = sim.context.next_order()
         sim.stack.append(function)
         return
-    raise ValueError(f"a {callee.kind} marker is called at offset {sim.ops[sim.index - 1].offset}")
+    raise ValueError(f"a {callee.kind.value} marker is called at offset {sim.ops[sim.index - 1].offset}")
 
 
-def _comprehension(sim: Simulator, function: Function, iterable: Any) -> None:
+def _comprehension(sim: Simulator, function: Function, iterable: Item) -> None:
     value = sim.as_value(iterable)
     expression = ComprehensionExpression()
     expression.function = function
@@ -111,7 +116,7 @@ def _call_ex(sim: Simulator, instr: Instr) -> None:
     callee, more = sim.pop_callee(null)
     if more:
         raise ValueError(f"no NULL beside the callable at offset {instr.offset}")
-    if isinstance(callee, Marker) and callee.kind == "build_class":
+    if isinstance(callee, Marker) and callee.kind is Mark.BUILD_CLASS:
         _class_ex(sim, positional, keywords)
         return
     if positional.whole:
@@ -159,9 +164,10 @@ def _make_function(sim: Simulator, instr: Instr) -> None:
     if flags & 8:
         sim.pop()
     if flags & 16:
-        function.annotate = sim.pop()
-        if not isinstance(function.annotate, Function):
+        annotate = sim.pop()
+        if not isinstance(annotate, Function):
             raise ValueError(f"the annotations of a function are made by no function at offset {instr.offset}")
+        function.annotate = annotate
     annotations = sim.pop_value() if flags & 4 else None
     kw_defaults = sim.pop_value() if flags & 2 else None
     defaults = sim.pop_value() if flags & 1 else None
@@ -187,25 +193,21 @@ def _import(sim: Simulator, instr: Instr) -> None:
     if type(level) is not int or not (names is None or type(names) is tuple):
         raise ValueError(f"an import says neither names nor a level at offset {instr.offset}")
     name, laziness = instr.arg
-    request = build.Import(name, level, names, laziness == "lazy")
-    sim.stack.append(Marker("module", sim.context.next_order(), request))
+    sim.stack.append(ImportMarker(Import(name, level, names, laziness == "lazy")))
 
 
 def _import_from(sim: Simulator, instr: Instr) -> None:
     module = sim.stack[-1]
-    if isinstance(module, Marker) and module.kind == "imported" and module.data[0].names is None:
-        sim.stack.append(Marker("imported", module.origin, (module.data[0], instr.arg)))
-        return
-    if not (isinstance(module, Marker) and module.kind == "module"):
+    if not isinstance(module, ImportMarker) or not (module.name is None or module.request.names is None):
         raise ValueError(f"a name is imported from something else than a module at offset {instr.offset}")
-    sim.stack.append(Marker("imported", module.origin, (module.data, instr.arg)))
+    sim.stack.append(ImportMarker(module.request, instr.arg))
 
 
 def _import_star(sim: Simulator, instr: Instr) -> None:
     module = sim.pop()
-    if not (isinstance(module, Marker) and module.kind == "module"):
+    if not isinstance(module, ImportMarker) or module.name is not None:
         raise ValueError(f"names are imported from something else than a module at offset {instr.offset}")
-    sim.emit(module.data.statement(ast.alias("*", None)), "*")
+    sim.emit(module.request.statement(ast.alias("*", None)), "*")
 
 
 def _setup_annotations(sim: Simulator, instr: Instr) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from depyf.lift.items import Marker, Target
+from depyf.lift.items import Mark, Marker, Target
 from depyf.lift.nodes import (
     ComprehensionExpression,
     PopException,
@@ -20,7 +20,7 @@ from depyf.normal.ops import Instr, Op
 
 def _iter(sim: Simulator, instr: Instr) -> None:
     value = sim.pop_value()
-    sim.push(value.expr, iterator=True)
+    sim.push(value.expr)
 
 
 def _yield_from_iter(sim: Simulator, instr: Instr) -> None:
@@ -77,7 +77,7 @@ def _raise(sim: Simulator, instr: Instr) -> None:
 
 def _reraise(sim: Simulator, instr: Instr) -> None:
     item = sim.pop()
-    if isinstance(item, Marker) and item.kind in ("exc", "group_result"):
+    if isinstance(item, Marker) and item.kind is Mark.EXC:
         sim.node.terminator = Reraise(item.origin)
     else:
         sim.node.terminator = Reraise(None, sim.as_value(item).expr)
@@ -87,13 +87,13 @@ def _push_exc(sim: Simulator, instr: Instr) -> None:
     exc = sim.pop()
     if not isinstance(exc, Marker):
         raise ValueError(f"something else than an exception is handled at offset {instr.offset}")
-    sim.stack.append(Marker("prev", exc.origin))
+    sim.stack.append(Marker(Mark.PREV, exc.origin))
     sim.stack.append(exc)
 
 
 def _pop_exc(sim: Simulator, instr: Instr) -> None:
     prev = sim.pop()
-    if not (isinstance(prev, Marker) and prev.kind == "prev"):
+    if not (isinstance(prev, Marker) and prev.kind is Mark.PREV):
         raise ValueError(f"POP_EXCEPT without a handled exception at offset {instr.offset}")
     sim.settle_exit()
     sim.node.statements.append(PopException(prev.origin, sim.pending(), instr.offset))
@@ -102,16 +102,16 @@ def _pop_exc(sim: Simulator, instr: Instr) -> None:
 def _check_exc(sim: Simulator, instr: Instr) -> None:
     type_ = sim.pop_value()
     exc = sim.stack[-1]
-    if not (isinstance(exc, Marker) and exc.kind in ("exc", "rest")):
+    if not (isinstance(exc, Marker) and exc.kind is Mark.EXC):
         raise ValueError(f"an exception is tested that is not the handled one at offset {instr.offset}")
-    sim.stack.append(Marker("matched", exc.origin, type_.expr))
+    sim.stack.append(Marker(Mark.MATCHED, exc.origin, type_.expr))
 
 
 def _with(sim: Simulator, instr: Instr) -> None:
     manager = sim.pop_value()
     enter = WithEnter(instr.offset, manager.expr, instr.op is Op.ASYNC_WITH)
     sim.emit(enter)
-    sim.stack.append(Marker("exit", instr.offset))
+    sim.stack.append(Marker(Mark.EXIT, instr.offset))
 
     def fill(target: ast.expr) -> None:
         enter.target = target
@@ -121,9 +121,9 @@ def _with(sim: Simulator, instr: Instr) -> None:
 
 def _with_except(sim: Simulator, instr: Instr) -> None:
     leave = sim.stack[-4] if len(sim.stack) >= 4 else None
-    if not (isinstance(leave, Marker) and leave.kind in ("exit", "exit_result")):
+    if not (isinstance(leave, Marker) and leave.kind in (Mark.EXIT, Mark.EXIT_RESULT)):
         raise ValueError(f"something else than the exit of a with statement is called at offset {instr.offset}")
-    sim.stack.append(Marker("with_result", leave.origin))
+    sim.stack.append(Marker(Mark.WITH_RESULT, leave.origin))
 
 
 def _unsupported(sim: Simulator, instr: Instr) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Callable
+from typing import Callable, Dict, Type
 
 from depyf.lift import build
-from depyf.lift.containers import Container
 from depyf.lift.followed import (
     build_container,
     extend_container,
 )
-from depyf.lift.items import Copy, Target, Value
+from depyf.lift.items import Container, Copy, Item, Target, Value
 from depyf.lift.nodes import (
     Accumulate,
     AnnotationMark,
@@ -39,7 +38,7 @@ def _build(sim: Simulator, instr: Instr) -> None:
         make = build.DISPLAYS[kind]
         values = sim.pop_values(count)
         constant = kind == "slice" and all(isinstance(value.expr, ast.Constant) for value in values)
-        sim.combine(lambda *exprs: make(list(exprs)), values, stable=constant, whole=kind == "tuple_of")
+        sim.combine(lambda *exprs: make(list(exprs)), values, stable=constant).whole = kind == "tuple_of"
 
 
 def _add(sim: Simulator, instr: Instr) -> None:
@@ -57,12 +56,14 @@ def _add(sim: Simulator, instr: Instr) -> None:
     sim.check_order(operands)
     container = sim.stack[-depth]
     if _is_set_of_marks(container):
-        mark = AnnotationMark()
-        mark.number = build.constant(element.expr)
+        mark, number = AnnotationMark(), build.constant(element.expr)
+        if not isinstance(number, int):
+            raise ValueError(f"an annotation is marked by no number at offset {instr.offset}")
+        mark.number = number
         sim.stack[-depth] = Value(ast.Constant(None), stable=True)
         sim.emit(mark)
         return
-    if _grows_display(container, kind):
+    if isinstance(container, Value) and _grows_display(container, kind):
         container.expr = build.add_to_display(container.expr, kind, element.expr, key.expr if key else None)
         container.order = sim.context.next_order()
         return
@@ -80,15 +81,15 @@ def _accumulate(sim: Simulator, depth: int, addition: Accumulate) -> None:
     sim.emit(addition)
 
 
-def _is_set_of_marks(container: Any) -> bool:
+def _is_set_of_marks(container: Item) -> bool:
     """Annotations of classes and modules (3.14): control passes one, whose number is added to this set."""
     expr = container.expr if isinstance(container, Value) else None
     return isinstance(expr, ast.Name) and expr.id == "__conditional_annotations__"
 
 
-def _grows_display(container: Any, kind: str) -> bool:
-    shapes = {"list": ast.List, "set": ast.Set, "map": ast.Dict}
-    return isinstance(container, Value) and not container.copies and isinstance(container.expr, shapes[kind])
+def _grows_display(container: Value, kind: str) -> bool:
+    shapes: Dict[str, Type[ast.expr]] = {"list": ast.List, "set": ast.Set, "map": ast.Dict}
+    return not container.copies and isinstance(container.expr, shapes[kind])
 
 
 def _update(sim: Simulator, instr: Instr) -> None:
@@ -102,11 +103,7 @@ def _update(sim: Simulator, instr: Instr) -> None:
         return
     more = sim.pop_value()
     container = sim.stack[-depth]
-    if kind == "kwargs" or kind == "map":
-        shape: Any = ast.Dict
-    else:
-        shape = {"list": ast.List, "set": ast.Set}[kind]
-    if not isinstance(container, Value) or not isinstance(container.expr, shape) or container.copies:
+    if not isinstance(container, Value) or not _grows_display(container, "map" if kind == "kwargs" else kind):
         sim.wants_containers()
         raise ValueError(f"a {kind} that is no display is extended at offset {instr.offset}")
     sim.check_order([container, more])
@@ -178,15 +175,15 @@ def _format(sim: Simulator, instr: Instr) -> None:
 
 def _place_field(sim: Simulator, instr: Instr) -> None:
     """A field has a place beside that of the string it stands in."""
-    made = sim.stack[-1].expr
-    if sim.context.places and isinstance(made, ast.JoinedStr):
-        put(made.values[0], instr.span)
+    made = sim.stack[-1]
+    if sim.context.places and isinstance(made, Value) and isinstance(made.expr, ast.JoinedStr):
+        put(made.expr.values[0], instr.span)
 
 
 def _convert(sim: Simulator, instr: Instr) -> None:
     """3.13 converts before it evaluates the format specification; alone, ``f"{x!r}"`` does the same."""
     value = sim.pop_value()
-    sim.combine(lambda expr: build.formatted(instr.arg, expr), [value], converted=(instr.arg, value.expr))
+    sim.combine(lambda expr: build.formatted(instr.arg, expr), [value]).converted = (instr.arg, value.expr)
     _place_field(sim, instr)
 
 

@@ -7,7 +7,7 @@ it makes the parameters, then the function, class or alias, and returns that.
 from __future__ import annotations
 
 import ast
-from typing import Any, List
+from typing import List
 
 from depyf.lift import build
 from depyf.lift.items import GENERIC_BASE, Function
@@ -28,8 +28,10 @@ def _intrinsic(sim: Simulator, instr: Instr) -> None:
     name, count = instr.arg
     if name in _PARAMETERS:
         bound = _function(sim, instr) if count == 2 else None
-        parameter = TypeParameter()
-        parameter.kind, parameter.name = _PARAMETERS[name], build.constant(sim.pop_value().expr)
+        parameter, its_name = TypeParameter(), build.constant(sim.pop_value().expr)
+        if not isinstance(its_name, str):
+            raise ValueError(f"a type parameter has no name at offset {instr.offset}")
+        parameter.kind, parameter.name = _PARAMETERS[name], its_name
         parameter.bound, parameter.default = bound, None
         sim.push(parameter)
     elif name == "SET_TYPEPARAM_DEFAULT":
@@ -65,7 +67,7 @@ def _alias(sim: Simulator, parts: List[ast.expr], instr: Instr) -> None:
 
 
 def _function(sim: Simulator, instr: Instr) -> Function:
-    item: Any = sim.pop()
+    item = sim.pop()
     if not isinstance(item, Function):
         raise ValueError(f"something else than a function belongs to a type parameter at offset {instr.offset}")
     return item

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Callable, List
+from typing import Callable, List
 
 from depyf.lift import build
-from depyf.lift.containers import BoundMethod, Container, constant_key
+from depyf.lift.containers import constant_key
 from depyf.lift.followed import (
     subscript_container,
 )
-from depyf.lift.items import ChainTest, Copy, Retry, Value
+from depyf.lift.items import Augmented, BoundMethod, ChainTest, Container, Copy, Item, ReadAt, Retry, Value
 from depyf.lift.simulator import Simulator
 from depyf.normal.ops import Instr, Op
 
@@ -35,18 +35,18 @@ def _folds(values: List[Value], operator: ast.operator) -> bool:
     if not all(isinstance(value.expr, ast.Constant) for value in values):
         return False
     expression = ast.Expression(ast.BinOp(values[0].expr, operator, values[1].expr))
-    compiled: Any = compile(ast.fix_missing_locations(expression), "<operator>", "eval")
-    return bool(compiled.co_stacksize <= 1)  # none at all in 3.12, which returns a constant without pushing it
+    compiled = compile(ast.fix_missing_locations(expression), "<operator>", "eval")
+    return compiled.co_stacksize <= 1  # none at all in 3.12, which returns a constant without pushing it
 
 
 def _inplace(sim: Simulator, instr: Instr) -> None:
     operator = build.BINARY[instr.arg]()
     right = sim.pop_value()
     left = sim.pop()
-    if isinstance(left, Value) and left.augments is not None and left.augments[0] == "place":
+    if isinstance(left, Value) and isinstance(left.augments, ReadAt):
         if _is_stored_back(sim, left.expr):
-            place = left.augments[1]
-            sim.push(left.expr, augments=(place, operator, right.expr), copied_at=left.copied_at)
+            value = sim.push(left.expr)
+            value.augments, value.copied_at = Augmented(left.augments.bases, operator, right.expr), left.copied_at
             return
         if left.copied_at >= 0:
             raise Retry("spill", left.copied_at)
@@ -54,9 +54,9 @@ def _inplace(sim: Simulator, instr: Instr) -> None:
     left = sim.as_value(left)
     sim.check_order([left, right])
     following = sim.ahead(1)
-    if isinstance(left.expr, ast.Name) and following and following[0][0] is Op.STORE:
-        if following[0][1][1] == left.expr.id:
-            sim.push(left.expr, augments=(left.expr, operator, right.expr))
+    if isinstance(left.expr, ast.Name) and following and following[0].op is Op.STORE:
+        if following[0].arg[1] == left.expr.id:
+            sim.push(left.expr).augments = Augmented(left.expr, operator, right.expr)
             return
     name = sim.context.temporary()
     sim.emit(ast.Assign([ast.Name(name, ast.Store())], left.expr))
@@ -75,7 +75,7 @@ def _is_stored_back(sim: Simulator, place: ast.expr) -> bool:
 
 
 def _compare(sim: Simulator, instr: Instr) -> None:
-    operator = build.comparison(instr.op, instr.arg)
+    operator = build.comparison(instr)
     left = sim.stack[-2]
     if isinstance(left, Value) and left.tests is not None:
         right = sim.pop_value()
@@ -101,23 +101,22 @@ def _subscr(sim: Simulator, instr: Instr) -> None:
     sim.combine(lambda one, two: build.subscript(one, two, ast.Load()), sim.pop_values(2))
 
 
-def _augmented_load(sim: Simulator, items: List[Any], make: Callable[[List[ast.expr]], ast.expr]) -> None:
+def _augmented_load(sim: Simulator, items: List[Item], make: Callable[[List[ast.expr]], ast.expr]) -> None:
     """``a[i] += v`` begins with copies of ``a`` and ``i``: remember that the value read lives at that place."""
-    below = sim.stack[-2 * len(items) : -len(items)]
-    exprs = []
-    for item, base in zip(items, below):
+    copied = [item.offset for item in items if isinstance(item, Copy)]
+    bases: List[Value] = []
+    for item, base in zip(items, sim.stack[-2 * len(items) : -len(items)]):
         if isinstance(item, Copy) and item.of is base:
-            exprs.append(base.expr)
+            bases.append(item.of)
         elif isinstance(item, Value) and isinstance(base, Value) and item.stable and item.expr is base.expr:
-            exprs.append(item.expr)
+            bases.append(base)
         else:
-            offset = next(item.offset for item in items if isinstance(item, Copy))
-            raise Retry("spill", offset)
-    if len(below) != len(items):
-        raise Retry("spill", next(item.offset for item in items if isinstance(item, Copy)))
+            raise Retry("spill", copied[0])
+    if len(bases) != len(items):
+        raise Retry("spill", copied[0])
     del sim.stack[-len(items) :]
-    copied = max(item.offset for item in items if isinstance(item, Copy))
-    sim.push(make(exprs), augments=("place", tuple(below)), copied_at=copied)
+    value = sim.push(make([base.expr for base in bases]))
+    value.augments, value.copied_at = ReadAt(tuple(bases)), max(copied)
 
 
 def _augments_stable(sim: Simulator, count: int) -> bool:
@@ -125,14 +124,15 @@ def _augments_stable(sim: Simulator, count: int) -> bool:
     stack = sim.stack
     if len(stack) < 2 * count:
         return False
-    items, below = stack[-count:], stack[-2 * count : -count]
-    for item, base in zip(items, below):
+    bases: List[Value] = []
+    for item, base in zip(stack[-count:], stack[-2 * count : -count]):
         if not (isinstance(item, Value) and isinstance(base, Value) and item.stable and item.expr is base.expr):
             return False
-    exprs = [item.expr for item in items]
+        bases.append(base)
+    exprs = [base.expr for base in bases]
     del stack[-count:]
     if count == 2:
-        sim.push(build.subscript(exprs[0], exprs[1], ast.Load()), augments=("place", tuple(below)))
+        sim.push(build.subscript(exprs[0], exprs[1], ast.Load())).augments = ReadAt(tuple(bases))
     return True
 
 
@@ -147,7 +147,7 @@ def _attr(sim: Simulator, instr: Instr) -> None:
     below = sim.stack[-2] if len(sim.stack) > 1 else None
     if isinstance(item, Value) and isinstance(below, Value) and item.stable and item.expr is below.expr:
         sim.pop()
-        sim.push(ast.Attribute(item.expr, instr.arg, ast.Load()), augments=("place", (below,)))
+        sim.push(ast.Attribute(item.expr, instr.arg, ast.Load())).augments = ReadAt((below,))
         return
     sim.combine(lambda value: ast.Attribute(value, instr.arg, ast.Load()), [sim.pop_value()])
 

@@ -6,11 +6,11 @@ import ast
 from typing import Optional, Sequence
 
 from depyf.lift import build
-from depyf.lift.containers import BoundMethod, Container, wanted
+from depyf.lift.containers import wanted
 from depyf.lift.followed import (
     pop_container,
 )
-from depyf.lift.items import ChainTest, Copy, Function, Marker, Retry, Target, Value
+from depyf.lift.items import BoundMethod, ChainTest, Container, Copy, Function, Mark, Marker, Retry, Target, Value
 from depyf.lift.nodes import (
     BindException,
 )
@@ -24,7 +24,7 @@ def _const(sim: Simulator, instr: Instr) -> None:
 
 
 def _null(sim: Simulator, instr: Instr) -> None:
-    sim.stack.append(Marker("null"))
+    sim.stack.append(Marker(Mark.NULL))
 
 
 def _load(sim: Simulator, instr: Instr) -> None:
@@ -49,7 +49,7 @@ def _closure(sim: Simulator, instr: Instr) -> None:
 
 def _special(sim: Simulator, instr: Instr) -> None:
     if instr.arg == "__build_class__":
-        sim.stack.append(Marker("build_class"))
+        sim.stack.append(Marker(Mark.BUILD_CLASS))
     else:
         sim.push(build.special(instr.arg), stable=True)
 
@@ -77,8 +77,8 @@ def _copy(sim: Simulator, instr: Instr) -> None:
     elif isinstance(item, Copy):
         item.of.copies += 1
         sim.stack.append(Copy(item.of, instr.offset))
-    elif isinstance(item, Marker) and item.kind in ("exc", "null", "prev", "lasti"):
-        sim.stack.append(Marker(item.kind, item.origin, "copy"))
+    elif isinstance(item, Marker) and item.kind in (Mark.EXC, Mark.NULL, Mark.PREV, Mark.LASTI):
+        sim.stack.append(Marker(item.kind, item.origin, copied=True))
     else:
         sim.settle()
         value = sim.as_value(item)
@@ -94,7 +94,7 @@ def _is_stored_next(sim: Simulator, instr: Instr) -> bool:
 def _is_kept(sim: Simulator, item: Value) -> bool:
     """Whether the copy is stored in a variable at once: then the variable is what stands for the value."""
     following = sim.ahead(1)
-    return bool(following) and following[0][0] is Op.STORE
+    return bool(following) and following[0].op is Op.STORE
 
 
 def _swap(sim: Simulator, instr: Instr) -> None:
@@ -115,19 +115,18 @@ def _starts_chain_test(sim: Simulator, instr: Instr) -> bool:
     if (
         instr.arg != 2
         or len(following) < 2
-        or following[0] != (Op.COPY, 2)
+        or (following[0].op, following[0].arg) != (Op.COPY, 2)
         or instr.offset in sim.context.decisions.spill
     ):
         return False
-    op, arg = following[1]
-    operands = sim.stack[-2:]
-    if op not in (Op.COMPARE, Op.IS, Op.IN) or not all(isinstance(item, (Value, Function)) for item in operands):
+    operands = [item for item in sim.stack[-2:] if isinstance(item, (Value, Function))]
+    if following[1].op not in (Op.COMPARE, Op.IS, Op.IN) or len(operands) < 2:
         return False
     previous, middle = [sim.as_value(item) if isinstance(item, Function) else item for item in operands]
     if middle.copies or previous.copies or not all(isinstance(target, ast.Name) for target in middle.chain):
         return False
     middle = sim.as_value(middle)
-    operator = build.comparison(op, arg)
+    operator = build.comparison(following[1])
     chain = previous.tests
     if chain is None:
         previous = sim.as_value(previous)
@@ -136,9 +135,10 @@ def _starts_chain_test(sim: Simulator, instr: Instr) -> bool:
     else:
         chain = ChainTest(chain.left, [*chain.operators, operator], [*chain.operands, middle.expr])
     del sim.stack[-2:]
-    sim.push(middle.expr, tests=chain, copied_at=instr.offset)
+    middle = sim.push(middle.expr)
+    middle.tests = chain
     test = sim.push(build.chain_expression(chain))
-    test.copied_at = instr.offset
+    middle.copied_at = test.copied_at = instr.offset
     sim.index += 2
     return True
 
@@ -211,11 +211,11 @@ def _was_loaded_inside(sim: Simulator, item: Value) -> bool:
 
 def _stored_next(sim: Simulator) -> Optional[str]:
     """``_, _, _ = x``: since 3.12 all but the last of equal stores only drop the value."""
-    for op, arg in sim.ahead(len(sim.stack)):
-        if op is Op.STORE and arg[0] == "fast":
-            name: str = arg[1]
+    for instr in sim.ahead(len(sim.stack)):
+        if instr.op is Op.STORE and instr.arg[0] == "fast":
+            name: str = instr.arg[1]
             return name
-        if op is not Op.POP:
+        if instr.op is not Op.POP:
             return None
     return None
 
@@ -230,7 +230,7 @@ def _pop(sim: Simulator, instr: Instr) -> None:
     elif isinstance(item, BoundMethod):
         return
     elif isinstance(item, Marker):
-        if item.kind == "exc" and item.data != "copy":
+        if item.kind is Mark.EXC and not item.copied:
             sim.emit(BindException(item.origin, None))
     elif isinstance(item, Target):
         if item.group is not None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, List, Tuple
+from typing import List, Tuple
 
 from depyf.lift import build
-from depyf.lift.containers import Container, constant_key
+from depyf.lift.containers import constant_key
 from depyf.lift.followed import (
     delete_from_container,
     store_into_container,
 )
-from depyf.lift.items import GENERIC_BASE, Copy, Function, Retry, Target, Value
+from depyf.lift.items import GENERIC_BASE, Augmented, Container, Copy, Function, Item, Retry, Target, Value
 from depyf.lift.places import put
 from depyf.lift.simulator import Simulator
 from depyf.normal.ops import Instr, Op
@@ -24,10 +24,11 @@ def _store(sim: Simulator, instr: Instr) -> None:
         return
     if scope == "fast" and _store_tuple(sim, instr):
         return
-    if scope == "fast" and name in sim.context.hints.droppable and isinstance(sim.stack[-1], Container):
-        if sim.stack[-1].offset >= 0:
-            sim.node.containers[name] = sim.stack.pop()
-            return
+    top = sim.stack[-1] if sim.stack else None
+    if scope == "fast" and name in sim.context.hints.droppable and isinstance(top, Container) and top.offset >= 0:
+        sim.node.containers[name] = top
+        sim.stack.pop()
+        return
     if scope == "fast":
         sim.node.containers.pop(name, None)
     sim.store(ast.Name(name, ast.Store()), sim.pop(), name if scope == "fast" else None)
@@ -36,10 +37,10 @@ def _store(sim: Simulator, instr: Instr) -> None:
 def _store_tuple(sim: Simulator, instr: Instr) -> bool:
     """``a, b = x, y`` with local names is ``x; y; STORE b; STORE a``: the stores change places, not the values."""
     names = [instr.arg[1]]
-    for op, arg in sim.ahead(2):
-        if op is not Op.STORE or arg[0] != "fast" or arg[1] in names:
+    for following in sim.ahead(2):
+        if following.op is not Op.STORE or following.arg[0] != "fast" or following.arg[1] in names:
             break
-        names.append(arg[1])
+        names.append(following.arg[1])
     count = 0
     for item in reversed(sim.stack[-len(names) :]):
         if isinstance(item, Function) and item.is_lambda:
@@ -96,23 +97,22 @@ def _store_subscr(sim: Simulator, instr: Instr) -> None:
     _store_place(sim, item, (base, key), target)
 
 
-def _expr_of(item: Any) -> ast.expr:
+def _expr_of(item: Item) -> ast.expr:
     if isinstance(item, Value) and not item.chain:
         return item.expr
     return ast.Constant(None) if not isinstance(item, Value) else item.expr
 
 
-def _store_place(sim: Simulator, item: Any, place: Tuple[Any, ...], target: ast.expr) -> None:
-    if isinstance(item, Value) and item.augments is not None and item.augments[0] != "place":
-        known = item.augments[0]
-        if isinstance(known, tuple) and len(known) == len(place) and all(a is b for a, b in zip(known, place)):
-            for base in place:
-                base.copies = 0
-            sim.check_order(place)
-            sim.emit(build.augmented(target, item.augments[1], item.augments[2]), "*")
-            return
-        if isinstance(known, tuple):
+def _store_place(sim: Simulator, item: Item, place: Tuple[Item, ...], target: ast.expr) -> None:
+    if isinstance(item, Value) and isinstance(item.augments, Augmented) and isinstance(item.augments.place, tuple):
+        known = item.augments.place
+        if len(known) != len(place) or not all(a is b for a, b in zip(known, place)):
             raise Retry("spill", item.copied_at)
+        for base in known:
+            base.copies = 0
+        sim.check_order(known)
+        sim.emit(build.augmented(target, item.augments), "*")
+        return
     values = [sim.as_value(base) for base in place]
     if isinstance(target, ast.Subscript):
         target.value, target.slice = values[0].expr, build.subscript(values[0].expr, values[1].expr, target.ctx).slice
@@ -123,7 +123,7 @@ def _store_place(sim: Simulator, item: Any, place: Tuple[Any, ...], target: ast.
     sim.store(target, item, "*" if not isinstance(item, (Copy, Target)) else None)
 
 
-def _annotates(sim: Simulator, base: Any, key: Any, item: Any) -> bool:
+def _annotates(sim: Simulator, base: Item, key: Item, item: Item) -> bool:
     """``name: annotation = value`` in a class or module ends with ``__annotations__['name'] = annotation``."""
     if not (
         isinstance(base, Value)

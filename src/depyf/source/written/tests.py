@@ -37,14 +37,14 @@ class Tests:
                     around = column_of(block)
                 split = self._split(statement, values, around)
                 if split:
-                    outer, inner_test = parts(statement.test, split)
+                    outer, inner_test = parts(values, split)
                     deeper = None if around is None else around + self.indentation.columns
                     inner = self._with_tests(ast.If(inner_test, statement.body, []), statement.body, deeper)
                     return replaced(statement, test=outer, body=[inner])
         elif isinstance(statement, ast.While) and not statement.orelse:
             split = _split_loop(statement)
             if split:
-                outer, inner_test = parts(statement.test, split)
+                outer, inner_test = parts(operands(statement.test), split)
                 leaves = ast.If(negate(inner_test), [ast.Break()], [])
                 return replaced(statement, test=outer, body=[leaves, *statement.body])
         return statement
