@@ -58,7 +58,8 @@ def run(program: str, backend: str, way: str, caches: Path, more: Tuple[str, ...
             "TORCHINDUCTOR_COMPILE_THREADS": "1",  # no workers that outlive the process, and are counted to nobody
             "TORCHINDUCTOR_CACHE_DIR": str(caches),
         }
-        environment.pop("TORCH_TRACE", None)
+        for name in ("TORCH_TRACE", "PYTHONDONTWRITEBYTECODE"):  # an installed package has its bytecode beside it
+            environment.pop(name, None)
         if way == "TORCH_TRACE":
             environment["TORCH_TRACE"] = os.path.join(root, "trace")
         elif way in ("attached", "original"):

@@ -54,11 +54,15 @@ class WarmCaches:
 
     def follow(self, sessions: Sequence[Session]) -> None:
         """Where look-ups can't be seen, switch the caches off as long as one of the open ``sessions`` wants that."""
-        wanted = not self._sees_look_ups and any(session.force_recompile for session in sessions)
+        wanted = any(session.force_recompile for session in sessions) and not self._watches()
         if wanted and not self._switch_on:
             collecting(self._switch_on, torch_settings.switch_caches_off)
         elif not wanted:
             undo_all(self._switch_on)
+
+    def _watches(self) -> bool:
+        """Return whether look-ups are seen, after the module was imported that the hook may still wait for."""
+        return sees_look_ups() and self._sees_look_ups
 
     def watch(self) -> Optional[Undo]:
         """See every cache look-up from now on; return the function that ends it."""

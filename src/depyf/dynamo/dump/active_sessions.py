@@ -41,11 +41,13 @@ from depyf.dynamo.hooks.autograd_threads import watch_autograd_threads
 from depyf.dynamo.hooks.compiled_names import watch_compiled_names
 from depyf.dynamo.hooks.debugger_exit import end_tracing_at_exit
 from depyf.dynamo.hooks.hooked_context import install, uninstall
+from depyf.dynamo.hooks.late_modules import when_imported
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo
 from depyf.dynamo.hooks.run_callback import watch_runs
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.structured_trace_listener import listen
+from depyf.dynamo.hooks.torch_names import PrivateName
 from depyf.dynamo.store.names import compiled_fn_number
 from depyf.messages import warn
 from depyf.torch_trace.events import STANDALONE, Event
@@ -176,21 +178,26 @@ class Capture:
         self._add(lambda: supplement(self._receive))
         self._add(self._modules.watch)
         self._add(self._attribution.watch)
+        self._add_late(private_names.COMPILE_FX, self._attribution.watch_inductor)
         self._add(lambda: watch_compiled_names(self._note_name))
-        self._add(self._caches.watch)
+        self._add_late(private_names.GUARDED_CACHE, self._caches.watch)
         self._add(self._watch_reset)
         self._add(self._watch_bytecode)
-        self._add(lambda: watch_kernels(self.receivers))
+        self._add_late(private_names.PY_CODE_CACHE, lambda: watch_kernels(self.receivers))
         self._add(lambda: watch_wrappers(self.receivers))
         self._add(watch_autograd_threads)
         self._add(lambda: watch_plain_calls(self.receivers))
         self._add(self._fallbacks.watch)
-        self._add(self._provenance.launches.watch)
+        self._add_late(private_names.LAUNCH_TRACER, self._provenance.launches.watch)
         self._add(lambda: watch_runs(self._runs.append))
         self._add(lambda: watch_cudagraphs(self.receivers))
 
     def _add(self, hook: Callable[[], object]) -> None:
         install(self._undo, "hooking into torch", hook)
+
+    def _add_late(self, name: PrivateName, hook: Callable[[], object]) -> None:
+        """Install a hook that replaces ``name`` when the program imports the module that has it."""
+        self._add(functools.partial(when_imported, name.module, hook))
 
     def _uninstall(self) -> None:
         uninstall(self._undo, "taking a hook out of torch")

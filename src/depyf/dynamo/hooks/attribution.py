@@ -173,15 +173,16 @@ class Attribution:
         self._receive = receive
 
     def watch(self) -> List[Undo]:
-        """Attribute what is compiled from now on; return the functions that end it."""
-        undo: List[Undo] = []
-        compiler = private_names.COMPILE_FX.find()
-        if compiler is not None:
-            undo.append(replace_everywhere(private_names.COMPILE_FX.name, compiler, self._compiling(compiler)))
+        """Attribute what is compiled ahead of time from now on; return the functions that end it."""
         ahead = private_names.AOT_COMPILE.find()
-        if ahead is not None:
-            undo.append(private_names.AOT_COMPILE.replace(self._ahead_of_time(ahead)))
-        return undo
+        return [] if ahead is None else [private_names.AOT_COMPILE.replace(self._ahead_of_time(ahead))]
+
+    def watch_inductor(self) -> List[Undo]:
+        """Attribute what Inductor compiles from now on; return the functions that end it."""
+        compiler = private_names.COMPILE_FX.find()
+        if compiler is None:
+            return []
+        return [replace_everywhere(private_names.COMPILE_FX.name, compiler, self._compiling(compiler))]
 
     def captured(self, compile_id: Optional[str]) -> None:
         """Dynamo has captured a graph on this thread: what ``aot_compile`` does with it belongs to that."""

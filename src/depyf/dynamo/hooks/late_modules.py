@@ -1,0 +1,125 @@
+"""Hooks into modules that are not imported yet: they are installed when the program imports the module.
+
+PyTorch imports Inductor when something needs it, which takes half a second of CPU time. A hook that imported it to
+replace a function there would make every program pay for that.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import threading
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Callable, Dict, List, Optional
+
+from depyf.dynamo.hooks.locks import Lock
+from depyf.dynamo.hooks.patching import Undo, collecting, registered, undo_all
+from depyf.dynamo.hooks.safely import safely
+
+
+def when_imported(module: str, hook: Callable[[], object]) -> object:
+    """Install ``hook`` when ``module`` is imported, which may be now; what undoes it is returned or registered.
+
+    ``hook`` registers or returns what undoes it, as ``collecting`` takes it.
+    """
+    if module in sys.modules:
+        return hook()
+    waiting = _Waiting(hook)
+
+    def end() -> None:
+        _finder.remove(module, waiting)
+        waiting.end()
+
+    registered(end)
+    _finder.add(module, waiting)
+    return end
+
+
+class _Waiting:
+    """A hook that waits for its module. ``end`` undoes what it has installed by then."""
+
+    def __init__(self, hook: Callable[[], object]) -> None:
+        self._hook = hook
+        self._undo: List[Undo] = []
+        self._lock = Lock()
+        self._ended = False
+
+    @safely("hooking into torch")
+    def install(self) -> None:
+        with self._lock:
+            if not self._ended:
+                collecting(self._undo, self._hook)
+
+    def end(self) -> None:
+        self._ended = True
+        with self._lock:
+            undo_all(self._undo)
+
+
+class _Finder(MetaPathFinder):
+    """Stands in ``sys.meta_path`` while hooks wait. The other finders find the module; its loader is wrapped."""
+
+    def __init__(self) -> None:
+        self._waiting: Dict[str, List[_Waiting]] = {}
+        self._lock = Lock()
+        self._thread = threading.local()
+
+    def add(self, module: str, waiting: _Waiting) -> None:
+        with self._lock:
+            self._waiting.setdefault(module, []).append(waiting)
+            if self not in sys.meta_path:
+                sys.meta_path.insert(0, self)
+
+    def remove(self, module: str, waiting: _Waiting) -> None:
+        """Let the hook wait no more; may be called again."""
+        with self._lock:
+            rest = [each for each in self._waiting.pop(module, ()) if each is not waiting]
+            if rest:
+                self._waiting[module] = rest
+            if not self._waiting and self in sys.meta_path:
+                sys.meta_path.remove(self)
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> Optional[ModuleSpec]:
+        if fullname not in self._waiting or getattr(self._thread, "asks", False):
+            return None
+        self._thread.asks = True
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self._thread.asks = False
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader)
+        return spec
+
+    def imported(self, module: str) -> None:
+        """Install what has waited for ``module``; it waits no more, but can still be undone."""
+        with self._lock:
+            waiting = list(self._waiting.get(module, ()))
+        for each in waiting:
+            self.remove(module, each)
+            each.install()
+
+
+class _Loader(Loader):
+    """Loads a module as another loader does, and installs the hooks that wait for it."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> Optional[ModuleType]:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__loader__ = self._loader
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        self._loader.exec_module(module)
+        _finder.imported(module.__name__)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._loader, name)
+
+
+_finder = _Finder()
