@@ -17,8 +17,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 BOUNDS: Dict[str, int] = {
-    "any": 321,
-    "booleans": 32,
+    "any": 289,
+    "booleans": 9,
     "parameters": 0,
     "functions": 0,
     "files": 16,

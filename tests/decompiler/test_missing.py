@@ -154,8 +154,8 @@ after = f([x])
 def refuse_bad_statements(monkeypatch: pytest.MonkeyPatch) -> None:
     true = attempts.Attempts._lifted_statements
 
-    def refusing(self: Any, code: CodeType, normal: Any, joined: bool = False) -> Any:
-        statements = true(self, code, normal, joined)
+    def refusing(self: Any, code: CodeType, normal: Any, *, joined: bool = False) -> Any:
+        statements = true(self, code, normal, joined=joined)
         compound = (ast.If, ast.For, ast.Assign)
         if any("BAD" in ast.dump(each) for each in statements if isinstance(each, compound)):
             raise Unstructured("no syntax")
@@ -222,8 +222,8 @@ class C:
 def refuse_bad_names(monkeypatch: pytest.MonkeyPatch) -> None:
     true = attempts.Attempts._lifted_statements
 
-    def refusing(self: Any, code: CodeType, normal: Any, joined: bool = False) -> Any:
-        statements = true(self, code, normal, joined)
+    def refusing(self: Any, code: CodeType, normal: Any, *, joined: bool = False) -> Any:
+        statements = true(self, code, normal, joined=joined)
         if any("'BAD'" in ast.dump(each) for each in statements):
             raise Unstructured("no syntax")
         return statements
@@ -257,8 +257,8 @@ def test_a_compound_statement_that_fails_as_a_whole_is_left_out_as_a_whole(monke
     """With none of the statements inside of it there, it still can't be had."""
     true = attempts.Attempts._lifted_statements
 
-    def refusing(self: Any, code: CodeType, normal: Any, joined: bool = False) -> Any:
-        statements = true(self, code, normal, joined)
+    def refusing(self: Any, code: CodeType, normal: Any, *, joined: bool = False) -> Any:
+        statements = true(self, code, normal, joined=joined)
         if any(isinstance(each, ast.If) for each in statements):
             raise Unstructured("no syntax")
         return statements

@@ -133,7 +133,7 @@ def _starts_except(graph: FlowGraph, entry: int) -> bool:
 def _find_copy(graph: FlowGraph, region: Region, copy: int) -> Optional[_CopyMatch]:
     """The match of the ``finally`` body of ``region`` with the copy that starts at block ``copy``, if it is one."""
     for returns in (False, True):
-        match = _CopyMatch(graph, region, returns)
+        match = _CopyMatch(graph, region, returns=returns)
         if match.run(copy):
             return match
     return None
@@ -150,7 +150,7 @@ class _CopyMatch:
     ``continuation``: where control goes behind the copy (None: nowhere).
     """
 
-    def __init__(self, graph: FlowGraph, region: Region, returns: bool) -> None:
+    def __init__(self, graph: FlowGraph, region: Region, *, returns: bool) -> None:
         self.graph, self.region, self.returns = graph, region, returns
         self.outer = graph.outer(region)
         self.pairs: Set[Tuple[Position, Position]] = set()

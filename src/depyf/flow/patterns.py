@@ -111,15 +111,15 @@ class _Recovery:
             position = case.reading.fail
         return []
 
-    def _case(self, start: Position, first: bool) -> Optional[Case]:
+    def _case(self, start: Position, *, first: bool) -> Optional[Case]:
         # What begins ``COPY 1; STORE`` can't be tested any more, and the first case that can't fail is no statement.
-        reading = None if first and self._captures_at_once(start) else self._read(start, False)
+        reading = None if first and self._captures_at_once(start) else self._read(start, copied=False)
         if reading is not None and (reading.fail is not None or reading.tests or not first):
             return Case(start, reading, False)
         ops = self.graph.blocks[start[0]].ops
         if start[1] >= len(ops) or (ops[start[1]].op, ops[start[1]].arg) != (Op.COPY, 1):
             return None
-        reading = self._read(start, True)
+        reading = self._read(start, copied=True)
         if reading is None:
             return None
         if reading.fail is None:
@@ -132,9 +132,9 @@ class _Recovery:
         ops = self.graph.blocks[start[0]].ops[start[1] : start[1] + 2]
         return [instr.op for instr in ops] == [Op.COPY, Op.STORE]
 
-    def _read(self, start: Position, copied: bool) -> Optional[Reading]:
+    def _read(self, start: Position, *, copied: bool) -> Optional[Reading]:
         try:
-            return PatternReader(self.graph, self.sources, start, copied, self.unlike).read()
+            return PatternReader(self.graph, self.sources, start, self.unlike, copied=copied).read()
         except NotAPattern:
             return None
 

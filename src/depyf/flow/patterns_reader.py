@@ -59,7 +59,7 @@ class PatternReader:
     or-pattern of all that follow."""
 
     def __init__(
-        self, graph: FlowGraph, sources: Dict[int, int], start: Position, copied: bool, unlike: Set[Position]
+        self, graph: FlowGraph, sources: Dict[int, int], start: Position, unlike: Set[Position], *, copied: bool
     ) -> None:
         self.graph, self.sources = graph, sources
         self.region = graph.blocks[start[0]].region
@@ -79,7 +79,7 @@ class PatternReader:
         while len(self.stack) > self.base:
             target = self._step()
             if target is not None:
-                self._enter(target, len(self.stack) == self.base)
+                self._enter(target, done=len(self.stack) == self.base)
         end, tests = (self.block.id, self.index), self.subject.fact is not None
         return Reading(self.subject.pattern(), end, self.fail, self.last_line, tests)
 
@@ -103,7 +103,7 @@ class PatternReader:
             return term.target
         raise NotAPattern("the function ends in the middle of the pattern")
 
-    def _enter(self, id: int, done: bool) -> None:
+    def _enter(self, id: int, *, done: bool) -> None:
         block = self.graph.blocks[id]
         if not done and (self.sources[id] > 1 or block.region != self.region or block.leaves):
             raise NotAPattern("other code comes in the way")
@@ -279,7 +279,7 @@ class PatternReader:
             if target is not None:
                 if self.sources[target] > 1:
                     return target, 0
-                self._enter(target, False)
+                self._enter(target, done=False)
 
     def _is_behind(self, instr: Instr) -> bool:
         if instr.op is Op.STORE:

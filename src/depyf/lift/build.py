@@ -239,7 +239,7 @@ def _iterable_constant(expr: ast.expr) -> Optional[List[ast.expr]]:
     return [ast.Constant(element) for element in elements] if isinstance(elements, (tuple, list)) else None
 
 
-def extend_display(display: ast.expr, more: ast.expr, for_call: bool = False) -> ast.expr:
+def extend_display(display: ast.expr, more: ast.expr, *, for_call: bool = False) -> ast.expr:
     """``[..., *more]``, ``{..., *more}`` or ``{..., **more}``; constants that the compiler put together fall apart.
 
     ``for_call``: a dict of keyword arguments grows, in which ``**{"a": b, **c}`` keeps its braces.

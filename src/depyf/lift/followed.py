@@ -156,7 +156,7 @@ def call_container_method(sim: Simulator, method: BoundMethod, arguments: List[I
     raise ValueError(f"the method {method.name} of a list display is called")
 
 
-def call_with_containers(sim: Simulator, has_keywords: bool, null: str) -> bool:
+def call_with_containers(sim: Simulator, null: str, *, has_keywords: bool) -> bool:
     """``f(*[...], **{...})`` with followed containers is a plain call; False if they are not followed."""
     keywords = sim.stack[-1] if has_keywords else None
     positional = sim.stack[-2 if has_keywords else -1]

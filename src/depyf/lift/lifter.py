@@ -48,14 +48,14 @@ def lift(graph: FlowGraph, hints: Optional[Hints] = None, *, places: bool = True
     order = order_blocks(graph)
     for _ in range(ATTEMPTS):
         try:
-            return _Lifter(graph, order, decisions, hints or Hints(), places).run()
+            return _Lifter(graph, order, decisions, hints or Hints(), places=places).run()
         except Retry as retry:
             decisions.learn(retry)
     raise ValueError(f"lifting needs more than {ATTEMPTS} attempts")
 
 
 class _Lifter:
-    def __init__(self, graph: FlowGraph, order: Order, decisions: Decisions, hints: Hints, places: bool) -> None:
+    def __init__(self, graph: FlowGraph, order: Order, decisions: Decisions, hints: Hints, *, places: bool) -> None:
         self.graph, self.order = graph, order
         self.context = Context(graph.code.code, decisions, hints, RULES, places=places)
         self.nodes = self.context.nodes
@@ -110,7 +110,7 @@ class _Lifter:
             node.handling = (*node.handling, block.id)
         simulator.run(block, start)
         _end_as_operands(simulator, block)
-        self._terminate(node, block, simulator, keep)
+        self._terminate(node, block, simulator, keep=keep)
         node.stack = simulator.stack
         for target in node.successors():
             self.edges[target].append(node)
@@ -214,7 +214,7 @@ class _Lifter:
         self.skip[fall.id] = 1
         return True
 
-    def _terminate(self, node: Node, block: Block, simulator: Simulator, keep: bool) -> None:
+    def _terminate(self, node: Node, block: Block, simulator: Simulator, *, keep: bool) -> None:
         term = block.term
         if isinstance(term, End):
             if node.terminator is None or isinstance(node.terminator, Goto):
@@ -236,7 +236,7 @@ class _Lifter:
         elif isinstance(term, For):
             self._terminate_loop(node, term, simulator)
         else:
-            self._terminate_branch(node, term, simulator, keep)
+            self._terminate_branch(node, term, simulator, keep=keep)
 
     def _settle_before_branch(self, simulator: Simulator, term: Term) -> None:
         top = simulator.stack[-1] if simulator.stack else None
@@ -247,7 +247,7 @@ class _Lifter:
         else:
             simulator.settle()
 
-    def _terminate_branch(self, node: Node, term: Branch, simulator: Simulator, keep: bool) -> None:
+    def _terminate_branch(self, node: Node, term: Branch, simulator: Simulator, *, keep: bool) -> None:
         top = simulator.stack[-1]
         if isinstance(top, Marker):
             simulator.stack.pop()

@@ -139,6 +139,7 @@ class Dialect:
         rules: Mapping[str, Rule],
         without: Iterable[str] = (),
         steps: Optional[Tuple[Step, ...]] = None,
+        *,
         copies_loop_tests: Optional[bool] = None,
     ) -> Dialect:
         """This dialect with other ``rules`` for some instructions, and ``without`` those that are gone."""

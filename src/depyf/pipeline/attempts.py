@@ -175,9 +175,9 @@ class Attempts:
 
     def _body(self) -> List[ast.stmt]:
         imports = [] if self.is_module else needed_imports(self.code)
-        return [*imports, *self._definition(bool(imported_flags(ast.Module(imports, [])) & ANNOTATIONS))]
+        return [*imports, *self._definition(postponed=bool(imported_flags(ast.Module(imports, [])) & ANNOTATIONS))]
 
-    def _definition(self, postponed: bool) -> List[ast.stmt]:
+    def _definition(self, *, postponed: bool) -> List[ast.stmt]:
         definer = Definer(self._statements, postponed=postponed, missing=self.missing)
         code, function = self.code, Function(self.code)
         function.defaults, function.kw_defaults = list(self.facts.defaults), dict(self.facts.kw_defaults)
@@ -215,7 +215,7 @@ class Attempts:
         failure = Unstructured("a class or module would have to be left from inside of its statements")
         for joined in (False, True):
             try:
-                statements = self._lifted_statements(code, normal, joined)
+                statements = self._lifted_statements(code, normal, joined=joined)
             except Unstructured as error:
                 failure = error
                 continue
@@ -225,7 +225,7 @@ class Attempts:
                 return normal, statements
         raise failure
 
-    def _lifted_statements(self, code: Code, normal: NormalCode, joined: bool = False) -> List[ast.stmt]:
+    def _lifted_statements(self, code: Code, normal: NormalCode, *, joined: bool = False) -> List[ast.stmt]:
         """``joined``: all ways out of a class or module lead to one place, as no ``return`` can be written there."""
         flow = build(normal)
         undo_copies(flow)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, List
+from typing import List
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
-def without_returns(statements: List[ast.stmt], last: bool = True) -> List[ast.stmt]:
+def without_returns(statements: List[ast.stmt], *, last: bool = True) -> List[ast.stmt]:
     """``statements`` with each ``return`` left out behind which nothing would follow; in loops it becomes ``break``.
 
     ``last``: what comes behind all of them is the end of the body, or can't be reached.
@@ -18,18 +18,18 @@ def without_returns(statements: List[ast.stmt], last: bool = True) -> List[ast.s
     if last and result and isinstance(result[-1], ast.Return):
         result.pop()
     for index, statement in enumerate(result):
-        _shorten(statement, last and index == len(result) - 1)
+        _shorten(statement, last=last and index == len(result) - 1)
     return result or [ast.Pass()]
 
 
-def _shorten(statement: Any, last: bool) -> None:
+def _shorten(statement: ast.stmt, *, last: bool) -> None:
     if isinstance(statement, _SCOPES):
         return
     if isinstance(statement, _LOOPS):
         if last and not statement.orelse:
-            statement.body = [_Breaks().visit(inner) for inner in statement.body]
-        statement.body = without_returns(statement.body, False)
-        statement.orelse = statement.orelse and without_returns(statement.orelse, last)
+            statement.body = [_with_breaks(inner) for inner in statement.body]
+        statement.body = without_returns(statement.body, last=False)
+        statement.orelse = statement.orelse and without_returns(statement.orelse, last=last)
         return
     final = getattr(statement, "finalbody", None)
     # A ``finally`` that raises lets nothing through.
@@ -39,15 +39,19 @@ def _shorten(statement: Any, last: bool) -> None:
         if block:
             followed = field == "body" and isinstance(statement, ast.Try) and bool(statement.orelse)
             reached = last if field == "finalbody" else inner and not followed
-            setattr(statement, field, without_returns(block, reached))
+            setattr(statement, field, without_returns(block, last=reached))
     for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
-        part.body = without_returns(part.body, inner)
+        part.body = without_returns(part.body, last=inner)
 
 
-class _Breaks(ast.NodeTransformer):
-    """``break`` for ``return``, not in loops and functions further in."""
-
-    def visit(self, node: ast.AST) -> Any:
-        if isinstance(node, ast.Return):
-            return ast.Break()
-        return node if isinstance(node, (*_LOOPS, *_SCOPES, ast.expr)) else self.generic_visit(node)
+def _with_breaks(statement: ast.stmt) -> ast.stmt:
+    """``statement`` with ``break`` for ``return``, not in loops and functions further in."""
+    if isinstance(statement, ast.Return):
+        return ast.Break()
+    if not isinstance(statement, (*_LOOPS, *_SCOPES)):
+        for part in (statement, *getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+            for field in ("body", "orelse", "finalbody"):
+                block = getattr(part, field, None)
+                if block:
+                    setattr(part, field, [_with_breaks(each) for each in block])
+    return statement

@@ -36,7 +36,7 @@ def if_statement(
     if not body and orelse and merge is None and place.follow is not None:
         # The compiler would have jumped if nothing had been written here.
         rest_leaves = leaves(orelse) and not _jump_was_added(structurer, node)
-        jump = _explicit_jump(structurer, term.fall, place, rest_leaves)
+        jump = _explicit_jump(structurer, term.fall, place, rest_leaves=rest_leaves)
         if jump is None:
             result.append(ast.If(build.negate(term.test), orelse, []))
         else:
@@ -51,7 +51,7 @@ def if_statement(
     return merge
 
 
-def _explicit_jump(structurer: _Structurer, target: int, place: Place, rest_leaves: bool) -> Optional[ast.stmt]:
+def _explicit_jump(structurer: _Structurer, target: int, place: Place, *, rest_leaves: bool) -> Optional[ast.stmt]:
     """The statement that goes to ``target``, where control would come by itself, too."""
     target = structurer._past_marks(target, place)
     if target == place.follow == place.continues and rest_leaves:

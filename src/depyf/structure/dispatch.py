@@ -10,7 +10,7 @@ of each, level by level. Every jump is written once, so that the result is as lo
 from __future__ import annotations
 
 import ast
-from typing import AbstractSet, Any, Dict, FrozenSet, List, Optional, Set, Tuple
+from typing import AbstractSet, Dict, FrozenSet, List, Optional, Set, Tuple
 
 from depyf.flow.graph import FlowGraph
 from depyf.lift.nodes import (
@@ -42,9 +42,6 @@ from depyf.structure.unstructured import Unstructured
 
 DEEPEST = 20
 """How deeply branches are nested before the rest becomes a state of its own (Python allows 100 levels)."""
-
-_AST: Any = ast
-"""For classes that only newer Pythons have."""
 
 Written = Tuple[List[ast.stmt], Live]
 """Statements, and where control goes on behind them. If that is more than one place, the variable says which."""
@@ -330,7 +327,7 @@ class _Writer:
         falls = merged(falls, more)
         if len(falls) > 1 or any(not isinstance(statement, Assignment) for statement in part):
             raise Unstructured(f"node {end} does more than end a try statement with except*")
-        return [_AST.TryStar(body=body, handlers=clauses, orelse=[], finalbody=[]), *part], as_one_jump(falls)
+        return [ast.TryStar(body=body, handlers=clauses, orelse=[], finalbody=[]), *part], as_one_jump(falls)
 
     def _with(self, enter: WithEnter, target: int, scope: Scope, depth: int) -> Written:
         context = self.contexts.with_context(enter.origin)

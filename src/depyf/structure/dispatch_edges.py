@@ -91,7 +91,7 @@ class Edges:
         managers = {context for context in left if context.kind == "try" and self.contexts.is_with(context)}
         if not managers <= ended or not ended <= set(left):  # all ways out of a finally are known to run its body
             raise Unstructured(f"node {id} is reached from {path} without leaving it properly")
-        return Way(id, self._returned(id, any(self.contexts.is_finally(context) for context in left)))
+        return Way(id, self._returned(id, past_finally=any(self.contexts.is_finally(context) for context in left)))
 
     def _is_passed(self, node: Node) -> bool:
         """Whether ``node`` does nothing but say that something is left."""
@@ -104,7 +104,7 @@ class Edges:
         marks = (WithExit, PopException) if node.id in self.contexts.origins else (WithExit,)
         return all(isinstance(statement, marks) for statement in node.statements)
 
-    def _returned(self, id: int, past_finally: bool) -> Optional[ast.expr]:
+    def _returned(self, id: int, *, past_finally: bool) -> Optional[ast.expr]:
         """The value of a ``return`` that may stand wherever a jump to it does."""
         node = self.nodes[id]
         term = node.terminator

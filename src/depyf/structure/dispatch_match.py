@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import Any, List, Mapping, Optional, Tuple
+from typing import List, Mapping, Optional, Tuple
 
 from depyf.lift import build
 from depyf.lift.nodes import Condition, MatchTest, Node
 from depyf.structure.leaving import always_matches
 from depyf.structure.unstructured import Unstructured
 
-_AST: Any = ast
-"""For classes that only newer Pythons have."""
-
 
 @dataclass(frozen=True)
 class Case:
     """``pattern`` and ``guard`` (no pattern: ``case _``) lead to node ``body``."""
 
-    pattern: Any
+    pattern: Optional[ast.pattern]
     guard: Optional[ast.expr]
     body: int
 
@@ -39,7 +36,7 @@ def cases_of(nodes: Mapping[int, Node], node: Node) -> List[Case]:
         cases.append(case)
         if fail is None:
             return cases
-        if case.guard is None and always_matches(case.pattern):
+        if case.guard is None and always_matches(term.pattern):
             raise Unstructured(f"node {node.id}: a case that always matches is not the last one")
         following = nodes[fail]
         behind = following.terminator
@@ -70,12 +67,11 @@ def _case(nodes: Mapping[int, Node], term: MatchTest) -> Tuple[Case, Optional[in
 def match_statement(subject: ast.expr, cases: List[Case], bodies: List[List[ast.stmt]]) -> ast.stmt:
     """``match subject`` with ``cases`` and what they lead to."""
     written = [
-        _AST.match_case(
-            pattern=case.pattern if case.pattern is not None else _AST.MatchAs(pattern=None, name=None),
+        ast.match_case(
+            pattern=case.pattern if case.pattern is not None else ast.MatchAs(pattern=None, name=None),
             guard=case.guard,
             body=body,
         )
         for case, body in zip(cases, bodies)
     ]
-    statement: ast.stmt = _AST.Match(subject=subject, cases=written)
-    return statement
+    return ast.Match(subject=subject, cases=written)

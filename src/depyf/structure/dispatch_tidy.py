@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import inspect
-from typing import Any, Callable, List, Optional
+from typing import Callable, List, Optional
 
 from depyf.bytecode.code import Code
 from depyf.lift import build
 from depyf.structure.dispatch_states import Assignment, States
-from depyf.structure.except_star import TRY_STATEMENTS
-from depyf.structure.leaving import leaves
+from depyf.structure.except_star import TRY_STATEMENTS, TryStatement
+from depyf.structure.leaving import is_match, leaves
 from depyf.structure.unstructured import Unstructured
 
 
@@ -44,7 +44,7 @@ class Tidy:
                 result.extend(self._if(statement))
             elif isinstance(statement, TRY_STATEMENTS):
                 result.append(self._try(statement))
-            elif type(statement).__name__ == "Match":
+            elif is_match(statement):
                 result.append(self._match(statement))
             elif isinstance(statement, (ast.While, ast.For, ast.AsyncFor)):
                 result.append(self._loop(statement))
@@ -72,11 +72,10 @@ class Tidy:
             return [ast.If(test, body, []), *orelse]
         return [ast.If(test, body, orelse)]
 
-    def _match(self, statement: Any) -> ast.stmt:
+    def _match(self, statement: ast.Match) -> ast.stmt:
         for case in statement.cases:
             case.body = self.block(case.body) or [ast.Pass()]
-        written: ast.stmt = statement
-        return written
+        return statement
 
     def _loop(self, statement: ast.stmt) -> ast.stmt:
         assert isinstance(statement, (ast.While, ast.For, ast.AsyncFor))
@@ -88,14 +87,13 @@ class Tidy:
                 return ast.While(build.negate(first.test), statement.body[1:] or [ast.Pass()], [])
         return statement
 
-    def _try(self, statement: Any) -> ast.stmt:
+    def _try(self, statement: TryStatement) -> ast.stmt:
         body: List[ast.stmt] = self.block(statement.body) or [ast.Pass()]
         for handler in statement.handlers:
             handler.body = self.block(handler.body) or [ast.Pass()]
         if statement.handlers:
             statement.body = body
-            written: ast.stmt = statement
-            return written
+            return statement
         final = self.block(statement.finalbody) or [ast.Pass()]
         inner = body[0]
         if len(body) == 1 and isinstance(inner, ast.Try) and not inner.finalbody:

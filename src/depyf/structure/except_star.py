@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, List, Optional, Tuple
+from typing import TYPE_CHECKING, List, Optional, Tuple, Type, Union
 
 from depyf.lift.nodes import BindException, ExceptionTest, Goto, Node, PopException
 from depyf.structure.unstructured import Unstructured
@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from depyf.flow.graph import Region
     from depyf.structure.structurer import Place, _Structurer
 
-_TRY_STAR: Any = getattr(ast, "TryStar", None)
-TRY_STATEMENTS: Tuple[Any, ...] = (ast.Try,) if _TRY_STAR is None else (ast.Try, _TRY_STAR)
+TryStatement = Union["ast.Try", "ast.TryStar"]
+
+TRY_STATEMENTS: Tuple[Type[TryStatement], ...] = (ast.Try, *([ast.TryStar] if hasattr(ast, "TryStar") else []))
 """The classes of ``try`` statements that this Python has."""
 
 
@@ -25,11 +26,10 @@ def handles_groups(handler: Node) -> bool:
 
 def try_statement(
     handler: Node, body: List[ast.stmt], clauses: List[ast.ExceptHandler], orelse: List[ast.stmt]
-) -> ast.stmt:
+) -> TryStatement:
     """``try`` with the clauses of ``handler``."""
-    kind = _TRY_STAR if handles_groups(handler) else ast.Try
-    statement: ast.stmt = kind(body=body or [ast.Pass()], handlers=clauses, orelse=orelse, finalbody=[])
-    return statement
+    kind: Type[TryStatement] = ast.TryStar if handles_groups(handler) else ast.Try
+    return kind(body=body or [ast.Pass()], handlers=clauses, orelse=orelse, finalbody=[])
 
 
 def after_groups(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, List
+from typing import TYPE_CHECKING, List
 
 from depyf.structure.except_star import TRY_STATEMENTS
+
+if TYPE_CHECKING:
+    from typing import TypeGuard  # new in 3.10
 
 
 def leaves(statements: List[ast.stmt]) -> bool:
@@ -24,13 +27,18 @@ def leaves(statements: List[ast.stmt]) -> bool:
             return True
         ends = leaves(last.orelse) if last.orelse else leaves(last.body)
         return ends and all(leaves(handler.body) for handler in last.handlers)
-    if type(last).__name__ == "Match":
-        cases: Any = getattr(last, "cases", ())
+    if is_match(last):
+        cases = last.cases
         complete = cases[-1].guard is None and always_matches(cases[-1].pattern)
         return complete and all(leaves(case.body) for case in cases)
     if isinstance(last, ast.While):
         return isinstance(last.test, ast.Constant) and last.test.value is True and not _breaks(last.body)
     return False
+
+
+def is_match(statement: ast.stmt) -> TypeGuard[ast.Match]:
+    """Whether ``statement`` is a ``match`` statement, which not every Python has."""
+    return type(statement).__name__ == "Match"
 
 
 def fails(statement: ast.stmt) -> bool:
@@ -57,9 +65,8 @@ def _breaks(statements: List[ast.stmt]) -> bool:
     return False
 
 
-def always_matches(pattern: Any) -> bool:
+def always_matches(pattern: ast.pattern) -> bool:
     """Whether a pattern of a ``match`` statement can't fail."""
-    kind = type(pattern).__name__
-    if kind == "MatchAs":
+    if isinstance(pattern, ast.MatchAs):
         return pattern.pattern is None or always_matches(pattern.pattern)
-    return kind == "MatchOr" and always_matches(pattern.patterns[-1])
+    return isinstance(pattern, ast.MatchOr) and always_matches(pattern.patterns[-1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, List, Optional, Set, Tuple
+from typing import TYPE_CHECKING, List, Optional, Set, Tuple
 
 from depyf.lift import build
 from depyf.lift.nodes import Condition, MatchTest, Node
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class _Case:
     """``nodes`` are that of the pattern and that of the guard; ``body`` is None if nothing is done."""
 
-    pattern: Any
+    pattern: ast.pattern
     guard: Optional[ast.expr]
     body: Optional[int]
     nodes: List[int]
@@ -110,9 +110,10 @@ def _guard(inside: Node, condition: Condition) -> Optional[ast.expr]:
         if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
             return None
         named = _Naming(statement.targets[0], statement.value)
-        guard = named.visit(guard)
-        if named.count != 1:
+        changed = named.visit(guard)
+        if named.count != 1 or not isinstance(changed, ast.expr):
             return None
+        guard = changed
     return guard
 
 
@@ -122,7 +123,7 @@ class _Naming(ast.NodeTransformer):
     def __init__(self, target: ast.expr, value: ast.expr) -> None:
         self.target, self.value, self.count = target, value, 0
 
-    def visit(self, node: ast.AST) -> Any:
+    def visit(self, node: ast.AST) -> ast.AST:
         if node is not self.value:
             return self.generic_visit(node)
         self.count += 1
@@ -152,9 +153,9 @@ def _merge(structurer: _Structurer, cases: List[_Case], last: Optional[int], pla
     return min(found, key=lambda id: shape.index[id]) if found else None
 
 
-def _case(pattern: Any, guard: Optional[ast.expr], body: List[ast.stmt]) -> Any:
+def _case(pattern: ast.pattern, guard: Optional[ast.expr], body: List[ast.stmt]) -> ast.match_case:
     return ast.match_case(pattern=pattern, guard=guard, body=body or [ast.Pass()])
 
 
-def _wildcard() -> Any:
+def _wildcard() -> ast.pattern:
     return ast.MatchAs(pattern=None, name=None)

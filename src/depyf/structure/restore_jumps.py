@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from depyf.bytecode.lines import Span
 from depyf.flow.written_jumps import Written
@@ -30,7 +30,7 @@ class _Restorer:
         for statement in block:
             self._measure(statement)
 
-    def _measure(self, node: Any) -> Tuple[int, int]:
+    def _measure(self, node: ast.AST) -> Tuple[int, int]:
         place = place_of(node)
         first, last = (1 << 30, -1) if place is None else (place.line, place.line)
         if place is not None and not isinstance(node, ast.stmt):
@@ -42,15 +42,15 @@ class _Restorer:
             self.lines[id(node)] = first, last
         return first, last
 
-    def _first(self, node: Any) -> int:
+    def _first(self, node: ast.AST) -> int:
         return self.lines.get(id(node), (1 << 30, -1))[0]
 
-    def _last(self, node: Any) -> int:
+    def _last(self, node: ast.AST) -> int:
         return self.lines.get(id(node), (1 << 30, -1))[1]
 
     # --- where it belongs --------------------------------------------------------------------------------------------
 
-    def restore(self, block: Block, span: Span, kind: Written, tail: bool) -> None:
+    def restore(self, block: Block, span: Span, kind: Written, *, tail: bool) -> None:
         """``tail``: from the end of ``block`` control goes where ``continue`` would."""
         block = self._innermost_else(block, span)
         if all(isinstance(each, ast.Pass) and place_of(each) is None for each in block):
@@ -62,16 +62,16 @@ class _Restorer:
             index -= 1
         if index < 0:
             return
-        statement: Any = block[index]
+        statement = block[index]
         last = index == len(block) - 1
         if isinstance(statement, ast.If):
-            if self._within_if(block, index, span, kind, tail and last):
+            if self._within_if(block, index, statement, span, kind, tail=tail and last):
                 return
         elif self._last(statement) >= span.line or self._is_deeper(block, span):
             part = self._part(statement, span)
             if part is not None:
                 loops = isinstance(statement, _LOOPS) and part is statement.body
-                self.restore(part, span, kind, loops or (tail and last and not isinstance(statement, _LOOPS)))
+                self.restore(part, span, kind, tail=loops or (tail and last and not isinstance(statement, _LOOPS)))
                 return
         if last and tail and kind is not Written.PASS:
             self._append(block, span, kind)
@@ -94,9 +94,9 @@ class _Restorer:
 
     def _else_with(self, block: Block, span: Span) -> Optional[Block]:
         """The else clause of the ``if`` at the end of ``block``, if ``span`` stands in it."""
-        if not _ends_in_if(block):
+        branch = block[-1] if block else None
+        if not isinstance(branch, ast.If):
             return None
-        branch: Any = block[-1]
         inside = branch.orelse and self._first(branch.orelse[0]) <= span.line <= self._last(branch)
         return branch.orelse if inside and self._first(branch) <= span.line else None
 
@@ -105,7 +105,7 @@ class _Restorer:
         column = column_of(block)
         return span.column is not None and (column is None or span.column > column)
 
-    def _part(self, statement: Any, span: Span) -> Optional[Block]:
+    def _part(self, statement: ast.stmt, span: Span) -> Optional[Block]:
         """The block in ``statement`` that a statement at ``span`` stands in."""
         found: Optional[Block] = None
         for field in ("body", "handlers", "cases", "orelse", "finalbody"):
@@ -118,51 +118,48 @@ class _Restorer:
                 found = inner
         return found if not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) else None
 
-    def _within_if(self, block: Block, index: int, span: Span, kind: Written, tail: bool) -> bool:
+    def _within_if(self, block: Block, index: int, branch: ast.If, span: Span, kind: Written, *, tail: bool) -> bool:
         """Whether a jump at ``span`` was dealt with: it stands in the ``if`` at ``index``, or can't be put there."""
-        branch: Any = block[index]
         body, orelse = branch.body, branch.orelse
         if span.line > self._last(branch) and not self._is_deeper(block, span):
             return False
         if orelse and span.line >= self._first(orelse[0]):
-            self.restore(orelse, span, kind, tail)
+            self.restore(orelse, span, kind, tail=tail)
         elif all(isinstance(each, (ast.Pass, ast.Continue)) and place_of(each) is None for each in body):
-            self._mark(branch, span, kind, tail)
+            self._mark(branch, span, kind, tail=tail)
         elif span.line < self._first(body[0]) or (span.line == self._first(body[0]) and _is_before(span, body[0])):
             if not orelse:
-                self._turn(block, index, span, kind, tail)
+                self._turn(block, index, branch, span, kind, tail=tail)
         elif kind is Written.CONTINUE_ALONE and span.line > self._last(branch) and not orelse:
-            self._put_into_else(branch, span, kind, tail)
+            self._put_into_else(branch, span, kind, tail=tail)
         else:
-            self.restore(body, span, kind, tail)
+            self.restore(body, span, kind, tail=tail)
         return True
 
-    def _put_into_else(self, branch: Any, span: Span, kind: Written, tail: bool) -> None:
+    def _put_into_else(self, branch: ast.If, span: Span, kind: Written, *, tail: bool) -> None:
         column, start = span.column, start_of(branch)
-        inner: Any = branch.body[-1]
+        inner = branch.body[-1]
         if isinstance(inner, ast.If) and start is not None and column is not None and column_of(branch.body) != column:
-            if self._within_if(branch.body, len(branch.body) - 1, span, kind, tail):
+            if self._within_if(branch.body, len(branch.body) - 1, inner, span, kind, tail=tail):
                 return
         if tail:
             branch.orelse = [self._jump(span, kind)]
 
     # --- putting it there --------------------------------------------------------------------------------------------
 
-    def _turn(self, block: Block, index: int, span: Span, kind: Written, tail: bool) -> None:
+    def _turn(self, block: Block, index: int, branch: ast.If, span: Span, kind: Written, *, tail: bool) -> None:
         # if not a:         if a:
         #     b()               continue
         #                   b()
-        branch: Any = block[index]
         if kind is not Written.PASS and not tail:
             return
         split = self._split(branch, span)
         if split:
             outer, inner = parts(operands(branch.test), split)
             within = ast.If(inner, branch.body, [])
-            block[index] = ast.If(outer, [within], [])
-            self.lines[id(block[index])] = self.lines[id(branch)]
-            self.lines[id(within)] = self.lines[id(branch)]
-            self._turn(block[index].body, 0, span, kind, tail)  # type: ignore[attr-defined]
+            around = block[index] = ast.If(outer, [within], [])
+            self.lines[id(around)] = self.lines[id(within)] = self.lines[id(branch)]
+            self._turn(around.body, 0, within, span, kind, tail=tail)
             return
         jump = self._jump(span, kind)
         if kind is not Written.PASS:
@@ -173,7 +170,7 @@ class _Restorer:
             block[index] = turned
         self.lines[id(turned)] = self.lines[id(branch)]
 
-    def _split(self, branch: Any, span: Span) -> int:
+    def _split(self, branch: ast.If, span: Span) -> int:
         """How many operands of the test belong to an ``if`` around the one that the jump at ``span`` stands in."""
         values = operands(branch.test)
         start = start_of(branch)
@@ -188,7 +185,7 @@ class _Restorer:
                 return index
         return 0
 
-    def _mark(self, branch: Any, span: Span, kind: Written, tail: bool) -> None:
+    def _mark(self, branch: ast.If, span: Span, kind: Written, *, tail: bool) -> None:
         """The branch is empty so far, or jumps."""
         if branch.body and isinstance(branch.body[0], ast.Continue):
             put(branch.body[0], span)

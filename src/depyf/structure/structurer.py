@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, replace
-from typing import Any, List, Optional, Set, Tuple
+from typing import List, Optional, Set, Tuple
 
 from depyf.flow.graph import FlowGraph, Region
 from depyf.flow.written_jumps import Written
@@ -30,13 +30,22 @@ from depyf.lift.nodes import (
     Raise,
     Reraise,
     Return,
+    Statement,
+    Terminator,
     WithDecision,
     WithEnter,
     WithExit,
 )
 from depyf.lift.places import first_place, place_of, put
 from depyf.structure.branches import if_statement
-from depyf.structure.except_star import TRY_STATEMENTS, after_groups, group_clauses, handles_groups, try_statement
+from depyf.structure.except_star import (
+    TRY_STATEMENTS,
+    TryStatement,
+    after_groups,
+    group_clauses,
+    handles_groups,
+    try_statement,
+)
 from depyf.structure.match import match_statement
 from depyf.structure.restore_jumps import restore_jumps
 from depyf.structure.shape import Shape
@@ -96,7 +105,7 @@ class _Structurer:
 
     # --- straight on -------------------------------------------------------------------------------------------------
 
-    def sequence(self, start: Optional[int], place: Place, entering: bool = False) -> List[ast.stmt]:
+    def sequence(self, start: Optional[int], place: Place, *, entering: bool = False) -> List[ast.stmt]:
         """Statements from node ``start`` until control goes where ``place`` says.
 
         ``entering``: ``start`` is not jumped to but comes next, even if a jump to it would mean ``continue``.
@@ -439,7 +448,7 @@ class _Structurer:
             id = node.terminator.target
         return id
 
-    def _ends(self, statement: Any, region: Region) -> bool:
+    def _ends(self, statement: Statement, region: Region) -> bool:
         if isinstance(statement, WithExit):
             return self.shape.with_region.get(statement.origin) == region
         if isinstance(statement, PopException):
@@ -488,7 +497,7 @@ class _Structurer:
         body_exits = [self._destination(exit, region, place) for exit in self._exits(inside, region)]
         if region in self.flow.finally_regions:
             follow = self._choose_follow(body_exits, place)
-            body = self.sequence(start, replace(place, follow=follow, regions=(*place.regions, region)), True)
+            body = self.sequence(start, replace(place, follow=follow, regions=(*place.regions, region)), entering=True)
             final = self.sequence(
                 region.entry,
                 replace(place, follow=None, handlers=(*place.handlers, region.entry), finalizer=region.entry),
@@ -503,19 +512,18 @@ class _Structurer:
         else:
             follow, orelse_entry = self._after_try(region, body_exits, handler_exits, place)
         body_follow = orelse_entry if orelse_entry is not None else follow
-        body = self.sequence(start, replace(place, follow=body_follow, regions=(*place.regions, region)), True)
+        body = self.sequence(start, replace(place, follow=body_follow, regions=(*place.regions, region)), entering=True)
         clauses = self._clauses(region, replace(place, follow=follow, handlers=(*place.handlers, region.entry)))
         orelse = self.sequence(orelse_entry, replace(place, follow=follow)) if orelse_entry is not None else []
         result.append(self._placed(try_statement(handler, body, clauses, orelse)))
         return follow
 
-    def _placed(self, statement: Any) -> ast.stmt:
+    def _placed(self, statement: TryStatement) -> ast.stmt:
         """A ``try`` statement with the place where it begins."""
         first = first_place(statement.body[0]) if statement.body else None
         if first is not None:
             put(statement, self.flow.written_jumps.around(first))
-        placed: ast.stmt = statement
-        return placed
+        return statement
 
     def _handler_exits(self, region: Region, place: Place) -> List[int]:
         members = set(self.shape.handled.get(region.entry, ()))
@@ -617,7 +625,9 @@ def _raise(statement: ast.Raise) -> ast.stmt:
     return statement
 
 
-def _loop_statement(term: Any, test: Optional[ast.expr], body: List[ast.stmt], orelse: List[ast.stmt]) -> ast.stmt:
+def _loop_statement(
+    term: Optional[Terminator], test: Optional[ast.expr], body: List[ast.stmt], orelse: List[ast.stmt]
+) -> ast.stmt:
     body = body or [ast.Pass()]
     if isinstance(term, Loop):
         assert term.iterable is not None
@@ -629,11 +639,10 @@ def _loop_statement(term: Any, test: Optional[ast.expr], body: List[ast.stmt], o
     return ast.While(test if test is not None else ast.Constant(True), body, orelse)
 
 
-def _try_finally(body: List[ast.stmt], final: List[ast.stmt]) -> ast.stmt:
+def _try_finally(body: List[ast.stmt], final: List[ast.stmt]) -> TryStatement:
     """``try`` inside ``try``/``finally`` is one statement."""
     final = final or [ast.Pass()]
-    inner: Any = body[0] if len(body) == 1 else None
+    inner = body[0] if len(body) == 1 else None
     if isinstance(inner, TRY_STATEMENTS) and not inner.finalbody:
-        joined: ast.stmt = type(inner)(inner.body, inner.handlers, inner.orelse, final)
-        return joined
+        return type(inner)(inner.body, inner.handlers, inner.orelse, final)
     return ast.Try(body or [ast.Pass()], [], [], final)

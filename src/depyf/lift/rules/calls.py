@@ -109,7 +109,7 @@ def _comprehension_in_line(sim: Simulator, instr: Instr) -> None:
 
 def _call_ex(sim: Simulator, instr: Instr) -> None:
     has_keywords, null = instr.arg
-    if sim.context.follows_containers and call_with_containers(sim, has_keywords, null):
+    if sim.context.follows_containers and call_with_containers(sim, null, has_keywords=has_keywords):
         return
     keywords = sim.pop_value() if has_keywords else None
     positional = sim.pop_value()

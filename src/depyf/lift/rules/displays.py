@@ -107,7 +107,7 @@ def _update(sim: Simulator, instr: Instr) -> None:
         sim.wants_containers()
         raise ValueError(f"a {kind} that is no display is extended at offset {instr.offset}")
     sim.check_order([container, more])
-    container.expr = build.extend_display(container.expr, more.expr, kind == "kwargs")
+    container.expr = build.extend_display(container.expr, more.expr, for_call=kind == "kwargs")
     container.order = sim.context.next_order()
 
 
