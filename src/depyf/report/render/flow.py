@@ -24,6 +24,8 @@ _TITLE = 30
 _LANE = 14
 _COLUMNS = (_MARGIN, 296, 650)
 """Where guards, transformed code and calls begin."""
+_MOST_ENTRIES = 60
+"""Of one function, rows that are drawn: a drawing of thousands shows nothing, and costs seconds to open."""
 _NO_ENTRY = ("skipped", "failed")
 """Compilations that left nothing in the cache: there are no guards to check."""
 _WIDTHS = (230, 300, 400)
@@ -120,13 +122,18 @@ def _frame(facts: _Facts, function: int, top: int, *, is_root: bool) -> _Frame:
     entries = [each for each in facts.entries.get(function, ()) if each.status not in _NO_ENTRY]
     total = [entry.runs for entry in entries if entry.runs is not None]
     rows: List[str] = []
-    for entry in entries:
+    for entry in entries[:_MOST_ENTRIES]:
         height = _row(facts, frame, rows, entry, y)
         following = y + height + _FAILS
         down = _COLUMNS[0] + 30
         rows.append(arrow([(down, y + _BOX_HEIGHT), (down, following)]))
         rows.append(label(down + 6, y + _BOX_HEIGHT + (height - _BOX_HEIGHT + _FAILS) // 2 + 3, "fails", "flow-small"))
         y = following
+    if len(entries) > _MOST_ENTRIES:
+        more = f"{len(entries) - _MOST_ENTRIES:,} more cache entries, checked in the same way"
+        rows.append(box(Box(_COLUMNS[0], y, _RIGHT - 2 * _MARGIN, 26), more, "", f"#recompiles{facts.query}"))
+        rows.append(arrow([(_COLUMNS[0] + 30, y + 26), (_COLUMNS[0] + 30, y + 26 + _FAILS)]))
+        y += 26 + _FAILS
     y = _otherwise(facts, rows, function, y, first=not entries)
     frame.bottom = y + _MARGIN
     outline = f'<rect class="flow-frame" x="0.5" y="{top}.5" width="{_RIGHT}" height="{frame.bottom - top}" rx="6"/>'
@@ -144,7 +151,8 @@ def _row(facts: _Facts, frame: _Frame, rows: List[str], entry: Compilation, y: i
     """Draws a cache entry at ``y`` and says how high its row is."""
     guards, code, calls = _COLUMNS
     failed = f", failed {_times(entry.guard_failures)}" if entry.guard_failures else ""
-    href = facts.stage(facts.guards.get(entry.compile_id)) or f"#time{facts.query}"
+    of_guards = f"#guards/{quote(entry.compile_id, safe='')}{facts.query}" if entry.guards else f"#time{facts.query}"
+    href = facts.stage(facts.guards.get(entry.compile_id)) or of_guards
     rows.append(
         box(
             Box(guards, y, _WIDTHS[0], _BOX_HEIGHT),

@@ -87,6 +87,10 @@ class CodePane {
     node.setAttribute("aria-selected", strength ? "true" : "false");
   }
 
+  has(number) {
+    return number >= 1 && number <= this.lines.length;
+  }
+
   find(number) {
     return this.node.ownerDocument.getElementById(`${this.id}-L${number}`);
   }
@@ -123,8 +127,8 @@ class CodePane {
 
   // Scrolls to a line: just into sight, or into the ``middle`` where it is not in sight, or to the ``top``.
   reveal(number, where) {
+    if (!this.has(number)) return;
     const piece = this.pieces[Math.floor((number - 1) / PIECE)];
-    if (!piece) return;
     this.build(piece);
     const node = this.find(number);
     const box = this.node.getBoundingClientRect();

@@ -24,9 +24,9 @@ function aboutPlace(view, at) {
     const ids = run.ids.filter((id) => mark.ids.has(id));
     parts.push(
       ids.length ? el("p", {}, `In ${ids.length === 1 ? "the graph" : "the graphs"} of `, ids.slice(0, MOST_SHOWN).map((id) => [chip(run, id), " "])) : null,
-      mark.breaks.map((each) => breakCard(run, each)),
-      mark.fallbacks.map((each) => fallbackCard(run, each)),
-      mark.recompiles.map((each) => recompileCard(run, each)),
+      some(mark.breaks, (each) => breakCard(run, each)),
+      some(mark.fallbacks, (each) => fallbackCard(run, each)),
+      some(mark.recompiles, (each) => recompileCard(run, each)),
       callList(view, at),
       kernelList(view, mark.kernels),
       guardList(run, mark.guards)
@@ -134,6 +134,10 @@ function kernelList(view, kernels) {
           const artifact = view.run.artifact.get(each.artifact);
           if (!artifact) return;
           view.kernel.open(artifact, true);
+          if (!view.kernel.code.has(line)) {
+            fill(view.kernel.hits, `there is no line ${line}: the text has ${count(view.kernel.code.lines.length, "line")}`);
+            return;
+          }
           view.kernel.code.moveTo(line);
           view.kernel.code.reveal(line, "middle");
         },
@@ -149,6 +153,12 @@ function guardList(run, guards) {
   if (!guards.length) return null;
   const row = ({ guard, id }) => el("li", {}, chip(run, id), " ", el("span", { class: "quiet" }, guard.kind), " ", el("code", {}, guard.text));
   return [el("h3", {}, count(guards.length, "guard")), el("ul", {}, guards.slice(0, MOST_SHOWN).map(row), rest(guards))];
+}
+
+const MOST_CARDS = 12;
+
+function some(list, card) {
+  return [list.slice(0, MOST_CARDS).map(card), list.length > MOST_CARDS ? el("p", { class: "quiet" }, `and ${count(list.length - MOST_CARDS, "more like these", "more like these")}`) : null];
 }
 
 function rest(list) {

@@ -60,14 +60,22 @@ function outwards(url, text) {
   return el("a", { href: url, rel: "noreferrer noopener", target: "_blank" }, text || url);
 }
 
+const MOST_ROWS = 500;
+
+// A table. Of many rows the first stand there, and a button shows all of them.
 function tableOf(caption, heads, rows, narrow) {
   const head = heads.map((each) => el("th", { scope: "col", class: each.number ? "number" : null }, each.text || each));
-  const body = rows.map((cells) =>
-    el("tr", {}, cells.map((cell, at) => el("td", { class: heads[at].number ? "number" : null }, cell)))
-  );
+  const body = el("tbody");
+  const row = (cells) => el("tr", {}, cells.map((cell, at) => el("td", { class: heads[at].number ? "number" : null }, typeof cell === "function" ? cell() : cell)));
+  add(body, rows.slice(0, MOST_ROWS).map(row));
+  const more = rows.length > MOST_ROWS && el("button", { type: "button", onclick: () => {
+    add(body, rows.slice(MOST_ROWS).map(row));
+    more.remove();
+  } }, `Show all ${count(rows.length, "row")}`);
   return el(
     "div",
     { class: narrow ? "scroll narrow" : "scroll", tabindex: "0", role: "region", "aria-label": caption },
-    el("table", {}, el("caption", {}, caption), el("thead", {}, el("tr", {}, head)), el("tbody", {}, body))
+    el("table", {}, el("caption", {}, caption), el("thead", {}, el("tr", {}, head)), body),
+    more
   );
 }

@@ -72,7 +72,7 @@ class RunModel {
   }
 
   text(artifact) {
-    return this.texts[artifact.id] ?? artifact.text ?? "";
+    return this.texts[artifact.id] ?? artifact.text ?? `# The text of ${artifact.path || artifact.id} is not there.`;
   }
 
   // The user's function that a resume function goes on with, over all steps.

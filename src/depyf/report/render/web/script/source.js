@@ -167,13 +167,16 @@ class SourceView {
   }
 
   paintGraphs() {
-    const buttons = this.ids.filter((id) => this.run.colours.has(id)).map((id) =>
+    const withGraph = this.ids.filter((id) => this.run.colours.has(id));
+    const at = Math.max(0, Math.min(withGraph.indexOf(this.focus) - MOST_SHOWN / 2, withGraph.length - MOST_SHOWN));
+    const buttons = withGraph.slice(at, at + MOST_SHOWN).map((id) =>
       el("button", {
         type: "button", class: "chip", title: this.run.titleOf(id), "aria-pressed": String(id === this.focus),
         style: { "--graph": `var(--g${this.run.colours.get(id)})` }, onclick: () => this.setFocus(id),
       }, id)
     );
-    fill(this.graphs, el("span", { class: "quiet" }, buttons.length === 1 ? "Graph" : "Graphs"), buttons.length ? buttons : el("span", { class: "quiet" }, "none"));
+    fill(this.graphs, el("span", { class: "quiet" }, buttons.length === 1 ? "Graph" : "Graphs"), buttons.length ? buttons : el("span", { class: "quiet" }, "none"),
+      withGraph.length > buttons.length ? el("span", { class: "quiet" }, `${buttons.length} of ${withGraph.length.toLocaleString("en")}; the lists of stages have all`) : null);
   }
 
   // One compile id is in front: its colour on the lines, its artifacts in the panes.

@@ -89,7 +89,10 @@ class StagesView {
     else {
       this.code.hooks = { choose: (number) => this.chosen(number) };
       if (fresh || this.other) this.code.show(this.run.text(artifact), artifact.language, `${stageName(artifact)} ${artifact.compile_id || ""}`);
-      if (line >= 1) {
+      if (line >= 1 && !this.code.has(line)) {
+        this.tell();
+        add(this.about, [`  ·  there is no line ${line}: the text has ${count(this.code.lines.length, "line")}`]);
+      } else if (line >= 1) {
         this.code.moveTo(line);
         this.code.reveal(this.code.cursor, "middle");
         this.code.highlight(new Map([[this.code.cursor, 2]]));

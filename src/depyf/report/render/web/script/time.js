@@ -83,8 +83,8 @@ function guardTable(run) {
     "Each compilation: time, calls, and its guards",
     ["Compile id", "Function", "Status", number("Forward"), number("Backward"), number("Runs"), number("Guards"), number("Check takes"), number("Did not hold"), "Caches", "Dynamic sizes"],
     run.compilations.map((each) => [
-      el("a", { href: each.transformed ? address("stages", [each.transformed], {}, run) : "#time" }, chip(run, each.compile_id)),
-      el("span", { title: each.failure || null }, each.function === null ? "" : shortened(run.nameOf(each.function), 50)),
+      () => el("a", { href: each.transformed ? address("stages", [each.transformed], {}, run) : "#time" }, chip(run, each.compile_id)),
+      () => el("span", { title: each.failure || null }, each.function === null ? "" : shortened(run.nameOf(each.function), 50)),
       each.status,
       seconds(each.seconds),
       seconds(each.backward_seconds),

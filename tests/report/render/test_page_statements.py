@@ -239,8 +239,46 @@ def test_equal_recompiles_are_one_row(chromium: Any, tmp_path: Path) -> None:
         assert page.locator(".view-recompiles tbody b").count() == 1
         assert page.locator("li[id^=recompile-]").count() == 0
         page.click("summary:has-text('Each of the 299')")
+        page.wait_for_selector("li[id^=recompile-]")
         assert page.locator("li[id^=recompile-]").count() == 40
         page.click("button:has-text('Show 40 more')")
         assert page.locator("li[id^=recompile-]").count() == 80
     with opened(chromium, path, "#recompiles/0%2F250") as page:
         assert "n is 250" in page.inner_text(".recompiles > li.chosen")
+
+
+def test_what_is_beyond_a_text_is_said_and_harms_nothing(chromium: Any, tmp_path: Path) -> None:
+    run, text_of = model_run()
+    kernels = next(each for each in run.artifacts if each.kind == "kernels")
+    short = {kernels.id: "# one line\n"}
+    path = tmp_path / "index.html"
+    path.write_text(render_page(run, lambda artifact: short.get(artifact.id) or text_of(artifact)), encoding="utf-8")
+    with opened(chromium, path, "#source/f0/4") as page:
+        page.click(".details button.link >> nth=0")
+        assert "there is no line" in page.locator(".hits").all_inner_texts()[1]
+        assert "the text has 1 line" in page.locator(".hits").all_inner_texts()[1]
+    with opened(chromium, path, f"#stages/{kernels.id}/L9999") as page:
+        assert "there is no line 9999: the text has 1 line" in page.inner_text(".heading")
+    path.write_text(
+        render_page(replace(run, sources=(Source("/m.py\0", MODEL),)), lambda artifact: None), encoding="utf-8"
+    )
+    with opened(chromium, path, "#source/f0") as page:
+        assert "is not there" in page.inner_text("#stage-code")
+        assert page.locator("#source-code .line").count() > 10
+
+
+def test_thousands_of_entries_are_cut_and_counted(chromium: Any, tmp_path: Path) -> None:
+    path = tmp_path / "index.html"
+    text = render_page(storm(2000), lambda artifact: None)
+    assert "1,940 more cache entries" in text
+    assert len(text) < 1_000_000
+    path.write_text(text, encoding="utf-8")
+    with opened(chromium, path, "#time") as page:
+        rows = ".view-time [aria-label^='Each compilation'] tbody tr"
+        assert page.locator(rows).count() == 500
+        page.click("button:has-text('Show all 2,000 rows')")
+        assert page.locator(rows).count() == 2000
+        assert page.locator("button:has-text('Show all 2,000 rows')").count() == 0
+    with opened(chromium, path, "#source/f0/17") as page:
+        assert page.locator(".details .card.recompile").count() == 12
+        assert "and 1,987 more like these" in page.inner_text(".details")
