@@ -361,3 +361,29 @@ def test_pipes_among_the_files_of_a_dump_are_not_waited_for(dump: Path, capsys: 
     os.mkfifo(dump / "index.html")
     status, _, err = run(capsys, "report", dump, "-o", dump)
     assert (status, "not written by depyf" in err) == (2, True)
+
+
+def test_the_phases_are_a_trace_for_perfetto(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    trace = tmp_path / "trace.json"
+    arguments = ("report", LOGS / "torch_2_7.log.gz", "-o", tmp_path / "out", "--perfetto", trace)
+    status, out, _ = run(capsys, *arguments)
+    assert status == 0
+    assert f"{'the trace':<24}{trace}" in out
+    events = json.loads(trace.read_text())["traceEvents"]
+    spans = [each for each in events if each["ph"] == "X"]
+    phases = load([str(LOGS / "torch_2_7.log.gz")])[0].run.phases
+    assert [each["name"] for each in spans] == [each.name for each in phases]
+    assert min(each["ts"] for each in spans) == 0
+    assert sum(each["dur"] for each in spans) == pytest.approx(sum(each.seconds for each in phases) * 1e6, abs=1)
+    threads = {each["tid"]: each["args"]["name"] for each in events if each["name"] == "thread_name"}
+    assert {each["tid"] for each in spans} == set(threads)
+    assert any(name.startswith("0/0 ") for name in threads.values())
+
+    assert run(capsys, *arguments)[0] == 0  # depyf's own is replaced
+    trace.write_text("{}")
+    status, _, complaint = run(capsys, *arguments)
+    assert status == 2
+    assert "not written by depyf" in complaint
+    assert trace.read_text() == "{}"
+    with pytest.raises(SystemExit):
+        run(capsys, "report", LOGS, "--perfetto", tmp_path / "trace.txt")

@@ -32,6 +32,9 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     report.add_argument(
         "-o", "--output", metavar="FILE", help="the page, or its directory (PATH if that is a dump, or else this one)"
     )
+    report.add_argument(
+        "--perfetto", metavar="FILE.json", type=_json_file, help="write the phases as a trace for ui.perfetto.dev, too"
+    )
     report.add_argument("--open", action="store_true", help="open the page in a browser")
 
     diff = commands.add_parser(
@@ -47,9 +50,15 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     diff.add_argument("--lines", type=int, default=30, metavar="N", help="lines of each difference of code (30)")
 
 
+def _json_file(text: str) -> str:
+    if not text.endswith(".json"):
+        raise argparse.ArgumentTypeError(f"the name of the trace has to end in .json, and {text!r} does not")
+    return text
+
+
 def _report(options: argparse.Namespace) -> int:
     runs = load(options.paths)
-    page = write_report(runs, options.output)
+    page = write_report(runs, options.output, options.perfetto)
     for loaded in runs:
         if len(runs) > 1:
             print(visible(f"{loaded.name}:"))
@@ -60,6 +69,8 @@ def _report(options: argparse.Namespace) -> int:
     for note in dict.fromkeys(note for loaded in runs for note in loaded.run.notes):
         print(visible(f"note: {note}"))
     print(f"{'the page':<24}{page}")
+    if options.perfetto:
+        print(f"{'the trace':<24}{visible(options.perfetto)}")
     if options.open:
         webbrowser.open(Path(page).resolve().as_uri())
     return 0

@@ -179,10 +179,10 @@ def test_breaks_are_shown_by_reason(chromium: Any, pages: Dict[str, Path]) -> No
         assert row[1:4] == ["1", "1", "1"]
         assert row[4].endswith("s")
         page.click(".view-breaks section >> text=train.py:20")
-        assert page.evaluate("location.hash").startswith("#source/f0/20")
+        page.wait_for_function("() => location.hash.startsWith('#source/f0/20')")
     with opened(chromium, pages["sample"], "#overview") as page:
         page.click(".tile:has-text('graph breaks')")
-        assert page.locator(".view-breaks:not([hidden])").count() == 1
+        page.wait_for_selector(".view-breaks:not([hidden])")
 
 
 def test_guards_are_shown_in_groups(chromium: Any, pages: Dict[str, Path]) -> None:
@@ -193,7 +193,7 @@ def test_guards_are_shown_in_groups(chromium: Any, pages: Dict[str, Path]) -> No
         assert row[:2] == ["factor", "value"]
         assert "train.py:33" in row[3]
         page.click(".view-guards .place")
-        assert page.evaluate("location.hash").startswith("#source/f6/33")
+        page.wait_for_function("() => location.hash.startsWith('#source/f6/33')")
 
 
 def test_every_kind_of_guard_has_words() -> None:
@@ -282,3 +282,32 @@ def test_thousands_of_entries_are_cut_and_counted(chromium: Any, tmp_path: Path)
     with opened(chromium, path, "#source/f0/17") as page:
         assert page.locator(".details .card.recompile").count() == 12
         assert "and 1,987 more like these" in page.inner_text(".details")
+
+
+def test_everything_is_found(chromium: Any, pages: Dict[str, Path]) -> None:
+    def found(page: Any, words: str) -> List[str]:
+        page.fill("#search-for", words)
+        page.wait_for_timeout(200)
+        kinds: List[str] = page.locator("#found h3").all_inner_texts()
+        return kinds
+
+    with opened(chromium, pages["sample"], "#overview") as page:
+        page.keyboard.press("Control+k")
+        assert page.evaluate("document.activeElement.id") == "search-for"
+        assert "Functions" in found(page, "train_step")
+        assert "Graph breaks" in found(page, "data-dependent")
+        assert "Kernels" in found(page, "cpp_fused_")
+        assert "Guards" in found(page, "L['factor']")
+        assert "Stages and files" in found(page, "Forward_graph")
+        assert "Lines of stages" in found(page, "_softmax.default")
+        assert found(page, "nothing like this") == []
+        assert "Nothing holds" in page.inner_text("#found")
+        assert found(page, "y.cos() + y.sin()")[0] == "Your code"
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".view-source:not([hidden])")
+        assert page.locator("#source-code .line.hit").get_attribute("data-line") == "34"
+        assert not page.evaluate("document.getElementById('search').open")
+    with opened(chromium, pages["hostile"], "#overview") as page:
+        page.keyboard.press("/")
+        assert found(page, "pwned")
+        assert page.evaluate("window.pwned") is None

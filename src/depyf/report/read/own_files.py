@@ -12,11 +12,13 @@ from depyf.regular_files import open_regular
 
 MARKDOWN_MARK = "<!-- generator: depyf -->"
 
+TRACE_MARK = '{"otherData": {"generator": "depyf"}'
+
 _MARKS = {
-    ".html": b'<meta name="generator" content="depyf',  # web/page.html
-    ".htm": b'<meta name="generator" content="depyf',
-    ".md": MARKDOWN_MARK.encode(),
-    ".json": b'{"schema":',  # how to_json begins
+    ".html": [b'<meta name="generator" content="depyf'],  # web/page.html
+    ".htm": [b'<meta name="generator" content="depyf'],
+    ".md": [MARKDOWN_MARK.encode()],
+    ".json": [b'{"schema":', TRACE_MARK.encode()],  # how to_json and perfetto_trace begin
 }
 
 _HEAD = 2048
@@ -28,7 +30,8 @@ def may_be_written(path: str) -> bool:
         return True
     try:
         with open_regular(path) as file:
-            return _MARKS[os.path.splitext(path)[1]] in file.read(_HEAD)
+            head = file.read(_HEAD)
+            return any(mark in head for mark in _MARKS[os.path.splitext(path)[1]])
     except synchronous(OSError):
         return False
 

@@ -43,6 +43,7 @@ _SCRIPTS = (
     "time.js",
     "stages.js",
     "ranks.js",
+    "search.js",
     "main.js",
 )
 

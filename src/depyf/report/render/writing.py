@@ -15,13 +15,15 @@ from depyf.report.read.own_files import MARKDOWN_MARK, check
 from depyf.report.read.reading import Loaded
 from depyf.report.render.markdown import index_markdown
 from depyf.report.render.page import render_pages
+from depyf.report.render.perfetto import perfetto_trace
 
 
-def write_report(runs: Sequence[Loaded], output: Optional[str]) -> str:
+def write_report(runs: Sequence[Loaded], output: Optional[str], trace: Optional[str] = None) -> str:
     """Write the page of these runs, and beside it ``index.md`` and the manifests; return the path of the page.
 
     ``output`` is a file with the ending ``.html``, or a directory. Without one the page goes into the
-    directory of the first run's dump, and for logs into the current one. Raises ``OSError``, before anything is
+    directory of the first run's dump, and for logs into the current one. ``trace`` is a file (``.json``) for the phases
+    as a trace of Perfetto's. Raises ``OSError``, before anything is
     written when a file that depyf has not written would be replaced.
     """
     page = output or _directory(runs)
@@ -36,13 +38,15 @@ def write_report(runs: Sequence[Loaded], output: Optional[str]) -> str:
             mark = f".{each.name.replace(' ', '_')}" if len(runs) > 1 else ""
             run = without_texts(each.run) if beside else _with_texts(each)
             manifests[os.path.join(directory, file_names.manifest_file(mark))] = run
-    check([page, index, *manifests])
+    check([page, index, *manifests, *([trace] if trace else [])])
     os.makedirs(directory, exist_ok=True)
     apart = where_ranks_differ(runs)
     _write(page, render_pages([(each.run, each.text_of) for each in runs], apart, [each.name for each in runs]))
     _write(index, _index(runs, apart))
     for path, run in manifests.items():
         _write(path, to_json(run))
+    if trace:
+        _write(trace, perfetto_trace([(each.name, each.run) for each in runs]))
     return page
 
 

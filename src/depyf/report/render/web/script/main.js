@@ -8,7 +8,7 @@ const KEYS = [
   ["[ and ]", "previous, next stage (Source, Stages)"],
   ["d", "compare with the stage before, and back (Stages)"],
   ["Escape", "let go of the chosen line"],
-  ["/", "filter the artifacts (Stages)"],
+  ["Ctrl-K, or /", "search everything; in Stages / filters the artifacts"],
   ["t", "light or dark"],
   ["?", "this list"],
 ];
@@ -30,6 +30,7 @@ function start() {
   });
   document.getElementById("theme").addEventListener("click", switchTheme);
   document.getElementById("help").addEventListener("click", showHelp);
+  document.getElementById("find").addEventListener("click", openSearch);
   document.addEventListener("keydown", pressed);
   window.addEventListener("hashchange", () => current && location.hash === current.hash ? null : route());
   applyTheme(storedTheme());
@@ -44,6 +45,11 @@ function changeRank(index) {
 
 function pressed(event) {
   const typing = event.target.closest && event.target.closest("input, select, textarea, dialog");
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+    event.preventDefault();
+    openSearch();
+    return;
+  }
   if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
   const view = VIEWS[Number(event.key) - 1];
   const filter = document.getElementById("stage-filter");
@@ -51,6 +57,7 @@ function pressed(event) {
   else if (event.key === "?") showHelp();
   else if (event.key === "t") switchTheme();
   else if (event.key === "/" && current.id === "stages" && filter) filter.focus();
+  else if (event.key === "/") openSearch();
   else if (!(current.keys && current.keys(event))) return;
   event.preventDefault();
 }
