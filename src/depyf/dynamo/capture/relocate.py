@@ -11,7 +11,7 @@ from types import CodeType
 from typing import Any, Dict, Iterable, List, Optional
 
 from depyf.bytecode.nesting import names_of
-from depyf.dynamo.hooks.nested_code import nested_codes
+from depyf.dynamo.hooks.nested_code import name_fields, nested_codes
 
 _LINE_FIELDS = ("co_filename", "co_firstlineno", "co_linetable")
 _OLD_LINE_FIELDS = ("co_filename", "co_firstlineno", "co_lnotab")
@@ -88,7 +88,7 @@ def _moved_onto(code: CodeType, place: CodeType) -> Optional[CodeType]:
         co_consts=tuple(compared_consts),
         co_flags=_flags_towards(code, place),
         **_lines_of(place),
-        **_names_of(place),
+        **name_fields(place),
     )
     return code.replace(co_consts=tuple(moved_consts), **_lines_of(place)) if compared == place else None
 
@@ -100,10 +100,6 @@ def _is_one_of(constant: object, names: Iterable[str]) -> bool:
 def _lines_of(code: CodeType) -> Dict[str, Any]:
     fields = _LINE_FIELDS if hasattr(code, "co_linetable") else _OLD_LINE_FIELDS
     return {field: getattr(code, field) for field in fields}
-
-
-def _names_of(code: CodeType) -> Dict[str, Any]:
-    return {field: getattr(code, field) for field in ("co_name", "co_qualname") if hasattr(code, field)}
 
 
 def _flags_towards(code: CodeType, place: CodeType) -> int:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dis
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Dict, Mapping, Optional, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.decompiler import decompile_code
 from depyf.dynamo.capture.listing import listing_of, running_from
 from depyf.dynamo.entries.hints import hints_for
-from depyf.dynamo.hooks import compile_ids, frames
+from depyf.dynamo.hooks import compile_ids, frames, nested_code
 from depyf.dynamo.hooks.safely import describe, report_failure
 from depyf.dynamo.store.names import StableNames, rename
 from depyf.result import Decompilation, DecompilationError, Hints, Verdict
@@ -71,7 +71,7 @@ def render(
     decompilation, reason = _decompile(readable, name, hints)
     if decompilation is not None and decompilation.verdict.code_proved:
         code, reason = _compile(decompilation, readable, path)
-        code = code and rename(code, real_names).replace(**_names_of(transformed))
+        code = code and rename(code, real_names).replace(**nested_code.name_fields(transformed))
         code = code and with_own_functions(code, transformed)
         if code is not None and not same_interface(code, original):
             code, reason = None, "the compiled source has other arguments or closure variables"
@@ -117,7 +117,7 @@ def _users_lines(line_at: Mapping[int, int], transformed: CodeType) -> Dict[int,
 
 def _origin(original: CodeType, stable: StableNames, compile_id: str) -> str:
     """Whose code it is, as a comment."""
-    qualified_name = getattr(original, "co_qualname", original.co_name)
+    qualified_name = nested_code.qualified_name(original)
     place = stable.text(f"{qualified_name} ({original.co_filename}:{original.co_firstlineno})")
     return f"# from {' '.join(place.split())}, compile id {compile_id}"
 
@@ -163,10 +163,6 @@ def same_interface(code: CodeType, original: CodeType) -> bool:
         and code.co_freevars == original.co_freevars
         and code.co_cellvars == original.co_cellvars
     )
-
-
-def _names_of(code: CodeType) -> Dict[str, Any]:
-    return {field: getattr(code, field) for field in ("co_name", "co_qualname") if hasattr(code, field)}
 
 
 def _arguments(code: CodeType) -> Tuple[object, ...]:

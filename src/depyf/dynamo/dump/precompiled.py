@@ -19,6 +19,7 @@ from depyf.dynamo.capture.session import EarlierFunction, KernelFile, Session, T
 from depyf.dynamo.capture.what_runs import DOES_NOT_RUN
 from depyf.dynamo.dump.full_code.story import global_scope
 from depyf.dynamo.hooks import cache_entries, known_code, torch_settings
+from depyf.dynamo.hooks.nested_code import qualified_name
 from depyf.dynamo.hooks.recovered import Kernel, Recovered, recover
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.directory import DumpDirectory
@@ -77,7 +78,7 @@ def _write_transformed(
         TransformedCode(
             compile_id=compile_id,
             function=original.co_name,
-            qualified_name=getattr(original, "co_qualname", original.co_name),
+            qualified_name=qualified_name(original),
             filename=original.co_filename,
             first_line=original.co_firstlineno,
             index=index,

@@ -14,6 +14,7 @@ from depyf.dynamo.guards import python_guards as guards_function
 from depyf.dynamo.guards.tree import checks_of
 from depyf.dynamo.hooks import frames
 from depyf.dynamo.hooks.loaded_modules import namespace_of
+from depyf.dynamo.hooks.nested_code import is_qualified, qualified_name
 from depyf.dynamo.hooks.torch_types import Guards
 
 _DEEPEST = 20
@@ -22,7 +23,7 @@ _DEEPEST = 20
 def shown_name(code: CodeType, frame_locals: Mapping[str, object]) -> str:
     """The qualified name of the function whose frame has these local variables."""
     found = _name_in(type(_first_argument(code, frame_locals)), code)
-    return found or str(getattr(code, "co_qualname", code.co_name))
+    return found or qualified_name(code)
 
 
 def shown_name_now(code: CodeType) -> str:
@@ -33,7 +34,7 @@ def shown_name_now(code: CodeType) -> str:
 def short_name_now(code: CodeType) -> str:
     """The same in one line: a plain name, unless it is a wrapper, which is called by what it is around."""
     found = shown_name_now(code)
-    return code.co_name if found == getattr(code, "co_qualname", code.co_name) else found
+    return code.co_name if found == qualified_name(code) else found
 
 
 def short_name_of_entry(code: CodeType, manager: Guards) -> str:
@@ -45,7 +46,7 @@ def short_name_of_entry(code: CodeType, manager: Guards) -> str:
 
 def _may_wrap(code: CodeType) -> bool:
     """Whether the code is that of a function inside of another, which closes over something."""
-    return bool(code.co_freevars) and "<locals>" in getattr(code, "co_qualname", "<locals>")
+    return bool(code.co_freevars) and ("<locals>" in qualified_name(code) or not is_qualified(code))
 
 
 def _first_argument(code: CodeType, frame_locals: Mapping[str, object]) -> object:

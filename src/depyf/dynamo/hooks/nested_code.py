@@ -1,9 +1,9 @@
-"""Code objects and those nested in them."""
+"""Code objects, those nested in them, and their names."""
 
 from __future__ import annotations
 
 from types import CodeType
-from typing import Iterator
+from typing import Any, Dict, Iterator
 
 
 def nested_codes(code: CodeType) -> Iterator[CodeType]:
@@ -18,3 +18,18 @@ def names_in(code: CodeType) -> Iterator[str]:
     """Yield the global and attribute names in a code object and in those nested in it."""
     for each in nested_codes(code):
         yield from each.co_names
+
+
+def qualified_name(code: CodeType) -> str:
+    """Return ``Class.method``, as far as the code says so: up to Python 3.10 it has the last part only."""
+    return str(getattr(code, "co_qualname", code.co_name))
+
+
+def is_qualified(code: CodeType) -> bool:
+    """Return whether the code knows its qualified name."""
+    return hasattr(code, "co_qualname")
+
+
+def name_fields(code: CodeType) -> Dict[str, Any]:
+    """Return the fields of the code that hold its names, for ``code.replace``."""
+    return {field: getattr(code, field) for field in ("co_name", "co_qualname") if hasattr(code, field)}

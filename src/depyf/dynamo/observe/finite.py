@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from depyf.answers.nonfinite import TensorFacts
-from depyf.dynamo.hooks import private_names
+from depyf.dynamo.hooks.pytree import leaves
 
 if TYPE_CHECKING:
     import torch
@@ -24,13 +24,10 @@ class Bad(NamedTuple):
 
 def tensors_in(value: object) -> List[torch.Tensor]:
     """The tensors in a value, however they are nested, that can hold values that are not finite."""
-    flat = private_names.TREE_FLATTEN.find()
     import torch
 
-    leaves = value if isinstance(value, (list, tuple)) and not any(map(_nested, value)) else flat(value)[0]
-    return [
-        each for each in leaves if isinstance(each, torch.Tensor) and (each.is_floating_point() or each.is_complex())
-    ]
+    flat = value if isinstance(value, (list, tuple)) and not any(map(_nested, value)) else leaves(value)
+    return [each for each in flat if isinstance(each, torch.Tensor) and (each.is_floating_point() or each.is_complex())]
 
 
 def _nested(value: object) -> bool:

@@ -6,6 +6,7 @@ import copy
 from typing import TYPE_CHECKING, Dict, Iterator, List, Optional, Tuple
 
 from depyf.dynamo.hooks import private_names, torch_names
+from depyf.dynamo.hooks.pytree import leaves
 
 if TYPE_CHECKING:
     import torch
@@ -58,10 +59,8 @@ def placeholders(graph: torch.fx.Graph) -> List[torch.fx.Node]:
 
 def output_nodes(graph: torch.fx.Graph) -> List[object]:
     """What the graph returns, one for each of its outputs: a node, or a constant."""
-    flat = private_names.TREE_FLATTEN.find()
     output = next(node for node in reversed(list(graph.nodes)) if node.op == "output")
-    leaves: List[object] = flat(output.args[0])[0]
-    return leaves
+    return leaves(output.args[0])
 
 
 def is_random(module: torch.fx.GraphModule) -> bool:

@@ -33,6 +33,7 @@ from depyf.dynamo.hooks import (
     torch_names,
     torch_settings,
 )
+from depyf.dynamo.hooks.nested_code import qualified_name
 from depyf.dynamo.store.names import compiled_fn_number
 
 _NAMED = 3
@@ -56,9 +57,7 @@ def why(compiled: object, *args: object, **kwargs: object) -> Why:
     torch_names.require_torch("why")
     if isinstance(compiled, FrameType):
         code, values = _of_frame(compiled)
-        return _answer(
-            cache_entries.cache_entries(code), values, None, getattr(code, "co_qualname", code.co_name), code
-        )
+        return _answer(cache_entries.cache_entries(code), values, None, qualified_name(code), code)
     found = called(compiled, "why")
     try:
         values = found.frame_locals(args, kwargs)
@@ -105,7 +104,7 @@ def _answer(
 def _notes(found: Called) -> Tuple[str, ...]:
     """What the answer takes for granted."""
     notes = [
-        f"around it is {getattr(code, 'co_qualname', code.co_name)} ({code.co_filename}:{code.co_firstlineno}), "
+        f"around it is {qualified_name(code)} ({code.co_filename}:{code.co_firstlineno}), "
         "which is not looked into: the answer is for a call of what is inside, with these very arguments and modes"
         for code in (wrapper.__code__ for wrapper in found.opaque)
     ]

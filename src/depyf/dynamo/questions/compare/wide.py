@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, ContextManager, Iterator
 
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.hooked_context import undone_afterwards
+from depyf.dynamo.hooks.pytree import mapped
 
 if TYPE_CHECKING:
     import torch
@@ -54,7 +55,6 @@ def _mode(narrow: torch.dtype) -> ContextManager[object]:
     import torch
 
     base = private_names.DISPATCH_MODE.require()
-    tree_map = private_names.TREE_MAP.require()
     wider = dict.fromkeys((torch.float32, torch.float16, torch.bfloat16), torch.float64)
     wider[torch.complex64] = torch.complex128
     seeded = getattr(getattr(torch, "Tag", None), "nondeterministic_seeded", None)
@@ -77,12 +77,12 @@ def _mode(narrow: torch.dtype) -> ContextManager[object]:
             if seeded is not None and seeded in getattr(func, "tags", ()):
                 torch.set_default_dtype(narrow)
                 try:
-                    answer = func(*tree_map(narrowed, args), **tree_map(narrowed, kwargs))
+                    answer = func(*mapped(narrowed, args), **mapped(narrowed, kwargs))
                 finally:
                     torch.set_default_dtype(torch.float64)
                 if str(func).split(".")[1].endswith("_") and args and isinstance(args[0], torch.Tensor):
                     return args[0].copy_(answer)
-                return tree_map(widened, answer)
-            return func(*tree_map(widened, args), **tree_map(widened, kwargs))
+                return mapped(widened, answer)
+            return func(*mapped(widened, args), **mapped(widened, kwargs))
 
     return Wide()

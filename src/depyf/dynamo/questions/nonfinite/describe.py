@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Seque
 from depyf.answers.nonfinite import COMPILED, EAGER, INPUT, OPERATION, RESULT, NonFinite, Step, TensorFacts
 from depyf.asynchronous import synchronous
 from depyf.diagnosis.guard_sources import as_written
-from depyf.dynamo.hooks import private_names
+from depyf.dynamo.hooks.pytree import tensors
 from depyf.dynamo.hooks.safely import describe as describe_error
 from depyf.dynamo.observe import graph_facts
 from depyf.dynamo.observe.finite import Bad, facts
@@ -212,14 +212,12 @@ class Describer:
     def _inputs(
         self, call: GraphCall, node: torch.fx.Node, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> List[TensorFacts]:
-        import torch
 
-        flat = private_names.TREE_FLATTEN.find()
         names: List[Optional[torch.fx.Node]] = []
         from torch.fx.node import map_arg
 
         map_arg((node.args, node.kwargs), names.append)
-        values = [each for each in flat((args, kwargs))[0] if isinstance(each, torch.Tensor)]
+        values = tensors((args, kwargs))
         if len(values) != len(names):  # an input that is itself a list
             names = [None] * len(values)
         found = []
@@ -261,11 +259,8 @@ def _in_module(node: torch.fx.Node) -> str:
 
 
 def _facts_of(name: str, value: object) -> Optional[TensorFacts]:
-    import torch
-
-    flat = private_names.TREE_FLATTEN.find()
-    tensors = [each for each in flat(value)[0] if isinstance(each, torch.Tensor)]
-    return facts(name, tensors[0]) if tensors else None
+    found = tensors(value)
+    return facts(name, found[0]) if found else None
 
 
 def _new_directory(parent: str) -> str:

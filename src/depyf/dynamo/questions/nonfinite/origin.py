@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Set, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.hooks import private_names, torch_names
+from depyf.dynamo.hooks.pytree import leaves, mapped
 from depyf.dynamo.observe import graph_facts
 from depyf.dynamo.observe.finite import STAND_INS, Bad, count_bad, made_finite
 from depyf.dynamo.observe.makers import Makers, writes_in_place
@@ -121,8 +122,7 @@ def is_written_down_by(operator: object, arguments: object) -> bool:
 
 def has_infinite(arguments: object) -> bool:
     """Whether one of these arguments is a number that is not finite: the user wrote it."""
-    flat = private_names.TREE_FLATTEN.find()
-    return any(each - each != 0 for each in flat(arguments)[0] if isinstance(each, float))
+    return any(each - each != 0 for each in leaves(arguments) if isinstance(each, float))
 
 
 def capture(call: GraphCall, node: torch.fx.Node) -> Tuple[Tuple[object, ...], Dict[str, object], object]:
@@ -137,8 +137,8 @@ def capture(call: GraphCall, node: torch.fx.Node) -> Tuple[Tuple[object, ...], D
 
     def before(each: torch.fx.Node, values: Values) -> None:
         if each is node:
-            found["args"] = map_arg(node.args, lambda n: _mapped(copy, values(n)))
-            found["kwargs"] = map_arg(node.kwargs, lambda n: _mapped(copy, values(n)))
+            found["args"] = map_arg(node.args, lambda n: mapped(copy, values(n)))
+            found["kwargs"] = map_arg(node.kwargs, lambda n: mapped(copy, values(n)))
 
     def after(each: torch.fx.Node, _: Values, value: object) -> None:
         if each is node:
@@ -146,11 +146,6 @@ def capture(call: GraphCall, node: torch.fx.Node) -> Tuple[Tuple[object, ...], D
 
     Replay(call).run(after, until=node, before=before)
     return found["args"], found["kwargs"], found["value"]
-
-
-def _mapped(function: Callable[[object], object], value: object) -> Any:
-    tree_map = private_names.TREE_MAP.find()
-    return tree_map(function, value)
 
 
 def _writers(graph: torch.fx.Graph, written: Set[int], makers: Makers) -> List[object]:
@@ -197,7 +192,7 @@ def _causes(
 
 def _count_with(node: torch.fx.Node, values: Values, finite: List[torch.fx.Node], stand_in: Optional[str]) -> Bad:
     replaced = functools.partial(made_finite, stand_in=stand_in)
-    return count_bad(run_node(node, lambda n: _mapped(replaced, values(n)) if n in finite else values(n)))
+    return count_bad(run_node(node, lambda n: mapped(replaced, values(n)) if n in finite else values(n)))
 
 
 def _fewer(now: Bad, before: Bad) -> bool:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Mapping, NamedT
 
 from depyf.diagnosis.guard_sources import as_written
 from depyf.dynamo.hooks import frames, private_names, torch_names
+from depyf.dynamo.hooks.nested_code import qualified_name
 from depyf.dynamo.hooks.patching import registered, replace_attribute
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.torch_types import TranslatedInstruction, Translator
@@ -118,7 +119,7 @@ def _others(inputs: Mapping[str, str], known: Set[Optional[str]]) -> Iterator[Bi
             continue
         yield Binding(
             name=f".{match['name']}" if match["owner"] else match["name"],
-            function=function_name(getattr(code, "co_qualname", code.co_name)),
+            function=function_name(qualified_name(code)),
             filename=code.co_filename,
             line=0,
             node=node,
@@ -232,7 +233,7 @@ def _bind(translator: Translator, name: str, value: Optional[object], line: int,
     if tracing.output is not translator.output:
         tracing = _here.tracing = _Tracing(translator.output)
     code = translator.f_code
-    function = function_name(getattr(code, "co_qualname", code.co_name))
+    function = function_name(qualified_name(code))
     binding = Binding(name, function, code.co_filename, line, None, carried=carried)
     after = next(iter(reversed(translator.output.graph.nodes)), None)
     tracing.bindings += [_Bound(binding, each, after) for each in _values(value)]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Dict, Iterable, List, Optional, Sequence, Set,
 
 from depyf.answers.happening import shortened
 from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks.nested_code import is_qualified
 from depyf.dynamo.observe.node_words import line_of
 from depyf.dynamo.questions.probe.bindings import RETURNED, Binding, function_name
 from depyf.torch_trace.breaks import frames_of
@@ -17,7 +18,7 @@ from depyf.torch_trace.breaks import frames_of
 if TYPE_CHECKING:
     import torch
 
-_QUALIFIED = hasattr(re.compile.__code__, "co_qualname")
+_QUALIFIED = is_qualified(re.compile.__code__)
 """Whether code objects know more than the plain name of their function: from Python 3.11 on."""
 
 _LINE = re.compile(r"(?:(?P<file>.+):)?(?P<line>\d+)$")
