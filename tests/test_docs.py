@@ -38,6 +38,14 @@ def test_a_path_that_is_gone_is_found() -> None:
     ]
 
 
+def test_the_architecture_has_a_paragraph_for_each_folder() -> None:
+    package = ROOT / "src" / "depyf"
+    folders = {f"{path.parent.relative_to(package)}/" for path in package.glob("*/**/__init__.py")}
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    assert len(folders) > 30
+    assert set(re.findall(r"^\*\*`([\w/]+/)`\*\* \S", text, re.MULTILINE)) == folders
+
+
 _MODULE = re.compile(r"``((?:\w+/)*\w+\.py)``")
 OTHERS = {"replay.py", "file.py"}
 """What depyf writes for the user, and a file of the user's."""
