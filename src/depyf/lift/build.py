@@ -102,7 +102,7 @@ def both(operator: ast.boolop, left: ast.expr, right: ast.expr) -> ast.expr:
     return ast.BoolOp(operator, [left, *right_values])
 
 
-def _slice(parts: List[ast.expr]) -> ast.expr:
+def slice_of(parts: List[ast.expr]) -> ast.expr:
     def bound(part: ast.expr) -> Optional[ast.expr]:
         return None if isinstance(part, ast.Constant) and part.value is None else part
 
@@ -130,7 +130,7 @@ def _with_slice(part: ast.expr) -> ast.expr:
     if type(value) is not slice:
         return part
     bounds: List[ast.expr] = [ast.Constant(value.start), ast.Constant(value.stop)]
-    return _slice(bounds if value.step is None else [*bounds, ast.Constant(value.step)])
+    return slice_of(bounds if value.step is None else [*bounds, ast.Constant(value.step)])
 
 
 _SLICES_ARE_CONSTANTS = any(type(value) is slice for value in compile("_[1:2]", "", "eval").co_consts)
@@ -192,7 +192,7 @@ DISPLAYS: Dict[str, Callable[[List[ast.expr]], ast.expr]] = {
     "tuple": lambda parts: ast.Tuple(parts, ast.Load()),
     "list": lambda parts: ast.List(parts, ast.Load()),
     "set": lambda parts: ast.Set(parts),
-    "slice": _slice,
+    "slice": slice_of,
     "string": _string,
 }
 

@@ -191,6 +191,9 @@ class Group(Protocol):
 
     temporaries: Dict[int, str]
 
+    def continue_in(self, simulator: Simulator) -> None:
+        """The next target is given by ``simulator``."""
+
     def give_up(self, simulator: Simulator) -> None:
         """Something else happens first: what is missing becomes temporaries."""
 

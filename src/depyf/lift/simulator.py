@@ -348,6 +348,8 @@ class Simulator:
         return tuple(item.expr for item in self.stack if isinstance(item, Value))
 
     def fill(self, item: Target, target: ast.expr) -> None:
+        if item.group is not None:
+            item.group.continue_in(self)
         item.fill(target)
 
     def definition(self, function: Function, target: ast.expr) -> ast.stmt:

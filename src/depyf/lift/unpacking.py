@@ -5,15 +5,18 @@ from __future__ import annotations
 import ast
 from typing import Callable, Dict, List, Optional
 
-from depyf.lift.items import Target, Value
+from depyf.lift.items import Retry, Target, Value
 from depyf.lift.simulator import Simulator
 
 
 class Unpacking:
     """``a, b.c, d[0] = value``: the statement is complete once every part has its target, in order."""
 
-    def __init__(self, simulator: Simulator, count: int, star: Optional[int], done: Callable[[ast.expr], None]) -> None:
+    def __init__(
+        self, simulator: Simulator, count: int, star: Optional[int], done: Callable[[Simulator, ast.expr], None]
+    ) -> None:
         self.simulator, self.star, self.done = simulator, star, done
+        self.node = simulator.node
         self.targets: List[Optional[ast.expr]] = [None] * count
         self.stored = 0  # how many parts have their target, from the first on without a gap
         self.temporaries: Dict[int, str] = {}  # the parts that were stored in them, also where others hold the parts
@@ -33,9 +36,18 @@ class Unpacking:
         if self.stored == len(self.targets):
             self._finish()
 
+    def continue_in(self, simulator: Simulator) -> None:
+        """The next part is stored by ``simulator``. That may run another block: ``a[b or c], d = value`` has several.
+
+        Raises ``Retry`` when a test in between became a statement: all parts are stored before it then.
+        """
+        if simulator.node is not self.node:
+            raise Retry("spill_end", self.node.last_block)
+        self.simulator = simulator
+
     def give_up(self, simulator: Simulator) -> None:
         """Something else happens before all parts are stored: the rest goes into temporaries now."""
-        self.simulator = simulator
+        self.continue_in(simulator)
         missing = self._missing(self.stored, len(self.targets))
         if missing:
             self._take_temporaries(missing)
@@ -61,4 +73,4 @@ class Unpacking:
 
     def _finish(self) -> None:
         elements = [part for part in self.targets if part is not None]
-        self.done(ast.Tuple(elements, ast.Store()))
+        self.done(self.simulator, ast.Tuple(elements, ast.Store()))

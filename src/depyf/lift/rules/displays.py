@@ -16,6 +16,8 @@ from depyf.lift.nodes import (
     AnnotationMark,
 )
 from depyf.lift.places import put
+from depyf.lift.rules.operators import load_augmented_slice
+from depyf.lift.rules.stores import store_augmented_slice
 from depyf.lift.simulator import Simulator
 from depyf.lift.unpacking import Unpacking
 from depyf.normal.ops import Instr, Op
@@ -24,6 +26,8 @@ from depyf.normal.ops import Instr, Op
 def _build(sim: Simulator, instr: Instr) -> None:
     kind, count = instr.arg
     if sim.context.follows_containers and build_container(sim, kind, count):
+        return
+    if kind == "slice" and count == 2 and (load_augmented_slice(sim) or store_augmented_slice(sim)):
         return
     if kind == "const_key_map":
         keys = build.constant(sim.pop_value().expr)
@@ -140,24 +144,26 @@ def _unpack(sim: Simulator, instr: Instr) -> None:
     if count == 1 and star is None and isinstance(item, Value) and _annotates_parameter(sim):
         sim.push(ast.Starred(sim.as_value(item).expr, ast.Load()))
         return
-    done: Callable[[ast.expr], None]
+    done: Callable[[Simulator, ast.expr], None]
     if count == 0:
         sim.store(ast.Tuple([], ast.Store()), item)
         return
     if isinstance(item, Target):
-        done = item.fill
+
+        def done(last: Simulator, target: ast.expr) -> None:
+            last.fill(item, target)
     elif isinstance(item, Copy):
         of = item.of
 
-        def done(target: ast.expr) -> None:
+        def done(_last: Simulator, target: ast.expr) -> None:
             of.chain.append(target)
             of.copies -= 1
     else:
         value = item if isinstance(item, Value) and not item.copies and item.tests is None else sim.as_value(item)
         chain, value.chain = value.chain, []
 
-        def done(target: ast.expr) -> None:
-            sim.emit(ast.Assign([*chain, target], value.expr), "*")
+        def done(last: Simulator, target: ast.expr) -> None:
+            last.emit(ast.Assign([*chain, target], value.expr), "*")
 
     sim.stack.extend(reversed(Unpacking(sim, count, star, done).parts()))
 

@@ -69,6 +69,8 @@ def _is_stored_back(sim: Simulator, place: ast.expr) -> bool:
     following = next((instr for instr in sim.ops[sim.index :] if instr.op is not Op.SWAP), None)
     if following is None:
         return False
+    if following.op is Op.BUILD:
+        return following.arg == ("slice", 2) and isinstance(place, ast.Subscript) and isinstance(place.slice, ast.Slice)
     if isinstance(place, ast.Attribute):
         return following.op is Op.STORE_ATTR and following.arg == place.attr
     return following.op is Op.STORE_SUBSCR
@@ -99,6 +101,33 @@ def _subscr(sim: Simulator, instr: Instr) -> None:
     if _augments_stable(sim, 2):
         return
     sim.combine(lambda one, two: build.subscript(one, two, ast.Load()), sim.pop_values(2))
+
+
+def load_augmented_slice(sim: Simulator) -> bool:
+    """``base[low:high] += value`` begins with copies of all three since 3.12; False for any other slice."""
+    if len(sim.stack) < 6 or [instr.op for instr in sim.ahead(1)] != [Op.SUBSCR]:
+        return False
+    items, below = sim.stack[-3:], sim.stack[-6:-3]
+    if not all(map(_is_copy, items, below)):
+        return False
+
+    def read(exprs: List[ast.expr]) -> ast.expr:
+        return build.subscript(exprs[0], build.slice_of(exprs[1:]), ast.Load())
+
+    if any(isinstance(item, Copy) for item in items):
+        _augmented_load(sim, items, read)
+    else:
+        bases = [base for base in below if isinstance(base, Value)]
+        del sim.stack[-3:]
+        sim.push(read([base.expr for base in bases])).augments = ReadAt(tuple(bases))
+    sim.index += 1
+    return True
+
+
+def _is_copy(item: Item, base: Item) -> bool:
+    if isinstance(item, Copy):
+        return item.of is base
+    return isinstance(item, Value) and isinstance(base, Value) and item.stable and item.expr is base.expr
 
 
 def _augmented_load(sim: Simulator, items: List[Item], make: Callable[[List[ast.expr]], ast.expr]) -> None:

@@ -161,7 +161,7 @@ def _starts_tuple_assignment(sim: Simulator, instr: Instr) -> bool:
     except Retry:
         raise Retry("plain_swap", instr.offset) from None
     stored = ast.Tuple([value.expr for value in values], ast.Load())
-    unpacking = Unpacking(sim, count, None, lambda target: sim.emit(ast.Assign([target], stored), "*"))
+    unpacking = Unpacking(sim, count, None, lambda last, target: last.emit(ast.Assign([target], stored), "*"))
     sim.stack.extend(reversed(unpacking.parts()))
     return True
 

@@ -111,16 +111,37 @@ def _store_place(sim: Simulator, item: Item, place: Tuple[Item, ...], target: as
         for base in known:
             base.copies = 0
         sim.check_order(known)
+        _put_together(target, [sim.as_value(base).expr for base in known])
         sim.emit(build.augmented(target, item.augments), "*")
         return
     values = [sim.as_value(base) for base in place]
-    if isinstance(target, ast.Subscript):
-        target.value, target.slice = values[0].expr, build.subscript(values[0].expr, values[1].expr, target.ctx).slice
-    elif isinstance(target, ast.Attribute):
-        target.value = values[0].expr
+    _put_together(target, [value.expr for value in values])
     if isinstance(item, Value):
         sim.check_order([item, *values])
     sim.store(target, item, "*" if not isinstance(item, (Copy, Target)) else None)
+
+
+def _put_together(target: ast.expr, exprs: List[ast.expr]) -> None:
+    """Make ``exprs`` the base and key of ``target``: what was stored on the way is a walrus in them."""
+    if isinstance(target, ast.Subscript):
+        key = exprs[1] if len(exprs) == 2 else build.slice_of(exprs[1:])
+        target.value, target.slice = exprs[0], build.subscript(exprs[0], key, target.ctx).slice
+    elif isinstance(target, ast.Attribute):
+        target.value = exprs[0]
+
+
+def store_augmented_slice(sim: Simulator) -> bool:
+    """``base[low:high] += value`` ends here since 3.12, if the three on top were copied for it."""
+    if len(sim.stack) < 4 or [instr.op for instr in sim.ahead(1)] != [Op.STORE_SUBSCR]:
+        return False
+    item, *place = sim.stack[-4:]
+    if not isinstance(item, Value) or not isinstance(item.augments, Augmented):
+        return False
+    del sim.stack[-4:]
+    sim.index += 1
+    target = ast.Subscript(ast.Constant(None), ast.Constant(None), ast.Store())
+    _store_place(sim, item, tuple(place), target)
+    return True
 
 
 def _annotates(sim: Simulator, base: Item, key: Item, item: Item) -> bool:

@@ -1,0 +1,75 @@
+"""Programs of syntax that random ones found refused or unproved, shrunk: each stands for a class of them."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import textwrap
+import warnings
+from types import CodeType
+from typing import Dict
+
+import pytest
+
+from depyf.decompiler import decompile_code
+from depyf.result import Decompilation
+
+AUTHORS_TEXT = {
+    "a test in a target that is unpacked into": """
+        def program(a):
+            *d, h[b if d else d] = a
+            (b == k in d).q, z[f and a:], c = h
+            for x[a or b], (c[d if e else f], e[a or b]) in a:
+                h[:x if h else a], = g
+            b[::f, a or d], k = a
+            q, (r, *s[a or b]) = x[a and d] = b
+    """,
+    "an augmented slice": """
+        def program(i, j, **kw):
+            x[i:j] += 1
+            x[i:] += 1 if i else 2
+            x[:j] *= 1
+            x[:] @= lambda: i
+            x[f():g()].y[h():] |= 3
+            x[f() or 1:[i for i in j]] |= 3
+            x[lambda: a:] @= d
+            x[1:2] += 1
+            x[1:2:3] += 3
+            x[1:2, 3:] += 3
+            while i:
+                i[j:] -= 1
+    """,
+    "an augmented slice in a class": """
+        def program():
+            class Other:
+                b[:] |= b
+                b[x:] |= x[1:]
+                x
+    """,
+    "a walrus in the place that is augmented": """
+        def program(i, k):
+            def other():
+                return a
+            (a := k).q -= g
+            (b := h)[d] += 'text' if a else b
+            d[(a := d)] /= list
+            x[(i := 1):i] += i
+            x[i:(i := 1)] += i
+    """,
+}
+"""Programs by what is in them; the decompiler writes them as their authors did, and the bytecode is the same."""
+
+
+@pytest.mark.parametrize("name", AUTHORS_TEXT)
+def test_it_comes_back_as_it_was_written(name: str) -> None:
+    source = textwrap.dedent(AUTHORS_TEXT[name])
+    answer = decompiled(source)
+    assert answer.verdict.value == "exact", answer.reason
+    assert ast.dump(answer.tree) == ast.dump(ast.parse(source)), answer.source
+
+
+def decompiled(source: str) -> Decompilation:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        module = compile(source, "<program>", "exec", dont_inherit=True)
+        return decompile_code(next(each for each in module.co_consts if isinstance(each, CodeType)))
