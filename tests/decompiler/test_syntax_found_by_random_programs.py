@@ -56,6 +56,14 @@ AUTHORS_TEXT = {
             x[(i := 1):i] += i
             x[i:(i := 1)] += i
     """,
+    "a comprehension that is awaited": """
+        async def program(x):
+            await [f async for j in f]
+            z = await [f for j in f]
+            y = {a: b async for a in await {await c for c in x}}
+            await [[d for d in e] async for e in await y]
+            return lambda: z
+    """,
 }
 """Programs by what is in them; the decompiler writes them as their authors did, and the bytecode is the same."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 
 from depyf.lift.items import Mark, Marker, Target
 from depyf.lift.nodes import (
@@ -15,6 +16,7 @@ from depyf.lift.nodes import (
 )
 from depyf.lift.places import put
 from depyf.lift.simulator import Simulator
+from depyf.normal.inlined import InlinedCode
 from depyf.normal.ops import Instr, Op
 
 
@@ -34,11 +36,18 @@ def _awaitable(sim: Simulator, instr: Instr) -> None:
     if isinstance(sim.stack[-1], Target):  # what an async enter returned
         return
     value = sim.pop_value()
-    if isinstance(value.expr, ComprehensionExpression) and value.expr.function.code.co_name != "<genexpr>":
-        value.expr.awaited = True  # an asynchronous comprehension awaits itself
+    if isinstance(value.expr, ComprehensionExpression) and _awaits_itself(value.expr):
+        value.expr.awaited = True
         sim.stack.append(value)
         return
     sim.push(ast.Await(value.expr))
+
+
+def _awaits_itself(expr: ComprehensionExpression) -> bool:
+    """Whether the await that comes next is part of an asynchronous comprehension: of a loop in line (3.12) none is,
+    and it is the first of the others. ``await [x async for x in xs]`` has one more."""
+    code = expr.function.code
+    return bool(code.co_flags & inspect.CO_COROUTINE) and not isinstance(code, InlinedCode) and not expr.awaited
 
 
 def _yield_from(sim: Simulator, instr: Instr) -> None:
