@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ast
-import sys
 import textwrap
 import warnings
 from types import CodeType
-from typing import Dict
 
 import pytest
 
