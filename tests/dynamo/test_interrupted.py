@@ -8,6 +8,7 @@ import importlib.util
 import json
 import logging
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from types import BuiltinFunctionType, ModuleType
@@ -224,9 +225,64 @@ def test_a_time_limit_while_compiled_code_runs_does_not_end_the_process(
         for _ in range(4):
             compiled(torch.ones(3))
         with depyf.trace():  # a second listener
+            assert not hasattr(run_callback._read(), "__code__")
             compiled(torch.ones(3))
         assert isinstance(run_callback._read(), BuiltinFunctionType)
     assert dumped.session is not None
     (record,) = dumped.session.records(TransformedCode)
     assert dumped.session.times_run(record) == 6
     assert run_callback._read() is None
+
+
+INTERRUPTED = """
+import contextlib, logging, random, signal, sys
+import torch, depyf
+
+class Limit(Exception):
+    pass
+
+def handler(number, frame):
+    raise kind()
+
+@torch.compile(backend="eager")
+def f(x):
+    torch._dynamo.graph_break()
+    y = x.sin()
+    torch._dynamo.graph_break()
+    return y + 1
+
+logging.disable(logging.CRITICAL)
+kind = Limit if sys.argv[1] == "Limit" else KeyboardInterrupt
+context = depyf.prepare_debug(sys.argv[3]) if sys.argv[2] == "both" else contextlib.nullcontext()
+signal.signal(signal.SIGALRM, handler)
+x, chosen, interrupted, ran = torch.ones(3), random.Random(0), 0, 0
+f(x)
+with context, depyf.trace() as record:
+    for _ in range(500):
+        with contextlib.suppress(kind):
+            signal.setitimer(signal.ITIMER_REAL, chosen.uniform(1e-5, 5e-4))
+            try:
+                for _ in range(60):  # PyTorch loses some of the exceptions, also without depyf
+                    f(x)
+                    ran += 1
+            except kind:
+                interrupted += 1
+                raise
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    with contextlib.suppress(kind):
+        f(x)
+    assert f(x).tolist() == (x.sin() + 1).tolist()
+print(interrupted, ran)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no such timer")
+@pytest.mark.parametrize("contexts", ["trace", "both"])
+@pytest.mark.parametrize("kind", ["Limit", "KeyboardInterrupt"])
+def test_500_signals_while_trace_records_do_not_end_the_process(tmp_path: Path, contexts: str, kind: str) -> None:
+    command = [sys.executable, "-c", INTERRUPTED, kind, contexts, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    interrupted, ran = map(int, done.stdout.split())
+    assert interrupted > 100
+    assert ran > 500

@@ -124,6 +124,37 @@ def test_nested_compiled_functions_are_inside_of_those_that_call_them() -> None:
     assert "inner" in [run.thing.name for run in runs_of(runs[0].inside)]
 
 
+@pytest.mark.skipif(not frame_evaluation.tells_runs(), reason="code without a graph is not seen")
+def test_code_without_a_graph_is_inside_of_what_calls_it() -> None:
+    def no_graph(x: Any) -> Any:
+        torch._dynamo.graph_break()
+        torch._dynamo.graph_break()
+        return x.sin()
+
+    def returns(x: Any) -> Any:
+        torch._dynamo.graph_break()
+        return x
+
+    compiled, other = (torch.compile(each, backend="eager") for each in (no_graph, returns))
+    for each in (compiled, other):
+        each(torch.ones(2))
+    step = ["returns", "no_graph", ["resume_in_no_graph", ["resume_in_no_graph", ["graph"]]]]
+
+    def work() -> None:
+        for _ in range(3):
+            other(torch.ones(2))
+            compiled(torch.ones(2))
+
+    with depyf.trace() as record:
+        thread = threading.Thread(target=work, name="worker")
+        thread.start()
+        thread.join()
+        work()
+        other(torch.ones(2))
+    found = {each.name: names(each.events) for each in record.threads}
+    assert found == {"MainThread": [(3, step), "returns"], "worker": [(3, step)]}
+
+
 def test_a_function_that_runs_as_plain_python_is_told_with_the_reason() -> None:
     def scaled(x: Any, n: float) -> Any:
         return x * n

@@ -10,14 +10,16 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
+from collections import deque
 from threading import get_ident
 from time import perf_counter_ns
 from types import CodeType, FrameType
-from typing import Callable, Dict, List, Optional, Set, Tuple
+from typing import Callable, Dict, List, Optional, Set, Tuple, cast
 
 from depyf.answers.ran import BACKWARD, CODE, Thing
-from depyf.asynchronous import synchronous
+from depyf.dynamo.entries.hints import RESUMED
 from depyf.dynamo.hooks import frame_evaluation
+from depyf.dynamo.hooks.in_c import Noted, RunNotes
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import safely
 
@@ -28,9 +30,9 @@ _FULL = 3 * 1500
 class Lane:
     """What happens in one thread. ``open`` are the things that have begun there, as far as is known."""
 
-    __slots__ = ("buffer", "foreign", "ident", "instead", "lock", "name", "open", "taking")
+    __slots__ = ("behind", "buffer", "foreign", "ident", "instead", "lock", "name", "noted", "open", "taking")
 
-    def __init__(self, ident: int) -> None:
+    def __init__(self, ident: int, noted: Optional[Noted] = None) -> None:
         thread = next((each for each in threading.enumerate() if each.ident == ident), None)
         self.ident = ident
         self.foreign = thread is None
@@ -41,6 +43,10 @@ class Lane:
         self.open: List[int] = []
         self.lock = Lock()
         self.taking = False
+        self.noted: Noted = deque() if noted is None else noted
+        """What functions in C have noted of runs, and no event stands for yet."""
+        self.behind = False
+        """Whether somebody makes events of that now."""
 
 
 Take = Callable[[Lane, List[int]], object]
@@ -56,6 +62,7 @@ class Lanes:
         self.numbers: Dict[int, int] = {}
         """The number of a code object, by its id, as long as that lives."""
         self.takers: Tuple[Take, ...] = ()
+        self.notes = RunNotes()
         self.tells_ends = False
         """Whether this Python reports when a frame ends."""
         self._lanes: Dict[int, Lane] = {}
@@ -63,19 +70,12 @@ class Lanes:
         self._lock = Lock()
         self._alive: Dict[int, weakref.ref[CodeType]] = {}
 
-    def about_to_run(self, code: CodeType) -> None:
-        """A transformed code object is about to run. Torch calls this through a function of ours: two frames away."""
-        try:
-            self.begin(code, sys._getframe(2))
-        except synchronous(ValueError):  # nobody in Python has called it
-            self.begin(code, None)
-
     def begin(self, code: CodeType, caller: Optional[FrameType]) -> None:
         """Code begins to run that ``caller`` has called."""
-        number = self.numbers.get(id(code))
-        if number is None:
-            number = self.meet(code) or 0
+        number = self._number_of_code(code)
         lane = self._lanes.get(get_ident()) or self._new_lane()
+        if lane.noted or lane.behind:
+            self.take_noted(lane, caller)
         opened = lane.open
         if opened:
             self.close_all_but_callers(lane, caller)
@@ -86,12 +86,14 @@ class Lanes:
             self.fold(lane)
 
     def end(self, code: CodeType) -> None:
-        """Code has come to its end."""
-        number = self.numbers.get(id(code))
-        lane = self._lanes.get(get_ident())
-        if lane is None or number is None or number not in lane.open:
-            return
+        """Code has come to its end; called by what Python calls in its frame."""
         now = perf_counter_ns()
+        lane = self._lanes.get(get_ident()) or self._new_lane()
+        if lane.noted or lane.behind:
+            self.take_noted(lane, sys._getframe(2))
+        number = self.numbers.get(id(code))
+        if number is None or number not in lane.open:
+            return
         opened = lane.open
         while opened:
             last = opened.pop()
@@ -109,6 +111,8 @@ class Lanes:
         if lane is None:
             lane = self._lanes.get(get_ident()) or self._new_lane()
             lane = lane.instead or lane
+        if lane.noted or lane.behind:
+            self.take_noted(lane, caller)
         if lane.open and not (caller is None and self.tells_ends):
             self.close_all_but_callers(lane, caller)
         buffer = lane.buffer
@@ -120,9 +124,72 @@ class Lanes:
     def note(self, number: int, caller: Optional[FrameType]) -> None:
         """Something runs now, and nobody knows how long."""
         lane = self.lane()
+        if lane.noted or lane.behind:
+            self.take_noted(lane, caller)
         if lane.open:
             self.close_all_but_callers(lane, caller)
         lane.buffer.extend((number, perf_counter_ns(), 0, ~number, 0, 0))
+
+    def take_noted(self, lane: Lane, frame: Optional[FrameType]) -> None:
+        """Begin what functions in C have noted, and end what of it has ended: all that ``frame`` is not inside of.
+
+        ``None`` where that is not known. Of two that have ended, the second one was not inside of the first, if it
+        isn't a resume function: the first calls that.
+        """
+        with lane.lock:
+            try:
+                lane.behind = True
+                if frame is not None and len(lane.noted) == 2 and lane.noted[0] is frame.f_code:  # as a rule
+                    self._begin_running(lane, frame)
+                    return
+                noted = [(self._number_of_code(code), code, when) for code, when in self.notes.take(lane.ident)]
+                if frame is None:
+                    running = [True] * len(lane.open) + [False] * len(noted)
+                else:
+                    running = self._running([*lane.open, *(number for number, _, _ in noted)], frame)
+                opened = running[: len(lane.open)]
+                for (number, code, when), runs in zip(noted, running[len(lane.open) :]):
+                    if not code.co_name.startswith(RESUMED):
+                        self._close_what_ended(lane, opened)
+                    opened.append(runs)
+                    lane.open.append(number)
+                    lane.buffer.extend((number, when, 0))
+                if frame is not None:
+                    self._close_what_ended(lane, opened)
+            finally:
+                lane.behind = False
+
+    def _begin_running(self, lane: Lane, frame: FrameType) -> None:
+        number = self._number_of_code(frame.f_code)
+        lane.noted.popleft()
+        when = cast(int, lane.noted.popleft())
+        if lane.open:
+            self.close_all_but_callers(lane, frame.f_back)
+        lane.open.append(number)
+        lane.buffer.extend((number, when, 0))
+
+    def _number_of_code(self, code: CodeType) -> int:
+        return self.numbers.get(id(code)) or self.meet(code) or 0
+
+    def _running(self, begun: List[int], frame: Optional[FrameType]) -> List[bool]:
+        """Return for each of ``begun`` (numbers, the innermost last) whether ``frame`` is inside of it."""
+        running = [False] * len(begun)
+        end = len(begun)
+        while frame is not None and end:
+            number = self.numbers.get(id(frame.f_code))
+            at = end - 1
+            while at >= 0 and begun[at] != number:
+                at -= 1
+            if at >= 0:
+                running[at] = True
+                end = at
+            frame = frame.f_back
+        return running
+
+    def _close_what_ended(self, lane: Lane, running: List[bool]) -> None:
+        while running and not running[-1]:
+            running.pop()
+            lane.buffer.extend((~lane.open.pop(), 0, 0))
 
     def close_all_but_callers(self, lane: Lane, caller: Optional[FrameType]) -> None:
         """Of what has begun, all that ``caller`` is not inside of has ended without a word."""
@@ -189,13 +256,19 @@ class Lanes:
             lane.taking = False
 
     def fold_all(self) -> None:
-        """The same for all threads."""
+        """The same for all threads, with what functions in C have noted."""
+        for ident in self.notes.threads():
+            lane = self._lanes.get(ident) or self._make_lane(ident)
+            if lane is not None and lane.noted:
+                self.take_noted(lane, sys._getframe(1) if ident == get_ident() else None)
         for lane in list(self._lanes.values()):
             self.fold(lane)
 
     def end_what_ended(self) -> None:
         """Close the frames of this thread that are no callers of this one: Python does not report their end."""
         lane = self._lanes.get(get_ident())
+        if lane is not None and lane.noted:
+            self.take_noted(lane, sys._getframe(1))
         if lane is not None and lane.open:
             self.close_all_but_callers(lane, sys._getframe(1))
 
@@ -214,21 +287,26 @@ class Lanes:
             return number
 
     def _new_lane(self) -> Lane:
-        return self._make_lane() or Lane(get_ident())
+        return self._make_lane(get_ident()) or Lane(get_ident())
 
     @safely("looking at a new thread")
-    def _make_lane(self) -> Lane:
-        return self._lanes.setdefault(get_ident(), Lane(get_ident()))
+    def _make_lane(self, ident: int) -> Lane:
+        return self._lanes.setdefault(ident, Lane(ident, self.notes.waiting(ident)))
 
 
 _CALLED_WHILE_DYNAMO_IS_ON = (
-    Lanes.about_to_run,
     Lanes.begin,
     Lanes.end,
     Lanes.ran,
     Lanes.lane,
     Lanes.close_all_but_callers,
+    Lanes.take_noted,
+    Lanes._begin_running,
+    Lanes._number_of_code,
+    Lanes._running,
+    Lanes._close_what_ended,
     Lanes._new_lane,
+    RunNotes.take,
 )
 
 

@@ -196,7 +196,7 @@ class _Runs:
         self._compiling = {}
         notes: List[str] = []
         self._add(lambda: self._watch_ends(lanes))
-        self._tells_starts = self._add(lambda: watch_runs(lanes.about_to_run))
+        self._tells_starts = self._add(lambda: watch_runs(*lanes.notes.functions))
         by_graph = None if self._tells_starts or lanes.tells_ends else lanes.begin
         self._graphs = Graphs(lanes, by_graph)
         self._undo.append(self._graphs.stop)
@@ -256,8 +256,10 @@ class _Runs:
 
     @safely("looking for what was compiled earlier")
     def _meet_all(self) -> None:
-        """All transformed code that there is: where torch does not tell what runs, and because a forward may have run
-        before, whose backward runs now."""
+        """All transformed code that there is, before it runs: its graphs are timed.
+
+        A forward may have run before, whose backward runs now.
+        """
         for code in known_code.transformed_codes():
             if id(code) not in self._lanes.numbers:
                 self._lanes.meet(code)
@@ -281,8 +283,7 @@ class _Runs:
         )
         start = perf_counter_ns() - int((seconds_of(meta) or 0.0) * 1e9)
         self._lanes.ran(self._lanes.number_of(thing), start, sys._getframe(1))
-        if not self._tells_starts:
-            self._meet_all()
+        self._meet_all()
 
     def add(self, record: FrameSkipped) -> None:
         """A frame has been given up (``Fallbacks`` tells)."""

@@ -1,0 +1,78 @@
+"""Functions composed of functions in C: no Python code runs in them, so no signal handler of the program's does.
+
+PyTorch calls such a function where an exception would end the process. Python runs signal handlers, and raises what
+another thread has sent, between instructions of Python code only.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from functools import partial
+from threading import get_ident
+from time import perf_counter_ns
+from types import CodeType
+from typing import Callable, DefaultDict, Deque, Iterator, List, Optional, Sequence, Tuple, Union
+
+Call = Callable[[CodeType], object]
+Noted = Deque[Union[CodeType, int]]
+"""Code objects, each with the time after it."""
+
+_KEPT = 1 << 20
+"""So many runs of a thread are kept until they are taken."""
+
+
+class InTurn:
+    """``call(code)`` calls each of the functions with ``code``; the functions may be exchanged at any time.
+
+    They have to return something false, but for the last one.
+    """
+
+    def __init__(self) -> None:
+        self._compared: List[object] = []
+        self.call: Call = self._compared.__contains__
+        """Whether an object is in a list is found by asking each item whether it is equal to that."""
+
+    def set(self, functions: Sequence[Call]) -> None:
+        """Call these functions from now on."""
+        self._compared[:] = [_compared_by(each) for each in functions]
+
+
+def _compared_by(function: Call) -> object:
+    return type("Compared", (), {"__eq__": staticmethod(function), "__hash__": None})()
+
+
+class RunNotes:
+    """Which code objects were about to run, and when (``perf_counter_ns``), for each thread in order.
+
+    ``functions`` are to be called in turn with a code object that is about to run.
+    """
+
+    def __init__(self) -> None:
+        self._threads: DefaultDict[int, Noted] = defaultdict(partial(deque, (), 2 * _KEPT))
+        codes: List[CodeType] = []
+        buffers = map(self._threads.__getitem__, iter(get_ident, None))  # that of this thread, each time
+        code = map(deque.append, buffers, iter(codes.pop, None))
+        time: Iterator[None] = map(deque.append, buffers, iter(perf_counter_ns, None))
+        self.functions: Tuple[Call, ...] = (codes.append, partial(next, code), partial(next, time))
+
+    def threads(self) -> List[int]:
+        """Return the numbers of the threads that something is known of."""
+        return list(self._threads)
+
+    def waiting(self, thread: int) -> Noted:
+        """Return what ``take`` would take, as it is noted: true where there is something."""
+        return self._threads[thread]
+
+    def take(self, thread: int) -> List[Tuple[CodeType, int]]:
+        """Return what has been noted of a thread since the last time, and drop it."""
+        buffer = self._threads[thread]
+        taken: List[Tuple[CodeType, int]] = []
+        code: Optional[CodeType] = None
+        for _ in range(len(buffer)):
+            each = buffer.popleft()
+            if not isinstance(each, int):
+                code = each
+            elif code is not None:  # else taking it was interrupted the last time
+                taken.append((code, each))
+                code = None
+        return taken
