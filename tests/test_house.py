@@ -18,7 +18,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 BOUNDS: Dict[str, int] = {
     "any": 289,
-    "booleans": 9,
+    # prepare_debug(folder, clean_wild_fx_code, log_bytecode) and use_custom_dispatcher of
+    # TorchCompileWrapperWithCustomDispatcher: public, with that order in depyf 0.20 as well.
+    "booleans": 3,
     "parameters": 0,
     "functions": 0,
     "files": 16,

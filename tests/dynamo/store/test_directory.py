@@ -437,10 +437,10 @@ def test_a_directory_of_another_user_is_refused(
 ) -> None:
     Someone(monkeypatch, user, owner)
     if said is None:
-        shared_directory.check_not_shared(str(tmp_path), str(tmp_path / FOLDER), False)
+        shared_directory.check_not_shared(str(tmp_path), str(tmp_path / FOLDER), allowed=False)
         return
     with pytest.raises(shared_directory.SharedDirectoryError) as raised:
-        shared_directory.check_not_shared(str(tmp_path), str(tmp_path / FOLDER), False)
+        shared_directory.check_not_shared(str(tmp_path), str(tmp_path / FOLDER), allowed=False)
     assert said in raised.value.in_words()
 
 
@@ -469,7 +469,7 @@ def test_a_group_is_warned_about_where_others_are_in_it(
     monkeypatch.setattr(shared_directory.grp, "getgrgid", lambda number: SimpleNamespace(gr_name=group, gr_mem=members))
     with caplog.at_level(logging.WARNING, "depyf"):
         for _ in range(2):
-            shared_directory.check_not_shared(str(tmp_path), str(tmp_path / FOLDER), False)
+            shared_directory.check_not_shared(str(tmp_path), str(tmp_path / FOLDER), allowed=False)
     assert caplog.text.count("members of the group") == warned
 
 
@@ -483,9 +483,9 @@ def test_a_file_system_that_makes_up_modes_is_not_asked(tmp_path: Path, monkeypa
 
     tmp_path.chmod(0o777)
     with pytest.raises(shared_directory.SharedDirectoryError):
-        shared_directory.check_not_shared(str(tmp_path), str(tmp_path / FOLDER), False)
+        shared_directory.check_not_shared(str(tmp_path), str(tmp_path / FOLDER), allowed=False)
     monkeypatch.setattr(shared_directory.os, "lstat", made_up)
-    shared_directory.check_not_shared(str(tmp_path), str(tmp_path / FOLDER), False)
+    shared_directory.check_not_shared(str(tmp_path), str(tmp_path / FOLDER), allowed=False)
     assert os.listdir(tmp_path) == []
 
 

@@ -29,9 +29,9 @@ class PrepareDebug(HookedContext[Session]):
     def __init__(
         self,
         dump_src_dir: Union[str, os.PathLike[str]],
+        *,
         clean_wild_fx_code: bool = True,
         log_bytecode: bool = False,
-        *,
         force_recompile: bool = False,
         stepping: bool = True,
         allow_shared: bool = False,
@@ -121,8 +121,8 @@ def prepare_debug(
     """
     return PrepareDebug(
         dump_src_dir,
-        clean_wild_fx_code,
-        log_bytecode,
+        clean_wild_fx_code=clean_wild_fx_code,
+        log_bytecode=log_bytecode,
         force_recompile=force_recompile,
         stepping=stepping,
         allow_shared=allow_shared,

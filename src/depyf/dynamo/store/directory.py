@@ -180,7 +180,7 @@ class DumpDirectory:
             kept: Dict[str, _File] = {}
             if self._place is not None and self._place.process == os.getpid():  # else they are the parent's
                 kept = {name: file for name, file in self._own.items() if self._is_still(name, file)}
-            check_not_shared(self._real, os.path.join(self._real, FOLDER), self._allow_shared)
+            check_not_shared(self._real, os.path.join(self._real, FOLDER), allowed=self._allow_shared)
             place = Place(self._real)
             try:
                 if kept:

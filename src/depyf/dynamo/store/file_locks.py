@@ -57,7 +57,7 @@ def made_locked(path: str, opened: List[int]) -> Optional[int]:
         opened.append(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | no_follow(), 0o666))
     except synchronous(FileExistsError):
         return None
-    return _locked(path, opened, True)
+    return _locked(path, opened, new=True)
 
 
 def locked(path: str, opened: List[int]) -> Optional[int]:
@@ -75,10 +75,10 @@ def locked(path: str, opened: List[int]) -> Optional[int]:
         if error.errno in _NOT_OURS:
             return None
         raise
-    return _locked(path, opened, False)
+    return _locked(path, opened, new=False)
 
 
-def _locked(path: str, opened: List[int], new: bool) -> Optional[int]:
+def _locked(path: str, opened: List[int], *, new: bool) -> Optional[int]:
     handle = opened[-1]
     try:
         _flock(handle, wait=False)
@@ -222,7 +222,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-def _flock(handle: int, wait: bool, release: bool = False) -> None:
+def _flock(handle: int, *, wait: bool, release: bool = False) -> None:
     if fcntl is None:
         raise OSError("no file locks on this system")
     fcntl.flock(handle, fcntl.LOCK_UN if release else fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

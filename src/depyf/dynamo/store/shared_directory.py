@@ -42,7 +42,7 @@ class SharedDirectoryError(PermissionError):
         )
 
 
-def check_not_shared(directory: str, folder: str, allowed: bool) -> None:
+def check_not_shared(directory: str, folder: str, *, allowed: bool) -> None:
     """Raise ``SharedDirectoryError`` when another user may write into ``directory``, or ``folder`` in it.
 
     With ``allowed``, or DEPYF_ALLOW_SHARED=1 in the environment, everything is fine. Raises ``OSError`` when the
