@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Dict, Iterator, List, Optional
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.code import Code, is_code, version_of
@@ -39,7 +39,7 @@ def disassembly(code: Code) -> Iterator[str]:
         yield f"# {entry.start} to {entry.end}: handler {entry.target}, depth {entry.depth}{', lasti' * entry.lasti}"
 
 
-def _shown(argument: Any, limit: int = 80) -> str:
+def _shown(argument: object, limit: int = 80) -> str:
     """``argument`` on one short line; constants of other people's classes are not asked for their text."""
     if is_code(argument):
         return f"<code {argument.co_name}>"

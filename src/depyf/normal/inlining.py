@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, replace
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import Callable, Dict, List, Optional, Set, Tuple, Union
 
 from depyf.bytecode.code import Code, is_code
 from depyf.normal.effects import effect
@@ -109,7 +109,9 @@ def _captured(normal: NormalCode, calls: List[_Call]) -> Set[str]:
     return taken | set(normal.code.co_freevars)
 
 
-_Guard = Optional[Tuple[Any, Handler]]
+_Label = Union[int, Tuple[Union[int, str], int]]
+"""Where an operation goes: the index of the original, with one in a call, or ``end`` or ``cleanup`` of a call."""
+_Guard = Optional[Tuple[_Label, Handler]]
 """A label and the handler that is there."""
 
 
@@ -125,8 +127,8 @@ class _Writer:
         self.calls = {call.call: call for call in calls}
         self.gone = {at for call in calls for at in range(call.first, call.made + 1)}
         self.ops: List[Instr] = []
-        self.to: List[Tuple[Any, Any]] = []
-        self.labels: Dict[Any, int] = {}
+        self.to: List[Tuple[Optional[_Label], _Guard]] = []
+        self.labels: Dict[_Label, int] = {}
         code = normal.code
         self.is_module = code.co_name == "<module>" and not code.co_flags & inspect.CO_OPTIMIZED
 
@@ -141,11 +143,11 @@ class _Writer:
             self.cleanup(call, self.normal.ops[call.call])
         return replace(self.normal, ops=tuple(map(self.placed, self.ops, self.to)))
 
-    def write(self, instr: Instr, target: Any, handler: _Guard) -> None:
+    def write(self, instr: Instr, target: Optional[_Label], handler: _Guard) -> None:
         self.ops.append(instr)
         self.to.append((target, handler))
 
-    def placed(self, instr: Instr, to: Tuple[Any, Any]) -> Instr:
+    def placed(self, instr: Instr, to: Tuple[Optional[_Label], _Guard]) -> Instr:
         target, handler = to
         return replace(
             instr,

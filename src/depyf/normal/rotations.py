@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import FunctionType
-from typing import Any, List, Optional
+from typing import List, Optional
 
 from depyf.bytecode.instructions import decode
 from depyf.normal.draft import Draft
@@ -49,7 +49,7 @@ def _order(call: List[Draft]) -> Optional[List[int]]:
     return None if returned is None or sorted(returned) != list(range(unpack)) else returned[::-1]
 
 
-def _returned_arguments(function: Any) -> Optional[List[int]]:
+def _returned_arguments(function: object) -> Optional[List[int]]:
     """The arguments that ``function`` returns as a tuple, if it does nothing else."""
     if not isinstance(function, FunctionType) or function.__defaults__ or function.__kwdefaults__:
         return None

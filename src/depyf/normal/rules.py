@@ -92,7 +92,7 @@ def call_with_names(lowering: Lowering, ins: Instruction, null: str) -> List[Dra
     return [Draft(Op.POP), call]
 
 
-def keyword_names(names: Any, ins: Instruction) -> Tuple[str, ...]:
+def keyword_names(names: object, ins: Instruction) -> Tuple[str, ...]:
     """``names`` as those of the last arguments of a call. Raises ``ValueError`` when they can't be."""
     if type(names) is tuple and len(names) <= ins.arg and all(type(name) is str for name in names):
         return names

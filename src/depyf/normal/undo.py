@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import replace
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Dict, List, Optional, Set, Tuple
 
 from depyf.bytecode.instructions import ExceptionRange
 from depyf.normal.draft import Draft
@@ -51,8 +51,8 @@ def join_with_entries(drafts: List[Draft]) -> List[Draft]:
     return result
 
 
-_WITH_ENTRY: Tuple[Any, ...] = (Op.COPY, LOAD_SPECIAL, Op.SWAP, Op.SWAP, LOAD_SPECIAL, Op.CALL)
-_WITH_ENTRIES: Dict[Tuple[Any, ...], Op] = {
+_WITH_ENTRY: Tuple[object, ...] = (Op.COPY, LOAD_SPECIAL, Op.SWAP, Op.SWAP, LOAD_SPECIAL, Op.CALL)
+_WITH_ENTRIES: Dict[Tuple[object, ...], Op] = {
     (1, leave, 2, 3, enter, (0, (), "above")): op
     for leave, enter, op in (("__exit__", "__enter__", Op.WITH), ("__aexit__", "__aenter__", Op.ASYNC_WITH))
 }

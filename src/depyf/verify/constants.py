@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, FrozenSet, Hashable, Sequence, Tuple
+from typing import Dict, FrozenSet, Hashable, Sequence, Tuple
 
 from depyf.bytecode.floats import float_bits, nans_in
 from depyf.bytecode.set_order import has_fixed_order
@@ -13,7 +13,7 @@ FOLDABLE = (type(None), bool, int, str)
 TESTABLE = (*ATOMS, float, complex, tuple, frozenset)
 
 
-def constant_key(value: Any) -> Hashable:
+def constant_key(value: object) -> Hashable:
     """A key that two constants share exactly if no program can distinguish them.
 
     Objects without a literal (bytecode made by hand holds them) and code objects are the same only if identical.
@@ -21,16 +21,14 @@ def constant_key(value: Any) -> Hashable:
     kind = type(value)
     if kind in ATOMS:
         return (kind, value)
-    if kind is float:
-        return (float, float_bits(value))
-    if kind is complex:
-        return (complex, float_bits(value))
-    if kind is tuple:
+    if type(value) is float or type(value) is complex:
+        return (kind, float_bits(value))
+    if type(value) is tuple:
         return (tuple, tuple(constant_key(item) for item in value))
-    if kind is frozenset:
+    if type(value) is frozenset:
         keys = [constant_key(item) for item in value]
         return (frozenset, tuple(keys) if has_fixed_order(value) else frozenset(keys))
-    if kind is slice:
+    if type(value) is slice:
         return (slice, constant_key(value.start), constant_key(value.stop), constant_key(value.step))
     return (kind, "identity", id(value))
 

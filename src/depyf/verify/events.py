@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict
+from typing import TYPE_CHECKING, Callable, Dict, Tuple
 
 from depyf.normal.ops import Instr, Op
 from depyf.verify.side import Side
 from depyf.verify.stops import Event
-from depyf.verify.values import Const
+from depyf.verify.values import Const, Value
 
 if TYPE_CHECKING:
     from depyf.verify.machine import Machine
@@ -24,7 +24,7 @@ def _plain(kind: str, looks: int, pops: int, results: str) -> EventRule:
     return rule
 
 
-def _top(side: Side, count: int) -> Any:
+def _top(side: Side, count: int) -> Tuple[Value, ...]:
     return tuple(side.stack[len(side.stack) - count :])
 
 

@@ -7,7 +7,7 @@ lifetimes (constants, markers and truths don't).
 
 from __future__ import annotations
 
-from typing import Any, Dict, FrozenSet, Hashable, Optional, Tuple
+from typing import Dict, FrozenSet, Hashable, Optional, Tuple
 
 from depyf.verify.constants import TESTABLE, constant_key, holds_nan, members_key
 
@@ -25,7 +25,7 @@ class Const(Value):
 
     __slots__ = ("is_bool", "value")
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
         self.is_bool = type(value) is bool
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, List
+from typing import List
 
 from depyf.bytecode.added_names import CONDITIONAL, added_at_end, added_at_start
 from depyf.lift.build import constant
@@ -31,9 +31,9 @@ def written_body(statements: List[ast.stmt], normal: NormalCode) -> List[ast.stm
     return _docstring_first(result)
 
 
-def _is_added(statement: Any, name: str) -> bool:
+def _is_added(statement: ast.stmt, name: str) -> bool:
     """Whether ``statement``, which stores ``name`` where the compiler may do so, stores what only the compiler can."""
-    value = statement.value
+    value = statement.value if isinstance(statement, ast.Assign) else None
     if name == CONDITIONAL:
         return _is_empty_set(statement)
     if name == "__type_params__":

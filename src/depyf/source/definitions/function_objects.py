@@ -159,7 +159,7 @@ class _Namespace:
         if isinstance(node, ast.List):
             return list(map(self._evaluate, node.elts))
         if isinstance(node, ast.Subscript):
-            index: Any = node.slice
+            index = node.slice
             return self._evaluate(node.value)[self._evaluate(getattr(index, "value", index))]
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
             return self._evaluate(node.left) | self._evaluate(node.right)

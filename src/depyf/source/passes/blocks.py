@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Callable, Dict, List
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Union
 
 from depyf.source.rewriting import Node, replaced
+from depyf.structure.leaving import is_match
+
+if TYPE_CHECKING:
+    from typing import TypeGuard  # new in 3.10
 
 Block = List[ast.stmt]
 
@@ -51,11 +55,13 @@ def is_elif(orelse: Block) -> bool:
     return len(orelse) == 1 and isinstance(orelse[0], ast.If)
 
 
-def is_loop(statement: ast.stmt) -> bool:
+def is_loop(statement: ast.stmt) -> TypeGuard[Union[ast.For, ast.AsyncFor, ast.While]]:
     return isinstance(statement, _LOOPS)
 
 
-def is_definition(statement: ast.stmt) -> bool:
+def is_definition(
+    statement: ast.stmt,
+) -> TypeGuard[Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef]]:
     return isinstance(statement, _DEFINITIONS)
 
 
@@ -97,7 +103,7 @@ def trim(statements: Block, redundant: Callable[[ast.stmt], bool], negate: Calla
     """
     if not statements:
         return statements
-    last: Any = statements[-1]
+    last = statements[-1]
     if redundant(last):
         return trim(statements[:-1], redundant, negate)
     if isinstance(last, ast.If):
@@ -110,7 +116,7 @@ def trim(statements: Block, redundant: Callable[[ast.stmt], bool], negate: Calla
             last = replaced(last, test=negate(last.test), body=orelse, orelse=[])
     elif isinstance(last, (ast.With, ast.AsyncWith)):
         last = replaced(last, body=trim(last.body, redundant, negate) or [ast.Pass()])
-    elif last.__class__.__name__ == "Match":
+    elif is_match(last):
         cases = [replaced(case, body=trim(case.body, redundant, negate) or [ast.Pass()]) for case in last.cases]
         last = replaced(last, cases=cases)
     elif isinstance(last, ast.Try) and not _leaves_finally(last):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Iterator, List
+from typing import Iterator, List
 
 from depyf.lift.build import negate
 from depyf.lift.places import has_columns, place_of
 from depyf.source.passes.blocks import FIELDS, Block, is_definition, rewrite_blocks, same, trim
-from depyf.source.rewriting import replaced
+from depyf.source.rewriting import Node, replaced
 
 
 def tidy_returns(tree: ast.AST) -> object:
@@ -16,7 +16,7 @@ def tidy_returns(tree: ast.AST) -> object:
     return _tidied(rewrite_blocks(tree, same, lambda block: [_tidied(statement) for statement in block]))
 
 
-def _tidied(function: ast.AST) -> Any:
+def _tidied(function: Node) -> Node:
     if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return function
     body: Block = trim(function.body, _is_redundant, negate) or [ast.Pass()]
@@ -40,7 +40,7 @@ def _returns(block: Block) -> Iterator[ast.Return]:
     """The return statements of the function around ``block``."""
     pending: List[ast.stmt] = list(block)
     while pending:
-        statement: Any = pending.pop()
+        statement = pending.pop()
         if isinstance(statement, ast.Return):
             yield statement
         elif not is_definition(statement):

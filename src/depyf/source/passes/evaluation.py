@@ -108,11 +108,15 @@ def _target(target: ast.expr) -> Iterator[object]:
     yield _STOP
 
 
+_Expand = Callable[[Any], Iterator[object]]
+"""What yields the parts of a node of one class in the order of their evaluation."""
+
+
 def _nothing(node: ast.AST) -> Iterator[object]:
     return iter(())
 
 
-def _then_stop(*fields: str) -> Callable[[Any], Iterator[object]]:
+def _then_stop(*fields: str) -> _Expand:
     def expand(node: ast.AST) -> Iterator[object]:
         for field in fields:
             value = getattr(node, field)
@@ -149,7 +153,7 @@ def _dict(node: ast.Dict) -> Iterator[object]:
     yield _STOP
 
 
-def _first_of(field: str) -> Callable[[Any], Iterator[object]]:
+def _first_of(field: str) -> _Expand:
     """For what evaluates one part always, and others depending on it."""
 
     def expand(node: ast.AST) -> Iterator[object]:
@@ -186,7 +190,7 @@ def _lambda(node: ast.Lambda) -> Iterator[object]:
     yield _STOP
 
 
-_EXPRESSIONS: Dict[type, Callable[[Any], Iterator[object]]] = {
+_EXPRESSIONS: Dict[type, _Expand] = {
     ast.Constant: _nothing,
     ast.Tuple: _members,
     ast.List: _members,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Iterator, List, Optional, Tuple
 
 from depyf.lift.build import negate
 from depyf.lift.places import column_of, place_of, start_of
 from depyf.source.passes.blocks import FIELDS, Block, Leaving, is_definition, is_loop, rewrite_blocks, same, trim
 from depyf.source.rewriting import replaced
+
+if TYPE_CHECKING:
+    from typing import TypeGuard  # new in 3.10
 
 
 def move_exits_out(tree: ast.AST) -> object:
@@ -39,7 +42,7 @@ def _with_conditions(block: Block) -> Block:
     return [_conditioned(statement) if _is_endless(statement) else statement for statement in block]
 
 
-def _conditioned(loop: Any) -> Any:
+def _conditioned(loop: ast.While) -> ast.stmt:
     # while True:               while not a:
     #     if a: break               b()
     #     b()
@@ -65,7 +68,7 @@ def _with_exits_out(block: Block) -> Block:
     return result
 
 
-def _exit_of(loop: Any) -> Optional[Tuple[ast.stmt, Block]]:
+def _exit_of(loop: ast.While) -> Optional[Tuple[ast.stmt, Block]]:
     # while True:                   while True:
     #     a()                           a()
     #     if b:                         if b:
@@ -96,7 +99,7 @@ def _is_written_inside(after: Block, before: Block, rest: Block) -> bool:
     return begins is not None and goes_on is not None and begins.line < goes_on.line
 
 
-def _is_endless(statement: ast.stmt) -> bool:
+def _is_endless(statement: ast.stmt) -> TypeGuard[ast.While]:
     if not isinstance(statement, ast.While) or statement.orelse:
         return False
     return isinstance(statement.test, ast.Constant) and statement.test.value is True
@@ -114,7 +117,7 @@ def _own_statements(block: Block) -> Iterator[ast.stmt]:
     """All statements whose ``break`` and ``continue`` belong to the loop around ``block``."""
     pending: List[ast.stmt] = list(block)
     while pending:
-        statement: Any = pending.pop()
+        statement = pending.pop()
         yield statement
         if is_definition(statement):
             continue

@@ -6,7 +6,7 @@ import ast
 import builtins
 import keyword
 import re
-from typing import AbstractSet, Any, Dict, List, Mapping, Set, Tuple
+from typing import AbstractSet, Dict, List, Mapping, Set, Tuple
 
 _TEMPORARY = re.compile(r"__temp_\d+$")
 
@@ -63,7 +63,7 @@ def _callee(value: ast.expr) -> str:
 
 
 def _from_results(node: ast.Assign, wanted: Dict[str, str], taken: Set[str]) -> None:
-    targets: List[Any] = list(node.targets)
+    targets: List[ast.expr] = list(node.targets)
     if isinstance(targets[0], ast.Tuple):
         targets = targets[0].elts
     for index, target in enumerate(targets):

@@ -8,9 +8,10 @@ it, and at the start of a branch that does not read it.
 from __future__ import annotations
 
 import ast
-from typing import AbstractSet, Any, Dict, List, Optional, Sequence, Set, Tuple, Union
+from typing import AbstractSet, Dict, List, Optional, Sequence, Set, Tuple, Union
 
 from depyf.source.rewriting import replaced
+from depyf.structure.except_star import TRY_STATEMENTS, TryStatement
 
 _EVALUATED_FIRST: Dict[type, str] = {
     ast.Attribute: "value",
@@ -69,7 +70,7 @@ class _Release:
         result.reverse()
         return result, live
 
-    def statement(self, node: Any, live: Set[str]) -> Tuple[ast.stmt, Set[str], Set[str]]:
+    def statement(self, node: ast.stmt, live: Set[str]) -> Tuple[ast.stmt, Set[str], Set[str]]:
         """The new statement, what is live before it, and what dies behind it."""
         node = self._split(node)
         if isinstance(node, ast.If):
@@ -81,7 +82,7 @@ class _Release:
             node.body = inner
             reads, writes = self._uses(node.items)
             return node, (before - writes) | reads, set()
-        if hasattr(node, "handlers"):
+        if isinstance(node, TRY_STATEMENTS):
             return self._try(node, live)
         if hasattr(node, "cases"):
             reads, _ = self._uses([node])
@@ -138,7 +139,7 @@ class _Release:
         """Whether ``part`` does something with one of the names."""
         return not isinstance(part, _NO_VALUES) and bool(self._uses([part])[0])
 
-    def _split(self, node: ast.AST) -> object:
+    def _split(self, node: ast.stmt) -> ast.stmt:
         """``return a if t else b`` as an ``if`` statement where ``t`` reads one of the names: it dies behind the test,
         and an expression can't delete it."""
         value = getattr(node, "value", None)
@@ -202,7 +203,7 @@ class _Release:
             live = ((live - writes) if simple else live) | reads
         return live
 
-    def _try(self, node: ast.Try, live: Set[str]) -> Tuple[ast.stmt, Set[str], Set[str]]:
+    def _try(self, node: TryStatement, live: Set[str]) -> Tuple[ast.stmt, Set[str], Set[str]]:
         final, behind = self.block(node.finalbody, live)
         handled: Set[str] = set(behind)
         for handler in node.handlers:

@@ -65,8 +65,10 @@ class _NoBackslashes(Rewriter):
         return self._placeholders.name(node.value, "text" if isinstance(node.value, str) else "bytes")
 
 
-def _raw_literal(value: Any) -> Optional[str]:
+def _raw_literal(value: object) -> Optional[str]:
     """A literal without a backslash for a text or bytes, all characters as they are; ``None`` if there is none."""
+    if not isinstance(value, (str, bytes)):
+        return None
     text = value if isinstance(value, str) else value.decode("latin-1")
     if not isinstance(value, str) and not text.isascii():
         return None
@@ -165,9 +167,10 @@ class _FStrings(Rewriter):
             text = f"({text})"
         return " " + text if text.startswith("{") else text
 
-    def _format_spec(self, spec: Any) -> str:
+    def _format_spec(self, spec: Optional[ast.expr]) -> str:
         if spec is None:
             return ""
+        assert isinstance(spec, ast.JoinedStr)
         parts = [":"]
         for value in spec.values:
             if isinstance(value, ast.Constant):
@@ -176,6 +179,7 @@ class _FStrings(Rewriter):
                     raise DecompilationError(f"the format specification {text!r} of an f-string can't be written")
                 parts.append(text)
             else:
+                assert isinstance(value, ast.FormattedValue)
                 parts.append(self._replacement_field(value))
         return "".join(parts)
 

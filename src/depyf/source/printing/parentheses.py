@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Callable, Optional, TypeVar
+from typing import TYPE_CHECKING, Callable, Optional, TypeVar
 
 from depyf.source.printing.literals import verbatim
 from depyf.source.rewriting import Rewriter, replaced
+
+if TYPE_CHECKING:
+    from typing import TypeGuard  # new in 3.10
 
 PARENTHESISED = (ast.BoolOp, ast.Tuple, ast.Yield, ast.YieldFrom)
 """The nodes that there is something to do about."""
@@ -64,9 +67,9 @@ class _Parentheses(Rewriter):
             return node
         return replaced(node, value=self._bare_tuple(node.value))
 
-    def _bare_tuple(self, node: Any) -> ast.Name:
+    def _bare_tuple(self, node: ast.Tuple) -> ast.Name:
         return verbatim(", ".join(self._unparse(element).strip("\n") for element in node.elts))
 
 
-def _is_tuple(node: Optional[ast.AST]) -> bool:
+def _is_tuple(node: Optional[ast.AST]) -> TypeGuard[ast.Tuple]:
     return isinstance(node, ast.Tuple) and len(node.elts) > 1

@@ -9,15 +9,20 @@ else:                       c()
 from __future__ import annotations
 
 import ast
-from typing import Any, Optional, Tuple
+from typing import TYPE_CHECKING, Optional, Tuple, Union
 
 from depyf.lift.places import Start, column_of, start_of, statement_of
 from depyf.source.passes.blocks import Block, Leaving, is_loop
 from depyf.source.passes.loops import breaks_in
 from depyf.source.rewriting import replaced
 from depyf.source.written.indentation import Indentation
+from depyf.structure.except_star import TRY_STATEMENTS, TryStatement
 
-_TRIES = ("Try", "TryStar")
+if TYPE_CHECKING:
+    from typing import TypeGuard  # new in 3.10
+
+_Clause = Union[ast.If, ast.For, ast.AsyncFor, ast.While, TryStatement]
+"""A statement with an ``else`` clause."""
 
 
 class Clauses:
@@ -33,20 +38,21 @@ class Clauses:
         """``block`` with ``else`` clauses where they were written."""
         leaving = Leaving()
         following: Block = []
-        for each in reversed(block):
-            statement: Any = each
+        for statement in reversed(block):
             if _leaves_to_else(statement, leaving):
                 if statement.orelse:
                     kept = len(statement.orelse) - self._behind(statement, block)
                     following = [*statement.orelse[kept:], *following]
-                    statement = replaced(statement, orelse=statement.orelse[:kept])
-                elif following:
+                    following = [replaced(statement, orelse=statement.orelse[:kept]), *following]
+                    continue
+                if following:
                     count = self._inside(statement, following, block)
-                    statement, following = replaced(statement, orelse=following[:count]), following[count:]
+                    following = [replaced(statement, orelse=following[:count]), *following[count:]]
+                    continue
             following = [statement, *following]
         return following
 
-    def _inside(self, statement: ast.stmt, following: Block, block: Block) -> int:
+    def _inside(self, statement: _Clause, following: Block, block: Block) -> int:
         """How many of the statements behind ``statement`` were written in its ``else`` clause."""
         column, inner = self._columns(statement, block)
         if column is None:
@@ -63,7 +69,7 @@ class Clauses:
                 break
         return count
 
-    def _behind(self, statement: Any, block: Block) -> int:
+    def _behind(self, statement: _Clause, block: Block) -> int:
         """How many of the last statements in the ``else`` clause of ``statement`` were written behind it."""
         column, inner = self._columns(statement, block)
         if column is None:
@@ -79,7 +85,7 @@ class Clauses:
 
     # --- columns -----------------------------------------------------------------------------------------------------
 
-    def _columns(self, statement: Any, block: Block) -> Tuple[Optional[int], Optional[int]]:
+    def _columns(self, statement: _Clause, block: Block) -> Tuple[Optional[int], Optional[int]]:
         """The columns of ``statement`` and of what stands in its body; the first is ``None`` if they don't show it."""
         inner = column_of(statement.body)
         start = self._start(statement)
@@ -122,14 +128,14 @@ class Clauses:
         return start.column == column + len("el") and moved is not None and moved.column == column
 
 
-def _leaves_to_else(statement: Any, leaving: Leaving) -> bool:
+def _leaves_to_else(statement: ast.stmt, leaving: Leaving) -> TypeGuard[_Clause]:
     """Whether an ``else`` clause of ``statement`` means the same as what stands behind it."""
     if isinstance(statement, ast.If):
         return leaving.leaves(statement.body)
     if is_loop(statement):
         endless = isinstance(statement, ast.While) and isinstance(statement.test, ast.Constant)
         return not endless and not breaks_in(statement.body)
-    if type(statement).__name__ in _TRIES:
+    if isinstance(statement, TRY_STATEMENTS):
         handlers = statement.handlers
         return bool(handlers) and not statement.finalbody and all(leaving.leaves(each.body) for each in handlers)
     return False
