@@ -182,10 +182,12 @@ _CALLED: Sequence[Tuple[str, str]] = [
     (r"autotun|benchmark", "measuring candidates for kernels (autotuning)"),
     (r"^bytecode_tracing$|^compile_attempt_\d+$|^entire_frame_compile$|^dynamo$", "tracing the program (Dynamo)"),
     (r"^build_guards$", "making guards (Dynamo)"),
-    (r"^(?:create_)?aot_|^backward_compile", "tracing forward and backward (AOTAutograd)"),
+    (r"^(?:create_)?aot_|^(?:entire_)?backward_compile|^min_cut", "tracing forward and backward (AOTAutograd)"),
     (r"_grad_passes|^pass\.|joint_graph_passes", "passes over graphs (Inductor)"),
-    (r"^inductor_compile$|^fx_codegen_and_compile$|GraphLowering|^Scheduler|^code_gen|^compile_fx",
+    (r"^inductor_compile$|^fx_codegen_and_compile$|GraphLowering|^Scheduler|^code_gen|^compile_fx|^PythonWrapper|^additional_fake",
      "making kernels (Inductor)"),
+    (r"^PyCodeCache\.load", "loading modules of generated kernels"),
+    (r"cache|Bundler", "looking in caches"),
     (r"^backend_compile$", "the backend"),
 ]  # fmt: skip
 """What the phases of a compilation are, by torch's names of them."""

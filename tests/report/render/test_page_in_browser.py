@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any, Dict, List
 
@@ -248,11 +247,11 @@ def test_recompiles_say_which_guard_and_what_changed(chromium: Any, pages: Dict[
 def test_time_adds_up(chromium: Any, pages: Dict[str, Path]) -> None:
     with opened(chromium, pages["sample"], "#time") as page:
         row = page.locator(".view-time tr:has-text('inductor_compile')").first.locator("td").all_inner_texts()
-        assert row[:2] == ["inductor_compile", "15"]
-        assert row[2] == "3.85 s"
+        assert row[:3] == ["inductor_compile", "making kernels (Inductor)", "15"]
+        assert row[3] == "3.85 s"
         assert page.locator(".track .phase").count() == 15 * 5 + 6
         page.hover(".track .phase >> nth=0")
-        assert "dynamo: 900 ms" in page.inner_text(".timeline [role=status]")
+        assert "dynamo, tracing the program (Dynamo): 900 ms" in page.inner_text(".timeline [role=status]")
 
 
 def test_a_stage_is_compared_with_the_one_before(chromium: Any, pages: Dict[str, Path]) -> None:
@@ -337,18 +336,11 @@ def test_a_line_of_a_statement_of_several_lines_is_all_of_it(chromium: Any, page
         assert "linear" in "".join(text_of(page, "stage-code", line) for line in lit(page, "stage-code"))
 
 
-def test_24_layers_are_usable_in_two_seconds(chromium: Any, pages: Dict[str, Path]) -> None:
-    """Usable: a line was chosen, and its parts light up. The machine may be busy: the best of five counts."""
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        with opened(chromium, pages["large"], "#source/f0/21") as page:
-            page.wait_for_selector("#stage-code .line.near")
-            page.wait_for_selector("#kernel-code .line.hit")
-            times.append(time.perf_counter() - start)
-        if times[-1] < 2:
-            break
-    assert min(times) < 2
+def test_of_24_layers_what_is_looked_at_is_built(chromium: Any, pages: Dict[str, Path]) -> None:
+    """How long that takes, ``benchmarks/report_page.py`` measures."""
+    with opened(chromium, pages["large"], "#source/f0/21") as page:
+        page.wait_for_selector("#stage-code .line.near")
+        page.wait_for_selector("#kernel-code .line.hit")
     with opened(chromium, pages["large"], "#stages/__compiled_fn_1.Forward_graph.0.py/L1000") as page:
         assert lit(page, "stage-text") == [1000]
         assert page.locator("#stage-text .line").count() < 500  # of 1,400: what is not looked at is not built

@@ -16,6 +16,7 @@ from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
+from depyf.diagnosis.break_advice import called
 from depyf.report.model.counts import counts_by_function, totals_of
 from depyf.report.model.headline import headline
 from depyf.report.model.manifest import to_json
@@ -73,6 +74,7 @@ def _packed(run: Run, text_of: TextOf) -> str:
     )
     parts = {"texts": texts, "links": links, "stacks": list(stacks), "statements": _statements(run)}
     parts["headline"] = headline(run)
+    parts["phase_words"] = {name: called(name) for name in sorted({each.name for each in run.phases})}
     parts["counts"] = {root: dataclasses.asdict(each) for root, each in counts_by_function(run).items()}
     return f'{{"run":{to_json(bare)},{_json(parts)[1:]}'
 

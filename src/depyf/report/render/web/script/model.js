@@ -40,6 +40,7 @@ class RunModel {
     this.totals = run.totals || {};
     this.headline = packed.headline || "";
     this.counts = packed.counts || {};
+    this.phaseWords = packed.phase_words || {};
     this.texts = packed.texts;
     this.stacks = packed.stacks;
     this.statements = packed.statements || {};

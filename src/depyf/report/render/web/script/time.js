@@ -41,7 +41,7 @@ function timeline(run, stretched, deepestShown) {
   const groups = grouped(run.phases.map((each, index) => ({ ...each, depth: depths[index] })), (each) => each.compile_id);
   const shown = (each) => each.depth < deepestShown;
   const detail = el("p", { class: "quiet", role: "status" }, "Point at a phase, or move to it with Tab, to see how long it took.");
-  const tell = (phase) => fill(detail, `${phase.compile_id || "no compile id"}  ${phase.name}${phase.backward ? " (backward)" : ""}: ${seconds(phase.seconds)}, from ${seconds(phase.start - start)}`);
+  const tell = (phase) => fill(detail, `${phase.compile_id || "no compile id"}  ${phase.name}${inWords(run, phase.name)}${phase.backward ? " (backward)" : ""}: ${seconds(phase.seconds)}, from ${seconds(phase.start - start)}`);
   const last = ([one], [other]) => (one === null) - (other === null); // what belongs to no compilation
   const rows = [...groups].sort(last).map(([id, list]) => {
     const from = stretched ? Math.min(...list.map((each) => each.start)) : start;
@@ -60,6 +60,11 @@ function timeline(run, stretched, deepestShown) {
   return el("div", { class: "timeline", role: "region", "aria-label": "Timeline", tabindex: "0" }, stretched ? null : el("div", { class: "track axis" }, el("span", { class: "label" }), el("div", { class: "bars" }, ticks)), rows, detail);
 }
 
+function inWords(run, name) {
+  const words = run.phaseWords[name];
+  return words && words !== name ? `, ${words}` : "";
+}
+
 function phaseTable(run) {
   const inside = run.phases.map(() => 0);
   run.phases.forEach((each) => each.parent !== null && (inside[each.parent] += each.seconds));
@@ -70,9 +75,8 @@ function phaseTable(run) {
   const number = (text) => ({ text, number: true });
   return tableOf(
     "Phases over all compilations",
-    ["Phase", number("Times"), number("Altogether"), number("Without the phases inside")],
-    rows.map(([name, times, total, own]) => [el("span", { title: name }, shortened(name, 60)), times, seconds(total), seconds(own)]),
-    true
+    ["Phase", "What it is", number("Times"), number("Altogether"), number("Without the phases inside")],
+    rows.map(([name, times, total, own]) => [el("span", { title: name }, shortened(name, 60)), inWords(run, name).slice(2), times, seconds(total), seconds(own)])
   );
 }
 
