@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 import textwrap
 import warnings
 from types import CodeType
@@ -66,10 +67,45 @@ AUTHORS_TEXT = {
 """Programs by what is in them; the decompiler writes them as their authors did, and the bytecode is the same."""
 
 
+if sys.version_info >= (3, 10):
+    AUTHORS_TEXT["a test for None in a case, in a with, in a try"] = """
+        def program(a):
+            try:
+                with a as r:
+                    match q:
+                        case 'commit-msg':
+                            if new is not None:
+                                with b as f:
+                                    f.write(new)
+                        case 'update':
+                            Q(r)
+            except E as exc:
+                return 1
+            return z
+    """
+
+
 @pytest.mark.parametrize("name", AUTHORS_TEXT)
 def test_it_comes_back_as_it_was_written(name: str) -> None:
     source = textwrap.dedent(AUTHORS_TEXT[name])
     answer = decompiled(source)
+    assert answer.verdict.value == "exact", answer.reason
+    assert ast.dump(answer.tree) == ast.dump(ast.parse(source)), answer.source
+
+
+def test_an_ellipsis_in_a_postponed_annotation_of_constants() -> None:
+    """Python 3.8 folds the tuple first and keeps the text ``Callable[(Ellipsis, None)]``."""
+    source = textwrap.dedent("""
+        from __future__ import annotations
+
+        class A:
+            x: Callable[..., None] = f
+            y: d[1, (2, ...)]
+
+            def m(self, a: Callable[..., None], b: c[Ellipsis, None]) -> Callable[..., 1]:
+                pass
+    """)
+    answer = decompile_code(compile(source, "<program>", "exec", dont_inherit=True))
     assert answer.verdict.value == "exact", answer.reason
     assert ast.dump(answer.tree) == ast.dump(ast.parse(source)), answer.source
 

@@ -11,7 +11,6 @@ import inspect
 import re
 from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple
 
-from depyf.asynchronous import synchronous
 from depyf.bytecode.code import Code, docstring
 from depyf.bytecode.parsing import parse
 from depyf.lift.build import CellName, Special, constant
@@ -24,6 +23,7 @@ from depyf.source.definitions.bodies import written_body
 from depyf.source.definitions.comprehension import as_expression, comprehension
 from depyf.source.definitions.generics import evaluated, type_alias, type_parameter, with_parameters
 from depyf.source.definitions.missing import Missing
+from depyf.source.definitions.postponed import as_written, postpones_annotations
 from depyf.source.definitions.scopes import declarations, docstring_statement, local_names
 from depyf.source.signature import arguments
 from depyf.structure.structurer import AccumulateStatement, Unstructured
@@ -84,7 +84,7 @@ class Definer(ast.NodeTransformer):
         """The definer for what is nested in the code object of ``normal``, which has these statements."""
         is_function = bool(normal.code.co_flags & inspect.CO_OPTIMIZED)
         enclosing = (self.enclosing | local_names(normal)) if is_function else self.enclosing
-        postponed = self.postponed or any(map(_postpones_annotations, statements))
+        postponed = self.postponed or any(map(postpones_annotations, statements))
         nested = self.nested or is_function or normal.code.co_name != "<module>"
         return Definer(self.body, enclosing, nested=nested, postponed=postponed, missing=self.missing)
 
@@ -251,34 +251,14 @@ class Definer(ast.NodeTransformer):
         else:
             annotations = {name: self.visit(value) for name, value in function.annotations.items()}
         if self.postponed:
-            return {name: _as_written(value) for name, value in annotations.items()}
+            return {name: as_written(value) for name, value in annotations.items()}
         return annotations
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AnnAssign:
         self.generic_visit(node)
         if self.postponed:
-            node.annotation = _as_written(node.annotation)
+            node.annotation = as_written(node.annotation)
         return node
-
-
-def _postpones_annotations(statement: ast.stmt) -> bool:
-    """The text of a function does not contain that import, whatever the module had: there, strings stay strings."""
-    if not isinstance(statement, ast.ImportFrom) or statement.module != "__future__":
-        return False
-    return any(alias.name == "annotations" for alias in statement.names)
-
-
-def _as_written(annotation: ast.expr) -> ast.expr:
-    """What the compiler made a string of: with ``from __future__ import annotations`` it keeps the text only."""
-    text = constant(annotation)
-    if not isinstance(text, str):
-        return annotation
-    try:
-        parsed = parse(f"({text}\n,)", mode="eval").body  # a tuple, for there may be a star
-    except synchronous(SyntaxError, ValueError):
-        return annotation
-    assert isinstance(parsed, ast.Tuple)
-    return parsed.elts[0] if len(parsed.elts) == 1 else annotation
 
 
 class _BareReturns(ast.NodeTransformer):
