@@ -16,8 +16,9 @@ from depyf.torch_trace.stages import (
     NamedStage,
     Outline,
     Stage,
+    forwards,
     graph_file,
-    outlines,
+    outline_of,
     stage_of,
     with_input_types,
     without_imports,
@@ -53,7 +54,7 @@ def test_a_graph_that_is_no_python_is_kept_as_comments() -> None:
 
 
 def test_outlines_tell_inputs_and_results_of_each_graph() -> None:
-    assert outlines(graph_file(READABLE, "")) == [
+    assert [outline_of(function) for function in forwards(graph_file(READABLE, ""))] == [
         Outline(("L_x_",), ("l_x_", "sin", "cast")),
         Outline(("a",), ("neg",)),
     ]
@@ -72,7 +73,7 @@ def test_boxed_inputs_get_the_types_of_the_arguments() -> None:
     boxed = (
         "class G(M):\n    def forward(self, args_list):\n        a = next(i)\n        b = next(i)\n        return a\n"
     )
-    assert with_input_types(boxed, typed) == boxed.replace("a = next", 'a: "f32[2]" = next')
+    assert with_input_types(boxed, list(forwards(typed))) == boxed.replace("a = next", 'a: "f32[2]" = next')
 
 
 def test_one_stage_has_one_name_whatever_the_trace_calls_it() -> None:

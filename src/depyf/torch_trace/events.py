@@ -21,8 +21,11 @@ _CONTEXT = frozenset(
 )
 """Keys of a record that say where it comes from; the one key that is left over is the kind of the record."""
 
-_BULKY = frozenset({"str", "describe_tensor", "describe_storage", "describe_source", "dump_file"})
+BULKY = frozenset({"str", "describe_tensor", "describe_storage", "describe_source", "dump_file"})
 """Kinds that are many, large and of no use here."""
+
+PHASE = "chromium_event"
+"""The beginning or the end of a phase of a compilation."""
 
 STANDALONE = "standalone/"
 """How compile ids begin of what is compiled without Dynamo: torch gives it none, depyf does."""
@@ -62,7 +65,7 @@ class Event:
 
 def without_bulk(event: Event) -> Event:
     """The event without a payload that lies in a file of its own anyway, or that nobody reads once it has come."""
-    if event.payload is None:
+    if event.payload is None or event.name == PHASE:
         return event
     in_file = event.name == "inductor_output_code" or "_cache_" in event.name or is_graph(event.payload)
     if not (in_file or event.name in _READ_ONCE):
@@ -73,7 +76,7 @@ def without_bulk(event: Event) -> Event:
 def event_of(record: Mapping[str, Any], payload: Optional[str], created: float) -> Optional[Event]:
     """The event of one trace record; ``None`` for the kinds that nobody reads."""
     kind = next((key for key in record if key not in _CONTEXT), None)
-    if kind is None or kind in _BULKY:
+    if kind is None or kind in BULKY:
         return None
     meta = record[kind]
     name = meta.get("name", kind) if kind in _NAMED and isinstance(meta, dict) else kind

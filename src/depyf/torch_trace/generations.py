@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Dict, Iterable, List, Optional, Set, TypeVar
 
-from depyf.torch_trace.events import Event
+from depyf.torch_trace.events import PHASE, Event
 
 R = TypeVar("R")
 
@@ -47,7 +47,7 @@ def _frame(compile_id: str) -> str:
 
 def _begins(event: Event) -> bool:
     """Whether this event is the first one of a compilation, whatever is listened to."""
-    if event.name == "chromium_event":
+    if event.name == PHASE:
         payload = event.payload or ""
         return '"name": "dynamo"' in payload and '"ph": "B"' in payload
     return event.attempt == 0 and event.name in ("dynamo_start", "recompile_reasons")

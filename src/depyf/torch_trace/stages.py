@@ -6,7 +6,7 @@ import ast
 import enum
 import re
 from dataclasses import dataclass
-from typing import Iterator, List, Mapping, Optional, Tuple, Union
+from typing import Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
@@ -230,8 +230,13 @@ def graph_file(readable: str, title: str) -> str:
         lines = "".join(f"# {line}\n" for line in body.splitlines())
         why = f"# This graph's text is not valid Python ({error}), so here it is as comments."
         return f"# {title}\n# {_NOT_KNOWN_YET}\n{why}\n{lines}"
-    imports = "".join(f"{line}\n" for name, line in _IMPORTS.items() if re.search(rf"\b{name}\b[.(,)\]\s]", body))
+    imports = "".join(f"{line}\n" for name, line in _IMPORTS.items() if _uses(body, name))
     return f"# {title}\n# {_NOT_KNOWN_YET}\n{imports}\n\n{body}"
+
+
+def _uses(text: str, name: str) -> bool:
+    """Return whether ``name`` stands in ``text`` as a word. Most graphs lack most names, which is found out fast."""
+    return name in text and re.search(rf"\b{name}\b[.(,)\]\s]", text) is not None
 
 
 def with_status(text: str, status: str) -> str:
@@ -253,9 +258,9 @@ def is_boxed(text: str) -> bool:
     return _BOXED_INPUT.search(text) is not None
 
 
-def with_input_types(readable: str, typed: str) -> str:
-    """``readable`` with the types that the graph's text ``typed`` gives its inputs, where boxed inputs are unpacked."""
-    function = next(_forwards(typed), None)
+def with_input_types(readable: str, typed: Sequence[ast.FunctionDef]) -> str:
+    """``readable`` with the types that the graph ``typed`` gives its inputs, where boxed inputs are unpacked."""
+    function = next(iter(typed), None)
     arguments = [] if function is None else function.args.args
     types = {a.arg: ast.literal_eval(a.annotation) for a in arguments if isinstance(a.annotation, ast.Constant)}
 
@@ -266,7 +271,8 @@ def with_input_types(readable: str, typed: str) -> str:
     return _UNBOXED_INPUT.sub(typed_line, readable)
 
 
-def _forwards(text: str) -> Iterator[ast.FunctionDef]:
+def forwards(text: str) -> Iterator[ast.FunctionDef]:
+    """Every ``forward`` in the text of a graph file, that of the whole graph first."""
     classes: List[ast.AST] = [parse(text)]
     for node in classes:  # grows while it is walked: graphs of control flow are classes in classes
         for child in getattr(node, "body", ()):
@@ -289,12 +295,9 @@ class Outline:
     results: Tuple[str, ...]
 
 
-def outlines(text: str) -> List[Outline]:
-    """The outline of every ``forward`` in the text of a graph file, that of the whole graph first."""
-    return [
-        Outline(tuple(argument.arg for argument in node.args.args[1:]), tuple(_assigned(node.body)))
-        for node in _forwards(text)
-    ]
+def outline_of(function: ast.FunctionDef) -> Outline:
+    """The outline of a graph, by its ``forward``."""
+    return Outline(tuple(argument.arg for argument in function.args.args[1:]), tuple(_assigned(function.body)))
 
 
 def _assigned(body: List[ast.stmt]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import logging
 from pathlib import Path
 from typing import Any, List
@@ -15,6 +16,7 @@ torch = pytest.importorskip("torch")
 import depyf  # noqa: E402
 from depyf.dynamo.hooks import torch_names  # noqa: E402
 from depyf.dynamo.hooks.structured_trace_listener import TRACE_LOGGER, listen  # noqa: E402
+from depyf.torch_trace.events import PHASE, Event  # noqa: E402
 
 needs_trace = pytest.mark.skipif(
     torch_names.find("torch._logging._internal", "trace_structured") is None,
@@ -92,3 +94,32 @@ def test_what_torch_can_not_report_is_said_and_goes_on_only_to_those_who_listen_
         second()
     assert internal.trace_structured is original
     assert any("having PyTorch report something" in record.getMessage() for record in caplog.records)
+
+
+@needs_trace
+def test_phases_are_the_same_whether_the_program_listens_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Alone, depyf is handed phases without torch's records of them."""
+
+    def phases(*, programs: bool) -> List[Any]:
+        torch._dynamo.reset()
+        nobody_listens(monkeypatch)
+        logger, theirs = logging.getLogger(TRACE_LOGGER), logging.NullHandler()
+        received: List[Event] = []
+        if programs:
+            logger.addHandler(theirs)
+        undo = listen(received.append)
+        try:
+            torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+        finally:
+            undo()
+            logger.removeHandler(theirs)
+        found = [(json.loads(each.payload or "{}"), each) for each in received if each.name == PHASE]
+        return [
+            (data["ph"], data["name"], (each.compile_id or "").rpartition("/")[2], each.attempt)
+            for data, each in found
+            if data["ph"] in "BE"
+        ]
+
+    alone = phases(programs=False)
+    assert alone == phases(programs=True)
+    assert len(alone) > 4 or not alone  # a PyTorch that has no phases

@@ -141,8 +141,13 @@ def _record(
 
 def is_users(code: CodeType) -> bool:
     """Whether it is code of the program: not of the standard library, of torch or of depyf, and in a file."""
-    path = code.co_filename
-    return not path.startswith("<frozen") and not any(path.startswith(each) for each in _others_folders())
+    return is_users_file(code.co_filename)
+
+
+@functools.lru_cache(maxsize=4096)
+def is_users_file(path: str) -> bool:
+    """Whether code of that file is code of the program."""
+    return not path.startswith(("<frozen", *_others_folders()))
 
 
 @functools.lru_cache(maxsize=None)

@@ -29,8 +29,9 @@ from depyf.torch_trace.stages import (
     NamedStage,
     Outline,
     Stage,
+    forwards,
     graph_file,
-    outlines,
+    outline_of,
     stage_of,
     with_input_types,
     without_imports,
@@ -147,14 +148,15 @@ def _run_from_files(session: Session, compile_id: str, modules: List[torch.fx.Gr
 
 
 def _relocate_onto(session: Session, file: GraphFile, modules: List[torch.fx.GraphModule]) -> None:
-    printed = outlines(file.text)
+    functions = list(forwards(file.text))
+    printed = [outline_of(function) for function in functions]
     candidates = [module for module in modules if any(_is_outline_of(module, each) for each in printed)]
     left = _not_relocated(session, candidates, file)
     whole = [module for module in left if _is_outline_of(module, printed[0])]
     if not whole or file.stage is Stage.CAPTURED:
         return
     # Same graph, other bytecode: AOTAutograd's backends box the arguments. What runs becomes the file.
-    readable = with_input_types(readable_text(whole[0]), file.text)
+    readable = with_input_types(readable_text(whole[0]), functions)
     file = write_graph(session, file.compile_id, file.function, file.stage, file.index, readable, file.piece)
     # Those moved before, too: their lines are others now, and printing a graph recompiles the graphs in it.
     _not_relocated(session, candidates, file)

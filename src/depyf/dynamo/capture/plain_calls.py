@@ -10,10 +10,10 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Collection, List, Optional, Sequence
 
-from depyf.dynamo.capture.fallbacks import is_users
+from depyf.dynamo.capture.fallbacks import is_users, is_users_file
 from depyf.dynamo.capture.session import (
     EarlierFunction,
     FrameSkipped,
@@ -63,7 +63,9 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
         answer = original(callback)
         if open_ and (callback is None or callable(callback)):
             if not callable(answer):
-                note(callback, sys._getframe(1))
+                frame = sys._getframe(1)
+                if callback is not None or not _is_of_others(frame.f_locals.get("fn")):
+                    note(callback, frame)
             elif getattr(config, "disable", False):
                 for session in receivers():
                     session.plain_calls.setdefault(_DISABLED, {})
@@ -76,6 +78,14 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
 
     undo = private_names.CALLBACK_FROM_STANCE.replace(callback_from_stance)
     return registered(end)
+
+
+def _is_of_others(function: object) -> bool:
+    """Whether it is plainly a function of a library: of thousands of calls that Dynamo is kept out of, nearly all are.
+
+    Nothing here can fail, and no code of the program runs.
+    """
+    return type(function) is FunctionType and not is_users_file(function.__code__.co_filename)
 
 
 def _is_the_programs(code: CodeType, sessions: Sequence[Session]) -> bool:

@@ -50,7 +50,7 @@ from depyf.dynamo.hooks.structured_trace_listener import listen
 from depyf.dynamo.hooks.torch_names import PrivateName
 from depyf.dynamo.store.names import compiled_fn_number
 from depyf.messages import warn
-from depyf.torch_trace.events import STANDALONE, Event
+from depyf.torch_trace.events import PHASE, STANDALONE, Event
 
 _DEBUGGERS = ("debugpy", "pydevd", "_pydevd_bundle")
 """At a breakpoint before PyTorch 2.6 Dynamo would compile the functions that tell an editor what variables hold."""
@@ -258,12 +258,15 @@ class Capture:
 
     @safely("reading a graph from torch's trace")
     def _receive(self, event: Event) -> None:
-        write_graph_file = safely("writing a graph file")(dump_graph)
-        self.count_runs()
         event = self._attribution.attributed(event)
+        if event.name == PHASE:  # many, and of no interest to anybody else
+            for session in self.receivers():
+                session.add(event)
+            return
+        self.count_runs()
         for session in self.receivers():
             session.add(event)
-            write_graph_file(session, event)
+            _write_graph_file(session, event)
             note_custom_passes(session, event)
         self._caches.event(event)
         more = self._provenance.of(event)
@@ -285,6 +288,11 @@ class Capture:
             safely(f"making the graphs of compile id {compile_id} run from their files")(run_from_files)(
                 session, compile_id, modules
             )
+
+
+@safely("writing a graph file")
+def _write_graph_file(session: Session, event: Event) -> None:
+    dump_graph(session, event)
 
 
 def tell(session: Session) -> None:

@@ -42,6 +42,13 @@ def current_attempt() -> int:
     return getattr(trace_id, "attempt", 0)
 
 
+def current_trace_id() -> Tuple[Optional[str], int]:
+    """Return the id of the compilation that Dynamo is in, and how often it has begun it anew, as its trace has them."""
+    current = getattr(private_names.COMPILE_CONTEXT.find(), "current_trace_id", None)
+    trace_id = current() if current is not None else None
+    return (None, 0) if trace_id is None else (str(trace_id.compile_id), trace_id.attempt or 0)
+
+
 def compilation_has_id() -> bool:
     """Whether the function of Dynamo's that calls a hook, perhaps through others of ours, compiles under an id."""
     name = private_names.COMPILE_ID

@@ -51,6 +51,12 @@ def source_text(value: Union[CodeType, Callable[..., object], type]) -> Optional
     ``inspect.getsource`` asks everything in ``sys.modules`` for its file, and raises what a lazy module raises.
     """
     try:
+        if (
+            isinstance(value, CodeType)
+            and value.co_filename.startswith("<")
+            and not linecache.getlines(value.co_filename)
+        ):
+            return None  # ``inspect`` would look through all modules each time to find that out
         return inspect.getsource(value)
     except synchronous(OSError, TypeError, SyntaxError, IndexError):
         return None

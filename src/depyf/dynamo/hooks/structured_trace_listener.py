@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import json
 import logging
+import time
 from typing import Callable, List, Mapping
 
 from depyf.asynchronous import synchronous
-from depyf.dynamo.hooks import private_names, torch_names
+from depyf.dynamo.hooks import compile_ids, private_names, torch_names
 from depyf.dynamo.hooks.patching import Undo, registered, replace_everywhere
 from depyf.dynamo.hooks.safely import report_failure
-from depyf.torch_trace.events import Event, event_of
+from depyf.torch_trace.events import BULKY, PHASE, Event, event_of
 
 TRACE_LOGGER = "torch.__trace"
 
@@ -29,13 +31,13 @@ class TraceHandler(logging.Handler):
 
     def __init__(self, receive: Callable[[Event], object]) -> None:
         super().__init__(logging.DEBUG)
-        self._receive = receive
+        self.receive = receive
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
             event = event_of(record.metadata, record.payload, record.created)  # type: ignore[attr-defined]
             if event is not None:
-                self._receive(event)
+                self.receive(event)
         except synchronous() as error:
             report_failure("reading torch's structured trace", error)
 
@@ -88,16 +90,37 @@ def _isolate(logger: logging.Logger) -> None:
 
     @functools.wraps(original)
     def trace_structured(*args: object, **kwargs: object) -> object:
+        what = args[0] if args else kwargs.get("name")
         try:
+            if what in _SHORT and not any(map(_is_the_programs, logger.handlers)):
+                _phase(logger, kwargs.get("payload_fn"))
+                return None
             return original(*args, **kwargs)
         except synchronous() as error:
             if any(map(_is_the_programs, logger.handlers)):
                 raise
-            what = args[0] if args else kwargs.get("name")
             report_failure(f"having PyTorch report {what}", error, _ADVICE)
             return None
 
     _isolation.append(replace_everywhere(private_names.TRACE_STRUCTURED.name, original, trace_structured))
+
+
+_READ_OF_PHASES = ("ph", "name", "ts", "pid", "tid")
+_SHORT = frozenset({PHASE, *BULKY})
+"""Records that are many: what nobody reads of them is not made, as long as only depyf listens."""
+
+
+def _phase(logger: logging.Logger, payload: object) -> None:
+    """Hand on the beginning or end of a phase, with what is read of it; the others of the many records are not read."""
+    data = payload() if callable(payload) else None
+    if not isinstance(data, dict) or data.get("ph") not in ("B", "E"):
+        return
+    compile_id, attempt = compile_ids.current_trace_id()
+    text = json.dumps({key: data[key] for key in _READ_OF_PHASES if key in data})
+    event = Event(PHASE, compile_id, attempt, {}, text, time.time())
+    for handler in logger.handlers:
+        if isinstance(handler, TraceHandler):
+            handler.receive(event)
 
 
 def _is_the_programs(handler: logging.Handler) -> bool:

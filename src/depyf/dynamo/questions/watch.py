@@ -30,7 +30,7 @@ from depyf.dynamo.questions.why import line_that_guards
 from depyf.dynamo.store.names import StableNames
 from depyf.report.analysis.sources import is_library
 from depyf.torch_trace.breaks import Frame, break_report
-from depyf.torch_trace.events import Event
+from depyf.torch_trace.events import PHASE, Event
 from depyf.torch_trace.recompiles import failed_guards
 
 _NOTHING_TO_COMPILE = ("No ops traced", "no content in function call")
@@ -142,7 +142,7 @@ class Watch(HookedContext[object]):
         if event.name == "compilation_metrics":
             if event.meta.get("has_guarded_code", True):
                 self._tell_wanted(event.compile_id)
-        elif event.name != "chromium_event":  # which also tells of what is refused
+        elif event.name != PHASE:  # which also tells of what is refused
             self._tell_wanted(event.compile_id)
         if event.name == "dynamo_graph_break_reason":
             self._tell(_graph_break(event))

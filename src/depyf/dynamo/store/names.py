@@ -18,7 +18,7 @@ from depyf.torch_trace.addresses import without_addresses
 LONGEST_FUNCTION_NAME = 80
 
 _UUID_SUFFIX = re.compile(r"(__compiled_fn_\d+)_[0-9a-f]{8}_[0-9a-f]{4}_[0-9a-f]{4}_[0-9a-f]{4}_[0-9a-f]{12}")
-_OBJECT_ID = re.compile(r"(?<=_)(\d{9,})(?=_(?:\d+_)?c\d+)")
+_OBJECT_ID = re.compile(r"_(\d{9,})(?=_(?:\d+_)?c\d+)")
 _GRAPH_ID = re.compile(r"[ \t]*# graph id: \d+")
 _PLACE_IN_TORCH = re.compile(r"\(_(?:dynamo|functorch|inductor)/[\w/]+\.py:\d+ in \w+\)")
 """Which line of torch asked for a guard: another one when the compiler caches are warm."""
@@ -62,10 +62,13 @@ class StableNames:
 
     def text(self, text: str) -> str:
         """``text`` without uuid suffixes, object ids and addresses; lines stay lines."""
+        # Texts of graphs are long, and most have nothing of this: patterns that begin with a letter are fast.
         text = _UUID_SUFFIX.sub(r"\1", text)
-        text = _OBJECT_ID.sub(lambda match: str(self._number(match.group(1))), text)
+        text = _OBJECT_ID.sub(lambda match: f"_{self._number(match.group(1))}", text)
         text = _PLACE_IN_TORCH.sub("(inside torch)", text)
-        return without_addresses(_GRAPH_ID.sub("", text))
+        if "# graph id" in text:
+            text = _GRAPH_ID.sub("", text)
+        return without_addresses(text)
 
     def code(self, code: CodeType) -> Tuple[CodeType, Mapping[str, str]]:
         """``code`` with stable global names, and the map that ``rename`` needs to give the real ones back."""

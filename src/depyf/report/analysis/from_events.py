@@ -19,7 +19,7 @@ from depyf.report.analysis.sources import Sources
 from depyf.report.model.counts import totals_of
 from depyf.report.model.run import Artifact, Compilation, CudaGraphSkip, Fallback, Function, Phase, Recompile, Run
 from depyf.torch_trace.cudagraphs import skips
-from depyf.torch_trace.events import Event
+from depyf.torch_trace.events import PHASE, Event
 from depyf.torch_trace.metrics import spans
 
 _BY_US, _AS_NAMED, _NO_FACTS = Origin(), Files(), Facts()
@@ -161,7 +161,7 @@ def _from_metrics(compilations: Sequence[Compilation]) -> List[Fallback]:
 
 
 def _phases(events: Sequence[Event], begin: float) -> List[Phase]:
-    found = spans([event for event in events if event.name == "chromium_event"])
+    found = spans([event for event in events if event.name == PHASE])
     backward: Dict[int, bool] = {}
     phases = []
     for index, span in enumerate(found):

@@ -68,6 +68,8 @@ class Sources:
         self._numbers: Dict[str, int] = {}
         self._numbered: Dict[str, List[str]] = {}
         self._full: Dict[str, str] = {}
+        self._placed: Dict[str, int] = {}
+        """The numbers of files whose whole name is known, by the name as it was given."""
         self._texts: Dict[str, Optional[str]] = {}
         self._libraries: Dict[int, bool] = {}
         for path in known:
@@ -85,9 +87,16 @@ class Sources:
 
     def place(self, path: Optional[str], line: Optional[int]) -> Optional[Place]:
         """A place; None where the path is no file of a program or the line is not known."""
-        if not path or not line or not _is_file(path):
+        if not path or not line:
             return None
-        return self.index(path), int(line)
+        number = self._placed.get(path)
+        if number is None:
+            if not _is_file(path):
+                return None
+            number = self.index(path)
+            if path in self._full:
+                self._placed[path] = number
+        return number, int(line)
 
     def known_place(self, path: Optional[str], line: Optional[int]) -> Optional[Place]:
         """Like ``place``, for paths that may be cut off on the left: None where nobody knows the rest."""
@@ -173,6 +182,7 @@ def _normal(path: str) -> str:
     return path if path.startswith("<") else os.path.normpath(path)
 
 
+@functools.lru_cache(maxsize=4096)
 def _is_file(path: str) -> bool:
     """Whether it may be a file of a program: notebooks' cells are; code without source, and the compiler, are not."""
     return bool(path) and (not path.startswith("<") or path.startswith("<ipython")) and not _COMPILER.search(path)
