@@ -34,6 +34,7 @@ _SCRIPTS = (
     "router.js",
     "overview.js",
     "details.js",
+    "bookkeeping.js",
     "artifact_pane.js",
     "source.js",
     "breaks.js",

@@ -69,7 +69,9 @@ class ArtifactPane {
       this.picker.value = artifact.id;
       this.open_.href = address("stages", [artifact.id], {}, this.run);
       this.open_.setAttribute("aria-label", `Open ${stageName(artifact)} ${artifact.compile_id || ""} under Stages`);
-      this.code.show(this.run.text(artifact), artifact.language, `${stageName(artifact)} ${artifact.compile_id || ""}`);
+      const text = this.run.text(artifact);
+      Object.assign(this.code.hooks, bookkeepingHooks(bookkeepingIn(artifact, text)));
+      this.code.show(text, artifact.language, `${stageName(artifact)} ${artifact.compile_id || ""}`);
       const first = this.run.kernels.filter((each) => each.artifact === artifact.id && each.first).map((each) => each.first);
       if (first.length) this.code.reveal(Math.min(...first), "top"); // not the imports above it
     }

@@ -87,8 +87,9 @@ class StagesView {
     const line = Number((parts[1] || "").replace(/^L/, ""));
     if (other) this.showDiff(other);
     else {
-      this.code.hooks = { choose: (number) => this.chosen(number) };
-      if (fresh || this.other) this.code.show(this.run.text(artifact), artifact.language, `${stageName(artifact)} ${artifact.compile_id || ""}`);
+      const text = this.run.text(artifact);
+      this.code.hooks = { choose: (number) => this.chosen(number), ...bookkeepingHooks(bookkeepingIn(artifact, text)) };
+      if (fresh || this.other) this.code.show(text, artifact.language, `${stageName(artifact)} ${artifact.compile_id || ""}`);
       if (line >= 1 && !this.code.has(line)) {
         this.tell();
         add(this.about, [`  ·  there is no line ${line}: the text has ${count(this.code.lines.length, "line")}`]);
