@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, Iterator, Union
+from typing import Iterator, Union
 
 
 def float_bits(value: Union[float, complex]) -> bytes:
@@ -21,15 +21,13 @@ def is_nan(value: object) -> bool:
     return type(value) in (float, complex) and value != value
 
 
-def nans_in(value: Any) -> Iterator[object]:
+def nans_in(value: object) -> Iterator[object]:
     """The NaN objects in a constant."""
-    kind = type(value)
-    if kind in (float, complex):
-        if is_nan(value):
-            yield value
-    elif kind in (tuple, frozenset):
+    if is_nan(value):
+        yield value
+    elif type(value) is tuple or type(value) is frozenset:
         for item in value:
             yield from nans_in(item)
-    elif kind is slice:
+    elif type(value) is slice:
         for item in (value.start, value.stop, value.step):
             yield from nans_in(item)

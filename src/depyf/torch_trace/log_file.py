@@ -200,7 +200,7 @@ class _Process:
 
     def __init__(self, number: int) -> None:
         self._number = number
-        self._names: Dict[Any, str] = {}
+        self._names: Dict[object, str] = {}
         self._rank: Optional[int] = None
         self._raw: List[Tuple[str, int, Mapping[str, object], Optional[str]]] = []
         self._clock: Optional[Tuple[str, int, float]] = None

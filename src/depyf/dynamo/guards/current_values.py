@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from typing import Any, Iterator, Mapping, Optional
+from typing import TYPE_CHECKING, Iterator, Mapping, Optional
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
@@ -17,6 +17,9 @@ from depyf.dynamo.guards.tensor_words import shown
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.safely import describe
 from depyf.source.printing.unparsing import unparse
+
+if TYPE_CHECKING:
+    import torch
 
 _COMPARED = frozenset(
     (GuardKind.NUMBER, GuardKind.CHOICE, GuardKind.TRAINING, GuardKind.NONE, GuardKind.LENGTH, GuardKind.KEYS)
@@ -92,7 +95,7 @@ def tensor_mismatch(
         return replace(guard, kind=GuardKind.TENSOR_CLASS, actual=f"nothing ({describe(error)})")
 
 
-def _mismatches(guard: Guard, demanded: TensorProperties, value: Any) -> Iterator[Guard]:
+def _mismatches(guard: Guard, demanded: TensorProperties, value: torch.Tensor) -> Iterator[Guard]:
     if type(value).__qualname__ != demanded.class_name:
         yield replace(guard, kind=GuardKind.TENSOR_CLASS, actual=guard_runtime._class_name(type(value)))
         return

@@ -16,7 +16,7 @@ import time
 import weakref
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Protocol, Tuple
+from typing import TYPE_CHECKING, Callable, Dict, Iterator, List, Mapping, Optional, Protocol, Tuple
 
 from depyf.dynamo.hooks import compile_ids, known_code, private_names
 from depyf.dynamo.hooks.patching import Undo, replace_everywhere
@@ -60,7 +60,7 @@ class GraphOwners:
     """To which compilation graph modules belong, as long as they live, and which of them are pieces of others."""
 
     def __init__(self) -> None:
-        self._known: Dict[int, Tuple[weakref.ref[torch.fx.GraphModule], _Owner, str]] = {}
+        self._known: Dict[int, Tuple[weakref.ref[torch.nn.Module], _Owner, str]] = {}
 
     def note(self, module: torch.fx.GraphModule, compile_id: Optional[str], origin: object) -> None:
         """A graph module was made, while this thread worked for ``compile_id``, as a copy of ``origin`` if that is one.
@@ -76,7 +76,7 @@ class GraphOwners:
             if known is None or not known[1]:
                 self._add(child, owner, name)
 
-    def _add(self, module: torch.fx.GraphModule, owner: _Owner, piece: str) -> None:
+    def _add(self, module: torch.nn.Module, owner: _Owner, piece: str) -> None:
         key = id(module)
         # In C: what a signal handler raises in a function that the garbage collector calls is lost.
         self._known[key] = (weakref.ref(module, functools.partial(self._known.pop, key)), owner, piece)
@@ -112,7 +112,7 @@ def origin_of(maker: Optional[FrameType], root: object) -> Optional[object]:
     return root if hasattr(root, "print_readable") else None
 
 
-def _pieces(module: torch.fx.GraphModule) -> Iterator[Tuple[str, Any]]:
+def _pieces(module: torch.fx.GraphModule) -> Iterator[Tuple[str, torch.nn.Module]]:
     """The graph modules that are called by a graph module, with their names."""
     called = {node.target for node in module.graph.nodes if node.op == "call_module"}
     for name, child in module.named_children() if called else ():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from depyf.answers.nonfinite import TensorFacts
 from depyf.dynamo.hooks.pytree import leaves
@@ -63,12 +63,12 @@ STAND_INS: Tuple[Optional[str], ...] = (None, "zero", "one", "max", "min")
 a number below zero is NaN, too, and a large number may overflow where the Inf was."""
 
 
-def made_finite(value: Any, stand_in: Optional[str] = None) -> object:
+def made_finite(value: object, stand_in: Optional[str] = None) -> object:
     """A copy of a tensor whose values that are not finite are replaced, by one of its others (or 1) where ``stand_in``
     does not say by what; other things as they are."""
     import torch
 
-    if not tensors_in([value]):
+    if not isinstance(value, torch.Tensor) or not tensors_in([value]):
         return value
     finite = torch.isfinite(_plain(value))
     if stand_in is not None:

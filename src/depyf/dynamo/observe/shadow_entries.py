@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from types import FrameType
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Literal, NamedTuple, Optional, Tuple, Union
 
 from depyf.dynamo.capture.fallbacks import Fallbacks
 from depyf.dynamo.dump.active_sessions import capture
@@ -33,6 +33,9 @@ _NOT_SUPPORTED = (
     f"this PyTorch has no {private_names.CALLBACK_FROM_STANCE.whole} "
     f"({private_names.CALLBACK_FROM_STANCE.since} and later have it): depyf can't observe compiled graphs with it"
 )
+
+_Otherwise = Union[Literal[False], Callable[..., object]]
+"""What is run where nothing may be compiled that is not known: nothing, or this."""
 
 
 class OwnEntries:
@@ -100,7 +103,7 @@ class OwnEntries:
         return known[1]
 
     @safely("observing a compiled function")
-    def _only_known(self, callback: object, otherwise: Any) -> Optional[_OnlyKnown]:
+    def _only_known(self, callback: object, otherwise: _Otherwise) -> Optional[_OnlyKnown]:
         """The same where the program's stance lets nothing be compiled that has not been compiled before."""
         if otherwise is False and frame_evaluation.run_this_once() is None:
             return None
@@ -208,7 +211,7 @@ class _OnlyKnown:
     """Compiles for us what the program has compiled before, and does for all else what its stance does: nothing
     (``otherwise`` is False), or what ``otherwise`` does."""
 
-    def __init__(self, callback: _Callback, known: _Known, otherwise: Any, tally: Tally) -> None:
+    def __init__(self, callback: _Callback, known: _Known, otherwise: _Otherwise, tally: Tally) -> None:
         self._torchdynamo_orig_backend = callback
         self._torchdynamo_orig_callable = callback  # up to 2.7
         self.callback = callback

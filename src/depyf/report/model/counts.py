@@ -93,7 +93,7 @@ def parts_by_function(run: Run) -> Dict[int, Run]:
     def as_tuples(parts: Dict[str, List[object]]) -> Dict[str, Any]:
         return {name: tuple(part) for name, part in parts.items()}
 
-    found: Dict[int, Dict[str, List[Any]]] = {
+    found: Dict[int, Dict[str, List[object]]] = {
         root: {name: [] for name in (*_BY_FUNCTION, *_BY_COMPILE_ID)} for root in roots.values()
     }
     for name in (*_BY_FUNCTION, *_BY_COMPILE_ID):

@@ -8,7 +8,7 @@ import functools
 import json
 import math
 import typing
-from typing import Any, Dict, Mapping, Tuple, Type, Union
+from typing import Any, Dict, Mapping, Tuple, Union
 
 from depyf import file_names
 from depyf.asynchronous import synchronous
@@ -32,7 +32,7 @@ def to_json(run: Run) -> str:
         return _dumped(_plain(run))
 
 
-def _dumped(value: Any) -> str:
+def _dumped(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_fields, allow_nan=False)
 
 
@@ -70,7 +70,7 @@ def from_json(text: str, name: str = file_names.manifest_file()) -> Run:
     return run
 
 
-def _fields(value: Any) -> Any:
+def _fields(value: object) -> object:
     """A part of the model as a dict of what differs from the defaults; anything else as a text."""
     kind = type(value)
     if not dataclasses.is_dataclass(kind):
@@ -83,7 +83,7 @@ def _fields(value: Any) -> Any:
     return found
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """``value`` as JSON can have it."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = _fields(value)
@@ -97,12 +97,12 @@ def _plain(value: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=None)
-def _defaults_of(kind: Any) -> Tuple[Tuple[str, Any], ...]:
+def _defaults_of(kind: type) -> Tuple[Tuple[str, object], ...]:
     """The fields of a dataclass, each with its default (an object that equals nothing where there is none)."""
     return tuple((field.name, _default(field)) for field in dataclasses.fields(kind))
 
 
-def _default(field: dataclasses.Field[Any]) -> Any:
+def _default(field: dataclasses.Field[object]) -> object:
     if field.default is not dataclasses.MISSING:
         return field.default
     return field.default_factory() if field.default_factory is not dataclasses.MISSING else object()
@@ -132,17 +132,17 @@ def _build(kind: Any, value: Any) -> Any:
     return value
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return repr(value)[:60]
 
 
-_PLAIN: Dict[Any, Tuple[Type[Any], ...]] = {str: (str,), bool: (bool,), int: (int,), float: (float, int)}
+_PLAIN: Dict[object, Tuple[type, ...]] = {str: (str,), bool: (bool,), int: (int,), float: (float, int)}
 _MAPPINGS = (dict, collections.abc.Mapping)
 
-_known: Dict[Type[Any], Dict[str, Any]] = {}
+_known: Dict[type, Dict[str, object]] = {}
 
 
-def _types_of(kind: Type[Any]) -> Dict[str, Any]:
+def _types_of(kind: type) -> Dict[str, object]:
     if kind not in _known:
         _known[kind] = typing.get_type_hints(kind)
     return _known[kind]
