@@ -310,6 +310,35 @@ def test_no_module_imports_itself_over_others() -> None:
     assert sum(map(len, imports.values())) > 500
 
 
+LOADED_OTHERWISE = (
+    "depyf.__main__",  # python -m depyf
+    "depyf.running.by_environment",  # depyf_watch.pth
+    "depyf.bytecode.tables.",  # by the number of the version
+    "depyf.normal.v3",  # likewise
+    "depyf.explain.",  # imported by other projects
+    "depyf.optimization",
+    "depyf.utils",
+)
+
+
+def test_every_module_is_used() -> None:
+    """One that nothing imports is forgotten in a table, as a new readability pass, or only tests use it."""
+    used: Set[str] = set()
+    known = {}
+    for path in source_files():
+        parts = ("depyf", *path.relative_to(PACKAGE).with_suffix("").parts)
+        known[".".join(parts)] = path
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module is not None:
+                used |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+            elif isinstance(node, ast.Import):
+                used |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.Constant) and str(node.value).startswith("depyf."):
+                used.add(str(node.value))  # the public names and where they are
+    packages = {name for name in known if name.endswith(".__init__")}
+    assert {name for name in known if not name.startswith(LOADED_OTHERWISE)} - packages <= used
+
+
 @pytest.mark.parametrize(
     ("imports", "length"),
     [

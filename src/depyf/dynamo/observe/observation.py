@@ -1,4 +1,22 @@
-"""What observers of compiled graphs are told, and who observes now."""
+"""Calls of compiled graphs, observed while a program runs; of code that was compiled before, too.
+
+``observation.add(observer, begin)`` registers an observer, which is called with a ``GraphCall`` after each call of a
+compiled graph, in the thread that made it: the graph as it was before the backend changed it, the inputs before the
+call, and the outputs of the compiled code. Interpreting ``call.graph.module`` with ``call.inputs`` computes the same
+once more. Results of the program stay those of its own backend, with its options.
+
+How it works: compiled code does not keep the graph that it was compiled from, and a compiler cache never had it. So
+Dynamo gets a backend that calls the user's own and records the graphs on their way (``checked_backend.py``), and
+compiles once more what is called inside (``shadow_entries.py``). At the end these shadow cache entries are invalidated.
+The entries from before are neither used nor moved meanwhile. Backwards of forwards that ran before are not observed.
+
+Levels: a backend that uses AOTAutograd (Inductor, aot_eager and most others) is observed at ``"aten"``, forward and
+backward. Any other is observed at ``"dynamo"``: the graph that Dynamo captured, forward only.
+
+Observers run with Dynamo disabled and without gradients, and must not change values. What one raises is reported and
+goes no further; an exception that it *returns* is raised in the program. Several observers may be registered: all are
+called.
+"""
 
 from __future__ import annotations
 

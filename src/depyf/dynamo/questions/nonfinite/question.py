@@ -1,6 +1,6 @@
 """``find_nonfinite``: the first operation of compiled code that makes a NaN or an Inf, forward or backward.
 
-After each call of a compiled graph its results are checked (``checked.py``). Only when some are not finite is the graph
+After each call of a compiled graph its results are checked (``observation.py``). Only when some are not finite is the graph
 replayed to find the origin (``origin.py``). What is no result does not count: a value that is not finite and reaches
 none is nobody's concern; nor does an Inf that the user wrote or passed in, as masks have it, before it becomes NaN.
 """

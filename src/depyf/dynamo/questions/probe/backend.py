@@ -1,8 +1,8 @@
 """Calls of the graphs that Dynamo captures, whatever the backend makes of them, with what the user's names are in them.
 
-``observe/checked.py`` observes graphs at the level of ATen where there is one. Here it is always the graph of Dynamo's:
-its nodes are the calls that the user wrote. The backend compiles what it would compile, with all its settings and
-caches.
+``observe/checked_backend.py`` observes graphs at the level of ATen where there is one. Here it is always the graph of
+Dynamo's: its nodes are the calls that the user wrote. The backend compiles what it would compile, with all its settings
+and caches.
 """
 
 from __future__ import annotations

@@ -12,9 +12,28 @@ torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 from depyf.dynamo.hooks import cache_entries, torch_names  # noqa: E402
-from depyf.dynamo.observe.checked import GraphCall, observe_graphs  # noqa: E402
+from depyf.dynamo.hooks.hooked_context import HookedContext  # noqa: E402
+from depyf.dynamo.observe.checked_backend import begin  # noqa: E402
+from depyf.dynamo.observe.observation import GraphCall, Observer, observation  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo"), needs_stances]
+
+
+class observe_graphs(HookedContext[object]):  # noqa: N801 - used like a function
+    """While it is open, ``observer`` is called with a ``GraphCall`` after each call of a compiled graph."""
+
+    _name = "observe_graphs()"
+
+    def __init__(self, observer: Observer) -> None:
+        super().__init__()
+        self._observer = observer
+
+    def _start(self, entry: object) -> None:
+        observation.add(self._observer, begin)
+
+    def _drop(self, entry: object) -> None:
+        observation.remove(self._observer)
+
 
 INDUCTOR = pytest.param("inductor", marks=pytest.mark.inductor)
 
