@@ -55,6 +55,25 @@ def test_names_are_those_of_the_first_depyf() -> None:
     ]
 
 
+def test_every_file_is_written_here_and_stands_in_the_readme() -> None:
+    text = Path(__file__).read_text(encoding="utf-8")
+    assert {name for name in vars(file_names) if name.endswith("_file")} == set(
+        re.findall(r"file_names\.(\w+_file)\(", text)
+    )
+    readme = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
+    documented = [
+        re.escape(name) for row in re.findall(r"^\| (`.*?) \|", readme, re.M) for name in re.findall("`(.*?)`", row)
+    ]
+    patterns = [re.sub("<.*?>", r"[\\w.-]+", name) for name in documented]
+    names = [
+        *(name for name, *_ in CASES),
+        file_names.page_file(),
+        file_names.index_file(),
+        file_names.manifest_file(""),
+    ]
+    assert [name for name in names if not any(re.fullmatch(pattern, name) for pattern in patterns)] == []
+
+
 @pytest.mark.parametrize("name", ["notes.txt", "f.py", "__compiled_fn_1.py", "manifest.json", "full_code_for_f.py"])
 def test_other_files_are_none_of_a_dump(name: str) -> None:
     assert not file_names.kinds_of(name)

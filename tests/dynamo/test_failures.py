@@ -125,8 +125,8 @@ def broken(target: str) -> Iterator[None]:
         "dynamo.store.writers:Place.others",
         "dynamo.hooks.compile_ids:current_compile_id",
         # the end
-        "dynamo.dump.active_sessions:tell",
-        "dynamo.capture.session:Session.untold",
+        "dynamo.dump.active_sessions:flush",
+        "dynamo.capture.session:Session.unreported",
         "dynamo.dump.full_code.writing:full_code",
         "dynamo.dump.full_code.story:stories_of",
         "dynamo.guards.check_function:EntryGuards.of",
@@ -259,7 +259,7 @@ def test_a_page_that_found_no_room_is_written_when_there_is_some(
         with depyf.prepare_debug(tmp_path):
             train(lambda x, y: x * y)
     else:
-        capture._tell_all()
+        capture._flush_all()
     assert all(told in (tmp_path / name).read_text() for name in OF_THE_RUN)
     assert from_json((tmp_path / "manifest.json").read_text()).failures == ()
     assert not note.exists()
@@ -274,7 +274,7 @@ def test_what_fails_while_the_page_is_written_does_not_keep_it_from_being_writte
         patch.setattr(manifest, "page_stem", _raising)
         patch.setattr(manifest, "manifest_name", _raising)
         depyf.prepare_debug(tmp_path).__enter__().__exit__(None, None, None)
-    capture._tell_all()
+    capture._flush_all()
     assert (tmp_path / "index.html").exists()
 
 

@@ -255,7 +255,7 @@ class Session:
         self._graphs: Dict[str, Dict[Tuple[AnyStage, int], GraphFile]] = {}
         self._kernels: Dict[str, List[KernelFile]] = {}
         self._names: Dict[Optional[str], CompiledFunction] = {}
-        self._told = 0
+        self._reported = 0
         self._watchers: List[Callable[[Event], object]] = []
         self.runs_are_known = True
         self.ran: Dict[int, List[Any]] = {}
@@ -335,14 +335,14 @@ class Session:
         with self._lock:
             return [compile_id for compile_id in self._by_compile_id if compile_id is not None]
 
-    def untold(self) -> Session:
-        """A session of the records that came since the last call: those whose whole story has not been told yet."""
+    def unreported(self) -> Session:
+        """Return a session of the records that were added since the last call, and count them as reported."""
         rest = self.of_records(())
         with self._lock:
             rest._names = dict(self._names)
-            for record in self._records[self._told :]:
+            for record in self._records[self._reported :]:
                 rest._append(record)
-            self._told = len(self._records)
+            self._reported = len(self._records)
         return rest
 
     def of_records(self, records: Sequence[Record]) -> Session:

@@ -32,7 +32,7 @@ from depyf.dynamo.capture.warm_caches import WarmCaches
 from depyf.dynamo.capture.wrappers import watch_wrappers
 from depyf.dynamo.dump.fallbacks_text import write_fallbacks
 from depyf.dynamo.dump.full_code.writing import write_full_code
-from depyf.dynamo.dump.manifest import begin, end, forget_the_parents, note_runs, write_manifest, write_postponed
+from depyf.dynamo.dump.manifest import begin, end, note_runs, reset_after_fork, write_manifest, write_postponed
 from depyf.dynamo.dump.missing import write_missing
 from depyf.dynamo.dump.precompiled import dump_earlier
 from depyf.dynamo.hooks import compile_ids, frame_evaluation, private_names
@@ -75,7 +75,7 @@ class Capture:
         self._provenance = Provenance(self._modules.alive)
         self._caches = WarmCaches(self.receivers, self._receive)
         self._fallbacks = Fallbacks(self.receivers)
-        self._sees_to_the_end = False
+        self._is_registered_at_exit = False
         self._runs: Deque[CodeType] = deque(maxlen=_RUNS)
         """The transformed code that has run and is not counted yet."""
         self.last_directory: Optional[str] = None
@@ -100,7 +100,7 @@ class Capture:
                 self.last_directory = session.directory.path
                 begin(session)
                 safely("noting what keeps Dynamo from compiling")(note_settings)(session)
-                self._see_to_the_end()
+                self._register_at_exit()
                 if not self._undo:  # the first, or one after a first that failed before it came to this
                     self._install()
                 self._caches.follow(self._sessions)
@@ -132,7 +132,7 @@ class Capture:
 
     def _write_the_rest(self, session: Session, *, has_received: bool) -> None:
         safely("noting what keeps Dynamo from compiling")(note_settings)(session)
-        tell(session)
+        flush(session)
         _note(session, safely("writing missing_stages files")(write_missing)(session))
         write_manifest(session)
         nothing = safely("looking why nothing was compiled")(why_empty)(session)
@@ -140,36 +140,36 @@ class Capture:
             warn("%s. The dump in %s is empty", nothing, session.directory.path)
         safely("keeping what a session has seen")(end)(session)
 
-    def tell_so_far(self) -> None:
-        """Write the story of what has been compiled so far: cache entries that it is read from are about to go."""
+    def flush_so_far(self) -> None:
+        """Write the full_code files of what is compiled so far, before the cache entries that they are read from go."""
         for session in self._sessions:
-            safely("telling what was compiled so far")(tell)(session)
+            safely("writing what was compiled so far")(flush)(session)
 
-    def _see_to_the_end(self) -> None:
-        """Tell what is untold when the process ends with sessions open. Forked children tell what they compiled."""
-        if self._sees_to_the_end:
+    def _register_at_exit(self) -> None:
+        """Register what flushes open sessions when the process ends. Forked children flush what they compiled."""
+        if self._is_registered_at_exit:
             return
         end_tracing_at_exit()
-        atexit.register(self._tell_all)
+        atexit.register(self._flush_all)
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._forget_the_parents)
+            os.register_at_fork(after_in_child=self._reset_after_fork)
         # A child of multiprocessing ends by os._exit, behind the finalizers, which it first forgets.
-        util.register_after_fork(self, lambda capture: util.Finalize(None, capture._tell_all, exitpriority=0))
+        util.register_after_fork(self, lambda capture: util.Finalize(None, capture._flush_all, exitpriority=0))
         if multiprocessing.parent_process() is not None:  # this is one already
-            util.Finalize(None, self._tell_all, exitpriority=0)
-        self._sees_to_the_end = True
+            util.Finalize(None, self._flush_all, exitpriority=0)
+        self._is_registered_at_exit = True
 
-    def _tell_all(self) -> None:
+    def _flush_all(self) -> None:
         for session in self._sessions:
-            safely("telling what was compiled so far")(tell)(session)
+            safely("writing what was compiled so far")(flush)(session)
             safely("writing the manifest")(write_manifest)(session, at_once=True)
         safely("writing the page")(write_postponed)()
 
-    def _forget_the_parents(self) -> None:
+    def _reset_after_fork(self) -> None:
         self._runs.clear()
         for session in self._sessions:
-            session.untold()
-        forget_the_parents()
+            session.unreported()
+        reset_after_fork()
 
     def _install(self) -> None:
         for package in ("depyf", *(each for each in _DEBUGGERS if each in sys.modules)):
@@ -203,14 +203,14 @@ class Capture:
         uninstall(self._undo, "taking a hook out of torch")
 
     def _watch_reset(self) -> Optional[Undo]:
-        """Tell the story of what is compiled before ``torch._dynamo.reset`` throws it away."""
+        """Flush the sessions before ``torch._dynamo.reset`` deletes the cache entries."""
         original = private_names.DYNAMO_RESET.find()
         if original is None:
             return None
 
         @functools.wraps(original)
         def reset(*args: object, **kwargs: object) -> object:
-            self.tell_so_far()
+            self.flush_so_far()
             return original(*args, **kwargs)
 
         return private_names.DYNAMO_RESET.replace(reset)
@@ -295,14 +295,14 @@ def _write_graph_file(session: Session, event: Event) -> None:
     dump_graph(session, event)
 
 
-def tell(session: Session) -> None:
-    """Write what can be told only at the end, of all that was compiled since the last time."""
+def flush(session: Session) -> None:
+    """Write the files that need the whole session, for all that was compiled since the last call."""
     safely("counting what ran")(capture.count_runs)()
     safely("dumping what was compiled earlier")(dump_earlier)(session)
-    untold = session.untold()
-    for written in safely("writing full_code files")(write_full_code)(untold) or []:
+    unreported = session.unreported()
+    for written in safely("writing full_code files")(write_full_code)(unreported) or []:
         session.add(written)
-    _note(session, safely("writing eager_fallbacks files")(write_fallbacks)(untold))
+    _note(session, safely("writing eager_fallbacks files")(write_fallbacks)(unreported))
     safely("counting what ran")(note_runs)(session)
 
 

@@ -133,7 +133,7 @@ def note_runs(session: Session) -> None:
             known.runs[key] = max(times, known.runs.get(key, 0))
 
 
-def forget_the_parents() -> None:
+def reset_after_fork() -> None:
     """In a forked child: what happened so far is reported by the parent."""
     with _lock:
         for known in _chronicles.values():

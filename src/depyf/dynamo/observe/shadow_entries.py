@@ -162,7 +162,7 @@ class OwnEntries:
     @safely("removing the cache entries of what was observed")
     def _forget(self) -> None:
         if self._made:
-            capture.tell_so_far()  # sessions read the entries
+            capture.flush_so_far()  # sessions read the entries
         for guards in self._made:
             cache_entries.forget_entry(guards)
         self._made.clear()

@@ -1,8 +1,8 @@
 """``find_nonfinite``: the first operation of compiled code that makes a NaN or an Inf, forward or backward.
 
-After each call of a compiled graph its results are checked (``observation.py``). Only when some are not finite is the graph
-replayed to find the origin (``origin.py``). What is no result does not count: a value that is not finite and reaches
-none is nobody's concern; nor does an Inf that the user wrote or passed in, as masks have it, before it becomes NaN.
+The results of each call of a compiled graph are checked (``observation.py``). Where some are not finite, the graph is
+replayed to find the origin (``origin.py``). Values that are not finite and reach no result do not count; nor does an
+Inf that the user wrote or passed in, such as a mask, before it becomes NaN.
 """
 
 from __future__ import annotations
