@@ -340,3 +340,19 @@ def test_what_dynamo_adds_for_the_profiler_is_dimmed(chromium: Any, tmp_path: Pa
             dimmed = page.eval_on_selector_all(f"#{pane} .line.bookkeeping", "all => all.map(e => +e.dataset.line)")
             assert dimmed == [2, 3, 4, 5, 6, 7, 8]
             assert "not of your program (7 lines)" in page.inner_text(f"#{pane}-L2 + .remarks")
+
+
+def test_a_pane_that_has_nothing_to_show_gives_its_room_away(chromium: Any, model: Path, tmp_path: Path) -> None:
+    run, text_of = model_run()
+    bare = replace(run, artifacts=tuple(each for each in run.artifacts if each.kind != "kernels"), kernels=())
+    path = tmp_path / "index.html"
+    path.write_text(render_page(bare, text_of), encoding="utf-8")
+
+    def widths(page: Any) -> List[int]:
+        return [round(pane.bounding_box()["width"]) for pane in page.locator(".pane").all() if pane.is_visible()]
+
+    with opened(chromium, model, "#source/f0") as page:
+        assert len(widths(page)) == 3
+    with opened(chromium, path, "#source/f0") as page:
+        assert len(widths(page)) == 2
+        assert sum(widths(page)) == pytest.approx(1280, abs=2)

@@ -55,9 +55,10 @@ class ArtifactPane {
   }
 
   open(artifact, quiet) {
+    this.node.hidden = !artifact; // what has nothing to show gives its room to the others
     if (!artifact) {
       this.artifact = null;
-      this.code.show("There is none for this function.", "text", "empty");
+      this.code.show("", "text", "empty");
       fill(this.where);
       fill(this.hits);
       this.open_.hidden = true;
