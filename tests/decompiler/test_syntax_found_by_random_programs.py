@@ -55,6 +55,16 @@ AUTHORS_TEXT = {
             x[(i := 1):i] += i
             x[i:(i := 1)] += i
     """,
+    "a display that is unpacked into a call": """
+        def program(a, b):
+            f(**{**a, 'k': b})
+            f(c=b, **{**a, 'k': b, 'l': a}, **b)
+            f(**{**a})
+            f(**a, k=b)
+            f(**a, **b)
+            f(*[*a, b], **{'x': 1, **a})
+            f(*(*a, b), c, **{**a, **b})
+    """,
     "a comprehension that is awaited": """
         async def program(x):
             await [f async for j in f]

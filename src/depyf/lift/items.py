@@ -26,7 +26,8 @@ class Value:
     (0: with it). ``chain`` are the targets that already got the value (``a = b = value``); ``copies`` counts duplicates
     on the stack that stand for the same evaluation.
     ``kept_at``: where it was copied for a test that comes next, if that decides whether it stays.
-    ``converted``: it is ``!r``, say, of this expression. ``whole``: a tuple display that is no list of arguments (3.8).
+    ``converted``: it is ``!r``, say, of this expression. ``whole``: a tuple or dict display that is no list of
+    arguments (3.8).
     """
 
     expr: ast.expr

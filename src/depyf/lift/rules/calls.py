@@ -121,6 +121,8 @@ def _call_ex(sim: Simulator, instr: Instr) -> None:
         return
     if positional.whole:
         positional.expr = ast.Tuple([ast.Starred(positional.expr, ast.Load())], ast.Load())
+    if keywords is not None and keywords.whole:
+        keywords.expr = ast.Dict([None], [keywords.expr])
     values = [sim.as_value(callee), positional, *([keywords] if keywords else [])]
     sim.combine(lambda *exprs: build.call_ex(*exprs), values)
 

@@ -42,7 +42,7 @@ def _build(sim: Simulator, instr: Instr) -> None:
         make = build.DISPLAYS[kind]
         values = sim.pop_values(count)
         constant = kind == "slice" and all(isinstance(value.expr, ast.Constant) for value in values)
-        sim.combine(lambda *exprs: make(list(exprs)), values, stable=constant).whole = kind == "tuple_of"
+        sim.combine(lambda *exprs: make(list(exprs)), values, stable=constant).whole = kind in ("tuple_of", "map_of")
 
 
 def _add(sim: Simulator, instr: Instr) -> None:
