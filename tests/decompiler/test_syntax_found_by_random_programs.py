@@ -84,6 +84,8 @@ if sys.version_info >= (3, 10):
                 with a as r:
                     match q:
                         case 'commit-msg':
+                            with a as f:
+                                new = f.read()
                             if new is not None:
                                 with b as f:
                                     f.write(new)

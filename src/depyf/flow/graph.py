@@ -5,12 +5,12 @@ Blocks are mutable while the steps of this layer undo what the compiler copied; 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Dict, Iterator, List, Optional, Set, Tuple, Union
+from dataclasses import dataclass, field, replace
+from typing import Dict, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 from depyf.bytecode.lines import Span
 from depyf.flow.written_jumps import WrittenJumps
-from depyf.normal.ops import Instr, NormalCode, Op
+from depyf.normal.ops import ENDS, Instr, NormalCode, Op
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class FlowGraph:
 
 def build(code: NormalCode) -> FlowGraph:
     """The flow graph of ``code``; block ids follow the order of the bytecode."""
-    ops = code.ops
+    ops = _with_guarded_tests(code.ops)
     leaders = {0}
     for index, instr in enumerate(ops):
         if instr.target is not None:
@@ -227,3 +227,16 @@ def build(code: NormalCode) -> FlowGraph:
             term = Jump(number + 1)
         graph.new_block(body, term, region)
     return graph
+
+
+def _with_guarded_tests(ops: Sequence[Instr]) -> List[Instr]:
+    """``ops`` with the jump of ``x is None`` under the handler of what it tests: it can't raise, and 3.13 leaves it out
+    of the regions around it."""
+    entered = {instr.target for instr in ops} | {instr.handler.target for instr in ops if instr.handler is not None}
+    result = list(ops)
+    for index, instr in enumerate(ops[1:], 1):
+        before = ops[index - 1]
+        if instr.op is Op.BRANCH and instr.arg in ("none", "not none") and index not in entered:
+            if before.op not in ENDS and before.target is None:
+                result[index] = replace(instr, handler=before.handler)
+    return result

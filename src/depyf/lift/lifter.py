@@ -186,7 +186,7 @@ class _Lifter:
         if isinstance(block.term, End) and len(block.ops) == 2 and block.ops[0].op is Op.CONST:
             return None  # written at every jump to it
         if node.region != block.region:
-            if not (block.ops or _only_compares_to_none(block)) or not all(is_silent(instr) for instr in block.ops):
+            if not block.ops or not all(is_silent(instr) for instr in block.ops):
                 return None
             if node.leaves or not _holds_values(node):
                 return None
@@ -530,11 +530,6 @@ def _kept(node: Node, target: int) -> List[Item]:
 def _holds_values(node: Node) -> bool:
     """Whether something was evaluated in ``node`` that waits to be used."""
     return any(isinstance(item, (Value, Function)) and not getattr(item, "stable", False) for item in node.stack)
-
-
-def _only_compares_to_none(block: Block) -> bool:
-    """Whether ``block`` is the jump of ``if x is None``, which can't raise: 3.13 leaves it out of regions."""
-    return not block.ops and isinstance(block.term, Branch) and block.term.test == "none"
 
 
 def _only_returns(block: Block) -> bool:
