@@ -346,3 +346,41 @@ def test_an_exception_that_hides_its_traceback_arrives() -> None:
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert arrived
+
+
+def _given_a_frame(frame: FrameType) -> None:
+    raise ValueError("a callback's own")
+
+
+def _given_code(code: object) -> None:
+    raise ValueError("a callback's own")
+
+
+def _gives_its_frame() -> None:
+    _given_a_frame(sys._getframe())
+
+
+def _gives_its_code() -> None:
+    _given_code(_gives_its_code.__code__)
+
+
+@pytest.mark.parametrize("callback", [_gives_its_frame, _gives_its_code])
+def test_a_callback_that_gives_its_own_frame_to_a_function_is_not_interrupted(callback: Callable[[], None]) -> None:
+    assert not is_asynchronous(caught_in(callback))
+
+
+def _knows_its_frame_and_is_interrupted() -> None:
+    sys._getframe()
+    signal.raise_signal(signal.SIGUSR1)
+
+
+def test_a_signal_handler_is_known_where_a_callback_finds_its_own_frame() -> None:
+    before = signal.signal(signal.SIGUSR1, _raises_limit)
+    try:
+        assert is_asynchronous(caught_in(_knows_its_frame_and_is_interrupted))
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def _raises_limit(number: int, frame: Optional[FrameType]) -> None:
+    raise ValueError("time is up")

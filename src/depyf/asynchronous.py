@@ -39,6 +39,9 @@ _PACKAGE = __name__.partition(".")[0]
 _DEBUGGERS = ("bdb", "pdb")
 """Modules of the standard library whose functions are called with the frame that they interrupt."""
 
+_OWN_FRAME = {"_getframe", "currentframe", "__code__", "f_code"}
+"""Names by which a function finds its own frame or code."""
+
 _RAISING = ("RAISE_VARARGS", "RERAISE", "END_FINALLY", "END_ASYNC_FOR")
 _CHECKED = ("CALL", "JUMP", "RESUME")
 """Parts of the names of instructions after which the interpreter (since 3.11) looks for what others have sent."""
@@ -140,13 +143,21 @@ def _is_called_with_its_caller(frames: List[Tuple[FrameType, int]]) -> bool:
     for (outer, _), (inner, _) in zip(frames, frames[1:]):
         name = _root(inner.f_globals.get("__name__"))
         if name in _DEBUGGERS or not _is_librarys(name):
-            if any(value is outer or value is outer.f_code for value in _arguments(inner)):
+            if not _has_its_own_frame(outer) and any(
+                value is outer or value is outer.f_code for value in _arguments(inner)
+            ):
                 return True
         elif name != _PACKAGE and "frame" in inner.f_code.co_varnames[: inner.f_code.co_argcount]:
             values = list(_arguments(inner))
             if any(isinstance(number, int) and value is outer for number, value in zip(values, values[1:])):
                 return True
     return False
+
+
+def _has_its_own_frame(frame: FrameType) -> bool:
+    """Return whether a function of the program's may have given its frame to another one by itself."""
+    by_itself = not _OWN_FRAME.isdisjoint(frame.f_code.co_names)
+    return by_itself and not _is_librarys(_root(frame.f_globals.get("__name__")))
 
 
 def _arguments(frame: FrameType) -> Iterator[object]:

@@ -419,3 +419,68 @@ def test_a_copy_of_a_kernel_that_can_not_be_loaded(
     (message,) = messages()
     assert "FileNotFoundError" in message
     assert "loading an Inductor kernel from the dump" in message
+
+
+def at_each_depth(function: Callable[[], object], kind: type) -> List[int]:
+    """How many calls below the recursion limit ``function`` raises ``kind``."""
+
+    def deep(calls: int, called: Callable[[], object]) -> None:
+        if calls:
+            deep(calls - 1, called)
+        else:
+            called()
+
+    found = []
+    room = 0
+    with contextlib.suppress(RecursionError):
+        while True:
+            room += 1
+            deep(room, dict)
+    for left in range(-2, 120):
+        try:
+            deep(room - left, function)
+        except kind:
+            found.append(left)
+        except (RecursionError, KeyboardInterrupt):
+            pass
+    return found
+
+
+def test_a_hook_survives_wherever_a_function_that_does_nothing_does(messages: Callable[[], List[str]]) -> None:
+    def nothing(*args: object, **kwargs: object) -> None: ...
+
+    def work(*args: object, **kwargs: object) -> int:
+        return sum(len([each]) for each in ([0],)) + int("1")
+
+    hook = safely.safely("working")(work)
+    assert at_each_depth(lambda: hook(1, key=2), RecursionError) == at_each_depth(
+        lambda: nothing(1, key=2), RecursionError
+    )
+    assert hook(1) == 2
+    with depyf.trace():
+        pass
+    assert any(message.startswith("working failed") and "setrecursionlimit" in message for message in messages())
+
+
+def test_ctrl_c_reaches_the_program_where_no_stack_is_left() -> None:
+    raised: List[int] = []
+    error = KeyboardInterrupt()
+
+    def interrupted() -> None:
+        raised.extend((1,))
+        error.__traceback__ = error.__context__ = None
+        raise error
+
+    found = at_each_depth(safely.safely("working")(interrupted), KeyboardInterrupt)
+    assert len(found) == len(raised) > 100
+
+    def fails() -> None:
+        raise ValueError("mine")
+
+    def handling() -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            safely.safely("working")(fails)()
+
+    assert at_each_depth(handling, KeyboardInterrupt) == []

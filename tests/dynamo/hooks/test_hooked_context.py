@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import sys
 import threading
 from types import FrameType
@@ -254,3 +255,35 @@ def test_find_nonfinite_goes_on_for_the_thread_that_has_not_left() -> None:
     thread.join(60)
     assert found.looked.calls == 1
     assert torch_names.find("torch._dynamo.eval_frame", "_callback_from_stance").__module__.startswith("torch")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_child_that_is_forked_while_another_thread_enters_does_not_keep_that() -> None:
+    """The thread is not in the child: nobody would leave there what it has begun to enter."""
+    inside, go_on = threading.Event(), threading.Event()
+
+    class Slow(Hooks):
+        def _started(self) -> None: ...
+
+        def _start(self, entry: object) -> None:
+            super()._start(entry)
+            inside.set()
+            go_on.wait(30)
+
+    hooks = Slow()
+    thread = threading.Thread(target=hooks.__enter__)
+    thread.start()
+    assert inside.wait(30)
+    child = os.fork()
+    if not child:
+        os._exit(0 if not hooks._open and not hooks.installed else 1)
+    go_on.set()
+    thread.join()
+    assert os.WEXITSTATUS(os.waitpid(child, 0)[1]) == 0
+    assert hooks.installed
+    child = os.fork()  # entered, not entering: the child has it as well
+    if not child:
+        os._exit(0 if hooks._open and hooks.installed else 1)
+    assert os.WEXITSTATUS(os.waitpid(child, 0)[1]) == 0
+    hooks.__exit__(None, None, None)
+    assert not hooks.installed

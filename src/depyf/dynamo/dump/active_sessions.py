@@ -45,7 +45,7 @@ from depyf.dynamo.hooks.late_modules import when_imported
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo
 from depyf.dynamo.hooks.run_callback import watch_runs
-from depyf.dynamo.hooks.safely import safely
+from depyf.dynamo.hooks.safely import report_out_of_stack, safely
 from depyf.dynamo.hooks.structured_trace_listener import listen
 from depyf.dynamo.hooks.torch_names import PrivateName
 from depyf.dynamo.store.names import compiled_fn_number
@@ -304,6 +304,7 @@ def flush(session: Session) -> None:
         session.add(written)
     _note(session, safely("writing eager_fallbacks files")(write_fallbacks)(unreported))
     safely("counting what ran")(note_runs)(session)
+    report_out_of_stack()
 
 
 def _note(session: Session, path: Optional[str]) -> None:

@@ -7,21 +7,30 @@ on to the program, and nothing stays installed. What is installed is the concern
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
+import weakref
+from threading import get_ident
 from types import TracebackType
-from typing import Any, Callable, ClassVar, Generic, Iterator, List, Optional, Sequence, Type, TypeVar, cast
+from typing import Any, Callable, ClassVar, Generic, Iterator, List, Optional, Sequence, Tuple, Type, TypeVar, cast
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, collecting
-from depyf.dynamo.hooks.safely import report_failure, safely
+from depyf.dynamo.hooks.safely import report_failure, report_out_of_stack, safely
 from depyf.without_warnings import without_warnings
 
 T = TypeVar("T")
 C = TypeVar("C", bound="HookedContext[Any]")
 
 
-class HookedContext(Generic[T]):
+class _Forkable:
+    """What has to be put right in a forked child."""
+
+    def _after_fork_in_child(self) -> None: ...
+
+
+class HookedContext(_Forkable, Generic[T]):
     """A context manager that installs hooks on entering, and removes them on leaving.
 
     It may be entered and left in different functions and threads, again after it was left, and while it is open: then
@@ -37,6 +46,9 @@ class HookedContext(Generic[T]):
         self._open: List[T] = []
         """Each entering that was not left, the last one last."""
         self._entering = Lock()
+        self._entered_by: List[Tuple[int, T]] = []
+        """The threads that enter now, and what they enter."""
+        _contexts.add(self)
 
     def _entry(self) -> T:
         """Return what identifies an entering. Nothing is installed yet: what it raises goes to the program."""
@@ -65,9 +77,11 @@ class HookedContext(Generic[T]):
         try:
             with self._entering, without_warnings():  # of PyTorch's modules that are imported now
                 try:
+                    self._entered_by.append((get_ident(), entry))
                     self._open.append(entry)
                     if self._each_anew or len(self._open) == 1:
                         self._start(entry)
+                    self._entered_by.pop()
                 except BaseException:
                     self._abandon([entry])  # before another thread enters, and finds it begun
                     raise
@@ -97,6 +111,7 @@ class HookedContext(Generic[T]):
                         safely(f"leaving depyf.{self._name}")(self._end)(left[0])
                 self._close(left)
             if is_last:
+                report_out_of_stack()
                 self._stopped(failed=exc_type is not None)
         except BaseException:  # from outside
             self._abandon(left or self._open[-1:])
@@ -115,9 +130,28 @@ class HookedContext(Generic[T]):
     def _abandon(self, entries: Sequence[T]) -> None:
         """Remove the hooks without another word, whatever has been done of entering or leaving."""
         with self._entering:
+            self._entered_by = [each for each in self._entered_by if not any(each[1] is other for other in entries)]
             self._close(entries)
             for each in entries if self._each_anew or not self._open else ():
                 safely(f"leaving depyf.{self._name}")(self._drop)(each)
+
+    def _after_fork_in_child(self) -> None:
+        """Undo what threads have begun to enter that the child does not have."""
+        begun = [entry for thread, entry in self._entered_by if thread != get_ident()]
+        if begun:
+            self._abandon(begun)
+
+
+_contexts: weakref.WeakSet[_Forkable] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for context in list(_contexts):
+        context._after_fork_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def install(undo: List[Undo], doing: str, hook: Callable[[], object]) -> bool:

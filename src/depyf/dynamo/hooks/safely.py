@@ -24,6 +24,8 @@ _UNKNOWN: object = object()
 
 _told: Dict[Tuple[str, str, str], object] = {}
 _directory = ""
+_out_of_stack: Optional[str] = None
+"""What failed with too little stack left to report it."""
 
 
 @dataclass(frozen=True)
@@ -124,27 +126,64 @@ def safely(doing: str) -> Callable[[Callable[..., T]], Callable[..., Optional[T]
     def decorate(function: Callable[..., T]) -> Callable[..., Optional[T]]:
         @functools.wraps(function)
         def wrapper(*args: object, **kwargs: object) -> Optional[T]:
+            global _out_of_stack
             before = _UNKNOWN
             try:
                 try:
-                    before = frame_evaluation.set_eval_frame(None)
-                    return function(*args, **kwargs)
-                except synchronous() as error:
+                    try:
+                        before = frame_evaluation.set_eval_frame(None)
+                        return function(*args, **kwargs)
+                    except synchronous() as error:
+                        report_failure(doing, error)
+                    finally:
+                        if before is not _UNKNOWN:
+                            frame_evaluation.set_eval_frame(before)
+                except synchronous() as error:  # of a torch that keeps Dynamo off in some other way
                     report_failure(doing, error)
-                finally:
+                except BaseException:
                     if before is not _UNKNOWN:
-                        frame_evaluation.set_eval_frame(before)
-            except synchronous() as error:  # of a torch that keeps Dynamo off in some other way
-                report_failure(doing, error)
-            except BaseException:
-                if before is not _UNKNOWN:
-                    frame_evaluation.set_eval_frame(before)  # the same above may have been interrupted
-                raise
+                        frame_evaluation.set_eval_frame(before)  # the same above may have been interrupted
+                    raise
+            except RecursionError as error:  # of what is called above: next to nothing can be called here
+                _out_of_stack = doing
+                try:
+                    interruption = _interruption_behind(error)
+                except RecursionError:
+                    return None
+            else:
+                return None
+            if interruption is not None:
+                raise interruption
             return None
 
         return wrapper
 
     return decorate
+
+
+def _interruption_behind(error: BaseException) -> Optional[BaseException]:
+    """Return the ``KeyboardInterrupt`` or the like in whose stead ``error`` came to the same frame, if there is one."""
+    first, before_it = error, error.__context__
+    for _ in range(100):  # the program may have made a circle of them
+        if before_it is None:
+            break
+        came = before_it.__traceback__
+        if came is not None and came.tb_frame is error.__traceback__.tb_frame:  # type: ignore[union-attr]
+            first = before_it  # else it was caught inside, or the program was handling it when it came here
+        before_it = before_it.__context__
+    return None if isinstance(first, Exception) else first
+
+
+@safely("reporting what ran out of stack")
+def report_out_of_stack() -> None:
+    """Report what could not be reported when it failed, as nothing can be called at the recursion limit."""
+    global _out_of_stack
+    doing, _out_of_stack = _out_of_stack, None
+    if doing is not None:
+        try:
+            raise RecursionError("little of the recursion limit was left when the program came there")
+        except RecursionError as error:
+            report_failure(doing, error, "sys.setrecursionlimit raises the limit")
 
 
 def users(what: str, function: Callable[..., object]) -> Callable[..., object]:
