@@ -356,3 +356,21 @@ def test_a_pane_that_has_nothing_to_show_gives_its_room_away(chromium: Any, mode
     with opened(chromium, path, "#source/f0") as page:
         assert len(widths(page)) == 2
         assert sum(widths(page)) == pytest.approx(1280, abs=2)
+
+
+@pytest.mark.parametrize(
+    "view", ["overview", "source/f0/18", "breaks", "recompiles", "guards", "flow", "time", "stages"]
+)
+def test_nothing_lies_over_something_else_on_a_narrow_screen(chromium: Any, pages: Dict[str, Path], view: str) -> None:
+    with opened(chromium, pages["sample"], f"#{view}", width=400, height=900) as page:
+        header, main = page.locator("header").bounding_box(), page.locator("main").bounding_box()
+        assert header["height"] < 100
+        assert header["y"] + header["height"] <= main["y"] + 1
+        for link in page.locator("#views a").all():
+            assert link.bounding_box()["height"] < 40
+        below = main["y"]
+        for pane in page.locator(".view:not([hidden]) .pane").all():
+            box = pane.bounding_box()
+            assert box["y"] >= below - 1
+            assert box["height"] > 200
+            below = box["y"] + box["height"]
