@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
 import random
+import subprocess
 import sys
 from pathlib import Path
 from types import CodeType
@@ -20,6 +22,7 @@ MODULES = (
     "asyncio.queues", "asyncio.staggered", "configparser", "contextlib", "dataclasses", "difflib", "json.decoder",
     "pprint", "shlex", "tarfile", "textwrap", "traceback",
 )  # fmt: skip
+SOURCE = Path(__file__).resolve().parents[2] / "src"
 OBJECTS = 12
 MUTANTS = 26
 
@@ -118,3 +121,13 @@ def test_the_plan_is_fair_and_always_the_same() -> None:
     assert first == again
     made = [each.mutator for wanted in first.values() for each in wanted]
     assert sorted(made.count(name) for name in names) == [1, 20, 20]
+
+
+def test_the_tool_runs_with_and_without_the_lines_that_tests_reach() -> None:
+    tool = Path(__file__).resolve().parents[2] / "tools" / "fuzz" / "mutate_decompiled.py"
+    pytest.importorskip("test.test_bisect", reason="this Python has no tests of the standard library")
+    for more in ([], ["--reached"]):
+        command = [sys.executable, str(tool), "bisect", "-n", "20", "-j", "1", *more]
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(SOURCE)})
+        assert done.returncode == 0, done.stderr
+        assert " 0 survivors" in done.stdout

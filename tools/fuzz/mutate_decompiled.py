@@ -133,7 +133,7 @@ def files_of(modules: List[str]) -> Iterator[Tuple[str, str]]:
 
 def lines_reached(modules: List[str]) -> Dict[str, FrozenSet[int]]:
     """Run the tests of ``modules`` in a process of its own; return the lines of their files that ran, by path."""
-    recorder = Path(__file__).with_name("record_lines.py")
+    recorder = Path(__file__).resolve().parents[1] / "others_tests" / "record_lines.py"
     with tempfile.TemporaryDirectory() as folder:
         output = os.path.join(folder, "lines.json")
         subprocess.run([sys.executable, str(recorder), output, *modules], check=True, stdout=subprocess.DEVNULL)
