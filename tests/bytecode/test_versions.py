@@ -1,0 +1,28 @@
+"""The supported Pythons are the same in every list: tables, rules, the Makefile, the package's metadata, the README."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+from depyf.bytecode.opcode_table import known_versions
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = [f"{major}.{minor}" for major, minor in known_versions()]
+
+
+def test_every_table_has_rules() -> None:
+    folder = ROOT / "src" / "depyf" / "normal"
+    assert sorted(path.stem for path in folder.glob("v3*.py")) == sorted("v" + name.replace(".", "") for name in NAMES)
+    for name in NAMES:
+        assert importlib.import_module(f"depyf.normal.v{name.replace('.', '')}").DIALECT
+
+
+def test_a_version_is_in_every_list() -> None:
+    supported = re.search(r"^SUPPORTED := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert supported is not None
+    assert supported[1].split() == NAMES
+    classifiers = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', (ROOT / "pyproject.toml").read_text())
+    assert classifiers == NAMES
+    assert f"| CPython, the decompiler | {NAMES[0]} to {NAMES[-1]} |" in (ROOT / "README.md").read_text()
