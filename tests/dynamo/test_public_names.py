@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +56,18 @@ def test_a_public_name_is_in_every_list_and_in_the_readme() -> None:
     assert [
         name for name in functions if f"`depyf.{name}(" not in readme and f"`with depyf.{name}(" not in readme
     ] == []
+
+
+def test_a_question_is_documented_and_has_tests() -> None:
+    root = Path(__file__).resolve().parents[2]
+    questions = {name for name, home in depyf._HOMES.items() if ".questions." in home}
+    assert len(questions) > 5
+    answers = (root / "docs" / "answers.md").read_text()
+    for name in questions:
+        assert (
+            re.search(rf"^## `.*depyf\.{name}\(", answers, re.MULTILINE) or (root / "docs" / f"{name}.md").exists()
+        ), f"{name} is not documented"
+        assert (root / "tests" / "dynamo" / "questions" / f"test_{name}.py").exists()
 
 
 @pytest.mark.torch

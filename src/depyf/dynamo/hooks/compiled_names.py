@@ -31,9 +31,9 @@ def watch_compiled_names(note: Callable[[str], object]) -> Optional[Undo]:
 def maker_of_names() -> Optional[Tuple[ModuleType, str]]:
     """The module and the name of the function that makes up ``__compiled_fn_<id>`` for Dynamo's output graph."""
     names = (private_names.MAKE_NAME, private_names.MAKE_NAME_BEFORE)
-    for name in names:
-        if name.find() is not None:
-            return name.holder(), name.name
+    name = torch_names.first_row_of(*names)
+    if name is not None:
+        return name.holder(), name.name
     torch_names.report_once(
         names[0].whole,
         f"this PyTorch has neither {names[0].name} nor {names[1].name} in {names[0].module}: {names[0].lost}",

@@ -201,7 +201,12 @@ def release_of(version: str) -> Tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version.partition("+")[0])[:2])
 
 
+def first_row_of(*names: PrivateName) -> Optional[PrivateName]:
+    """Return the first row whose name this torch has, to replace what has the name; None where it has none."""
+    return next((name for name in names if name.find() is not None), None)
+
+
 def first_of(*names: PrivateName) -> Any:
-    """The first of names that this torch has: one thing that releases call differently."""
-    found = (name.find() for name in names)
-    return next((each for each in found if each is not None), None)
+    """Return what has the first of the names that this torch has; None where it has none."""
+    name = first_row_of(*names)
+    return None if name is None else name.find()

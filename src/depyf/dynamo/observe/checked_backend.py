@@ -91,8 +91,7 @@ def _note_name(name: str) -> None:
 
 def _watch_aot(observation: Observation) -> None:
     """Observe what AOTAutograd's compilers make; which function is given them depends on the version."""
-    names = (private_names.AOT_COMPILE_GRAPHS, private_names.AOT_COMPILE_GRAPHS_BEFORE)
-    name = next((each for each in names if each.find() is not None), None)
+    name = torch_names.first_row_of(private_names.AOT_COMPILE_GRAPHS, private_names.AOT_COMPILE_GRAPHS_BEFORE)
     if name is None:
         torch_names.report_once(
             "observe aot", "this PyTorch's AOTAutograd is not known: backward graphs are not observed"
