@@ -61,14 +61,14 @@ class Hints:
 
     def assumptions(self) -> Tuple[str, ...]:
         """Return what a proof with these hints takes for granted of the code, one sentence for each kind of hint."""
-        told: List[str] = []
+        texts: List[str] = []
         if self.stable_globals:
-            told.append(f"nothing binds or deletes {_listed(self.stable_globals)} while the code runs")
+            texts.append(f"nothing binds or deletes {_listed(self.stable_globals)} while the code runs")
         if self.tuple_results:
-            told.append(f"tuples are what {_listed(self.tuple_results)} return")
+            texts.append(f"tuples are what {_listed(self.tuple_results)} return")
         if self.droppable:
-            told.append(f"nobody sees the variables {_listed(self.droppable)}, or when their values are dropped")
-        return tuple(told) or ("no function takes its docstring from the code",)
+            texts.append(f"nobody sees the variables {_listed(self.droppable)}, or when their values are dropped")
+        return tuple(texts) or ("no function takes its docstring from the code",)
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -115,8 +115,8 @@ class Decompilation:
     def verdict_line(self) -> str:
         """Return the verdict with its reason and assumptions, for a line of output."""
         parts = [self.reason, *(f"assumed that {each}" for each in self.assumptions)]
-        told = " ".join("; ".join(filter(None, parts)).split())
-        return f"{self.verdict.value}{told and f': {told}'}"
+        details = " ".join("; ".join(filter(None, parts)).split())
+        return f"{self.verdict.value}{details and f': {details}'}"
 
     def compile_like(self, reference: Optional[Code] = None, filename: Optional[str] = None) -> CodeType:
         """A code object of this source that can stand in for ``reference`` (default: the original).

@@ -31,7 +31,7 @@ from depyf.report.model.manifest import from_json  # noqa: E402
 
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(safely, "_told", {})
+    monkeypatch.setattr(safely, "_reported", {})
     torch._dynamo.reset()
     yield
     assert capture.current() is None

@@ -208,7 +208,7 @@ def outcome(program: Callable[[Path], List[float]], fault: Any, directory: Path)
 def test_the_program_ends_as_it_does_without_depyf(
     program: Callable[[Path], List[float]], fault: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(safely, "_told", {})
+    monkeypatch.setattr(safely, "_reported", {})
     without = outcome(plain, fault, tmp_path)
     assert outcome(program, fault, tmp_path) == without
     assert without[0] == "result"

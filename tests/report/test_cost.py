@@ -20,7 +20,7 @@ from depyf.report.model.run import Artifact, Run
 from depyf.report.render.markdown import index_markdown
 from depyf.report.render.page import render_page
 from depyf.torch_trace.events import Event
-from depyf.torch_trace.generations import told_apart
+from depyf.torch_trace.generations import distinguished
 
 SIZE, TIMES = 60, 5
 NEARLY_LINEAR = 1.2
@@ -107,7 +107,7 @@ STEPS: Dict[str, Callable[[int], Callable[[], object]]] = {
     "functions": lambda size: functions(size).table,
     "short names": short_names,
     "pieces": lambda size: partial(after_the_whole, pieces(size)),
-    "resets": lambda size: partial(told_apart, resets(size)),
+    "resets": lambda size: partial(distinguished, resets(size)),
 }
 
 

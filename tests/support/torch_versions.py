@@ -9,7 +9,7 @@ from depyf.dynamo.hooks.private_names import EVENT_SENDERS
 
 needs_stances = pytest.mark.skipif(not frame_evaluation.has_stances(), reason="PyTorch before 2.6")
 
-IS_OLD = not frame_evaluation.tells_runs()
+IS_OLD = not frame_evaluation.reports_runs()
 """Whether this is one of the versions that may lack what newer ones have; those may not (tests are strict there)."""
 
 LOG_NAMES_LINES = structured_trace_listener.reports(EVENT_SENDERS["dynamo_graph_break_reason"])
@@ -20,7 +20,7 @@ needs_branches_traced_once = pytest.mark.skipif(
     reason="this PyTorch traces the branches of torch.cond anew in each call: no file can hold what runs",
 )
 
-TELLS_COMPILE_IDS = hasattr(torch_names.find("torch._C._dynamo.eval_frame", "_CacheEntry"), "compile_id")
+REPORTS_COMPILE_IDS = hasattr(torch_names.find("torch._C._dynamo.eval_frame", "_CacheEntry"), "compile_id")
 """Whether cache entries say which compilation made them (2.5 and later)."""
 
 HAS_GUARD_TREES = any(

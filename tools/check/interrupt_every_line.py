@@ -272,7 +272,7 @@ class State:
         found.update(
             {
                 "bytecode hooks": list(hooks.values()),
-                "callback of runs": run_callback._read() if frame_evaluation.tells_runs() else None,
+                "callback of runs": run_callback._read() if frame_evaluation.reports_runs() else None,
                 "runs": (run_callback._callback.notes, list(run_callback._callback.installed)),
                 "Dynamo's callback": callback,
                 "stance": vars(torch_names.module("torch._dynamo.eval_frame")).get("_stance"),

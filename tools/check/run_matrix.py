@@ -213,11 +213,11 @@ def page(data: Dict[str, Dict[str, Any]]) -> str:
             lines.append(f"- **{pair}** ({found['date']}): not run. {found['unavailable']}.")
             continue
         lines.append(f"- **{pair}**: {found['versions']}, run on {found['date']}.")
-        lines += reasons_told(found["reasons"])
+        lines += reasons_reported(found["reasons"])
     return "\n".join(lines) + "\n"
 
 
-def reasons_told(reasons: Dict[str, List[str]]) -> Iterator[str]:
+def reasons_reported(reasons: Dict[str, List[str]]) -> Iterator[str]:
     """Each failure by its name; what was skipped by its reason, with how many tests and where."""
     skipped: Dict[str, Counter[str]] = {}
     for where, told in sorted(reasons.items()):

@@ -21,15 +21,16 @@ _SHOWN = 2
 class FailedGuard:
     """A guard that does not hold for the call.
 
-    ``kind`` is PyTorch's class of guard, ``code`` its text, ``source`` what it looks at, in PyTorch's terms. ``told``
-    has the same in words, with the value it was compiled for, the value now, and what would avoid it. ``user_code`` is
-    the user's line that made Dynamo guard this, and ``place`` its file and number, where PyTorch reports them.
+    ``kind`` is PyTorch's class of guard, ``code`` its text, ``source`` what it looks at, in PyTorch's terms.
+    ``explanation`` has the same in words, with the value it was compiled for, the value now, and what would avoid it.
+    ``user_code`` is the user's line that made Dynamo guard this, and ``place`` its file and number, where PyTorch
+    reports them.
     """
 
     kind: str
     code: str
     source: str
-    told: GuardExplanation
+    explanation: GuardExplanation
     user_code: str = ""
     place: Optional[Tuple[str, int]] = None
 
@@ -66,7 +67,7 @@ def nearest_first(entries: Iterable[Entry]) -> List[Entry]:
     """The entry that would run, then those that the call misses by the least; for another object or class, last."""
 
     def distance(each: Entry) -> Tuple[bool, bool, bool, int, int]:
-        is_for_another = any(guard.told.cause in _FOR_ANOTHER for guard in each.failed)
+        is_for_another = any(guard.explanation.cause in _FOR_ANOTHER for guard in each.failed)
         return not each.hit, bool(each.note), is_for_another, len(each.failed), len(each.follow)
 
     return sorted(entries, key=distance)
@@ -152,11 +153,11 @@ def _all_of(entry: Entry) -> Iterator[str]:
         return
     yield f"{entry.name}{graphs}: {counted(len(entry.failed), 'guard')} {_FAIL[len(entry.failed) == 1]}"
     for guard in entry.failed:
-        yield f"  {guard.told.words}"
-        yield from (f"      {text}" for text in (_where(guard), guard.told.advice) if text)
+        yield f"  {guard.explanation.words}"
+        yield from (f"      {text}" for text in (_where(guard), guard.explanation.advice) if text)
     if entry.follow:
         yield f"  {_followers(entry)}:"
-        yield from (f"      {guard.told.words}" for guard in entry.follow)
+        yield from (f"      {guard.explanation.words}" for guard in entry.follow)
 
 
 _FAIL = ("do not hold", "does not hold")
@@ -173,7 +174,7 @@ def _lines(answer: Why) -> Iterator[str]:
         if entry.hit or entry.note:
             yield f"{name}{_without_guards(entry)}"
         else:
-            yield f"{name}{entry.failed[0].told.words}"
+            yield f"{name}{entry.failed[0].explanation.words}"
             where = _where(entry.failed[0])
             if where:
                 yield f"      {where}"
@@ -194,7 +195,7 @@ def _others(entry: Entry) -> Iterator[str]:
     others = entry.failed[1:]
     if others:
         more = f"; and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
-        yield "also: " + "; ".join(each.told.words for each in others[:_SHOWN]) + more
+        yield "also: " + "; ".join(each.explanation.words for each in others[:_SHOWN]) + more
     if entry.follow:
         yield f"({_followers(entry)})"
 
@@ -229,8 +230,8 @@ def _rows(entry: Entry) -> Iterator[str]:
     if entry.hit or entry.note or not entry.failed:
         yield _row(name, _without_guards(entry), "", "", "")
     for guard in entry.failed if not entry.note else ():
-        told = guard.told
-        yield _row(name, told.words, told.before or "", told.now or "", _where(guard))
+        explanation = guard.explanation
+        yield _row(name, explanation.words, explanation.before or "", explanation.now or "", _where(guard))
         name = ""
     if entry.follow and not entry.note:
         yield _row("", _followers(entry), "", "", "")

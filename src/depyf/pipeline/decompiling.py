@@ -174,9 +174,9 @@ class _Decompiler:
             left_out = [hole.lines for hole in holes]
             verdict, missing = Verdict.UNVERIFIED, (*(names[each] for each in known), *left_out)
             source = shown(source, holes)
-            told = [f"{names[each]} is missing: {why}" for each, why in known.items()]
-            told += [f"{hole.lines}: missing, {hole.reason}" for hole in holes]
-            reason = "; ".join([*told, *(f"in {names[each]}: {why}" for each, why in salvage.unproved.items())])
+            reasons = [f"{names[each]} is missing: {why}" for each, why in known.items()]
+            reasons += [f"{hole.lines}: missing, {hole.reason}" for hole in holes]
+            reason = "; ".join([*reasons, *(f"in {names[each]}: {why}" for each, why in salvage.unproved.items())])
         assumptions = self._attempts.assumptions(attempt.candidate) if verdict.code_proved else ()
         lines = line_map(candidate, comparison.pairs)
         return Decompilation(

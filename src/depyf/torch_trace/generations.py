@@ -12,7 +12,7 @@ R = TypeVar("R")
 _MARK = "#"
 
 
-def told_apart(records: Iterable[R]) -> List[R]:
+def distinguished(records: Iterable[R]) -> List[R]:
     """The records (events, or others with a ``compile_id``), in their order, such that no two compilations share an id.
 
     The second compilation ``0/0`` becomes ``0/0#2``, and what follows of that frame is ``0/1#2``.

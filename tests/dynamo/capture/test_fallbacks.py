@@ -29,7 +29,7 @@ def run(function: Any, calls: List[Any], directory: Path, **options: Any) -> Lis
     return fallbacks(prepared.session)
 
 
-tells_reasons = pytest.mark.skipif(
+reports_reasons = pytest.mark.skipif(
     not hasattr(torch._dynamo.convert_frame, "add_skip_reason"),
     reason="this PyTorch says that it skips a frame, and not why",
 )
@@ -79,7 +79,7 @@ def test_a_graph_break_in_a_loop_is_told_with_its_line(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("__transformed_code*"))
 
 
-@tells_reasons
+@reports_reasons
 def test_a_resume_function_that_is_skipped_is_told_in_the_story_too(tmp_path: Path) -> None:
     def resumes(x: Any) -> Any:
         y = x + 1
@@ -121,7 +121,7 @@ def test_an_error_that_reaches_the_program_is_told_from_the_metrics(tmp_path: Pa
     assert "Error while compiling, raised into the program" in text_of(tmp_path)
 
 
-@tells_reasons
+@reports_reasons
 def test_frames_without_anything_to_compile_are_listed(tmp_path: Path) -> None:
     if torch_names.find("torch._dynamo.convert_frame", "add_skip_reason") is None:
         pytest.skip("this PyTorch skips frames without a word")
@@ -135,7 +135,7 @@ def test_a_program_that_compiles_has_no_such_file(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("eager_fallbacks*"))
 
 
-@tells_reasons
+@reports_reasons
 def test_a_bug_in_the_hooks_costs_one_message_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -148,7 +148,7 @@ def test_a_bug_in_the_hooks_costs_one_message_and_nothing_else(
         return x + 1
 
     monkeypatch.setattr("depyf.dynamo.capture.fallbacks._record", broken)
-    monkeypatch.setattr(safely, "_told", {})
+    monkeypatch.setattr(safely, "_reported", {})
     with caplog.at_level(logging.WARNING, "depyf"):
         run(loops, [(torch.ones(2),)], tmp_path)
     (message,) = [record.message for record in caplog.records if record.name == "depyf"]

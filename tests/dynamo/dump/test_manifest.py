@@ -12,7 +12,7 @@ from torch_words import Words, words_in
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 torch = pytest.importorskip("torch")
 
-from torch_versions import IS_OLD, LOG_NAMES_LINES, TELLS_COMPILE_IDS  # noqa: E402
+from torch_versions import IS_OLD, LOG_NAMES_LINES, REPORTS_COMPILE_IDS  # noqa: E402
 
 import depyf  # noqa: E402
 from depyf.dynamo.dump.manifest import run_of  # noqa: E402
@@ -81,7 +81,7 @@ def test_a_program_with_six_reasons_to_recompile(ran: Callable[..., Tuple[Run, O
     assert all(each.advice for each in run.breaks)
     if hasattr(torch._dynamo.guards.GuardBuilder, "SET_NOT_CONTAINS"):  # PyTorch 2.13 and later
         assert all(each.explanation and each.hints and each.url for each in run.breaks)
-    if TELLS_COMPILE_IDS:
+    if REPORTS_COMPILE_IDS:
         by_id = {each.compile_id: each for each in run.compilations}
         assert by_id["10/0"].guard_failures == 6
         assert by_id["10/1"].dynamic == ("s28: L['times']",) or by_id["10/1"].dynamic[0].endswith(": L['times']")
@@ -107,7 +107,7 @@ def test_a_branch_goes_on_in_two_resume_functions(ran: Callable[..., Tuple[Run, 
     assert [call.function for call in first.calls if call.function is not None] == [1, 2]
     assert [call.graph for call in first.calls if call.graph] == [first.graph]
     assert {by_id["1/0"].function, by_id["2/0"].function} == {1, 2}
-    if frame_evaluation.tells_runs():
+    if frame_evaluation.reports_runs():
         assert first.runs == 100
         assert (by_id["1/0"].runs or 0) + (by_id["2/0"].runs or 0) == 100
     transformed = next(each for each in run.artifacts if each.id == first.transformed)
@@ -173,7 +173,7 @@ def test_compile_ids_that_a_reset_gives_out_again_are_told_apart(tmp_path: Path)
     assert len(set(ids)) == 3
     if ids[0] == "0/0":  # in PyTorch 2.2 a reset does not begin to count anew
         assert {"0/0", "0/0#2", "0/1#2"} == set(ids)
-        entry = "0/0#2" if TELLS_COMPILE_IDS else None
+        entry = "0/0#2" if REPORTS_COMPILE_IDS else None
         assert [failed.entry for failed in run.recompiles[0].failed] == [entry]
     assert names_of(run) == ["other", "other", "small"]
 

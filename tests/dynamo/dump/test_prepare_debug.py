@@ -192,7 +192,7 @@ def test_a_bug_of_ours_does_not_reach_the_user(
     ):
         monkeypatch.setattr(name, broken)
     monkeypatch.setattr("depyf.dynamo.capture.wrappers.SourceFile", broken)
-    monkeypatch.setattr(safely, "_told", {})
+    monkeypatch.setattr(safely, "_reported", {})
     with caplog.at_level(logging.WARNING, "depyf"), depyf.prepare_debug(tmp_path):
         result = compile_and_run()
     assert torch.equal(result, branching(*inputs()))

@@ -124,7 +124,7 @@ def test_text_that_is_not_known_is_shown_as_it_is(compiled: Any, monkeypatch: py
     guard_text._read_code.cache_clear()
     (entry,) = depyf.why(compiled, torch.ones(3), 3).entries
     guard_text._read_code.cache_clear()
-    assert entry.failed[0].told.words.startswith("this does not hold: n == 2")
+    assert entry.failed[0].explanation.words.startswith("this does not hold: n == 2")
 
 
 def test_a_guard_that_prints_nothing_is_named_by_its_class(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,7 +150,7 @@ def test_every_guard_of_common_values_is_plain_python(name: str) -> None:
     live = {(line.kind, line.source) for line in guards.lines if line.live}
     shows_state = "___check_global_state() against {" in str(entry.guard_manager)
     allowed = LIVE_KINDS.get(name, {DICT_MANAGER}) | (set() if shows_state else {"GLOBAL_STATE"})
-    allowed |= set() if cache_entries.tells_of_absent_items() else {"SET_CONTAINS"}
+    allowed |= set() if cache_entries.reports_absent_items() else {"SET_CONTAINS"}
     if not hasattr(torch._dynamo.guards.GuardBuilder, "SET_CONTAINS"):  # before PyTorch 2.8 no class of an iterator
         allowed |= {"TUPLE_ITERATOR_LEN", "RANGE_ITERATOR_MATCH", DICT_MANAGER}
     assert {kind for kind, _ in live} <= allowed

@@ -72,7 +72,7 @@ HOSTILE: Dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def _hostile(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(safely, "_told", {})
+    monkeypatch.setattr(safely, "_reported", {})
     torch._dynamo.reset()
     for name, module in HOSTILE.items():
         monkeypatch.setitem(sys.modules, f"hostile_{name}", module)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from torch_versions import TELLS_COMPILE_IDS
+from torch_versions import REPORTS_COMPILE_IDS
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
@@ -92,7 +92,7 @@ def test_the_values_of_a_call_are_saved(tmp_path: Path) -> None:
 
 def test_what_does_not_name_one_graph_is_refused_with_a_list() -> None:
     compiled = compiled_and_called()
-    told = r" \[0/0\]" if TELLS_COMPILE_IDS else ","
+    told = r" \[0/0\]" if REPORTS_COMPILE_IDS else ","
     with pytest.raises(
         LookupError, match=rf"no graph is called 999999; there are: __compiled_fn_\d+.Captured_Graph{told}"
     ):
@@ -106,10 +106,10 @@ def test_what_does_not_name_one_graph_is_refused_with_a_list() -> None:
 def test_by_compile_id_and_with_sizes_that_vary(tmp_path: Path) -> None:
     compiled = torch.compile(lambda x: (x * x.shape[0]).sin(), backend="aot_eager", dynamic=True)
     compiled(torch.randn(7, 3))
-    if not TELLS_COMPILE_IDS:
+    if not REPORTS_COMPILE_IDS:
         with pytest.raises(LookupError, match="This PyTorch does not tell the compile ids of what is compiled already"):
             depyf.extract(compiled, "0/0")
-    graph_id = "0/0" if TELLS_COMPILE_IDS else "Captured_Graph"
+    graph_id = "0/0" if REPORTS_COMPILE_IDS else "Captured_Graph"
     answer = depyf.extract(compiled, graph_id, path=str(tmp_path / "d.py"))
     assert answer.runs, answer.output
     assert "float32[7, 3]" in answer.output
@@ -121,7 +121,7 @@ def with_break(x: Any, n: int) -> Any:
     return y.sin()
 
 
-@pytest.mark.skipif(not TELLS_COMPILE_IDS, reason="this PyTorch does not tell the compile ids of cache entries")
+@pytest.mark.skipif(not REPORTS_COMPILE_IDS, reason="this PyTorch does not tell the compile ids of cache entries")
 def test_ids_are_the_same_in_each_attempt_and_those_that_are_shown(tmp_path: Path) -> None:
     compiled = torch.compile(with_break, backend="eager")
     small, large = torch.randn(3), torch.randn(5)
@@ -154,7 +154,7 @@ def test_ids_are_the_same_in_each_attempt_and_those_that_are_shown(tmp_path: Pat
         depyf.extract(compiled)
 
 
-@pytest.mark.skipif(not TELLS_COMPILE_IDS, reason="this PyTorch does not tell the compile ids of cache entries")
+@pytest.mark.skipif(not REPORTS_COMPILE_IDS, reason="this PyTorch does not tell the compile ids of cache entries")
 def test_any_file_of_a_dump_names_its_graph(tmp_path: Path) -> None:
     with depyf.prepare_debug(tmp_path / "dump"):
         torch.compile(lambda x: x.sin(), backend="eager")(torch.ones(3))

@@ -23,8 +23,8 @@ from depyf.dynamo.hooks import frame_evaluation, torch_names  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 
-ENDS_ARE_TOLD = hasattr(sys, "monitoring")
-STARTS_ARE_TOLD = frame_evaluation.tells_runs() or ENDS_ARE_TOLD
+ENDS_ARE_REPORTED = hasattr(sys, "monitoring")
+STARTS_ARE_REPORTED = frame_evaluation.reports_runs() or ENDS_ARE_REPORTED
 
 
 def broken(x: Any) -> Any:
@@ -66,7 +66,7 @@ def test_steps_of_a_training_are_one_turn_of_a_loop() -> None:
     assert all(total.seconds and total.fastest and total.slowest for total in forward)
     assert all(total.fastest <= total.mean <= total.slowest for total in forward if total.mean)  # type: ignore[operator]
     codes = [total for total in record.totals if total.thing.kind == "code"]
-    assert all((total.seconds is not None) == ENDS_ARE_TOLD for total in codes)
+    assert all((total.seconds is not None) == ENDS_ARE_REPORTED for total in codes)
 
 
 def test_what_is_compiled_inside_is_recorded_from_its_first_run_on() -> None:
@@ -124,7 +124,7 @@ def test_nested_compiled_functions_are_inside_of_those_that_call_them() -> None:
     assert "inner" in [run.thing.name for run in runs_of(runs[0].inside)]
 
 
-@pytest.mark.skipif(not frame_evaluation.tells_runs(), reason="code without a graph is not seen")
+@pytest.mark.skipif(not frame_evaluation.reports_runs(), reason="code without a graph is not seen")
 def test_code_without_a_graph_is_inside_of_what_calls_it() -> None:
     def no_graph(x: Any) -> Any:
         torch._dynamo.graph_break()
@@ -165,9 +165,9 @@ def test_a_function_that_runs_as_plain_python_is_told_with_the_reason() -> None:
         for n in range(5):
             compiled(torch.ones(2), float(n))
     plain = [run.thing for run in runs_of(record.events) if run.thing.kind == "plain Python"]
-    if plain or frame_evaluation.tells_runs():  # some versions make a float dynamic, and never reach the limit
+    if plain or frame_evaluation.reports_runs():  # some versions make a float dynamic, and never reach the limit
         assert {thing.note for thing in plain} == {"recompile limit reached"}
-        assert record.counts["scaled as plain Python"] == (3 if ENDS_ARE_TOLD else 1)
+        assert record.counts["scaled as plain Python"] == (3 if ENDS_ARE_REPORTED else 1)
 
 
 def test_nothing_is_left_behind_and_nothing_changes() -> None:
@@ -292,7 +292,7 @@ def test_each_thread_has_an_order_of_its_own() -> None:
     assert set(record.counts.values()) == {90}
 
 
-@pytest.mark.skipif(not frame_evaluation.tells_runs(), reason="this PyTorch has no such callback")
+@pytest.mark.skipif(not frame_evaluation.reports_runs(), reason="this PyTorch has no such callback")
 def test_a_callback_of_somebody_else_goes_on() -> None:
     module = torch_names.module("torch._C._dynamo.eval_frame")
     heard: List[Any] = []

@@ -90,7 +90,7 @@ def told_otherwise(name: str, case: GuardCase, reasons: List[Guard]) -> Tuple[in
         if not reasons:
             continue  # it did not compile again for another reason: PyTorch does not say which guard failed
         misses += 1
-        told, really = answer.entries[0].failed[0].told, explain(reasons[0])
+        told, really = answer.entries[0].failed[0].explanation, explain(reasons[0])
         if (told.subject, told.before) != (really.subject, really.before):
             wrong.append(f"{what}: {told} but PyTorch: {reasons[0]}")
     return misses, wrong
@@ -115,8 +115,8 @@ def test_every_guard_that_fails_is_told_with_its_line_and_values() -> None:
     compiled(torch.ones(2, 3))
     answer = depyf.why(compiled, torch.ones(2, 3, dtype=torch.float64), 4, flag=False)
     assert answer.would_compile
-    failed = {guard.told.subject: guard for guard in answer.entries[0].failed}
-    assert {name: (guard.told.before, guard.told.now) for name, guard in failed.items()} == {
+    failed = {guard.explanation.subject: guard for guard in answer.entries[0].failed}
+    assert {name: (guard.explanation.before, guard.explanation.now) for name, guard in failed.items()} == {
         "x": ("float32", "float64"),
         "n": ("3", "4"),
         "flag": ("True", "False"),
@@ -204,7 +204,7 @@ def test_modules_and_methods() -> None:
         pytest.skip("this PyTorch does not guard attributes of modules, and goes on with the old value")
     for each in (compiled, method):
         answer = depyf.why(each, x)
-        assert [guard.told.subject for guard in answer.entries[0].failed] == ["self.factor"]
+        assert [guard.explanation.subject for guard in answer.entries[0].failed] == ["self.factor"]
 
 
 def test_a_module_with_hooks_is_looked_up_where_it_was_compiled() -> None:
@@ -269,11 +269,11 @@ def test_autocast_is_named_with_what_to_do() -> None:
         answer = depyf.why(compiled, torch.ones(2), 2)
         with depyf.watch(stream=io.StringIO()) as watched:
             compiled(torch.ones(2), 2)
-    words = answer.entries[0].failed[0].told.words
+    words = answer.entries[0].failed[0].explanation.words
     older = "(autocast)" in words or "(AutocastCPU)" in words  # PyTorch does not say which device's
     assert words.startswith("autocast for the CPU is on, and was off") or older
     assert watched.happened[0].words.startswith(words)
-    assert all("autocast" in guard.told.words for guard in answer.entries[0].failed)
+    assert all("autocast" in guard.explanation.words for guard in answer.entries[0].failed)
     assert len(answer.advice) == 1
     assert "enter torch.autocast in the same way" in answer.advice[0]
 
@@ -292,7 +292,7 @@ def test_a_frame_can_be_asked_for() -> None:
         two_arguments(torch.ones(2), 5)
     finally:
         sys.settrace(None)
-    assert [guard.told.subject for guard in seen[0].entries[0].failed] == ["n"]
+    assert [guard.explanation.subject for guard in seen[0].entries[0].failed] == ["n"]
 
 
 def test_modules_of_torchs_own_have_entries_of_their_own() -> None:
@@ -418,20 +418,24 @@ def test_one_cause_is_told_and_what_follows_from_it_is_folded(number: int, reaso
     value = now()
     answer = depyf.why(compiled, x, value)
     (entry,) = answer.entries
-    (told,) = [guard.told.words for guard in entry.failed]
+    (told,) = [guard.explanation.words for guard in entry.failed]
     is_old = not hasattr(torch._dynamo.guards.GuardBuilder, "SET_CONTAINS")
     assert told.startswith((words, *WHEN_OLD.get(words, ())) if is_old else words)
     assert len(answer.advice) == 1
     assert "this does not hold" not in str(answer)
     shown = str(answer)
-    assert not any(each.told.words in shown for each in entry.follow if each.told.words != entry.failed[0].told.words)
+    assert not any(
+        each.explanation.words in shown
+        for each in entry.follow
+        if each.explanation.words != entry.failed[0].explanation.words
+    )
     try:
         compiled(x, value)
     except Exception:  # it can't be computed with; the lookup came before
         assert reasons or not HAS_GUARD_TREES  # one of whose guards raises the exception itself
     if not reasons:
         return
-    assert explain(reasons[0]).subject == entry.failed[0].told.subject
+    assert explain(reasons[0]).subject == entry.failed[0].explanation.subject
 
 
 @needs_a_tree_of_guards
@@ -441,7 +445,9 @@ def test_grad_mode_alone_is_told_of_a_module_whose_children_only_pytorch_can_che
     with torch.no_grad():
         answer = depyf.why(compiled, torch.ones(2, 3))
     (entry,) = answer.entries
-    assert [guard.told.words for guard in entry.failed] == ["grad mode is off, and was on when this was compiled"]
+    assert [guard.explanation.words for guard in entry.failed] == [
+        "grad mode is off, and was on when this was compiled"
+    ]
     assert entry.follow == ()
 
 
@@ -460,7 +466,7 @@ def test_what_is_told_beside_the_cause_does_not_follow_from_it(name: str) -> Non
             compiled(*case.arguments())
         with context, torch._dynamo.config.patch(case.config):
             (entry, *_) = depyf.why(compiled, *arguments()).entries
-        told = [guard.told.words for guard in entry.failed]
+        told = [guard.explanation.words for guard in entry.failed]
         assert len(told) <= CHANGED_AT_ONCE.get((name, what), 1), f"{what}: {told}"
 
 
@@ -542,8 +548,8 @@ def test_another_grad_mode_does_not_hide_what_else_differs() -> None:
         compiled(torch.ones(2, 3))
     module.scales["b"] = 2.0
     with torch.no_grad():
-        (one,) = [guard.told.words for guard in depyf.why(compiled, torch.ones(2, 3)).entries[0].failed]
-    told = [guard.told.words for guard in depyf.why(compiled, torch.ones(2, 3)).entries[0].failed]
+        (one,) = [guard.explanation.words for guard in depyf.why(compiled, torch.ones(2, 3)).entries[0].failed]
+    told = [guard.explanation.words for guard in depyf.why(compiled, torch.ones(2, 3)).entries[0].failed]
     assert told == ["grad mode is on, and was off when this was compiled", one]
     assert torch.is_grad_enabled()
 
@@ -554,7 +560,7 @@ def test_a_dict_argument_is_checked_under_another_grad_mode() -> None:
     with torch.no_grad():
         compiled(torch.ones(2), {"a": 1})
     (entry,) = depyf.why(compiled, torch.ones(2), {"a": 1, "b": 2}).entries
-    assert [guard.told.subject for guard in entry.failed] == ["", "d"]
+    assert [guard.explanation.subject for guard in entry.failed] == ["", "d"]
 
 
 @needs_a_tree_of_guards
@@ -637,7 +643,7 @@ def test_an_entry_prints_all_that_does_not_hold() -> None:
     head, *lines = str(entry).splitlines()
     assert head.endswith(f": {len(entry.failed)} guards do not hold")
     told = [line.strip() for line in lines if not line.startswith("    ")]
-    assert told == [each.told.words for each in entry.failed]
+    assert told == [each.explanation.words for each in entry.failed]
     assert "how is 'none', and was compiled for 'times'" in str(entry)
     assert "how is" in entry._repr_html_()
     (entry,) = depyf.why(compiled, torch.ones(3), 1, "times").entries

@@ -10,7 +10,7 @@ from depyf.report.analysis.from_events import build_run
 from depyf.report.model.manifest import from_json, to_json
 from depyf.report.model.run import Artifact
 from depyf.torch_trace.events import Event
-from depyf.torch_trace.generations import told_apart
+from depyf.torch_trace.generations import distinguished
 from depyf.torch_trace.provenance import kernel_launches_event, node_stacks_event
 
 USER = "/home/me/net.py"
@@ -215,9 +215,9 @@ def test_what_is_new_in_a_call_is_its_cause_and_not_what_the_latest_entry_was_ma
 def test_ids_that_a_reset_gives_out_again_are_told_apart() -> None:
     again = event("recompile_reasons", "0/1", "0/0: L['n'] == 1")
     events = [event("dynamo_start"), metrics(), event("dynamo_start"), event("aot_joint_graph"), metrics(), again]
-    ids = [each.compile_id for each in told_apart(events)]
+    ids = [each.compile_id for each in distinguished(events)]
     assert ids == ["0/0", "0/0", "0/0#2", "0/0#2", "0/0#2", "0/1#2"]
-    run = build_run(told_apart([*events, metrics(compile_id="0/1")]), [], files=Files(read=read))
+    run = build_run(distinguished([*events, metrics(compile_id="0/1")]), [], files=Files(read=read))
     assert run.recompiles[0].failed[0].entry == "0/0#2"
 
 

@@ -142,7 +142,7 @@ class Other:
 """
 
 
-def as_told_by(names: bool, source: Optional[str]) -> Run:
+def as_reported_by(names: bool, source: Optional[str]) -> Run:
     """The same program as a dump (where Python says the qualified names of what runs) or a log has it."""
     functions = []
     for name, line, compile_id in (("forward", 2, "0/0"), ("torch_dynamo_resume_in_forward_at_3", 3, "1/0")):
@@ -158,7 +158,7 @@ def as_told_by(names: bool, source: Optional[str]) -> Run:
 
 @pytest.mark.parametrize("source", [CLASSES, None, "quoted only: (("])
 def test_a_log_and_a_dump_of_one_program_compile_the_same_functions(source: Optional[str]) -> None:
-    dump, log = as_told_by(True, CLASSES), as_told_by(False, source)
+    dump, log = as_reported_by(True, CLASSES), as_reported_by(False, source)
     for before, after in ((log, dump), (dump, log)):
         assert titles(before, after) == []
     qualified = [each.qualified_name for each in dump.functions]

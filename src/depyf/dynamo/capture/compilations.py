@@ -94,14 +94,14 @@ def fallbacks(session: Session) -> List[FrameSkipped]:
     for event in session.events("compilation_metrics"):
         if event.compile_id not in known and isinstance(event.meta, dict) and event.meta.get("co_name"):
             if event.meta.get("has_guarded_code") is False:
-                noted.append(_told_by_metrics(event.compile_id, event.meta))
+                noted.append(_from_metrics(event.compile_id, event.meta))
     unique: Dict[Tuple[str, int, str, Cause, str], FrameSkipped] = {}
     for frame in noted:
         unique.setdefault((frame.filename, frame.first_line, frame.qualified_name, frame.cause, frame.reason), frame)
     return list(unique.values())
 
 
-def _told_by_metrics(compile_id: Optional[str], metrics: Mapping[str, Any]) -> FrameSkipped:
+def _from_metrics(compile_id: Optional[str], metrics: Mapping[str, Any]) -> FrameSkipped:
     failure, place = metrics.get("fail_type"), metrics.get("fail_user_frame_filename")
     reason = f"{failure}: {metrics.get('fail_reason')}" if failure else "Dynamo made no code for it, and no reason"
     return FrameSkipped(

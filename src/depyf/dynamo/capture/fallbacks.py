@@ -47,7 +47,7 @@ class Fallbacks:
 
     def __init__(self, receivers: Callable[[], Sequence[Receiver]]) -> None:
         self._receivers = receivers
-        self._told = threading.local()
+        self._noted = threading.local()
         self._broken: Dict[Optional[str], BreakReport] = {}
 
     def watch(self) -> List[Undo]:
@@ -69,7 +69,7 @@ class Fallbacks:
 
     @safely("noting an error that makes a frame fall back to eager")
     def _error(self, error: BaseException, code: CodeType, *args: object, **kwargs: object) -> None:
-        self._told.code = id(code)
+        self._noted.code = id(code)
         reason = _ADDED_BY_TORCH.sub("", describe(error)).strip()
         cause, limit = _cause_of(error, reason)
         if cause is not Cause.ERROR:
@@ -97,8 +97,8 @@ class Fallbacks:
     @safely("noting a frame that Dynamo skips")
     def _skip(self, reason: str, frame: DynamoFrame, *args: object, **kwargs: object) -> None:
         code = frame.f_code
-        told, self._told.code = getattr(self._told, "code", None), None
-        if told == id(code):  # the error behind it has been noted, and says more
+        noted, self._noted.code = getattr(self._noted, "code", None), None
+        if noted == id(code):  # the error behind it has been noted, and says more
             return
         if is_users(code) and not any(each in reason for each in _NEVER_TO_BE_COMPILED):
             for session in self._receivers():

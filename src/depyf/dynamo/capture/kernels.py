@@ -11,7 +11,7 @@ from typing import Callable, Optional
 
 from depyf import file_names
 from depyf.asynchronous import synchronous
-from depyf.dynamo.capture.relocate import told_apart
+from depyf.dynamo.capture.relocate import distinguished
 from depyf.dynamo.capture.session import GeneratedLines, KernelFile, Receivers
 from depyf.dynamo.capture.what_runs import RUNS, RUNS_ELSEWHERE, note_what_runs
 from depyf.dynamo.hooks import frames, generated_code
@@ -56,7 +56,7 @@ def loading_copies(original: Loader, receivers: Receivers) -> Loader:
             return module
         try:
             module = original(key, copy, *args, **kwargs)
-            _tell_apart(module, copy)
+            _distinguish(module, copy)
             _note_lines(receivers, copy)
             return module
         except synchronous() as error:
@@ -77,13 +77,13 @@ def _note_lines(receivers: Receivers, path: str) -> None:
                 session.add(GeneratedLines(kernel.compile_id, kernel.path, lines))
 
 
-def _tell_apart(module: object, path: str) -> None:
+def _distinguish(module: object, path: str) -> None:
     """Let debuggers tell the functions of equal modules apart: graphs that are alike have the same kernels."""
     namespaces = [vars(module), *(vars(value) for value in vars(module).values() if isinstance(value, type))]
     for namespace in namespaces:
         for function in namespace.values():
             if isinstance(function, FunctionType) and function.__code__.co_filename == path:
-                function.__code__ = told_apart(function.__code__)
+                function.__code__ = distinguished(function.__code__)
 
 
 @safely("dumping an Inductor kernel")

@@ -35,7 +35,7 @@ class SourceFile:
         for candidate in self._codes.get(code.co_code, ()):
             moved = _moved_onto(code, candidate)
             if moved is not None:
-                return told_apart(moved)
+                return distinguished(moved)
         return None
 
 
@@ -50,18 +50,20 @@ def in_file(code: CodeType, path: str) -> CodeType:
     return code.replace(co_filename=path, co_consts=consts)
 
 
-def told_apart(code: CodeType) -> CodeType:
+def distinguished(code: CodeType) -> CodeType:
     """``code`` with the name of its file as one more constant, which nothing reads; nested code likewise.
 
     Code objects that differ in nothing but their file are equal, and debugpy remembers by code object where it need not
     look for breakpoints: in the second of two graphs that look alike it would not stop.
     """
-    consts = tuple(told_apart(const) if isinstance(const, CodeType) else const for const in _unmarked(code).co_consts)
+    consts = tuple(
+        distinguished(const) if isinstance(const, CodeType) else const for const in _unmarked(code).co_consts
+    )
     return code.replace(co_consts=(*consts, _MARK + code.co_filename))
 
 
 def _unmarked(code: CodeType) -> CodeType:
-    """``code`` as it was before ``told_apart``."""
+    """``code`` as it was before ``distinguished``."""
     consts = code.co_consts
     if consts and consts[-1] == _MARK + code.co_filename:
         consts = consts[:-1]

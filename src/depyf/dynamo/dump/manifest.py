@@ -44,7 +44,7 @@ from depyf.report.read.own_files import MARKDOWN_MARK, manifest_name, page_stem
 from depyf.report.render.markdown import index_markdown
 from depyf.report.render.page import render_page
 from depyf.torch_trace.events import Event
-from depyf.torch_trace.generations import told_apart
+from depyf.torch_trace.generations import distinguished
 
 
 @dataclass
@@ -99,7 +99,7 @@ _lock = Lock()
 
 
 def _note_failure(failure: Failure) -> None:
-    """Whatever fails while a session is open, or is told, may be missing in its dump."""
+    """Whatever fails while a session is open, or is flushed, may be missing in its dump."""
     text = str(failure)
     for known in list(_chronicles.values()):
         for session in list(known.open):
@@ -128,7 +128,7 @@ def note_runs(session: Session) -> None:
         session.graph_times.clear()
     for record in session.records(TransformedCode):
         times = session.times_run(record)
-        if known is not None and times is not None and (frame_evaluation.tells_runs() or session.ran):
+        if known is not None and times is not None and (frame_evaluation.reports_runs() or session.ran):
             key = (record.compile_id, record.function, record.index)
             known.runs[key] = max(times, known.runs.get(key, 0))
 
@@ -231,9 +231,9 @@ def _write(session: Session, known: _Chronicle, records: Sequence[Record]) -> Tu
     contents: Dict[str, Optional[str]] = {}
     failures = None
     for _ in range(len(made)):  # what fails in one of them stands in the others
-        if failures == _told_failures(known):
+        if failures == _reported_failures(known):
             break
-        failures = _told_failures(known)
+        failures = _reported_failures(known)
         contents = {name: _text(name, make, run, _bare_run(known), failures) for name, make in made.items()}
     before = set(_failures(known.records()))
     written = {name: session.directory.write(name, text) if text else None for name, text in contents.items()}
@@ -270,7 +270,7 @@ def _failures(records: Sequence[Record]) -> Tuple[str, ...]:
     return tuple(dict.fromkeys(record.failure for record in records if isinstance(record, Incomplete)))
 
 
-def _told_failures(known: _Chronicle) -> Tuple[str, ...]:
+def _reported_failures(known: _Chronicle) -> Tuple[str, ...]:
     return tuple(each for each in _failures(known.records()) if each not in known.own_failures)
 
 
@@ -292,7 +292,7 @@ def run_of(session: Session) -> Run:
 
 
 def _run_of(session: Session, known: _Chronicle, records: Sequence[Record]) -> Tuple[Run, Dict[str, str]]:
-    records = told_apart(records)
+    records = distinguished(records)
     artifacts = artifacts_of(records)
     events = [record for record in records if isinstance(record, Event)]
     run = build_run(

@@ -35,10 +35,10 @@ _copied: Dict[Tuple[int, int], weakref.ref[CodeType]] = {}
 def dump_earlier(session: Session) -> None:
     """Dump what ran in this session and was not compiled in it."""
     ours = {id(record.running_code()) for record in session.records(TransformedCode)}
-    told = {record.function for record in session.records(EarlierFunction)}
+    reported = {record.function for record in session.records(EarlierFunction)}
     for code in session.codes_that_ran():
         if id(code) not in ours and not _is_in(session.directory, code):
-            safely("dumping a function that was compiled earlier")(_dump)(session, code, told)
+            safely("dumping a function that was compiled earlier")(_dump)(session, code, reported)
 
 
 def _is_in(directory: DumpDirectory, code: CodeType) -> bool:
@@ -48,7 +48,7 @@ def _is_in(directory: DumpDirectory, code: CodeType) -> bool:
     return directory.is_in(code.co_filename) or (copied is not None and copied() is code)
 
 
-def _dump(session: Session, code: CodeType, told: Set[str]) -> None:
+def _dump(session: Session, code: CodeType, reported: Set[str]) -> None:
     original = known_code.original_of(code)
     entry = (
         next((e for e in cache_entries.cache_entries(original) if e.code is code), None)
@@ -63,7 +63,7 @@ def _dump(session: Session, code: CodeType, told: Set[str]) -> None:
     for name in names:
         if name in scope:
             function = f"__compiled_fn_{compiled_fn_number(name)}"
-            _write_compiled(session, function, entry.compile_id, recover(scope[name]), told)
+            _write_compiled(session, function, entry.compile_id, recover(scope[name]), reported)
 
 
 def _write_transformed(
@@ -98,11 +98,11 @@ def _write_transformed(
 
 
 def _write_compiled(
-    session: Session, function: str, compile_id: Optional[str], found: Recovered, told: Set[str]
+    session: Session, function: str, compile_id: Optional[str], found: Recovered, reported: Set[str]
 ) -> None:
-    if function in told:
+    if function in reported:
         return
-    told.add(function)
+    reported.add(function)
     session.add(EarlierFunction(compile_id, function, found.pending))
     for stage, text in _graph_texts(found):
         index = session.directory.take_number(f"{function}.{stage.value}")

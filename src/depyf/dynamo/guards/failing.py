@@ -81,7 +81,7 @@ def failing_guards(manager: Guards, values: Mapping[str, object], first: Sequenc
     scope: Mapping[str, object] = guards.live.global_scope() or {}
     try:
         lines = guards.failing(values, scope)
-        if not guards.live.tells_apart():  # those that only PyTorch can check: the one that it names, if any
+        if not guards.live.distinguishes():  # those that only PyTorch can check: the one that it names, if any
             named = read(first[0]) if len(first) == 1 else NO_GUARD
             lines = [line for line in lines if not line.live or _is_about(line, named)]
     except NotLiveError:
@@ -107,13 +107,13 @@ def _found(
     reported = guards_function.mismatch(manager, line.code, values) or _reported_for(line, guards, values)
     failed = None if reported is None else as_known_here(read(reported))
     failed = failed or tensor_mismatch(guard, values, scope) or guard
-    told = explain(failed.with_actual(value_of(guard, values, scope)))
+    explanation = explain(failed.with_actual(value_of(guard, values, scope)))
     is_text = line.kind == TEXT  # of a condition of PyTorch's before 2.4, whose source is in its text
     source = guards_function.source_of(line.code) if is_text else line.source
     missing = _missing(guard.code if line.source == EPILOGUE else source, values, scope)
     return _Found(
         line,
-        FailedGuard(line.kind, line.code, source, told, line.guard.user_code, line.guard.location),
+        FailedGuard(line.kind, line.code, source, explanation, line.guard.user_code, line.guard.location),
         source,
         missing,
         is_another=failed.kind in _OF_WHAT_A_VALUE_IS and not (is_text and missing),
@@ -149,8 +149,8 @@ def _named_first(
         return [_Found(line, of_torch, missing, missing, bool(missing)), *found]
     known, of_call = found[position], as_known_here(named)
     if " == " in of_call.code:  # a comparison, of which the value now is known
-        of_call = of_call.with_actual(known.guard.told.now)
-    in_its_words = replace(known, guard=replace(known.guard, told=explain(of_call)))
+        of_call = of_call.with_actual(known.guard.explanation.now)
+    in_its_words = replace(known, guard=replace(known.guard, explanation=explain(of_call)))
     return [in_its_words, *(each for each in found if each is not known)]
 
 
@@ -174,7 +174,7 @@ def _missing_once(found: Sequence[_Found]) -> List[_Found]:
             said.add(each.missing)
             if not any(is_reached_through(each.missing, other.source) for other in found if not other.missing):
                 words = explain(Guard(GuardKind.MISSING, each.missing))
-                each = replace(each, guard=replace(each.guard, told=words), is_another=True)
+                each = replace(each, guard=replace(each.guard, explanation=words), is_another=True)
         out.append(each)
     return out
 
@@ -187,17 +187,17 @@ def _follows(each: _Found, cause: _Found) -> bool:
     if cause.is_another and each.source == cause.source:
         return True
     of_one_tensor = each.line.kind == cause.line.kind == "TENSOR_MATCH"  # a tensor made of others
-    of_one_number = cause.guard.told.cause is GuardCause.NUMBER  # the real part of a complex one
+    of_one_number = cause.guard.explanation.cause is GuardCause.NUMBER  # the real part of a complex one
     if each.missing or cause.is_another or of_one_tensor or of_one_number:
         if is_reached_through(source, cause.missing or cause.source):
             return True
-    told, other = each.guard.told, cause.guard.told
-    if told.subject and told.subject == other.subject:
+    explanation, other = each.guard.explanation, cause.guard.explanation
+    if explanation.subject and explanation.subject == other.subject:
         return True
     if cause.line.guard.kind is GuardKind.MODES and _MODES in each.source:
         return True
     is_mode = not other.subject and other.advice  # it shows in each tensor as well
-    return bool(is_mode and told.subject and told.advice == other.advice)
+    return bool(is_mode and explanation.subject and explanation.advice == other.advice)
 
 
 def _missing(code: str, values: Mapping[str, object], scope: Mapping[str, object]) -> str:
@@ -244,8 +244,8 @@ def _is_about(line: GuardLine, named: Guard) -> bool:
 
 def _reported_by_torch(guard: Guard, values: Mapping[str, object], scope: Mapping[str, object]) -> FailedGuard:
     known = as_known_here(guard)
-    told = explain(known.with_actual(value_of(known, values, scope)))
-    return FailedGuard("", known.code, "", told, guard.user_code, guard.location)
+    explanation = explain(known.with_actual(value_of(known, values, scope)))
+    return FailedGuard("", known.code, "", explanation, guard.user_code, guard.location)
 
 
 def _with_places(guards: Sequence[FailedGuard], places: Mapping[_Place, _Place]) -> Tuple[FailedGuard, ...]:

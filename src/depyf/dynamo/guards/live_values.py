@@ -95,7 +95,7 @@ class LiveGuard:
         manager = self._living()
         if guards_function.is_function(manager):
             return guards_function.holds(manager, frame_locals, sources)
-        if not self.tells_apart():
+        if not self.distinguishes():
             return self.check(frame_locals)
         if own and self._failure(frame_locals, sources - {own}) is not None:
             return True
@@ -104,7 +104,7 @@ class LiveGuard:
     def words_of_path(self, frame_locals: Mapping[str, object], sources: FrozenSet[str]) -> Sequence[str]:
         """What PyTorch says of the first of these guards that fails; empty where it says nothing."""
         manager = self._living()
-        if guards_function.is_function(manager) or not self.tells_apart():
+        if guards_function.is_function(manager) or not self.distinguishes():
             return ()
         return self._failure(frame_locals, sources) or ()
 
@@ -124,7 +124,7 @@ class LiveGuard:
         holds = bool(answer.result) or _only_relations_fail(root, answer.verbose_code_parts)
         return None if holds else list(answer.verbose_code_parts)
 
-    def tells_apart(self) -> bool:
+    def distinguishes(self) -> bool:
         """Whether single guards can be asked with ``check_path``; an older PyTorch only answers for all of them."""
         manager = self._living()
         return guards_function.is_function(manager) or hasattr(getattr(manager, "root", None), "clone_manager")
@@ -154,12 +154,12 @@ def check_in_its_grad_mode(root: GuardRoot, frame_locals: Mapping[str, object]) 
         return _check(root, frame_locals)
 
 
-def _only_relations_fail(root: object, told: Sequence[str]) -> bool:
+def _only_relations_fail(root: object, failed: Sequence[str]) -> bool:
     """Whether what fails are the relations between sizes, which a partial copy of the guards has, too: they come last,
     so that all that was asked for holds."""
     relations_of = getattr(root, "get_epilogue_lambda_guards", None)
     relations = {text for guard in (relations_of() if relations_of else ()) for text in guard.verbose_code_parts()}
-    return bool(told) and relations.issuperset(told)
+    return bool(failed) and relations.issuperset(failed)
 
 
 class LiveTable:

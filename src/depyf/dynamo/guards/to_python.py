@@ -252,7 +252,7 @@ def _dict_version(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
 
 
 def _set_contains(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
-    if guard.kind is not GuardKind.CONTAINS or (guard.holds and not cache_entries.tells_of_absent_items()):
+    if guard.kind is not GuardKind.CONTAINS or (guard.holds and not cache_entries.reports_absent_items()):
         return None
     contains = f"___set_contains({_argument(guard.code)})"
     # C++ fails a container that is no set in either case.

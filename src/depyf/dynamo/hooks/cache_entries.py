@@ -16,7 +16,7 @@ REMOVED = "removed by depyf, which had it made to observe the graph"
 """Why a cache entry is invalid that ``dynamo/observe`` had made; Dynamo keeps such entries in its list."""
 
 
-def tells_of_absent_items() -> bool:
+def reports_absent_items() -> bool:
     """Whether the text of a guard on what a set holds says which way it is meant (not so in 2.8 and 2.9)."""
     return private_names.PRESENT_ITEMS.find() is None or private_names.ABSENT_ITEMS.find() is not None
 

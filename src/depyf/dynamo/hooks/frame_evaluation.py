@@ -111,6 +111,6 @@ def skips(code: CodeType) -> bool:
     return bool(check is not None and check(code))
 
 
-def tells_runs() -> bool:
+def reports_runs() -> bool:
     """Whether this torch reports when transformed code runs (see ``run_callback``)."""
     return private_names.SET_RUN_CALLBACK.find() is not None

@@ -55,14 +55,14 @@ def loads_backward() -> Optional[bool]:
     name = private_names.IS_BACKWARD
     caller: Optional[FrameType] = sys._getframe(1)
     while caller is not None:
-        told, owner = None, caller.f_locals.get("self")
+        value, owner = None, caller.f_locals.get("self")
         if type(owner).__module__.startswith(private_names.INDUCTOR.whole):
             arguments = getattr(owner, "fx_kwargs", None) or {}
-            told = arguments.get(name.name, name.of(owner))
+            value = arguments.get(name.name, name.of(owner))
         else:
-            told = name.in_frame(caller)
-        if isinstance(told, bool):
-            return told
+            value = name.in_frame(caller)
+        if isinstance(value, bool):
+            return value
         caller = caller.f_back
     return None
 

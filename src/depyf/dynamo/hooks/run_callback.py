@@ -60,7 +60,7 @@ def watch_runs(*notes: Call) -> Optional[Undo]:
     They have to be functions in C that raise nothing and return something false. ``None`` where this PyTorch (before
     2.13) reports no runs.
     """
-    if not frame_evaluation.tells_runs():
+    if not frame_evaluation.reports_runs():
         return None
 
     def undo() -> None:

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 _UNKNOWN: object = object()
 
-_told: Dict[Tuple[str, str, str], object] = {}
+_reported: Dict[Tuple[str, str, str], object] = {}
 _directory = ""
 _out_of_stack: Optional[str] = None
 """What failed with too little stack left to report it."""
@@ -62,7 +62,8 @@ def report_failure(doing: str, error: BaseException, advice: str = "") -> None:
     place = _place(error)
     note_failure(Failure(doing, place, describe(error)))
     mine = object()
-    first = _told.setdefault((_directory, place, type(error).__name__), mine) is mine  # atomic: threads fail together
+    key = (_directory, place, type(error).__name__)
+    first = _reported.setdefault(key, mine) is mine  # atomic: threads fail together
     log(
         logging.WARNING if first else logging.DEBUG,
         "%s failed at %s (%s). Your program goes on; %s. %s",
@@ -77,7 +78,7 @@ def report_failure(doing: str, error: BaseException, advice: str = "") -> None:
 
 def has_failed(directory: str) -> bool:
     """Whether something has failed while depyf dumped into this directory."""
-    return any(key[0] == directory for key in list(_told))
+    return any(key[0] == directory for key in list(_reported))
 
 
 def note_failure(failure: Failure) -> None:
@@ -211,7 +212,7 @@ def _report_users(what: str, error: BaseException) -> None:
         last = last.tb_next
     place = "" if last is None else f"{last.tb_frame.f_code.co_filename}:{last.tb_lineno}"
     mine = object()
-    first = _told.setdefault((what, place, type(error).__name__), mine) is mine
+    first = _reported.setdefault((what, place, type(error).__name__), mine) is mine
     log(
         logging.WARNING if first else logging.DEBUG,
         "%s raised %s%s. Your program goes on; the same failure is not told again",

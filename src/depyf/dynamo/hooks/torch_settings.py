@@ -25,7 +25,7 @@ _CACHES_OFF = (
     (private_names.AOT_CACHE, False),
 )
 
-_LAUNCHES_TOLD = ((private_names.PROVENANCE_LEVEL, 1),)
+_LAUNCHES_REPORTED = ((private_names.PROVENANCE_LEVEL, 1),)
 
 
 def switch_caches_off() -> Callable[[], None]:
@@ -33,10 +33,10 @@ def switch_caches_off() -> Callable[[], None]:
     return _set(_CACHES_OFF)
 
 
-def have_launches_told() -> Callable[[], None]:
+def have_launches_reported() -> Callable[[], None]:
     """Let Inductor say which nodes each kernel computes: 2.9 does only if asked to, which makes other entries in its
     caches. Return the function that restores the setting."""
-    return _set(_LAUNCHES_TOLD)
+    return _set(_LAUNCHES_REPORTED)
 
 
 def _set(settings: Iterable[Tuple[torch_names.PrivateName, object]]) -> Callable[[], None]:
@@ -73,9 +73,9 @@ def settings_that_were_changed() -> List[str]:
     statements: List[str] = []
     for name in (private_names.INDUCTOR_CONFIG, private_names.AOT_CONFIG):
         config = name.find() if name.whole in sys.modules else None
-        tell = getattr(config, "codegen_config", None)
+        codegen_config = getattr(config, "codegen_config", None)
         defaults = private_names.SAVED_CONFIG.of(config, {})
-        for line in tell().splitlines() if tell is not None else ():
+        for line in codegen_config().splitlines() if codegen_config is not None else ():
             setting, _, text = line.partition(" = ")
             try:
                 value = ast.literal_eval(parse(text, "eval"))

@@ -127,11 +127,11 @@ def _count_earlier_backwards(observation: Observation) -> None:
 
 def _counted(observation: Observation, method: Callable[..., object]) -> Callable[..., object]:
     def counted(*args: object, **kwargs: object) -> object:
-        before = observation.told
+        before = observation.reported
         try:
             return method(*args, **kwargs)
         finally:
-            if observation.told == before:  # else its forward ran in an earlier context of ours
+            if observation.reported == before:  # else its forward ran in an earlier context of ours
                 observation.tally.miss(_EARLIER)
 
     return counted

@@ -105,7 +105,7 @@ class Observation:
         self._observers: List[Observer] = []
         self._lock = Lock()
         self._undo: List[Undo] = []
-        self.told = 0
+        self.reported = 0
         """How many calls of graphs the observers have been told of."""
         self.tally = tally
         """The calls of compiled functions while somebody observes, and what of them is not."""
@@ -153,8 +153,8 @@ class Observation:
         finally:
             self._here.inside = was_inside
         if before is not None:
-            self.told += 1
-            error = self._tell(before, outputs)
+            self.reported += 1
+            error = self._notify(before, outputs)
             if error is not None:
                 raise error
         return outputs
@@ -164,7 +164,7 @@ class Observation:
         return getattr(self._here, "inside", False)
 
     @safely("looking at what a compiled graph has computed")
-    def _tell(self, before: _Before, outputs: object) -> Optional[BaseException]:
+    def _notify(self, before: _Before, outputs: object) -> Optional[BaseException]:
         call = before.finished(outputs)
         with _unseen():
             for observer in list(self._observers):

@@ -78,7 +78,7 @@ class Watch(HookedContext[object]):
 
     def _stopped(self, *, failed: bool) -> None:
         for compile_id in list(self._wanted):
-            self._tell_wanted(compile_id)
+            self._report_wanted(compile_id)
         if self._callback is None:
             say(self._stream, summary(self.happened, compiled=self.compiled))
 
@@ -127,7 +127,7 @@ class Watch(HookedContext[object]):
             words += f" ({reason})" if reason else ""
         place = record.place or (record.filename, record.first_line)
         advice = advice_for_fallback(record.cause.value, record.reason)
-        self._tell(Happening(FALLBACK, record.compile_id, record.function, place, words, advice))
+        self._report(Happening(FALLBACK, record.compile_id, record.function, place, words, advice))
 
     @safely("telling what happens in torch.compile")
     def _receive(self, event: Event) -> None:
@@ -141,21 +141,21 @@ class Watch(HookedContext[object]):
             return
         if event.name == "compilation_metrics":
             if event.meta.get("has_guarded_code", True):
-                self._tell_wanted(event.compile_id)
+                self._report_wanted(event.compile_id)
         elif event.name != PHASE:  # which also tells of what is refused
-            self._tell_wanted(event.compile_id)
+            self._report_wanted(event.compile_id)
         if event.name == "dynamo_graph_break_reason":
-            self._tell(_graph_break(event))
+            self._report(_graph_break(event))
 
-    def _tell_wanted(self, compile_id: Optional[str]) -> None:
+    def _report_wanted(self, compile_id: Optional[str]) -> None:
         happening = self._wanted.pop(compile_id, None)
         if happening is not None:
-            self._tell(happening)
+            self._report(happening)
 
     def _is_known(self, kind: str, place: Optional[Tuple[str, int]]) -> bool:
         return any(each.kind == kind and each.place == place for each in self.happened)
 
-    def _tell(self, happening: Happening) -> None:
+    def _report(self, happening: Happening) -> None:
         with self._lock:
             # Dynamo may report a break again when it traces a frame once more.
             key = (happening.kind, happening.compile_id, happening.function, happening.place, happening.words)
@@ -198,20 +198,22 @@ def _recompile(event: Event) -> Optional[Happening]:
         return None
     code = frames.code_being_compiled()
     frame = guarded_frame_of(code)
-    told = [explain(as_known_here(read(guard.text)), frame) for guard in guards]
-    told = [with_changed_keys(each, set(), None, frame) for each in told]  # which ones, torch does not say here
-    by_subject = {each.subject or each.words: each for each in reversed(told)}  # of several entries, the first's
+    explanations = [explain(as_known_here(read(guard.text)), frame) for guard in guards]
+    # Which keys have changed, torch does not say here.
+    explanations = [with_changed_keys(each, set(), None, frame) for each in explanations]
+    # Of several entries, the first one's.
+    by_subject = {each.subject or each.words: each for each in reversed(explanations)}
     phrases = [phrase for each in reversed(list(by_subject.values())) for phrase in each.words.split("; ")]
     words = "; ".join(dict.fromkeys(phrases))
     place = _users(guards[0].stack)
     if code is not None:
         place = (
             with_whole_path(place, code.co_filename)
-            or line_that_guards(code, told[0].subject)
+            or line_that_guards(code, explanations[0].subject)
             or (code.co_filename, code.co_firstlineno)
         )
     function = "" if code is None else short_name_now(code)
-    return Happening(RECOMPILE, event.compile_id, function, place, words, told[0].advice)
+    return Happening(RECOMPILE, event.compile_id, function, place, words, explanations[0].advice)
 
 
 def _users(stack: Tuple[Frame, ...]) -> Optional[Tuple[str, int]]:

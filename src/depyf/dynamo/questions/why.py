@@ -145,11 +145,13 @@ def _entry(
         note = ""
         if not is_backend_of(entry, backend):
             note = "compiled with another backend callable"
-            told = explain(Guard(GuardKind.BACKEND))
-            return Entry(number, False, (FailedGuard("BACKEND_MATCH", note, "", told),), note, graphs=graphs)
+            explanation = explain(Guard(GuardKind.BACKEND))
+            return Entry(number, False, (FailedGuard("BACKEND_MATCH", note, "", explanation),), note, graphs=graphs)
         return Entry(number, True, (), note, graphs=graphs)
     failing = failing_guards(manager, values, first, file)
-    causes = tuple(replace(each, told=in_call(each.told, frame, manager, values)) for each in failing.causes)
+    causes = tuple(
+        replace(each, explanation=in_call(each.explanation, frame, manager, values)) for each in failing.causes
+    )
     return Entry(number, False, causes, follow=failing.follow, graphs=graphs)
 
 
@@ -202,8 +204,8 @@ def _advice(entries: Sequence[Entry]) -> Tuple[str, ...]:
         return ()
     subjects: Dict[str, Dict[str, None]] = {}
     for guard in nearest_first(entries)[0].failed:
-        if guard.told.advice:
-            subjects.setdefault(guard.told.advice, {})[guard.told.subject] = None
+        if guard.explanation.advice:
+            subjects.setdefault(guard.explanation.advice, {})[guard.explanation.subject] = None
     return tuple(f"{_named(list(names))}: {advice}".lstrip(": ") for advice, names in subjects.items())
 
 

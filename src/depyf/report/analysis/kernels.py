@@ -77,7 +77,7 @@ def kernels_of(
     found: List[Kernel] = []
     for launch in module.launches:
         fact = _next(facts, launch.name)
-        nodes = _Nodes(fact.nodes) if fact is not None else _told(module, launch, first=launch.name not in kernels)
+        nodes = _Nodes(fact.nodes) if fact is not None else _reported(module, launch, first=launch.name not in kernels)
         places = union(
             [
                 *(sources.places(stack) for stack in (fact.stacks if fact is not None else ())),
@@ -112,7 +112,7 @@ def kernels_of(
     return order, sorted((link for link in links if link.places or link.names), key=lambda link: link.first)
 
 
-def _told(module: _Module, launch: _Launch, *, first: bool) -> _Nodes:
+def _reported(module: _Module, launch: _Launch, *, first: bool) -> _Nodes:
     """The nodes that comments name for a launch: above the kernel for its first one, where they are of the lowered
     graph, and else above the launch itself."""
     above = module.nodes.get(launch.name, _Nodes())

@@ -142,16 +142,16 @@ def _functions(before: Side, after: Side) -> List[Change]:
     new = [key for key in now if key not in then]
     gone = [key for key in then if key not in now]
     return [
-        *(Change("function", f"Compiled now: {name_of(key)}") for key in new if _worth_telling(after, now[key])),
+        *(Change("function", f"Compiled now: {name_of(key)}") for key in new if _worth_reporting(after, now[key])),
         *(
             Change("function", f"No longer compiled: {name_of(key)}")
             for key in gone
-            if _worth_telling(before, then[key])
+            if _worth_reporting(before, then[key])
         ),
     ]
 
 
-def _worth_telling(side: Side, compilations: Sequence[Compilation]) -> bool:
+def _worth_reporting(side: Side, compilations: Sequence[Compilation]) -> bool:
     return not all(side.is_resume(each.function) for each in compilations)
 
 

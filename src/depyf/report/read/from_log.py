@@ -12,7 +12,7 @@ from depyf.report.analysis.from_events import build_run
 from depyf.report.analysis.sources import read_named_source
 from depyf.report.model.run import Run
 from depyf.torch_trace.events import Event
-from depyf.torch_trace.generations import told_apart
+from depyf.torch_trace.generations import distinguished
 from depyf.torch_trace.json_text import parsed
 from depyf.torch_trace.log_file import TraceLog
 
@@ -27,7 +27,7 @@ _MOST_LINES = 1 << 20
 def run_of_log(log: TraceLog) -> Run:
     """The run that one process has logged. Its notes say what a log does not have."""
     quoted = quoted_lines(log.events)
-    events = told_apart(log.events)
+    events = distinguished(log.events)
     texts = {path: _text(path, lines) for path, lines in quoted.items()}
     run = build_run(
         events,

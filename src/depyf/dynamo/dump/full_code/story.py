@@ -138,15 +138,16 @@ def _families(codes: Sequence[CodeType], known: _Known) -> List[List[Story]]:
     stories: Dict[int, Story] = {}
     resumes: Dict[int, List[_Resume]] = {}
     for code in codes:
-        told = safely(f"reading the cache entries of {code.co_name} for its full_code file")(_told)(code, known)
-        if told is not None:
-            stories[id(code)], resumes[id(code)] = told
+        read = safely(f"reading the cache entries of {code.co_name} for its full_code file")(_story_and_resumes)
+        both = read(code, known)
+        if both is not None:
+            stories[id(code)], resumes[id(code)] = both
     resumed = {id(resume.code) for found in resumes.values() for resume in found}
     roots = [code for code in codes if id(code) in stories and id(code) not in resumed]
     return [list(_family(code, stories, resumes, known)) for code in roots]
 
 
-def _told(code: CodeType, known: _Known) -> Tuple[Story, List[_Resume]]:
+def _story_and_resumes(code: CodeType, known: _Known) -> Tuple[Story, List[_Resume]]:
     story = _story(code, known)
     return story, _resumes(story, known.stable)
 

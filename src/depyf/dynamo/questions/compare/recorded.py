@@ -113,7 +113,7 @@ class Recorder:
             return original(module, inputs, **self._watched(compilation, module, kwargs))
 
         undo = replace_everywhere(private_names.AOT_MODULE.name, original, and_keep)
-        return [torch_settings.have_launches_told(), *self._launches.watch(), undo]
+        return [torch_settings.have_launches_reported(), *self._launches.watch(), undo]
 
     def _watched(
         self, compilation: Compilation, module: torch.fx.GraphModule, given: Dict[str, Any]

@@ -80,7 +80,7 @@ class Describer:
             called_from=running_line(),
             notes=(_IN_FORWARD,) if in_forward else (),
         )
-        return self._saved(found, lambda directory, told: write_replay(directory, node, args, kwargs, told))
+        return self._saved(found, lambda directory, report: write_replay(directory, node, args, kwargs, report))
 
     def result(self, call: GraphCall, place: Tuple[str, int], bad: Bad, error: Optional[Exception]) -> NonFinite:
         """A result that only the compiled code makes bad; or, with an error, one whose graph can't be replayed."""
@@ -115,7 +115,7 @@ class Describer:
             called_from=running_line(),
             notes=tuple(notes),
         )
-        return self._saved(found, lambda directory, told: write_graph_replay(directory, call, told))
+        return self._saved(found, lambda directory, report: write_graph_replay(directory, call, report))
 
     def born(self, birth: Birth, notes: Tuple[str, ...] = (), steps: Tuple[Step, ...] = ()) -> NonFinite:
         """What an operation outside of compiled graphs has made."""

@@ -66,7 +66,7 @@ class FindNonFinite(HookedContext[object]):
         self._saved = SavedValues()
         self._judged: Dict[Tuple[int, Tuple[object, ...]], str] = {}
         """Graphs with bad results that were found to be meant, and what those are: they need no replay another time."""
-        self._told: Set[int] = set()
+        self._reported: Set[int] = set()
         self._kept: Dict[int, ObservedGraph] = {}
         self._looking = Looking(observation.tally)
 
@@ -81,7 +81,7 @@ class FindNonFinite(HookedContext[object]):
     def _stop(self, entry: object) -> None:
         if self._eager is not None:
             self._eager.stop()
-            self._tell_what_is_left()
+            self._report_what_is_left()
         self._drop(entry)
 
     def _drop(self, entry: object) -> None:
@@ -93,13 +93,13 @@ class FindNonFinite(HookedContext[object]):
             say(self._stream, (f"depyf: {line}" for line in str(self).splitlines()))
 
     @safely("looking for values that are not finite")
-    def _tell_what_is_left(self) -> None:
+    def _report_what_is_left(self) -> None:
         """What eager code has made that came into no graph, and is still there."""
         birth = None if self._eager is None or self.found else next(self._eager.living(), None)
         if birth is not None:
             notes = ["no compiled graph has seen it; it is there at the end"]
             notes += [] if birth.kind == "NaN" else ["it may be meant, as in a mask"]
-            self._tell(self._describer.born(birth, tuple(notes)))
+            self._report(self._describer.born(birth, tuple(notes)))
 
     @property
     def first(self) -> Optional[NonFinite]:
@@ -136,13 +136,13 @@ class FindNonFinite(HookedContext[object]):
             self._saved.has_run(call)
         if found is None:
             return None
-        self._tell(found)
+        self._report(found)
         return FloatingPointError(str(found)) if self._raises else None
 
     def _examine(self, call: GraphCall) -> Optional[NonFinite]:
         results = {number: call.outputs[number] for number in call.graph.results if tensors_in([call.outputs[number]])}
         written = {number: value for number, value in call.written.items() if tensors_in([value])}
-        if all_finite([*results.values(), *written.values()]) or id(call.graph) in self._told:
+        if all_finite([*results.values(), *written.values()]) or id(call.graph) in self._reported:
             return None
         bad = {("output", number): count_bad([value]) for number, value in results.items()}
         bad.update({("input", number): count_bad([value]) for number, value in written.items()})
@@ -168,12 +168,12 @@ class FindNonFinite(HookedContext[object]):
                 self._judged[pattern] = self._describer.meant(call, chain)
                 self._looking.passed_on(self._judged[pattern])
                 return None
-            self._told.add(id(call.graph))
+            self._reported.add(id(call.graph))
             if verdict is not None:
                 return self._describer.describe(call, verdict)
         except synchronous() as failed:  # there is a bad value all the same, and that is told
             error = failed
-            self._told.add(id(call.graph))
+            self._reported.add(id(call.graph))
         place, counted = next(iter(bad.items()))
         return self._describer.result(call, place, counted, error)
 
@@ -182,7 +182,7 @@ class FindNonFinite(HookedContext[object]):
         birth = None if self._eager is None else self._eager.birth_of(call.given(number))
         return birth is not None and not birth.written_down
 
-    def _tell(self, found: NonFinite) -> None:
+    def _report(self, found: NonFinite) -> None:
         self.found.append(found)
         if self._eager is not None:
             self._eager.enough = not self._all_graphs

@@ -51,10 +51,10 @@ def judge(
         if node not in chain.made and chain.causes[node]:
             continue
         if node in inputs:
-            told = saved(node) if call.graph.backward else None
-            if told is not None:
-                return told
-            if _is_told_itself(call, chain, node, inputs[node], computed):
+            reported = saved(node) if call.graph.backward else None
+            if reported is not None:
+                return reported
+            if _is_reported_itself(call, chain, node, inputs[node], computed):
                 return Verdict(call, node, chain.bad[node].kind, entered=True, becomes_nan=_after(chain, node, nans))
             if call.graph.backward and chain.bad[node].nans:
                 return _first_user(call, chain, node)
@@ -68,7 +68,7 @@ def judge(
     return None
 
 
-def _is_told_itself(
+def _is_reported_itself(
     call: GraphCall, chain: Chain, node: torch.fx.Node, number: int, computed: Callable[[int], bool]
 ) -> bool:
     if call.graph.backward:  # else it was saved by the forward, which has its own line

@@ -45,10 +45,10 @@ def follow_gradients(
 
     for at, output in outputs.items():  # what comes in by one result is added to what came in by the others
         if values and results[at].requires_grad:
-            output.register_hook(functools.partial(_tell, arrived, results[at]))
+            output.register_hook(functools.partial(_pass_on, arrived, results[at]))
 
 
-def _tell(arrived: Callable[[object, object], object], result: object, gradient: Optional[object]) -> None:
+def _pass_on(arrived: Callable[[object, object], object], result: object, gradient: Optional[object]) -> None:
     if gradient is not None:  # of a result that has part in nothing that was differentiated
         arrived(result, gradient)
 

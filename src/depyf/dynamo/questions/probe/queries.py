@@ -96,8 +96,8 @@ def problem(query: Query, bindings: Iterable[Binding], lines: Set[Tuple[str, int
     if elsewhere:
         return f"it is bound in {', '.join(elsewhere)}, and not in {query.function}"
     near_names = difflib.get_close_matches(query.name, names, n=5, cutoff=0.5) or sorted(names)[:8]
-    told = f"; there are: {', '.join(near_names)}" if near_names else ""
-    return f"no compiled code that ran binds a tensor to that name{told}"
+    hint = f"; there are: {', '.join(near_names)}" if near_names else ""
+    return f"no compiled code that ran binds a tensor to that name{hint}"
 
 
 def _why_not(binding: Binding) -> str:

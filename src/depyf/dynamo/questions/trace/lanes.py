@@ -63,7 +63,7 @@ class Lanes:
         """The number of a code object, by its id, as long as that lives."""
         self.takers: Tuple[Take, ...] = ()
         self.notes = RunNotes()
-        self.tells_ends = False
+        self.reports_ends = False
         """Whether this Python reports when a frame ends."""
         self._lanes: Dict[int, Lane] = {}
         self._meet_code = meet
@@ -113,7 +113,7 @@ class Lanes:
             lane = lane.instead or lane
         if lane.noted or lane.behind:
             self.take_noted(lane, caller)
-        if lane.open and not (caller is None and self.tells_ends):
+        if lane.open and not (caller is None and self.reports_ends):
             self.close_all_but_callers(lane, caller)
         buffer = lane.buffer
         buffer.extend((number, start, end))

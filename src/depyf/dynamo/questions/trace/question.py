@@ -126,7 +126,7 @@ class _Runs:
         self._lanes = Lanes(self._meet)
         self._graphs = Graphs(self._lanes, None)
         self._monitoring = Monitoring()
-        self._tells_starts = False
+        self._reports_starts = False
         self._compiling: Dict[Optional[str], str] = {}
         self.stable = StableNames()
         self._notes: Tuple[str, ...] = ()
@@ -150,7 +150,7 @@ class _Runs:
             self._detach(trace)
             if trace._record is not None:
                 trace._record.close()
-                self._tell_sessions(trace._record)
+                self._report_to_sessions(trace._record)
 
     def drop(self, trace: Trace) -> None:
         """End the record of ``trace`` without another word, whatever has been done of that."""
@@ -163,7 +163,7 @@ class _Runs:
         if not self._open:
             uninstall(self._undo, "ending a trace")
 
-    def _tell_sessions(self, record: RunRecord) -> None:
+    def _report_to_sessions(self, record: RunRecord) -> None:
         """What the sessions that are open now should know of a trace that has ended."""
         for session in capture.receivers():
             for total in record.answer().totals:
@@ -172,10 +172,10 @@ class _Runs:
                     key = (thing.name, thing.kind == BACKWARD)
                     known = session.graph_times.get(key, (0, 0.0))
                     session.graph_times[key] = (known[0] + total.count, known[1] + total.seconds)
-            if not frame_evaluation.tells_runs():
-                self._tell_runs(session, record)
+            if not frame_evaluation.reports_runs():
+                self._report_runs(session, record)
 
-    def _tell_runs(self, session: Session, record: RunRecord) -> None:
+    def _report_runs(self, session: Session, record: RunRecord) -> None:
         """Sessions count by themselves what runs, where torch reports it without a trace."""
         counts = record.counts()
         for code in known_code.transformed_codes():
@@ -196,11 +196,11 @@ class _Runs:
         self._compiling = {}
         notes: List[str] = []
         self._add(lambda: self._watch_ends(lanes))
-        self._tells_starts = self._add(lambda: watch_runs(*lanes.notes.functions))
-        by_graph = None if self._tells_starts or lanes.tells_ends else lanes.begin
+        self._reports_starts = self._add(lambda: watch_runs(*lanes.notes.functions))
+        by_graph = None if self._reports_starts or lanes.reports_ends else lanes.begin
         self._graphs = Graphs(lanes, by_graph)
         self._undo.append(self._graphs.stop)
-        if not lanes.tells_ends:
+        if not lanes.reports_ends:
             notes.append(_NO_ENDS)
         if by_graph is not None:
             notes.append(_NO_STARTS)
@@ -222,7 +222,7 @@ class _Runs:
             lanes.end(code)
 
         undo = self._monitoring.begin(on_start, on_return)
-        lanes.tells_ends = undo is not None
+        lanes.reports_ends = undo is not None
         return undo
 
     def _meet(self, code: CodeType, number: int) -> Optional[Thing]:
@@ -240,7 +240,7 @@ class _Runs:
         self._lanes.things[number] = thing
         if isinstance(scope, MutableMapping):
             self._graphs.time(code, scope, compile_id, thing)
-        self._monitoring.watch(code, starts=not self._tells_starts)
+        self._monitoring.watch(code, starts=not self._reports_starts)
         self._meet_plain(original)
         return thing
 
@@ -291,7 +291,7 @@ class _Runs:
         if code is None:
             return
         self._meet_plain(code, record.cause.value)
-        if not self._lanes.tells_ends:
+        if not self._lanes.reports_ends:
             self._lanes.note(self._lanes.numbers[id(code)], sys._getframe(1))
 
 
