@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import AbstractSet, Dict, Iterator, Optional, Sequence, Tuple
+from typing import AbstractSet, Dict, Iterator, NamedTuple, Optional, Sequence, Tuple
 
 from depyf.bytecode.code import Code, check_facts, version_of
 from depyf.bytecode.lines import Span, spans_of_units
@@ -13,8 +13,7 @@ _LARGEST_PREFIX = 0xFF_FFFF
 """What may stand before the last byte of an argument."""
 
 
-@dataclass(frozen=True)
-class Instruction:
+class Instruction(NamedTuple):
     """One instruction with its prefixes folded in.
 
     ``offset`` and ``end`` are byte offsets (``offset`` is that of the first EXTENDED_ARG, ``end`` lies

@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 from typing import List, Optional
 
+from depyf.bytecode.syntax_trees import children
 from depyf.flow.graph import Block, End, FlowGraph, Jump
 from depyf.normal.ops import Instr, Op
 
@@ -62,5 +63,5 @@ def returns_inside(statements: List[ast.stmt]) -> bool:
         if isinstance(node, ast.Return):
             return True
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            pending.extend(ast.iter_child_nodes(node))
+            pending.extend(children(node))
     return False

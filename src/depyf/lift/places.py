@@ -10,6 +10,7 @@ import ast
 from typing import Iterator, NamedTuple, Optional, Sequence, Tuple
 
 from depyf.bytecode.lines import Span
+from depyf.bytecode.syntax_trees import children, walk
 
 
 def put(node: ast.AST, span: Optional[Span]) -> None:
@@ -82,7 +83,7 @@ def _walked(node: ast.AST) -> Iterator[ast.AST]:
         if isinstance(each, ast.JoinedStr):
             todo.extend(part for part in each.values if not isinstance(part, ast.Constant))
         else:
-            todo.extend(ast.iter_child_nodes(each))
+            todo.extend(children(each))
 
 
 def first_operand(test: ast.expr) -> Tuple[ast.expr, int]:
@@ -102,7 +103,7 @@ def first_operand(test: ast.expr) -> Tuple[ast.expr, int]:
 
 def statement_of(test: ast.expr) -> Optional[Span]:
     """The span of the statement that tests ``test``, if one of its jumps has that."""
-    for each in ast.walk(test):
+    for each in walk(test):
         jump, place = jump_of(each) if isinstance(each, ast.expr) else None, place_of(each)
         if jump is not None and place is not None and jump.column is not None and jump[:2] < place[:2]:
             if jump[2:] >= place[2:]:

@@ -8,7 +8,6 @@ same for all versions: resolve jumps, attach handlers, drop what can't be reache
 from __future__ import annotations
 
 import importlib
-from dataclasses import replace
 from typing import Dict, List, Optional, Tuple
 
 from depyf.bytecode.code import Code
@@ -97,7 +96,7 @@ def _resolve(code: Code, drafts: List[Draft]) -> Tuple[Instr, ...]:
     for index in range(len(drafts)):
         if index in reached:
             new_index[index] = len(new_index)
-    handlers: Dict[ExceptionRange, Handler] = {}
+    handlers: Dict[Tuple[int, int, bool], Handler] = {}
     ops: List[Instr] = []
     for index, draft in enumerate(drafts):
         if index not in reached:
@@ -105,7 +104,7 @@ def _resolve(code: Code, drafts: List[Draft]) -> Tuple[Instr, ...]:
         handler = None
         if draft.handler is not None:
             entry = draft.handler
-            key = replace(entry, start=0, end=0)
+            key = entry.target, entry.depth, entry.lasti
             if key not in handlers:
                 handlers[key] = Handler(new_index[index_of(entry.target)], entry.depth, entry.lasti)
             handler = handlers[key]

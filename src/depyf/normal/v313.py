@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import List
 
 from depyf.bytecode.instructions import Instruction
@@ -24,7 +23,7 @@ def pair(first: Op, second: Op) -> Rule:
     one, other = fast(first), fast(second)
 
     def rule(lowering: Lowering, ins: Instruction) -> List[Draft]:
-        return [*one(lowering, replace(ins, arg=ins.arg >> 4)), *other(lowering, replace(ins, arg=ins.arg & 15))]
+        return [*one(lowering, ins._replace(arg=ins.arg >> 4)), *other(lowering, ins._replace(arg=ins.arg & 15))]
 
     return rule
 

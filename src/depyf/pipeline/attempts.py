@@ -13,6 +13,7 @@ from typing import AbstractSet, Dict, List, Optional, Set, Tuple
 from depyf.asynchronous import synchronous
 from depyf.bytecode.code import Code, is_code
 from depyf.bytecode.parsing import parse
+from depyf.bytecode.syntax_trees import fix_missing_locations
 from depyf.flow.body_end import join_ends, returns_inside, without_mark
 from depyf.flow.comprehensions import outline
 from depyf.flow.copies import undo_copies
@@ -104,14 +105,16 @@ class Attempts:
         self.thorough = False
 
     def attempt(self) -> Attempt:
-        tree = ast.fix_missing_locations(ast.Module(self._body(), []))
+        tree = ast.Module(self._body(), [])
+        fix_missing_locations(tree)
         if self.form is not Form.PLAIN:
             tree = simplify(tree)
         if self.form is Form.WRITTEN:
             tree = as_written(tree)
         self._finish(tree)
         numbers = delete_before(tree, self.places)
-        source = to_source(ast.fix_missing_locations(tree), mode_of(self.lowered(self.code)))
+        fix_missing_locations(tree)
+        source = to_source(tree, mode_of(self.lowered(self.code)))
         compiled = compile_source(source, self.code, self.filename, replaceable=not self.holed)
         return replace(self._compared(source, compiled), numbers=tuple(numbers))
 

@@ -6,6 +6,7 @@ import ast
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from depyf.bytecode.lines import Span
+from depyf.bytecode.syntax_trees import children
 from depyf.flow.written_jumps import Written
 from depyf.lift.build import negate
 from depyf.lift.places import column_of, first_operand, first_place, place_of, put, start_of
@@ -35,7 +36,7 @@ class _Restorer:
         first, last = (1 << 30, -1) if place is None else (place.line, place.line)
         if place is not None and not isinstance(node, ast.stmt):
             last = place.end_line
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             one, two = self._measure(child)
             first, last = min(first, one), max(last, two)
         if isinstance(node, (ast.stmt, ast.ExceptHandler)) or type(node).__name__ == "match_case":

@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple
 
 from depyf.bytecode.code import Code, docstring
 from depyf.bytecode.parsing import parse
+from depyf.bytecode.syntax_trees import children
 from depyf.lift.build import CellName, Special, constant
 from depyf.lift.items import COMPREHENSIONS, Function
 from depyf.lift.nodes import ComprehensionExpression, FunctionExpression, FunctionStatement
@@ -285,7 +286,7 @@ def _returns_value(statement: ast.AST) -> bool:
             if not (node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None)):
                 return True
         elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.expr)):
-            todo.extend(ast.iter_child_nodes(node))
+            todo.extend(children(node))
     return False
 
 
@@ -300,7 +301,7 @@ def _annotates(statement: ast.AST) -> bool:
         return False
     if isinstance(statement, ast.AnnAssign):
         return True
-    return any(_annotates(child) for child in ast.iter_child_nodes(statement) if not isinstance(child, ast.expr))
+    return any(_annotates(child) for child in children(statement) if not isinstance(child, ast.expr))
 
 
 def _is_async(code: Code) -> bool:

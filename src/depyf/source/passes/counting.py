@@ -7,6 +7,8 @@ import re
 from collections import Counter
 from typing import Any, Iterator, List, Set
 
+from depyf.bytecode.syntax_trees import children, walk
+
 _TEMPORARY = re.compile(r"__temp_\d+$")
 
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -70,7 +72,7 @@ def _own_nodes(function: Any) -> Iterator[ast.AST]:
         if isinstance(node, SCOPES):
             pending.extend(_outside(node))
         else:
-            pending.extend(ast.iter_child_nodes(node))
+            pending.extend(children(node))
 
 
 def _outside(definition: ast.AST) -> Iterator[ast.AST]:
@@ -85,6 +87,6 @@ def _outside(definition: ast.AST) -> Iterator[ast.AST]:
 
 
 def _nonlocals(definition: ast.AST) -> Iterator[str]:
-    for node in ast.walk(definition):
+    for node in walk(definition):
         if isinstance(node, ast.Nonlocal):
             yield from node.names

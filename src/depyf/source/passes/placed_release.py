@@ -10,6 +10,8 @@ from __future__ import annotations
 import ast
 from typing import AbstractSet, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
+from depyf.bytecode.syntax_trees import children, walk
+
 Places = Mapping[int, AbstractSet[str]]
 """The variables to delete before a statement, by its number: statements are counted from the top of the text."""
 
@@ -73,7 +75,7 @@ def _around_expressions(tree: ast.AST) -> Iterator[ast.AST]:
     while todo:
         node = todo.pop()
         yield node
-        inner = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr)]
+        inner = [child for child in children(node) if not isinstance(child, ast.expr)]
         todo.extend(reversed(inner))
 
 
@@ -81,5 +83,5 @@ def _mentions(statement: ast.stmt, name: str) -> bool:
     """Whether what is evaluated at the line of ``statement`` has ``name`` in it."""
     parts: List[ast.AST] = [statement]
     if any(hasattr(statement, field) for field in ("body", "handlers", "cases")):
-        parts = [node for node in ast.iter_child_nodes(statement) if not isinstance(node, ast.stmt)]
-    return any(isinstance(node, ast.Name) and node.id == name for part in parts for node in ast.walk(part))
+        parts = [node for node in children(statement) if not isinstance(node, ast.stmt)]
+    return any(isinstance(node, ast.Name) and node.id == name for part in parts for node in walk(part))

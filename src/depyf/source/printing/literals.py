@@ -9,6 +9,7 @@ from typing import Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional
 
 from depyf.bytecode.floats import float_bits, nans_in
 from depyf.bytecode.set_order import display_order
+from depyf.bytecode.syntax_trees import walk
 from depyf.source.names import fresh_name, strings_of
 from depyf.source.rewriting import Rewriter, replaced
 
@@ -51,7 +52,7 @@ class Placeholders:
         object, which programs can observe."""
         seen: Set[int] = set()
         shared: Set[int] = set()
-        for node in ast.walk(self._tree):
+        for node in walk(self._tree):
             for nan in nans_in(node.value) if isinstance(node, ast.Constant) else ():
                 (shared if id(nan) in seen else seen).add(id(nan))
         return frozenset(shared)

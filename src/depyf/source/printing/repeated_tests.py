@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 from typing import Any, Callable, List, Set
 
+from depyf.bytecode.syntax_trees import walk
 from depyf.lift.build import TestedAgain
 from depyf.source.printing.literals import verbatim
 from depyf.source.rewriting import Rewriter
@@ -56,7 +57,7 @@ def unbreakable_lines(tree: ast.Module) -> Set[int]:
     if not _LINES_MATTER:
         return lines
     conditions: Set[int] = set()
-    for node in ast.walk(tree):  # what is around comes first
+    for node in walk(tree):  # what is around comes first
         if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
             _add_condition(node.test, conditions)
         elif isinstance(node, ast.comprehension):

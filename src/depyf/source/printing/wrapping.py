@@ -9,6 +9,8 @@ import tokenize
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
+from depyf.bytecode.syntax_trees import children
+
 WIDTH = 100
 
 _MANY, _SHORT = 10, 20
@@ -279,4 +281,4 @@ def _end(node: ast.AST) -> int:
     own = getattr(node, "end_lineno", None)
     if own is not None:
         return int(own)
-    return max([0, *(_end(child) for child in ast.iter_child_nodes(node))])
+    return max([0, *(_end(child) for child in children(node))])
