@@ -31,11 +31,13 @@ __all__ = [
 
 
 def decompile(target: object) -> str:
-    """The Python source of a code object or callable: function, bound method, ``functools.partial``, anything with
-    ``__wrapped__``, callable instance; of an ``nn.Module`` that of its ``forward``.
+    """Return the Python source of a code object or of what holds one.
 
-    Functions have their defaults and annotations as they are now; a comment at the end names those that can't be
-    written. Raises ``DecompilationError`` when there is no source, and ``TypeError`` for what holds no Python code.
+    ``target``: a code object, function, bound method, ``functools.partial``, anything with ``__wrapped__``, a callable
+    instance, or an ``nn.Module`` (its ``forward``). The source of a function has its defaults and annotations as they
+    are now; a comment at the end names those that can't be written.
+
+    Raises ``DecompilationError`` when there is no source, and ``TypeError`` for what holds no Python code.
     """
     holder = _holder_of(target)
     if not isinstance(holder, FunctionType):
@@ -48,10 +50,10 @@ def decompile(target: object) -> str:
 
 
 def decompile_pyc(path: Union[str, os.PathLike[str]]) -> Decompilation:
-    """The module in a ``.pyc`` file of the running Python or an older one, decompiled and verified.
+    """Decompile and verify the module in a ``.pyc`` file of the running Python or an older one.
 
-    Raises ``ValueError`` when the file is no such file or is malformed, ``OSError`` when it can't be read, and
-    ``DecompilationError``.
+    The file is read by a reader of depyf's own and never run. Raises ``ValueError`` when it is not a ``.pyc`` file or
+    is malformed, ``OSError`` when it can't be read, and ``DecompilationError`` as ``decompile_code`` does.
     """
     return decompile_code(read_pyc(path).code)
 
@@ -116,7 +118,9 @@ def _step(target: object) -> Optional[str]:
 
 
 class Decompiler:
-    """Decompiles one code object or callable. New code should call ``decompile_code``, which also tells the verdict."""
+    """Decompile one code object or callable, as depyf 0.20 did. New code calls ``decompile_code``, which has the
+    verdict.
+    """
 
     def __init__(self, code: object) -> None:
         self.code = code_of(code)

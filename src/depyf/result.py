@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class DecompilationError(Exception):
-    """The only exception that a failed decompilation raises: says which code object, offset and stage."""
+    """The only exception that a failed decompilation raises. It names the code object, the offset and the stage."""
 
 
 class Verdict(enum.Enum):
-    """How far a decompilation was proved to behave as the original."""
+    """How far a decompilation is proved to behave like the original."""
 
     EXACT = "exact"
     """Recompiled, it has the same normalised bytecode."""
@@ -46,12 +46,12 @@ class Verdict(enum.Enum):
 
 @dataclass(frozen=True)
 class Hints:
-    """What is known about code that a tool wrote, and can't be seen in its bytecode.
+    """Facts about code that a tool wrote, which its bytecode does not show.
 
-    ``droppable``: locals that the tool made for itself; they need not come back. ``stable_globals``: globals that are
-    bound and stay as they are while the code runs. ``tuple_results``: those of them that return a tuple when called,
-    with its length. ``parameters``: the parameter names of functions that are called by a global name; what is
-    passed gets these names where it has none.
+    ``droppable``: local variables that the tool made for itself; the source may lack them. ``stable_globals``: globals
+    that are bound and keep their values while the code runs. ``tuple_results``: those of them that return a tuple when
+    they are called, with its length. ``parameters``: the parameter names of functions that are called by a global name;
+    values that are passed to them get these names where they have none.
     """
 
     droppable: FrozenSet[str] = frozenset()
@@ -85,19 +85,23 @@ class LineMap:
 
 @dataclass(frozen=True)
 class Decompilation:
-    """One code object, decompiled.
+    """The source of one code object, with its verdict.
 
-    ``tree`` is the module that ``source`` parses to. For a function the module holds that one function definition, and
-    the ``from __future__`` import without which it would compile to something else. It is compiled where the original
-    stands: free variables are bound around it, as ``super()`` needs it in a class.
-    ``placeholders`` are the names in it that represent what no text can say; see ``Verdict.PLACEHOLDERS``.
-    ``text`` is what ``compile_like`` compiles, and has the mode of ``compile`` for it: ``eval`` takes an expression,
-    and what is typed at a prompt is shown.
-    ``missing`` are the qualified names of functions and classes in a module or class that could not be decompiled, and
-    the lines of statements (``lines 3 to 5 of C``): the source has stubs in their place, and statements, that raise
+    ``tree`` is the module that ``source`` parses to. For a function the module has that one function definition, and
+    the ``from __future__`` import that it needs to compile to the same code. It is compiled in the surroundings of the
+    original: with its free variables, and in a class where ``super()`` needs one.
+
+    ``text`` is what ``compile_like`` compiles; its ``mode`` is that of ``compile``: ``eval`` for an expression,
+    ``single`` for input at a prompt.
+
+    ``placeholders`` are the names in the source that represent objects without a literal; see ``Verdict.PLACEHOLDERS``.
+
+    ``missing`` names what could not be decompiled in a module or class: qualified names of functions and classes, lines
+    of statements (``lines 3 to 5 of C``). The source has stubs and statements in their place that raise
     ``NotImplementedError``, and the verdict is ``UNVERIFIED``.
-    ``assumptions`` are what the proof takes for granted beyond what holds for all code, one sentence each: the hints
-    that it needs, of a tool's code. Empty where the source is proved without them.
+
+    ``assumptions`` is what the proof assumes beyond what holds for all code, one sentence each. It is empty where the
+    source is proved without hints.
     """
 
     code: Code

@@ -33,13 +33,14 @@ from depyf.verify import Finding
 def decompile_code(
     code: Code, *, name: Optional[str] = None, hints: Optional[Hints] = None, facts: Optional[FunctionFacts] = None
 ) -> Decompilation:
-    """Decompile and verify one code object; ``name`` is what the function is called in the source.
+    """Decompile one code object, and verify that the source means the same.
 
-    ``hints`` are for code that a tool wrote; Dynamo's is recognised without any. ``facts`` are defaults and annotations
-    of a function that has this code, which are written with it.
+    ``name``: what the function is called in the source (default: the name of the code). ``hints``: what is known about
+    code that a tool wrote; Dynamo's code is recognised without any. ``facts``: defaults and annotations of a function
+    that has this code, which are written with it. How the proof works is described in ``depyf.verify``.
 
-    Raises ``DecompilationError`` when no source could be made, or only source that is known to differ, and for code of
-    a newer Python than the running one.
+    Raises ``DecompilationError`` when no source could be made, when all source is known to differ, and for code of a
+    newer Python than the running one.
     """
     if version_of(code) > running_version():
         theirs, ours = (".".join(map(str, version)) for version in (version_of(code), running_version()))

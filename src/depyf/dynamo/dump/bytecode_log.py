@@ -20,10 +20,10 @@ _handle: Optional[Removable] = None
 
 
 def install() -> None:
-    """Add the decompiled source of transformed code to torch's bytecode log; once is enough, twice does no harm.
+    """Add the decompiled source of transformed code to the bytecode log of PyTorch (``TORCH_LOGS="+bytecode"``).
 
-    Takes effect for what is compiled from now on, when that log is on. What runs does not change. Raises
-    ``ImportError`` when PyTorch is not installed.
+    It applies to what is compiled from now on. What runs does not change. A second call does nothing. Raises
+    ``ImportError`` without PyTorch.
     """
     global _handle
     torch_names.require_torch("install")
@@ -33,7 +33,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Undo ``install``; does nothing when it was not called."""
+    """Undo ``install``. Does nothing when it was not called."""
     global _handle
     with _lock:
         if _handle is not None:

@@ -131,12 +131,12 @@ def _pause_at(filename: str, line: int) -> CodeType:
 
 
 def debug() -> Debug:
-    """A context manager for looking at what ``prepare_debug`` dumped.
+    """Return a context manager that pauses at entry, to set breakpoints in the files that ``prepare_debug`` dumped.
 
-    On entry it prints where the dump is and calls ``breakpoint()``. Inside, compiled code runs where there is some and
-    nothing new is compiled by Dynamo. Entering it inside ``prepare_debug`` raises ``RuntimeError``.
+    On entry it prints where the dump is and calls ``breakpoint()``. Inside, compiled code runs where there is some, and
+    Dynamo compiles nothing new.
 
-    Raises ``ImportError`` when PyTorch is not installed.
+    Raises ``ImportError`` without PyTorch, and ``RuntimeError`` on entering inside ``prepare_debug``.
     """
     return Debug()
 

@@ -96,28 +96,27 @@ def prepare_debug(
     stepping: bool = True,
     allow_shared: bool = False,
 ) -> PrepareDebug:
-    """A context manager that dumps everything ``torch.compile`` compiles inside it into ``dump_src_dir``.
+    """Return a context manager that dumps everything that ``torch.compile`` compiles inside it into ``dump_src_dir``.
 
-    The directory is made if need be; files of others in it are not touched. With ``clean_wild_fx_code=False`` graph
-    modules that belong to no stage of a compilation are dumped too. ``log_bytecode=True`` adds, beside every
-    transformed file, the code objects themselves, stored with dill. What the program computes does not change.
+    The directory is created if it does not exist; other files in it are not touched. What the program computes does not
+    change.
 
-    ``force_recompile=True`` keeps PyTorch from taking compiled graphs out of its caches (on disk, remote) inside: each
-    is compiled anew. What this process has compiled before stays compiled; ``torch._dynamo.reset()`` forgets it.
+    ``clean_wild_fx_code``: if false, graph modules that belong to no stage of a compilation are dumped too.
+    ``log_bytecode``: store the code objects, with dill, beside each file of transformed code. ``force_recompile``: take
+    no compiled graphs from PyTorch's caches (on disk, remote) inside, so that each is compiled anew; what this process
+    has compiled stays compiled until ``torch._dynamo.reset()``. ``stepping``: if false, compiled code stays where
+    PyTorch has put it; line numbers in tracebacks, coverage and logs are those without depyf, and a breakpoint in a
+    file of the dump never stops. ``allow_shared``: trust a directory that another user owns or may write. Without it
+    (and without ``DEPYF_ALLOW_SHARED=1`` in the environment) such a directory gets no dump, because code is run from
+    it.
 
-    ``stepping=False`` leaves compiled code where PyTorch has put it: line numbers in tracebacks, coverage and logs are
-    those without depyf, and a breakpoint in a file of the dump never stops.
+    All threads of the process are recorded. Of nested sessions each is complete; code runs from the files of the
+    innermost. A forked child continues to dump into the directory and writes its own files when it ends; a spawned
+    process needs a ``prepare_debug`` of its own. Several processes may dump into one directory: rank 0 has the plain
+    names, rank 1 ``<name>.rank_1.py``, and other processes ``<name>.process_<n>.py`` where a name is taken.
 
-    A directory that another user owns, or that all may write, gets no dump: code is run from it. ``allow_shared=True``
-    (or DEPYF_ALLOW_SHARED=1 in the environment) trusts those users.
-
-    It captures in all threads of the process. Nested ones are all complete; code runs from the files of the innermost.
-    A forked child goes on dumping into the directory and tells its own story when it ends; a spawned one starts anew
-    and needs its own ``prepare_debug``. Several processes may dump into one directory: rank 0 then has the plain names
-    and rank 1 has ``<name>.rank_1.py``, other processes ``<name>.process_<n>.py`` where a name is taken.
-
-    Raises ``ImportError`` when PyTorch is not installed and ``ValueError`` for an empty path or one with NUL. A
-    directory that can't be written is a warning.
+    Raises ``ImportError`` without PyTorch, and ``ValueError`` for an empty path or one with NUL. A directory that can't
+    be written is a warning.
     """
     return PrepareDebug(
         dump_src_dir,

@@ -170,14 +170,14 @@ class Watch(HookedContext[object]):
 
 
 def watch(callback: Optional[Callback] = None, *, stream: Optional[TextIO] = None) -> Watch:
-    """A context manager that tells of each recompile, graph break and fallback to eager as it happens, on one line.
+    """Return a context manager that reports each recompilation, graph break and fallback to eager when it happens.
 
-    The lines go to ``stream`` (default: the error stream), with a summary at the end; ``callback`` is called with a
-    ``Happening`` instead when it is given. ``with depyf.watch() as watched:`` makes ``watched.happened`` the list of
-    them, and ``print(watched)`` shows it. What the program computes does not change, and code that is compiled already
-    costs nothing more.
+    Each is one line on ``stream`` (default: the error stream), with a summary at the end. ``callback``, if given, is
+    called with a ``Happening`` instead; what it raises is reported once and goes no further. ``with depyf.watch() as
+    watched:`` makes ``watched.happened`` the list of them, and ``print(watched)`` shows it. What the program computes
+    does not change, and code that is compiled already runs at full speed.
 
-    Raises ``ImportError`` when PyTorch is not installed. What ``callback`` raises is reported once and goes no further.
+    Raises ``ImportError`` without PyTorch.
     """
     return Watch(callback, stream)
 

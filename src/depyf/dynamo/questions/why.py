@@ -44,15 +44,15 @@ _WITHOUT_RECOMPILES = {"eager_on_recompile": "runs as plain Python", "fail_on_re
 
 
 def why(compiled: object, *args: object, **kwargs: object) -> Why:
-    """What ``compiled(*args, **kwargs)`` would do now: which cache entry it hits, and which guards of the others fail.
+    """Return the cache entry that ``compiled(*args, **kwargs)`` would hit, and the guards of the others that fail.
 
-    ``compiled`` is what ``torch.compile`` returned (a function, a method or a module), what holds it (a partial, a
-    plain wrapper, a module after ``Module.compile``), or the function itself, or a frame (as a debugger shows it) of
-    the function or of one of its resume functions. Nothing is compiled or called, and nothing changes. The answer holds
-    for the current state: call it under the same ``no_grad``, autocast and so on.
+    ``compiled``: what ``torch.compile`` returned (a function, method or module); what holds it (a partial, a plain
+    wrapper, a module after ``Module.compile``); the function itself; or a frame, as a debugger has it, of the function
+    or of one of its resume functions. Nothing is compiled or called, and nothing changes. The result holds for the
+    current state: ask under the same ``no_grad``, autocast and so on as the call.
 
-    Raises ``TypeError`` when the arguments do not fit, or when there is no Python function behind ``compiled``, and
-    ``ImportError`` without PyTorch.
+    Raises ``TypeError`` when the arguments do not fit the signature, or when there is no Python function behind
+    ``compiled``, and ``ImportError`` without PyTorch.
     """
     torch_names.require_torch("why")
     if isinstance(compiled, FrameType):

@@ -58,19 +58,19 @@ def compare(
     directory: Optional[str] = None,
     **kwargs: object,
 ) -> Compared:
-    """Run ``fn(*args, **kwargs)`` eagerly and compiled, and say whether, where and by how much the results differ.
+    """Run ``fn(*args, **kwargs)`` eagerly and compiled, and report whether, where and by how much the results differ.
 
-    ``fn`` is a function, method or module, or what ``torch.compile`` made of one (then its backend, mode and options
-    are used), also in a plain wrapper that has ``functools.wraps``. ``backend`` is one of ``torch.compile``'s
-    (Inductor). Compared are what it returns, with ``backward`` the gradients of that for all that requires them, and
-    what it writes to. A value is wrong when its error against float64 is clearly larger than eager's; with ``rtol`` or
-    ``atol``, when it differs from eager's by more than these.
+    ``fn``: a function, method or module; or what ``torch.compile`` returned for one, whose backend, mode and options
+    are used then; or a plain wrapper of these that has ``functools.wraps``. ``backend``: as for ``torch.compile``
+    (default: Inductor). ``rtol``, ``atol``: relative and absolute tolerance against eager mode, for each element;
+    without them a value is wrong when its error against float64 is clearly larger than that of eager mode.
+    ``backward``: also compare the gradients of what ``fn`` returns, for everything that requires them. ``directory``:
+    where a script that reproduces the difference is written (default: a new temporary directory). A keyword argument of
+    ``fn`` that has the name of one of these is given with ``functools.partial``.
 
-    The function, its arguments and the modules that it reaches are copied, and lists, dicts, sets, objects and tensors
-    that are globals are restored (docs/compare.md says what is not). The answer is false where there was nothing to
-    compare. A script
-    that reproduces what was found is written into ``directory`` (a new temporary one). Keyword arguments of ``fn`` that
-    have the names of those of ``compare`` can be given with ``functools.partial``.
+    The results, the gradients and what the call writes to are compared. The function, its arguments and the modules
+    that it reaches are copied; lists, dicts, sets, objects and tensors that are globals are restored (docs/compare.md
+    lists what is not). The returned ``Compared`` is false where there was nothing to compare.
 
     Raises ``ImportError`` without PyTorch, ``RuntimeError`` with one before 2.6, ``TypeError`` for what can't be called
     or copied, and what ``fn`` raises in eager mode.

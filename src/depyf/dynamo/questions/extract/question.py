@@ -45,18 +45,17 @@ def extract(
     check: bool = True,
     **kwargs: object,
 ) -> Extracted:
-    """Write one graph of ``compiled`` as a script that runs on its own, and run that to see whether it does.
+    """Write one graph of ``compiled`` as a script that runs on its own, and run the script to check it.
 
-    ``compiled`` is what ``torch.compile`` made of a function, method or module, or what holds that (see ``why``), or a
-    dump directory, or what ``prepare_debug`` answered. ``graph_id`` names the graph: ``1`` or ``"__compiled_fn_1"`` (as
-    in a dump), a compile id (``"0/0"``), with a stage (``"__compiled_fn_1.Forward_graph"``) or without one: the graph
-    that Dynamo captured. A stage alone, or nothing, is enough where there is only one. With arguments, ``compiled`` is
-    called on copies of them, and the inputs are those that the graph gets then; their ``values`` are saved beside the
-    script. Without, values are made up.
+    ``compiled``: what ``torch.compile`` returned for a function, method or module, or what holds that (see ``why``); a
+    dump directory; or what ``prepare_debug`` returned. ``graph_id``: ``1`` or ``"__compiled_fn_1"`` (as in a dump) or a
+    compile id (``"0/0"``); with a stage (``"__compiled_fn_1.Forward_graph"``), or without one for the graph that Dynamo
+    captured. A stage alone, or nothing, is enough where it identifies one graph. ``args``, ``kwargs``: ``compiled`` is
+    called on copies of them, and the inputs of the graph in that call are saved beside the script if ``values`` is
+    true; without them the script makes values up. ``path``: of the script (default: ``<graph>.py`` in the working
+    directory). ``check``: run the script in a process of its own.
 
-    The script goes to ``path`` (``<graph>.py`` in the working directory). ``check`` runs it in a process of its own.
-
-    Raises ``LookupError``, which lists the graphs that there are, when ``graph_id`` fits none or several of them, and
+    Raises ``LookupError``, which lists the graphs that exist, when ``graph_id`` fits none or several of them, and
     ``TypeError`` for what can't be called or copied.
     """
     torch_names.require_torch("extract")

@@ -202,16 +202,16 @@ def find_nonfinite(
     all_graphs: bool = False,
     stream: Optional[TextIO] = None,
 ) -> FindNonFinite:
-    """A context manager that finds the first operation of compiled code which makes a NaN or an Inf.
+    """Return a context manager that finds the first operation of compiled code which makes a NaN or an Inf.
 
-    ``with depyf.find_nonfinite() as found: train()`` tells of it once, on ``stream`` (default: the error stream), and
-    has it in ``found.first``: the operation, the user's line, the inputs in numbers. The inputs are saved, with a
-    script that replays the operation, to ``nonfinite_<n>`` in ``directory`` (default: ``depyf_nonfinite``). The
-    program goes on and computes what it would without; with ``stop`` it gets a ``FloatingPointError`` there and then.
-    With ``all_graphs`` it goes on looking, and ``found.found`` has the first of each graph. With ``eager`` it looks at
-    the operations outside of compiled graphs, too, on this thread, which makes them slow.
+    ``with depyf.find_nonfinite() as found: train()`` reports it once on ``stream`` (default: the error stream), and
+    stores it in ``found.first``: the operation, the user's line, statistics of the inputs. The inputs are saved, with a
+    script that replays the operation, to ``nonfinite_<n>`` in ``directory`` (default: ``depyf_nonfinite``). The program
+    goes on and computes what it would without depyf. ``stop``: raise ``FloatingPointError`` in the program at that
+    point. ``all_graphs``: continue after the first; ``found.found`` has one for each graph. ``eager``: also observe the
+    operations outside of compiled graphs, on this thread, which makes them slow.
 
-    Code that is compiled already is compiled once more inside. Raises ``ImportError`` when PyTorch is not installed,
-    and ``RuntimeError`` on entering when this PyTorch (before 2.6; with ``eager``, before 2.9) can't be observed.
+    What is compiled already is compiled once more inside. Raises ``ImportError`` without PyTorch, and ``RuntimeError``
+    on entering when this PyTorch can't be observed (before 2.6; with ``eager``, before 2.9).
     """
     return FindNonFinite(directory, eager=eager, stop=stop, all_graphs=all_graphs, stream=stream)

@@ -244,21 +244,23 @@ def probe(
     limit: int = 1000,
     stream: Optional[TextIO] = None,
 ) -> Probe:
-    """A context manager that records the tensors that compiled code binds to these names, or computes on these lines.
+    """Return a context manager that records the tensors that compiled code binds to names, or computes on lines.
 
-    ``with depyf.probe("hidden", "model.py:41") as values: model(x)`` makes ``values["hidden"]`` the list of what the
-    variable ``hidden`` was, in the order of the calls: each with ``value`` (a copy of the tensor), ``line``,
-    ``operation``, ``graph`` and ``call``. A name may be qualified by its function (``"Model.forward.hidden"``); an
-    attribute is ``"self.hidden"``, and what a function returns ``"forward.return"``. With ``keep="stats"`` only
-    statistics are kept; at most ``limit`` values of each. ``gradients=True`` also records their gradients (``grad``).
+    ``with depyf.probe("hidden", "model.py:41") as values: model(x)`` makes ``values["hidden"]`` the list of the values
+    of the variable ``hidden``, in the order of the calls: each with ``value`` (a copy of the tensor), ``line``,
+    ``operation``, ``graph`` and ``call``. ``names``: a variable, which may be qualified by its function
+    (``"Model.forward.hidden"``), an attribute (``"self.hidden"``), what a function returns (``"forward.return"``), or a
+    line. ``lines``: more lines, as ``"file.py:41"`` or ``41``. ``keep``: ``"tensors"``, or ``"stats"`` for statistics
+    only. ``limit``: the largest number of values that are kept for each name. ``gradients``: also record the gradient
+    of each value (``grad``).
 
-    The graphs, their kernels and what the program computes stay the same. The values are those of the same graph run
-    without the compiler on the inputs of each call, and those of the compiled code where it gives them out. Code that
-    is compiled already is compiled once more inside. What could not be recorded is told on ``stream`` (default: the
-    error stream) and in ``values.problems``.
+    The graphs, their kernels and what the program computes stay the same. The values come from the same graph run
+    without the compiler on the inputs of each call, and from the compiled code where it returns them. What is compiled
+    already is compiled once more inside. What could not be recorded is reported on ``stream`` (default: the error
+    stream) and in ``values.problems``.
 
-    Raises ``ImportError`` when PyTorch is not installed, ``ValueError`` when nothing is asked for, and ``RuntimeError``
-    on entering inside ``depyf.debug()`` or when this PyTorch (before 2.6) can't be observed.
+    Raises ``ImportError`` without PyTorch, ``ValueError`` without names and lines, and ``RuntimeError`` on entering
+    inside ``depyf.debug()`` or when this PyTorch (before 2.6) can't be observed.
     """
     return Probe([*names, *lines], keep=keep, gradients=gradients, limit=limit, stream=stream)
 

@@ -103,15 +103,15 @@ class Trace(HookedContext[object]):
 
 
 def trace() -> Trace:
-    """A context manager that records what compiled code runs, in which order, how often and how long.
+    """Return a context manager that records what compiled code runs, in which order, how often and how long.
 
     ``with depyf.trace() as record:`` records in all threads: transformed code by function and compile id (resume
-    functions too), compiled graphs (``__compiled_fn_<id>``) forward and backward, compilations, and functions that had
-    to run as plain Python. ``record.events`` has them in order, repetitions folded; ``record.counts`` how often each
-    ran; ``print(record)`` shows it. What was compiled earlier is recorded as well as what is compiled inside. Times are
-    of the processor: what a GPU has been given may still be running.
+    functions too), compiled graphs (``__compiled_fn_<id>``) forward and backward, compilations, and functions that fell
+    back to Python. ``record.events`` has them in order, with loops folded; ``record.counts`` how often each ran;
+    ``print(record)`` shows it. What was compiled before is recorded as well. Times are seconds of the host: what a GPU
+    was given may still be running.
 
-    What the program computes does not change. Raises ``ImportError`` when PyTorch is not installed.
+    What the program computes does not change. Raises ``ImportError`` without PyTorch.
     """
     return Trace()
 
