@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 import subprocess
@@ -44,6 +45,17 @@ def test_the_architecture_has_a_paragraph_for_each_folder() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
     assert len(folders) > 30
     assert set(re.findall(r"^\*\*`([\w/]+/)`\*\* \S", text, re.MULTILINE)) == folders
+
+
+def test_each_folder_says_where_to_start_and_what_it_may_import() -> None:
+    package = ROOT / "src" / "depyf"
+    within = ("dynamo/questions/", "dynamo/dump/full_code/")  # the room around them says what they may import
+    for path in package.glob("*/**/__init__.py"):
+        name = path.relative_to(package).as_posix()
+        if name != "bytecode/tables/__init__.py":  # generated data
+            text = " ".join((ast.get_docstring(ast.parse(path.read_text())) or "").split())
+            assert "Start reading" in text, name
+            assert "import" in text or "Imports" in text or (name.startswith(within) and name.count("/") > 2), name
 
 
 _MODULE = re.compile(r"``((?:\w+/)*\w+\.py)``")

@@ -1,1 +1,5 @@
-"""Facts about CPython bytecode: opcode tables, instructions, exception tables; no meaning."""
+"""Facts about CPython bytecode: opcode tables, instructions, exception tables, lines, ``.pyc`` files. No meaning.
+
+With ``normal`` the only package that asks for the version of Python. Imports nothing of depyf but the modules at the
+bottom (``asynchronous``, ``without_warnings`` and the like). Start reading at ``instructions.py``.
+"""

@@ -1,4 +1,7 @@
-"""The command line: arguments to calls."""
+"""The command line: arguments to calls, results to text and an exit status.
+
+A file for each group of commands. May import everything. Start reading at ``main`` below.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The old home of the capture: names that other projects import from here, over the new code.
+"""The import paths of depyf 0.20 that other projects use, over the new code.
 
-New code uses ``depyf.prepare_debug`` and the modules of ``depyf.dynamo``.
+New code uses ``depyf.prepare_debug`` and the modules of ``depyf.dynamo``. May import everything below the command line.
+Start reading here.
 """
 
 from __future__ import annotations

@@ -1,1 +1,4 @@
-"""Basic blocks, protected regions, dominators and loops; undoes copies that the compiler made of whole blocks."""
+"""Basic blocks, protected regions, dominators and loops; merges the copies that the compiler made of whole blocks.
+
+May import ``normal`` and ``bytecode``. Start reading at ``graph.py``.
+"""

@@ -1,1 +1,5 @@
-"""One small operation set for all Pythons: what bytecode means, without how a version spells it."""
+"""The normal form: one small set of operations for all Pythons, which says what bytecode means.
+
+``ops`` has the operations, ``v38`` to ``v315`` the rules of each version. May import ``bytecode``. Start reading at
+``ops.py``, then ``lowering.py``.
+"""

@@ -1,7 +1,8 @@
-"""The pipeline: a code object in, verified source out. Start at ``decompiling.py``.
+"""The pipeline: a code object in, verified source out.
 
-``attempts.py`` writes a code object in one form and compares it, ``settling.py`` deletes temporaries where they would
-live too long, ``salvage.py`` leaves out what can't be had of a module or class.
+``attempts`` writes a code object in one form and compares it, ``settling`` deletes temporaries where they would live
+too long, ``salvage`` leaves out what fails of a module or class. May import every stage of the decompiler. Start
+reading at ``decompiling.py``.
 """
 
 from depyf.pipeline.decompiling import decompile_code as decompile_code

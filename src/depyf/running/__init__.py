@@ -1,1 +1,4 @@
-"""``depyf run``: a program as it is, with everything that it compiles dumped, and a summary when it has ended."""
+"""``depyf run``: a program run unchanged, with everything that it compiles dumped, and a summary at its end.
+
+May import ``dynamo``, ``report`` and what is below. Start reading at ``runner.py``.
+"""

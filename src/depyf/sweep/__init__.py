@@ -1,1 +1,4 @@
-"""Decompile and verify every code object of many files, and say by name which could not be proved and why."""
+"""Decompile and verify every code object of many files, and name those that are not proved, with the reason.
+
+May import the decompiler (``decompiler``, ``pipeline`` and below). Start reading at ``pool.py``.
+"""

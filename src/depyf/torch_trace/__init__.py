@@ -1,1 +1,5 @@
-"""torch's structured trace as facts: what a record says, whichever way it came. Nothing here imports ``torch``."""
+"""PyTorch's structured trace as events, from the process or from a log file, and what the events say.
+
+``stages`` is the table of the stages of a compilation. Imports no ``torch``; may import the decompiler. Start reading
+at ``events.py``.
+"""

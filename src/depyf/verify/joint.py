@@ -1,4 +1,4 @@
-"""The joint state of both sides, and when values of one side correspond to values of the other."""
+"""The joint state of both sides: the simulation relation between the values of one side and those of the other."""
 
 from __future__ import annotations
 

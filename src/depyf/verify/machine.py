@@ -1,7 +1,7 @@
-"""Runs one side alone up to its next stop.
+"""Run one side alone to its next stop.
 
-A rule takes the machine, the side and the operation. It executes the operation and returns ``None`` (go on behind it)
-or ``MOVED`` (it has set the position), or it changes nothing and returns the stop.
+A rule takes the machine, the side and the operation. It executes the operation and returns ``None`` (continue at the
+next operation) or ``MOVED`` (it has set the position), or it changes nothing and returns the stop.
 """
 
 from __future__ import annotations

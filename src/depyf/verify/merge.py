@@ -1,8 +1,8 @@
-"""Where paths meet: what both agree on stays, everything else becomes a symbol.
+"""Join states where paths meet: a pair of values on which all paths agree stays, everything else becomes a symbol.
 
-A joint state stands for all states that come from putting values in place of its symbols. ``join`` finds the most
-special state that stands for two given ones: slots that hold the same pair of values on both paths share a symbol. The
-partition of slots into symbols can become finer only finitely often, and that is what ends loops.
+A joint state represents all states that result from replacing its symbols by values. ``join`` returns the most specific
+state that represents two given ones: slots that hold the same pair of values on both paths share a symbol. The
+partition of slots into symbols can be refined only finitely often, so the analysis of loops terminates.
 """
 
 from __future__ import annotations

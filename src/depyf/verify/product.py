@@ -1,9 +1,9 @@
-"""The proof: both machines run in lockstep, from event to event, over all paths.
+"""The proof: both machines run in lockstep, from observable event to observable event, over all paths.
 
-This is translation validation (Necula, PLDI 2000) by exploring a product program. Each side runs silently up to its
-next stop. Two events must be the same with corresponding operands, and then both sides go on with the same new symbols;
-an unknown truth splits the path; every event may also raise, and then both sides go to their handlers. ``merge`` says
-what happens where paths meet.
+Translation validation (Necula, PLDI 2000) by exploring the product program. Each side runs silently to its next stop.
+Two events must be the same with corresponding operands; then both sides continue with the same new symbols. A truth
+value that is not known splits the path. Every event may also raise; then both sides continue at their handlers.
+``merge`` joins the states where paths meet.
 """
 
 from __future__ import annotations

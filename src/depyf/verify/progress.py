@@ -1,7 +1,8 @@
-"""No side may wait for ever: a proof by coinduction must not go round in circles while only one side moves.
+"""Reject proofs in which one side diverges silently while the other makes progress.
 
-Between two meeting places without an event in between, one side may have moved and the other not. A cycle of such steps
-in which one side never moves would let a function that loops silently for ever pass for one that goes on.
+A coinductive proof may assume its own goal after a step of both sides only. Between two join points without an event in
+between, one side may have moved and the other not. A cycle of such steps in which one side never moves would accept a
+function that loops silently for ever in place of one that continues.
 """
 
 from __future__ import annotations

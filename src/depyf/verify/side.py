@@ -1,7 +1,7 @@
-"""The machine of one side: stack, locals, fresh objects, and how often each value is held.
+"""The machine of one side: stack, local variables, fresh objects, and how often each value is held.
 
-``Side`` knows nothing of operations (see ``machine`` and ``events``), and nothing of the other side but ``onesided``:
-the set of values that exactly one of the two sides keeps alive.
+``Side`` knows nothing of operations (see ``machine`` and ``events``), and of the other side only ``onesided``: the set
+of values that exactly one of both sides keeps alive.
 """
 
 from __future__ import annotations

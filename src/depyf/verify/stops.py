@@ -1,4 +1,4 @@
-"""Where a side stops while it runs alone: at something that others can observe, or where it must know more."""
+"""The stops of a side that runs alone: at what others can observe, or where it must know more to continue."""
 
 from __future__ import annotations
 

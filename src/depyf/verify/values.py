@@ -1,8 +1,8 @@
-"""What the symbolic machine computes with.
+"""The values of the symbolic machine.
 
 Values are compared by identity: constants and terms are interned by ``Values``, symbols are unique, and a fresh
 container is a ``Ref`` into the heap of its side. ``counted`` says whether a value takes part in the comparison of
-lifetimes (constants, markers and truths don't).
+lifetimes (constants, markers and truth values do not).
 """
 
 from __future__ import annotations

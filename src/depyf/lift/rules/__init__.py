@@ -1,1 +1,4 @@
-"""What each operation does to the symbolic stack and to the statements, by topic; ``table`` has them all."""
+"""What each operation does to the symbolic stack and to the statements: a file for each topic.
+
+May import everything of ``lift``. Start reading at ``table.py``, which has them all.
+"""

@@ -1,4 +1,5 @@
-"""Functions, classes, lambdas, comprehensions and type parameters: nested code objects as the syntax they were.
+"""Functions, classes, lambdas, comprehensions and type parameters: nested code objects as the syntax that they were.
 
-``missing`` and ``holes`` are what stands in the place of those that can't be had. Start reading at ``nested.py``.
+``missing`` and ``holes`` replace those that can't be decompiled. May import everything of ``source``. Start reading at
+``nested.py``.
 """

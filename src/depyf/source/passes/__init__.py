@@ -1,4 +1,8 @@
-"""Readability: small rewritings of statement trees, each of which keeps what the tree means."""
+"""Readability passes: small rewritings of statement trees, each of which preserves what the tree means.
+
+``PASSES`` is their order. May import ``printing``, ``compiling`` and the modules of ``source`` itself. Start reading
+here, then at ``temporaries.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The form that the author chose, of several that mean the same: lines and columns of the instructions decide which.
+"""The form that the author wrote, of several that mean the same: lines and columns of the instructions decide.
 
-The last of the readability passes. It rewrites only what the places in the tree (``lift/places.py``) speak against;
-without places (code that a tool wrote, ``-X no_debug_ranges``) nothing changes.
+The last of the readability passes. It rewrites only what the positions in the tree (``lift/places.py``) contradict;
+without positions (code that a tool wrote, ``-X no_debug_ranges``) nothing changes. May import ``passes`` and what is
+below. Start reading here.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """``depyf.compare``: eager mode against compiled code, down to the first operation that differs.
 
-A private copy (``private_copy``) runs stage by stage (``stage_runs``), results are judged against float64
-(``judging``), and the first wrong operation is looked for (``locate``, ``culprit``). Start reading at ``question.py``.
+A private copy (``private_copy``) runs stage by stage (``stage_runs``), results are compared with float64 (``judging``),
+and the first wrong operation is located (``locate``, ``culprit``). Start reading at ``question.py``.
 """

@@ -1,5 +1,5 @@
 """``depyf.find_nonfinite``: the first operation that makes a NaN or an Inf.
 
-``origin`` replays a graph whose result is not finite, ``verdict`` chooses which node of the chain is told, ``describe``
-turns it into the answer. Start reading at ``question.py``.
+``origin`` replays a graph whose result is not finite, ``verdict`` selects the node that is reported, ``describe`` makes
+the result in the user's terms. Start reading at ``question.py``.
 """

@@ -1,5 +1,5 @@
 """``depyf.probe``: the tensors that the user's names are bound to in compiled code.
 
-``bindings`` notes names while Dynamo traces, ``backend`` runs the captured graph beside each call. Start reading at
+``bindings`` records names while Dynamo traces, ``backend`` runs the captured graph beside each call. Start reading at
 ``question.py``.
 """

@@ -1,5 +1,5 @@
 """``depyf.trace``: what ran, in which order, while a program runs.
 
-Numbers are noted for each thread (``lanes``), folded when a list is full (``folding``, ``turns``) and made into the
-answer when somebody asks (``record``). Start reading at ``question.py``.
+Events are numbers in a buffer of each thread (``lanes``). Full buffers are folded (``folding``, ``turns``); the result
+is made when it is asked for (``record``). Start reading at ``question.py``.
 """
