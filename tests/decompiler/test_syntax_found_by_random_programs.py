@@ -65,6 +65,24 @@ AUTHORS_TEXT = {
             f(*[*a, b], **{'x': 1, **a})
             f(*(*a, b), c, **{**a, **b})
     """,
+    "a chain of comparisons that nobody uses, between two regions": """
+        def program(b):
+            try:
+                h != b is g < a()
+            except Exception as error:
+                pass
+            try:
+                h != b is (g if a else b) < a()
+            except Exception as error:
+                pass
+            try:
+                x = h < x < y
+            finally:
+                with x:
+                    z.q = h < x < y
+            with x:
+                return x < y < z
+    """,
     "a comprehension that is awaited": """
         async def program(x):
             await [f async for j in f]

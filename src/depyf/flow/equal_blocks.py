@@ -78,17 +78,34 @@ def split_equal_tails(graph: FlowGraph) -> bool:
             and not leaves_with_value(block.ops)
         ):
             last = block.ops[-1]
-            where = term.target if isinstance(term, Jump) else None
+            where = _behind_empty(graph, term.target) if isinstance(term, Jump) else None
             if last.op in _TAILS and last.line is not None:
                 groups.setdefault((where, block.region, last.op, last.line), []).append(block)
     for blocks in groups.values():
         first = blocks[0]
         common = min((_common_tail(first, other) for other in blocks[1:]), default=0)
+        way = _way_out(graph, blocks)
         for block in blocks:
             if 0 < common < len(block.ops):
-                rest = graph.new_block(block.ops[-common:], block.term, block.region)
+                end = Jump(way, block.term.offset) if isinstance(block.term, Jump) else block.term
+                rest = graph.new_block(block.ops[-common:], end, block.region)
                 block.ops, block.term = block.ops[:-common], Jump(rest.id)
     return len(graph.blocks) > count
+
+
+def _behind_empty(graph: FlowGraph, target: int) -> int:
+    """Where a jump to ``target`` leads: an empty block in between shows that a region is left on the way."""
+    block, seen = graph.blocks[target], {target}
+    while not (block.ops or block.leaves) and isinstance(block.term, Jump) and block.term.target not in seen:
+        block = graph.blocks[block.term.target]
+        seen.add(block.id)
+    return block.id
+
+
+def _way_out(graph: FlowGraph, blocks: List[Block]) -> int:
+    """Of the jumps of ``blocks``, which lead to the same place, where one goes; over an empty block, if one does."""
+    targets = [block.term.target for block in blocks if isinstance(block.term, Jump)]
+    return next((each for each in targets if _behind_empty(graph, each) != each), targets[0]) if targets else -1
 
 
 _TAILS = frozenset({Op.RETURN, Op.POP, Op.STORE, Op.STORE_ATTR, Op.STORE_SUBSCR})
