@@ -123,6 +123,40 @@ def test_it_comes_back_as_it_was_written(name: str) -> None:
     assert ast.dump(answer.tree) == ast.dump(ast.parse(source)), answer.source
 
 
+PROVED = {
+    "constants in the condition of a comprehension": """
+        def program():
+            x = {k: b for i in b if (1 if b else g)}
+            y = {k for i in b if (1 if b else g)}
+            z = (k for i in b if (0 if b else g) or (d if e else 1))
+            w = [k for i in b if (c if b else g) and not (1 if d else e)]
+    """,
+    "names in parts of a lambda or comprehension that are never reached": """
+        def program(b, c):
+            s = lambda: True or b
+            t = lambda x=b: 0 and (b, c)
+            u = (z for i in d if 0 if b)
+            v = [(z for i in d if 0 if b), [b for q in () if ''], {b: c for q, s in b if None for t in q}]
+            w = (0 and b for j in a)
+            x = [lambda: 0 and b for j in a]
+            y = [b for i in h if () for j in i]
+            k(r=[a for i in h if () for j in i])
+            with lambda: True or b:
+                pass
+            def other():
+                return [b for i in c if 0 and b], lambda: 0 and c
+            return lambda: b
+    """,
+}
+"""Programs that come back with the same meaning; the bytecode does not show what stood there."""
+
+
+@pytest.mark.parametrize("name", PROVED)
+def test_it_is_proved(name: str) -> None:
+    answer = decompiled(textwrap.dedent(PROVED[name]))
+    assert answer.verdict.proved, answer.reason
+
+
 def test_an_ellipsis_in_a_postponed_annotation_of_constants() -> None:
     """Python 3.8 folds the tuple first and keeps the text ``Callable[(Ellipsis, None)]``."""
     source = textwrap.dedent("""

@@ -82,6 +82,9 @@ class Reducer:
         if term.target == second.target and term.keep == second.keep and term.jump_when == second.jump_when:
             operator: ast.boolop = ast.Or() if second.jump_when else ast.And()
             test = term.test
+        elif term.target == second.target and not (term.keep or second.keep):
+            operator = ast.Or() if second.jump_when else ast.And()
+            test = build.negate(term.test)
         elif term.target == second.fall and not term.keep:
             operator = ast.And() if second.jump_when else ast.Or()
             test = term.test if second.jump_when != term.jump_when else build.negate(term.test)

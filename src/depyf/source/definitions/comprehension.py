@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
+from depyf.bytecode.code import Code
 from depyf.lift.build import negate
 from depyf.source.passes.counting import is_temporary
 from depyf.structure.structurer import AccumulateStatement, Unstructured
 
 
-def comprehension(kind: str, body: List[ast.stmt], iterable: ast.expr) -> ast.expr:
-    """``kind`` is the code object's name (``<listcomp>`` ...); ``body`` its statements; ``iterable`` what the
-    outermost loop runs over. Raises ``Unstructured`` if the statements are no comprehension."""
-    statements = list(body)
+def comprehension(code: Code, body: List[ast.stmt], iterable: ast.expr, unreached: Sequence[str] = ()) -> ast.expr:
+    """The comprehension of ``code``, which has the statements ``body``; ``iterable`` is what the outermost loop runs
+    over, ``unreached`` are names that must be in it. Raises ``Unstructured`` if the statements are no comprehension."""
+    kind, statements = code.co_name, list(body)
     if statements and isinstance(statements[-1], ast.Return):
         statements.pop()
     if len(statements) == 2 and isinstance(statements[0], ast.Assign):  # the empty container that is filled
@@ -40,7 +41,34 @@ def comprehension(kind: str, body: List[ast.stmt], iterable: ast.expr) -> ast.ex
             generators[-1].ifs.append(statement.test)
             current = statement.body
         else:
-            return _result(kind, statement, generators)
+            break
+    if generators and isinstance(statement, (ast.Pass, ast.Continue)):
+        # ``if False``: the compiler leaves out what it guards, and keeps the variables of the loops in that.
+        generators[-1].ifs.append(ast.Constant(False))
+        generators.extend(_loops_over_nothing(code, generators))
+        return _NEVER[kind](mentioning(ast.Constant(None), unreached), generators)
+    if unreached and generators:
+        generators[0].ifs.insert(0, mentioning(ast.Constant(True), unreached))
+    return _result(kind, statement, generators)
+
+
+def mentioning(value: ast.expr, names: Sequence[str]) -> ast.expr:
+    """``value``, with ``names`` where the compiler sees them and nothing evaluates them."""
+    if not names:
+        return value
+    mentioned: List[ast.expr] = [ast.Name(name, ast.Load()) for name in names]
+    other = mentioned[0] if len(mentioned) == 1 else ast.Tuple(mentioned, ast.Load())
+    return ast.IfExp(ast.Constant(True), value, other)
+
+
+def _loops_over_nothing(code: Code, generators: List[ast.comprehension]) -> Iterator[ast.comprehension]:
+    """``for x in ()`` for each variable ``x`` of ``code`` that ``generators`` do not have."""
+    parts = [part for loop in generators for part in (loop.target, *loop.ifs)]
+    bound = {node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)}
+    for name in (*code.co_varnames, *code.co_cellvars):
+        if name not in bound and name.isidentifier():
+            bound.add(name)
+            yield ast.comprehension(ast.Name(name, ast.Store()), ast.Tuple([], ast.Load()), [], 0)
 
 
 def _continue_form(statements: List[ast.stmt]) -> List[ast.stmt]:
@@ -59,9 +87,6 @@ def _continue_form(statements: List[ast.stmt]) -> List[ast.stmt]:
 def _result(kind: str, statement: ast.stmt, generators: List[ast.comprehension]) -> ast.expr:
     if not generators:
         raise Unstructured("a comprehension without a loop")
-    if isinstance(statement, (ast.Pass, ast.Continue)):  # ``if False``: the compiler leaves out what it guards
-        generators[-1].ifs.append(ast.Constant(False))
-        return _NEVER[kind](generators)
     if kind == "<genexpr>":
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Yield):
             element = statement.value.value
@@ -81,11 +106,11 @@ def _result(kind: str, statement: ast.stmt, generators: List[ast.comprehension])
     raise Unstructured(f"the loop of a {kind} does not end in adding an element")
 
 
-_NEVER: Dict[str, Callable[[List[ast.comprehension]], ast.expr]] = {
-    "<genexpr>": lambda generators: ast.GeneratorExp(ast.Constant(None), generators),
-    "<listcomp>": lambda generators: ast.ListComp(ast.Constant(None), generators),
-    "<setcomp>": lambda generators: ast.SetComp(ast.Constant(None), generators),
-    "<dictcomp>": lambda generators: ast.DictComp(ast.Constant(None), ast.Constant(None), generators),
+_NEVER: Dict[str, Callable[[ast.expr, List[ast.comprehension]], ast.expr]] = {
+    "<genexpr>": ast.GeneratorExp,
+    "<listcomp>": ast.ListComp,
+    "<setcomp>": ast.SetComp,
+    "<dictcomp>": lambda element, generators: ast.DictComp(element, ast.Constant(None), generators),
 }
 """Comprehensions whose element is never made."""
 

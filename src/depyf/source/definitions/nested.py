@@ -18,14 +18,15 @@ from depyf.lift.build import CellName, Special, constant
 from depyf.lift.items import COMPREHENSIONS, Function
 from depyf.lift.nodes import ComprehensionExpression, FunctionExpression, FunctionStatement
 from depyf.lift.places import has_columns
+from depyf.normal.inlined import InlinedCode
 from depyf.normal.ops import NormalCode
 from depyf.source.definitions.annotations import annotated, annotations_of, lost_annotation, take_annotate_function
 from depyf.source.definitions.bodies import written_body
-from depyf.source.definitions.comprehension import as_expression, comprehension
+from depyf.source.definitions.comprehension import as_expression, comprehension, mentioning
 from depyf.source.definitions.generics import evaluated, type_alias, type_parameter, with_parameters
 from depyf.source.definitions.missing import Missing
 from depyf.source.definitions.postponed import as_written, postpones_annotations
-from depyf.source.definitions.scopes import declarations, docstring_statement, local_names
+from depyf.source.definitions.scopes import declarations, docstring_statement, local_names, unused_names
 from depyf.source.signature import arguments
 from depyf.structure.structurer import AccumulateStatement, Unstructured
 
@@ -167,13 +168,15 @@ class Definer(ast.NodeTransformer):
 
     def expression(self, code: Code) -> ast.expr:
         """The expression that ``code`` returns the value of."""
-        return as_expression(self.inside(code)[1])
+        normal, statements, _ = self.inside(code)
+        return mentioning(as_expression(statements), unused_names(normal) if self.nested else [])
 
     def comprehension(self, code: Code, iterable: ast.expr) -> ast.expr:
         """The comprehension or generator expression over ``iterable`` that ``code`` runs."""
         normal, statements, definer = self.inside(code)
         self.comprehensions.extend([normal, *definer.comprehensions])
-        return comprehension(code.co_name, statements, iterable)
+        unreached = unused_names(normal) if self.nested and not isinstance(code, InlinedCode) else []
+        return comprehension(code, statements, iterable, unreached)
 
     # --- type parameters ---------------------------------------------------------------------------------------------
 

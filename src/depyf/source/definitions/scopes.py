@@ -40,7 +40,7 @@ def declarations(
     global_names = _global_names(normal, stored, loaded, enclosing)
     if global_names:
         result.append(ast.Global(names=sorted(global_names)))
-    free = set(normal.code.co_freevars) - {"__classdict__"}
+    free = _free_names(normal)
     nonlocal_names = {name for scope, name in stored if scope == "deref" and name in free}
     if nonlocal_names:
         result.append(ast.Nonlocal(names=sorted(nonlocal_names)))
@@ -53,6 +53,16 @@ def declarations(
         result.extend(_unbound_locals(normal, stored, loaded, closures))
         result.extend(_generator_mark(normal))
     return result
+
+
+def unused_names(normal: NormalCode) -> List[str]:
+    """The free variables of a lambda or comprehension that only unreached code uses."""
+    stored, loaded, closures = _uses(normal)
+    return sorted(_free_names(normal) - {name for _, name in stored} - _used(loaded, closures))
+
+
+def _free_names(normal: NormalCode) -> Set[str]:
+    return set(normal.code.co_freevars) - {"__classdict__"}
 
 
 def local_names(normal: NormalCode) -> FrozenSet[str]:
