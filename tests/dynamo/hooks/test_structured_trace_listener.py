@@ -47,7 +47,7 @@ def test_a_receiver_that_fails_is_reported_and_not_felt(caplog: pytest.LogCaptur
 
     record = logging.LogRecord("torch.__trace", logging.DEBUG, "", 0, "", None, None)
     record.metadata, record.payload = {"dynamo_start": {}}, None
-    safely._told.clear()
+    safely._reported.clear()
     with caplog.at_level(logging.WARNING, "depyf"):
         TraceHandler(receive).handle(record)
         TraceHandler(receive).handle(record)
