@@ -10,7 +10,7 @@ import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Dict
+from typing import Dict, Iterator, Tuple
 
 import pytest
 
@@ -88,3 +88,52 @@ def test_every_count_but_the_lines_has_a_bound() -> None:
 def test_what_is_counted(kind: str, source: str, count: int) -> None:
     find = {**HOUSE.COUNTED_IN_TREES, "private": HOUSE.private_torch_names}[kind]
     assert len(list(find(ast.parse(source)))) == count
+
+
+KINDS: Dict[str, Tuple[str, ...]] = {
+    "lift/items.py:Mark": ("lift", "structure"),
+    "structure/dispatch_contexts.py:Kind": ("structure",),
+    "flow/graph.py:Test": ("flow", "lift", "structure"),
+}
+"""Enumerations, and the packages that use them: nothing there compares ``.kind`` or ``.test`` with their values."""
+
+
+def compared_texts(tree: ast.Module) -> Iterator[Tuple[str, int]]:
+    """The texts that attributes called ``kind`` or ``test`` are compared with, and the lines."""
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Compare)
+            and isinstance(node.left, ast.Attribute)
+            and node.left.attr in ("kind", "test")
+        ):
+            for inner in (each for side in node.comparators for each in ast.walk(side)):
+                if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
+                    yield inner.value, inner.lineno
+
+
+def values_of(path: Path, name: str) -> Tuple[str, ...]:
+    """The values of an enumeration."""
+    (definition,) = (each for each in ast.parse(path.read_text()).body if getattr(each, "name", "") == name)
+    values = (each.value for each in ast.walk(definition) if isinstance(each, ast.Assign))
+    return tuple(each.value for each in values if isinstance(each, ast.Constant) and isinstance(each.value, str))
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_kinds_are_compared_as_members_of_their_enumeration(kind: str) -> None:
+    file, _, name = kind.partition(":")
+    source = ROOT / "src" / "depyf"
+    values = values_of(source / file, name)
+    assert values
+    found = [
+        f"{path.relative_to(source)}:{line}: {text}"
+        for package in KINDS[kind]
+        for path in sorted((source / package).rglob("*.py"))
+        for text, line in compared_texts(ast.parse(path.read_text()))
+        if text in values
+    ]
+    assert not found, f"compare with a member of {name}: {found}"
+
+
+def test_texts_that_kinds_are_compared_with() -> None:
+    source = "x.kind == 'for'\nx.test in ('truth', 'none')\nx.name == 'for'\ny.kind is Kind.FOR"
+    assert [text for text, _ in compared_texts(ast.parse(source))] == ["for", "truth", "none"]

@@ -9,7 +9,7 @@ from small_nodes import lifted
 
 from depyf.lift.items import Mark, Marker
 from depyf.structure.dispatch_bodies import with_bodies
-from depyf.structure.dispatch_contexts import Context, Contexts, common
+from depyf.structure.dispatch_contexts import Context, Contexts, Kind, common
 from depyf.structure.unstructured import Unstructured
 
 NESTED = """
@@ -39,16 +39,16 @@ def test_paths_are_outermost_first() -> None:
 
 def test_what_stands_directly_in_a_context() -> None:
     contexts = Contexts(*lifted(NESTED))
-    assert contexts.path_of(Context("try", 1)) == (Context("try", 4), Context("try", 1))
-    assert contexts.path_of(Context("handler", 1)) == (Context("try", 4), Context("handler", 1))
-    assert contexts.path_of(Context("handler", 4)) == (Context("handler", 4),)
+    assert contexts.path_of(Context(Kind.TRY, 1)) == (Context(Kind.TRY, 4), Context(Kind.TRY, 1))
+    assert contexts.path_of(Context(Kind.HANDLER, 1)) == (Context(Kind.TRY, 4), Context(Kind.HANDLER, 1))
+    assert contexts.path_of(Context(Kind.HANDLER, 4)) == (Context(Kind.HANDLER, 4),)
 
 
 def test_an_iterator_on_the_stack_says_that_a_node_lies_in_a_loop() -> None:
     graph, flow = lifted("a: -> l\nl: for i in x -> b, o\nb: f(); -> l\no: return z")
     for id in (1, 2):
         graph.nodes[id].base.append(Marker(Mark.ITER, 1))
-    assert Contexts(graph, flow).paths == {0: (), 1: (), 2: (Context("for", 1),), 3: ()}
+    assert Contexts(graph, flow).paths == {0: (), 1: (), 2: (Context(Kind.FOR, 1),), 3: ()}
 
 
 def test_contexts_that_overlap_are_refused() -> None:
@@ -63,15 +63,15 @@ def test_with_and_finally_are_told_by_their_handlers() -> None:
     text = "a: ENTER m; -> b\nb in h: f(); -> l\nl: EXIT a; -> e\nh under h: swallowed -> y, n\n"
     text += "y under h: BIND h; POP h; -> e\nn under h: reraise h\ne: return z"
     contexts = Contexts(*lifted(text))
-    assert contexts.with_context(0) == Context("try", 3)
-    assert contexts.is_with(Context("try", 3))
+    assert contexts.with_context(0) == Context(Kind.TRY, 3)
+    assert contexts.is_with(Context(Kind.TRY, 3))
     text = "a in h: f(); -> l\nl leaves h: -> e\nh under h: g(); reraise h\ne: return z"
-    assert Contexts(*lifted(text, ["h"])).is_finally(Context("handler", 2))
-    assert not Contexts(*lifted(text)).is_finally(Context("handler", 2))
+    assert Contexts(*lifted(text, ["h"])).is_finally(Context(Kind.HANDLER, 2))
+    assert not Contexts(*lifted(text)).is_finally(Context(Kind.HANDLER, 2))
 
 
 def test_common_contexts() -> None:
-    a, b, c = Context("try", 1), Context("handler", 2), Context("for", 3)
+    a, b, c = Context(Kind.TRY, 1), Context(Kind.HANDLER, 2), Context(Kind.FOR, 3)
     assert common((a, b), (a, c)) == (a,)
     assert common((a, b), (a, b, c)) == (a, b)
     assert common((b,), (a, b)) == ()

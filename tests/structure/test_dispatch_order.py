@@ -6,7 +6,7 @@ from typing import AbstractSet, Dict, List, Optional, Sequence
 
 import pytest
 
-from depyf.structure.dispatch_contexts import Context
+from depyf.structure.dispatch_contexts import Context, Kind
 from depyf.structure.dispatch_edges import Edge, Element
 from depyf.structure.dispatch_order import Order
 
@@ -64,7 +64,7 @@ def test_each_start_is_a_way_in() -> None:
 
 
 def test_statements_are_elements_like_nodes() -> None:
-    statement = Context("try", 7)
+    statement = Context(Kind.TRY, 7)
     assert order({0: [statement], statement: [0, 1]}).components[-1] == [1]
     assert order({0: [statement], statement: [0, 1]}, cut={7}).components == [[0]]
 

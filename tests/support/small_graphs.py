@@ -18,7 +18,7 @@ import re
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
 from depyf.bytecode.lines import Span
-from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Region, Term
+from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Region, Term, Test
 from depyf.normal.ops import Handler, Instr, NormalCode, Op
 
 FUNCTION = (lambda: None).__code__.replace(co_name="f")
@@ -117,7 +117,7 @@ def _term(how: Optional[str], targets: List[int], last: List[Instr], id: int) ->
         return Jump(targets[0], last[0].offset)
     if how == "for":
         return For(False, targets[0], targets[1], last[0])
-    return Branch("none" if "none" in how else "truth", how in ("true", "none"), targets[0], targets[1], last[0])
+    return Branch(Test.NONE if "none" in how else Test.TRUTH, how in ("true", "none"), targets[0], targets[1], last[0])
 
 
 def shown(graph: FlowGraph) -> List[str]:
@@ -139,7 +139,8 @@ def shown(graph: FlowGraph) -> List[str]:
         block = graph.blocks[id]
         ops = [f"{instr.op.name} {instr.arg!r} @{instr.line}" for instr in block.ops]
         term: Any = block.term
-        kind = [type(term).__name__, *(str(getattr(term, name, "")) for name in ("test", "jump_when"))]
+        test = term.test.value if isinstance(term, Branch) else ""
+        kind = [type(term).__name__, test, str(getattr(term, "jump_when", ""))]
         where = [f"{number}", f"in {named(block.region)}", f"leaves {[named(region) for region in block.leaves]}"]
         result.append(" ".join([*where, ": ", "; ".join(ops), *kind, *(str(numbers[to]) for to in block.successors())]))
     return result

@@ -9,7 +9,7 @@ Both do the same, and the call is what was written. The verifier sees both.
 
 from __future__ import annotations
 
-from depyf.flow.graph import Block, Branch, FlowGraph, Jump
+from depyf.flow.graph import Block, Branch, FlowGraph, Jump, Test
 from depyf.normal.ops import Op
 
 
@@ -30,7 +30,7 @@ def _asks_for_builtin(block: Block) -> bool:
     term, test = block.term, block.ops[-3:]
     return (
         isinstance(term, Branch)
-        and (term.test, term.jump_when) == ("truth", False)
+        and (term.test, term.jump_when) == (Test.TRUTH, False)
         and [instr.op for instr in test] == [Op.COPY, Op.SPECIAL, Op.IS]
         and test[0].arg == 1
         and not test[2].arg

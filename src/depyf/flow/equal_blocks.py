@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Dict, List, Set, Tuple
 
 from depyf.flow.arms import Arms, comparable, computes_alone, leaves_operand, stands_alone
-from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, returns_constant
+from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Test, returns_constant
 from depyf.flow.handling import handling
 from depyf.flow.written_jumps import Written
 from depyf.normal.effects import effect
@@ -145,7 +145,7 @@ def _cut_common_test(graph: FlowGraph, block: Block, other: Block) -> None:
     block.ops, block.term = block.ops[:cut], Jump(rest.id)
 
 
-def _ways(term: Branch) -> Tuple[str, int, int]:
+def _ways(term: Branch) -> Tuple[Test, int, int]:
     """The test and where it leads if it holds and if it does not, whichever of the two is the jump."""
     true, false = (term.target, term.fall) if term.jump_when else (term.fall, term.target)
     return term.test, true, false

@@ -5,6 +5,7 @@ Blocks are mutable while the steps of this layer undo what the compiler copied; 
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass, field, replace
 from typing import Dict, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
@@ -28,11 +29,21 @@ class Jump:
     offset: int = -1
 
 
+class Test(enum.Enum):
+    """What a branch asks of the value that it takes."""
+
+    __hash__ = object.__hash__  # that of enumerations is a function in Python, and takes several times as long
+
+    TRUTH = "truth"
+    NONE = "none"
+    PATTERN = "pattern"
+
+
 @dataclass
 class Branch:
     """Goes to ``target`` when the popped value is (``jump_when``) or is not true/None, else to ``fall``."""
 
-    test: str  # "truth" or "none"
+    test: Test
     jump_when: bool
     target: int
     fall: int
@@ -217,7 +228,7 @@ def build(code: NormalCode) -> FlowGraph:
         if last.op is Op.JUMP:
             term = Jump(id_at[body.pop().target], last.offset)  # type: ignore[index]
         elif last.op is Op.BRANCH:
-            test = "none" if last.arg in ("none", "not none") else "truth"
+            test = Test.NONE if last.arg in ("none", "not none") else Test.TRUTH
             term = Branch(test, last.arg in ("true", "none"), id_at[last.target], number + 1, body.pop())  # type: ignore[index]
         elif last.op is Op.FOR:
             term = For(last.arg, number + 1, id_at[last.target], body.pop())  # type: ignore[index]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Dict, List, Optional, Sequence, Set, Tuple
 
-from depyf.flow.graph import Block, Branch, FlowGraph, Jump, Region
+from depyf.flow.graph import Block, Branch, FlowGraph, Jump, Region, Test
 from depyf.normal.ops import Instr, Op
 
 _HEAD = (Op.PUSH_EXC, Op.COPY, Op.BUILD, Op.SWAP)
@@ -68,7 +68,7 @@ def _starts(ops: Sequence[Instr], kinds: Tuple[Op, ...]) -> bool:
 def _ends_in_split(block: Block) -> bool:
     return (
         isinstance(block.term, Branch)
-        and block.term.test == "none"
+        and block.term.test is Test.NONE
         and tuple(instr.op for instr in block.ops[-2:]) == (Op.CHECK_EXC_GROUP, Op.COPY)
     )
 
@@ -125,7 +125,7 @@ def _simplify_clause(graph: FlowGraph, block: Block) -> None:
     assert isinstance(term, Branch)
     match, other = (term.fall, term.target) if term.jump_when else (term.target, term.fall)
     copy = block.ops.pop()
-    block.term = Branch("truth", False, other, match, term.instr)
+    block.term = Branch(Test.TRUTH, False, other, match, term.instr)
     first = graph.blocks[match].ops
     if first and first[0].op is Op.POP:
         del first[0]

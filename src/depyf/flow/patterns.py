@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Dict, List, Optional, Set, Tuple
 
 from depyf.bytecode.lines import line_ranges
-from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump
+from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Test
 from depyf.flow.patterns_parts import NotAPattern
 from depyf.flow.patterns_reader import PatternReader, Position, Reading
 from depyf.normal.effects import effect
@@ -203,7 +203,7 @@ class _Recovery:
             first = block.ops[0] if block.ops else block.term.instr if isinstance(block.term, (Branch, For)) else None
             assert first is not None
             block.term = PatternBranch(
-                "pattern", False, blocks[fail], end, first, pattern, case.keeps, guarded, default
+                Test.PATTERN, False, blocks[fail], end, first, pattern, case.keeps, guarded, default
             )
         block.ops = []
 

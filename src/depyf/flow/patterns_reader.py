@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Dict, List, Optional, Set, Tuple
 
 from depyf.flow.graph import Branch, End, FlowGraph, Jump
+from depyf.flow.graph import Test as BranchTest
 from depyf.flow.patterns_items import Item, Shared, Test, Values
 from depyf.flow.patterns_operations import RULES
 from depyf.flow.patterns_parts import Either, IsSingleton, NotAPattern, Part
@@ -115,11 +116,11 @@ class PatternReader:
         item = self.pop()
         self.last_line = max(self.last_line, term.instr.line or 0)
         yes, no = (term.target, term.fall) if term.jump_when else (term.fall, term.target)
-        if term.test == "truth" and isinstance(item, Test):
+        if term.test is BranchTest.TRUTH and isinstance(item, Test):
             item.learn()
-        elif term.test == "none" and isinstance(item, Part):
+        elif term.test is BranchTest.NONE and isinstance(item, Part):
             item.learn(IsSingleton(None))
-        elif term.test == "none" and isinstance(item, Values):
+        elif term.test is BranchTest.NONE and isinstance(item, Values):
             yes, no = no, yes
         else:
             raise NotAPattern("something else than a test is branched on")

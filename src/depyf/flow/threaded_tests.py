@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Dict, Optional
 
-from depyf.flow.graph import Block, Branch, FlowGraph, Jump
+from depyf.flow.graph import Block, Branch, FlowGraph, Jump, Test
 from depyf.normal.ops import Op
 
 
@@ -72,7 +72,7 @@ def _alone(graph: FlowGraph, block: Block) -> Block:
 def _value_test(block: Block) -> Optional[Branch]:
     """The branch at the end of ``block``, if it tests a value that stays on the stack."""
     term = block.term
-    if type(term) is not Branch or term.test != "truth" or not block.ops:
+    if type(term) is not Branch or term.test is not Test.TRUTH or not block.ops:
         return None
     return term if (block.ops[-1].op, block.ops[-1].arg) == (Op.COPY, 1) else None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Dict, List, Optional, Set, Tuple
 
-from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Term
+from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Term, Test
 from depyf.flow.order import Order, order_blocks
 from depyf.flow.patterns import PatternBranch, PatternJump
 from depyf.lift import build
@@ -203,7 +203,7 @@ class _Lifter:
     def _keeps_tested_value(self, block: Block) -> bool:
         """``COPY 1; BRANCH target; POP``: the tested value goes on to ``target`` only."""
         term = block.term
-        if not isinstance(term, Branch) or term.test != "truth" or not block.ops:
+        if not isinstance(term, Branch) or term.test is not Test.TRUTH or not block.ops:
             return False
         last = block.ops[-1]
         if last.op is not Op.COPY or last.arg != 1 or last.offset in self.context.decisions.spill:
@@ -284,7 +284,7 @@ class _Lifter:
             node.kept = top
             return
         test = simulator.pop_value().expr
-        if term.test == "none":
+        if term.test is Test.NONE:
             test = moved(ast.Compare(test, [ast.Is()], [ast.Constant(None)]), test)
         if self.context.places:
             put_jump(test, term.instr.span)

@@ -30,7 +30,7 @@ from depyf.lift.nodes import (
     WithEnter,
 )
 from depyf.structure.dispatch_bodies import with_bodies
-from depyf.structure.dispatch_contexts import Context, Contexts, Path
+from depyf.structure.dispatch_contexts import Context, Contexts, Kind, Path
 from depyf.structure.dispatch_edges import Clause, Edge, Edges, Element, is_with_enter
 from depyf.structure.dispatch_match import cases_of, match_statement
 from depyf.structure.dispatch_order import Order
@@ -182,7 +182,7 @@ class _Writer:
                 return None
             if here.frame is not None:
                 return here.frame
-            if isinstance(target, End) and here.level[-1:] == (Context("handler", target.anchor),):
+            if isinstance(target, End) and here.level[-1:] == (Context(Kind.HANDLER, target.anchor),):
                 return None
             here = here.outer
         return None
@@ -247,7 +247,7 @@ class _Writer:
         clauses = self.edges.clauses(context)
         inner = scope if clauses and clauses[0].following is None else None
         body, falls = self.sequence(self.contexts.path_of(context), here, depth + 1, outer=inner)
-        handler = self.contexts.path_of(Context("handler", context.anchor))
+        handler = self.contexts.path_of(Context(Kind.HANDLER, context.anchor))
         written: List[ast.ExceptHandler] = []
         for clause in clauses:
             if clause.following is not None:
@@ -266,7 +266,7 @@ class _Writer:
         If a jump leaves the clause, ``break`` and ``continue`` of the loop around the statement say so; where they
         don't lead to its target, the statement stands in a loop of its own, which runs once.
         """
-        handler = self.contexts.path_of(Context("handler", context.anchor))
+        handler = self.contexts.path_of(Context(Kind.HANDLER, context.anchor))
         jumps = self._jumps_out(handler)
         once = LoopFrame(scope.level, frozenset())
         outer: Optional[Scope] = None
@@ -323,7 +323,9 @@ class _Writer:
     ) -> Written:
         end = self.edges.clauses(context)[-1].following
         assert end is not None
-        part, more = self.sequence(self.contexts.path_of(Context("handler", context.anchor)), {end: Arrival()}, depth)
+        part, more = self.sequence(
+            self.contexts.path_of(Context(Kind.HANDLER, context.anchor)), {end: Arrival()}, depth
+        )
         falls = merged(falls, more)
         if len(falls) > 1 or any(not isinstance(statement, Assignment) for statement in part):
             raise Unstructured(f"node {end} does more than end a try statement with except*")
@@ -369,7 +371,7 @@ class _Writer:
         return result
 
     def _begins_clause(self, id: int, bind: BindException, index: int) -> bool:
-        clauses = self.edges.clauses(Context("try", bind.handler))
+        clauses = self.edges.clauses(Context(Kind.TRY, bind.handler))
         return index == 0 and any(clause.start == id and clause.name is not None for clause in clauses)
 
     def _terminator(self, node: Node, scope: Scope, depth: int) -> Written:
@@ -421,11 +423,11 @@ class _Writer:
 
     def _check_return(self, node: Node) -> None:
         for context in self.contexts.paths[node.id]:
-            if context.kind == "try" and (self.contexts.is_with(context) or self.contexts.is_finally(context)):
+            if context.kind is Kind.TRY and (self.contexts.is_with(context) or self.contexts.is_finally(context)):
                 raise Unstructured(f"node {node.id} returns without leaving {context}")
 
     def _reraise(self, node: Node, term: Reraise) -> Written:
-        handlers = [context for context in self.contexts.paths[node.id] if context.kind == "handler"]
+        handlers = [context for context in self.contexts.paths[node.id] if context.kind is Kind.HANDLER]
         if term.value is not None or not handlers or handlers[-1].anchor != term.handler:
             raise Unstructured(f"node {node.id} raises again what is not the exception handled last")
         if self.contexts.is_finally(handlers[-1]):

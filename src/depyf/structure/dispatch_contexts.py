@@ -6,6 +6,7 @@ the markers (the handled exception, the iterator) that lie on the stack while a 
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 from typing import Dict, FrozenSet, List, Optional, Sequence, Set, Tuple
 
@@ -16,15 +17,25 @@ from depyf.normal.ops import Op
 from depyf.structure.unstructured import Unstructured
 
 
+class Kind(enum.Enum):
+    """What a node lies inside of: the body of a ``try``, a handler, or a ``for`` loop."""
+
+    __hash__ = object.__hash__  # that of enumerations is a function in Python, and takes several times as long
+
+    TRY = "try"
+    HANDLER = "handler"
+    FOR = "for"
+
+
 @dataclass(frozen=True)
 class Context:
-    """``kind`` is "try", "handler" or "for"; ``anchor`` the node where the handler begins or the loop's own node."""
+    """``anchor`` is the node where the handler begins, or the loop's own node."""
 
-    kind: str
+    kind: Kind
     anchor: int
 
     def __repr__(self) -> str:
-        return f"{self.kind}@{self.anchor}"
+        return f"{self.kind.value}@{self.anchor}"
 
 
 Path = Tuple[Context, ...]
@@ -62,7 +73,7 @@ class Contexts:
         that fit in. Bytecode need not guard such code."""
         result: Set[Context] = set()
         for context in found:
-            if context.kind != "try":
+            if context.kind is not Kind.TRY:
                 result.update({context}, self._outside(context))
         for context in sorted(found - result, key=lambda context: len(self._outside(context))):
             if self._outside(context) == frozenset(result):
@@ -71,9 +82,9 @@ class Contexts:
 
     def _of(self, id: int) -> FrozenSet[Context]:
         node = self.nodes[id]
-        found: Set[Context] = {Context("try", region.entry) for region in self.flow.chain(node.region)}
-        found.update(Context("handler", entry) for entry in node.handling)
-        found.update(Context("for", loop) for loop in self._iterators(id) if loop != id)
+        found: Set[Context] = {Context(Kind.TRY, region.entry) for region in self.flow.chain(node.region)}
+        found.update(Context(Kind.HANDLER, entry) for entry in node.handling)
+        found.update(Context(Kind.FOR, loop) for loop in self._iterators(id) if loop != id)
         return frozenset(found)
 
     def _outside(self, context: Context) -> FrozenSet[Context]:
@@ -81,7 +92,7 @@ class Contexts:
         if context not in self._around:
             if context.anchor not in self.nodes:
                 raise Unstructured(f"{context} is not in the graph")
-            self._around[context] = self._of(context.anchor) - {Context("handler", context.anchor)}
+            self._around[context] = self._of(context.anchor) - {Context(Kind.HANDLER, context.anchor)}
         return self._around[context]
 
     def _iterators(self, id: int) -> Set[int]:
@@ -142,19 +153,19 @@ class Contexts:
 
     def with_context(self, origin: int) -> Optional[Context]:
         region = self.with_regions.get(origin)
-        return None if region is None else Context("try", region.entry)
+        return None if region is None else Context(Kind.TRY, region.entry)
 
     def is_with(self, context: Context) -> bool:
         return context.anchor in self.with_entries
 
     def is_finally(self, context: Context) -> bool:
-        return context.kind != "for" and context.anchor in self.finally_entries
+        return context.kind is not Kind.FOR and context.anchor in self.finally_entries
 
     def path_of(self, context: Context) -> Path:
         """The path of what stands directly inside ``context``."""
         anchor = self.paths[context.anchor]
-        if context.kind != "for":
-            anchor = tuple(other for other in anchor if other != Context("handler", context.anchor))
+        if context.kind is not Kind.FOR:
+            anchor = tuple(other for other in anchor if other != Context(Kind.HANDLER, context.anchor))
         return (*anchor, context)
 
 

@@ -25,7 +25,7 @@ from depyf.lift.nodes import (
     WithEnter,
     WithExit,
 )
-from depyf.structure.dispatch_contexts import Context, Contexts, Path, common
+from depyf.structure.dispatch_contexts import Context, Contexts, Kind, Path, common
 from depyf.structure.dispatch_match import cases_of
 from depyf.structure.unstructured import Unstructured
 
@@ -79,7 +79,7 @@ class Edges:
         while id not in seen:
             seen.add(id)
             node = self.nodes[id]
-            ended.update(Context("try", region.entry) for region in node.leaves)
+            ended.update(Context(Kind.TRY, region.entry) for region in node.leaves)
             if not self._is_passed(node):
                 break
             ended.update(
@@ -88,7 +88,7 @@ class Edges:
             assert isinstance(node.terminator, Goto)
             id = node.terminator.target
         left = path[len(common(path, self.paths[id])) :]
-        managers = {context for context in left if context.kind == "try" and self.contexts.is_with(context)}
+        managers = {context for context in left if context.kind is Kind.TRY and self.contexts.is_with(context)}
         if not managers <= ended or not ended <= set(left):  # all ways out of a finally are known to run its body
             raise Unstructured(f"node {id} is reached from {path} without leaving it properly")
         return Way(id, self._returned(id, past_finally=any(self.contexts.is_finally(context) for context in left)))
@@ -100,7 +100,7 @@ class Edges:
             return False
         if not node.statements and not node.leaves:
             there = self.paths[term.target]
-            return node.silent and self.paths[node.id] in (there, (*there, Context("for", term.target)))
+            return node.silent and self.paths[node.id] in (there, (*there, Context(Kind.FOR, term.target)))
         marks = (WithExit, PopException) if node.id in self.contexts.origins else (WithExit,)
         return all(isinstance(statement, marks) for statement in node.statements)
 
@@ -127,7 +127,7 @@ class Edges:
         path = self.paths[id]
         node = self.nodes[id]
         if isinstance(node.terminator, Loop) and target == node.terminator.body:
-            return (*path, Context("for", id))
+            return (*path, Context(Kind.FOR, id))
         return path
 
     # --- handlers ----------------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ class Edges:
         if len(path) == len(level):
             return id
         inner = path[len(level)]
-        return inner.anchor if inner.kind == "for" else Context("try", inner.anchor)
+        return inner.anchor if inner.kind is Kind.FOR else Context(Kind.TRY, inner.anchor)
 
     def _walk(self) -> None:
         seen: Set[int] = set()
@@ -208,7 +208,7 @@ class Edges:
                     todo.append(way.target)
                     self._add(id, self.paths[id], way.target)
             for context in self.paths[id]:
-                if context.kind == "try" and context not in opened:
+                if context.kind is Kind.TRY and context not in opened:
                     opened.add(context)
                     todo.extend(self._open(context))
 
@@ -248,7 +248,7 @@ class Edges:
 
 def _outermost(path: Path) -> Element:
     inner = path[0]
-    return inner.anchor if inner.kind == "for" else Context("try", inner.anchor)
+    return inner.anchor if inner.kind is Kind.FOR else Context(Kind.TRY, inner.anchor)
 
 
 def is_with_enter(node: Node) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import FrozenSet, Optional, Set, Tuple
 
-from depyf.structure.dispatch_contexts import Context, Path
+from depyf.structure.dispatch_contexts import Context, Kind, Path
 from depyf.structure.dispatch_order import Order
 from depyf.structure.dispatch_states import Arrival, Live, Target, merged
 
@@ -26,7 +26,7 @@ class LoopFrame:
         """A jump out of the loop that stands at ``level``."""
         if len(level) > len(self.level):
             inside = level[len(self.level)]
-            around = Context("try", inside.anchor) if inside.kind == "handler" else inside
+            around = Context(Kind.TRY, inside.anchor) if inside.kind is Kind.HANDLER else inside
             arrival = Arrival(int((around, target) not in self.counted), arrival.assignments)
             self.counted.add((around, target))
         self.breaks = merged(self.breaks, {target: arrival})

@@ -10,7 +10,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import Dict, Iterable, List, NamedTuple, Set, Tuple, Union
 
-from depyf.structure.dispatch_contexts import Contexts, Path
+from depyf.structure.dispatch_contexts import Contexts, Kind, Path
 
 
 class End(NamedTuple):
@@ -114,9 +114,9 @@ class States:
     def _scopes(self, path: Path) -> List[Path]:
         scopes: List[Path] = [()]
         for index, context in enumerate(path):
-            if context.kind == "try" and self.contexts.is_with(context):
+            if context.kind is Kind.TRY and self.contexts.is_with(context):
                 scopes.append(path[: index + 1])
-            elif context.kind == "handler" and self.contexts.is_finally(context):
+            elif context.kind is Kind.HANDLER and self.contexts.is_finally(context):
                 scopes.append(path[: index + 1])
         return scopes
 
