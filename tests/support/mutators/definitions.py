@@ -140,7 +140,19 @@ def other_function_kind(place: Place) -> Iterator[Change]:
         if type(node) is kind:
             fields = dict(ast.iter_fields(node))
             yield lambda made=made, fields=fields: place.replace(made(**fields))  # type: ignore[misc]
-            yield lambda: node.body.append(ast.If(constant(False), [ast.Expr(ast.Yield(None))], []))
+            if not _yields(node.body):  # else it is a generator already
+                yield lambda: node.body.append(ast.If(constant(False), [ast.Expr(ast.Yield(None))], []))
+
+
+def _yields(body: List[Any]) -> bool:
+    """Return whether a function with this body is a generator."""
+    inside: List[ast.AST] = list(body)
+    for node in inside:  # grows while it is walked
+        if isinstance(node, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(node, (*FUNCTIONS, ast.Lambda)):
+            inside += ast.iter_child_nodes(node)
+    return False
 
 
 @mutator
