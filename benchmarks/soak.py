@@ -124,7 +124,7 @@ def measured(part: str, count: int, with_depyf: bool) -> Dict[str, Any]:
             "total": sum(curve.seconds),
             "leaving": leaving * 1000,
             "memory": curve.memory[:: max(1, len(curve.memory) // 10)],
-            "descriptors": [curve.descriptors[0], curve.descriptors[-1]],
+            "descriptors": curve.descriptors[:: max(1, len(curve.descriptors) // 10)],
         }
 
 
@@ -175,7 +175,7 @@ def show(part: str, count: int, with_depyf: bool, found: Dict[str, Any]) -> None
     if found["leaving"]:
         print(f"    leaving: {found['leaving']:.2f} ms a function")
     print("    resident MiB              ", " ".join(f"{each:5.0f}" for each in memory))
-    print(f"    descriptors                {found['descriptors'][0]} -> {found['descriptors'][1]}", flush=True)
+    print("    descriptors               ", " ".join(f"{each:5}" for each in found["descriptors"]), flush=True)
 
 
 def main() -> None:
