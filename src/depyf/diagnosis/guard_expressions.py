@@ -8,6 +8,7 @@ from typing import Optional, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
+from depyf.bytecode.syntax_trees import walk
 from depyf.diagnosis.guard import Guard, GuardKind
 from depyf.diagnosis.guard_sources import with_names_of_classes
 from depyf.source.printing.unparsing import unparse
@@ -61,26 +62,30 @@ def _of_tree(tree: ast.expr, operands: Tuple[str, ...]) -> Optional[Guard]:
 
 
 def _comparison(tree: ast.Compare, operands: Tuple[str, ...]) -> Guard:
-    left, right, operator, code = tree.left, tree.comparators[-1], tree.ops[0], unparse(tree)
-    subject, expected = _subject(tree), unparse(right)
-    operands = operands or (unparse(left), expected)
+    # Each text is made once: that of a small expression takes longer than all else.
+    left, right, operator = tree.left, tree.comparators[-1], tree.ops[0]
+    left_text, expected = unparse(left), unparse(right)
+    node = _subject_node(tree)
+    subject = left_text if node is left else "" if node is None else unparse(node)
+    operands = operands or (left_text, expected)
     if isinstance(operator, (ast.In, ast.NotIn)):
-        return Guard(GuardKind.CONTAINS, expected, detail=unparse(left), holds=isinstance(operator, ast.In))
+        return Guard(GuardKind.CONTAINS, expected, detail=left_text, holds=isinstance(operator, ast.In))
     is_range = len(tree.ops) > 1 or not isinstance(operator, (ast.Eq, ast.Is, ast.IsNot))
-    if is_range or any(each in code for each in _OF_SIZES):
-        return Guard(GuardKind.RELATION, subject, detail=code, operands=operands)
+    if is_range or any(each in left_text or each in expected for each in _OF_SIZES):
+        return Guard(GuardKind.RELATION, subject, detail=unparse(tree), operands=operands)
     if isinstance(operator, (ast.Is, ast.IsNot)):
         if isinstance(right, ast.Constant) and right.value is None:
             was = "None" if isinstance(operator, ast.Is) else "not None"
-            return Guard(GuardKind.NONE, subject, was, detail=unparse(left), operands=operands)
+            return Guard(GuardKind.NONE, subject, was, detail=left_text, operands=operands)
         same = isinstance(operator, ast.Is)
-        return Guard(GuardKind.SAME_OBJECT, subject, holds=same, operands=(unparse(left), unparse(right)))
-    if isinstance(left, ast.Call) and unparse(left.func) == "len" and left.args:
+        return Guard(GuardKind.SAME_OBJECT, subject, holds=same, operands=(left_text, expected))
+    called = unparse(left.func) if isinstance(left, ast.Call) else ""
+    if isinstance(left, ast.Call) and called == "len" and left.args:
         return Guard(GuardKind.LENGTH, unparse(left.args[0]), expected, operands=operands)
-    if "dict.keys(" in unparse(left) or ".keys()" in unparse(left):
-        return Guard(GuardKind.KEYS, subject, expected, detail=unparse(left), operands=operands)
-    kind = _ITERATORS.get(unparse(left.func)) if isinstance(left, ast.Call) else None
-    return Guard(kind or kind_of_value(subject, right), subject, expected, detail=unparse(left), operands=operands)
+    if "dict.keys(" in left_text or ".keys()" in left_text:
+        return Guard(GuardKind.KEYS, subject, expected, detail=left_text, operands=operands)
+    kind = _ITERATORS.get(called) or kind_of_value(subject, right)
+    return Guard(kind, subject, expected, detail=left_text, operands=operands)
 
 
 def of_constant(guard: Guard, constant: str) -> Guard:
@@ -114,14 +119,21 @@ def _call(tree: ast.Call, *, holds: bool) -> Optional[Guard]:
 
 def _subject(tree: ast.AST) -> str:
     """The first value of the frame that an expression reads, as far as its attributes and items go."""
-    methods = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    for node in ast.walk(tree):
+    node = _subject_node(tree)
+    return "" if node is None else unparse(node)
+
+
+def _subject_node(tree: ast.AST) -> Optional[ast.expr]:
+    """The node of the first value of the frame that an expression reads; None where it reads none."""
+    nodes = list(walk(tree))
+    methods = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    for node in nodes:
         if isinstance(node, (ast.Attribute, ast.Subscript, ast.Name)):
             root: ast.AST = node
             while isinstance(root, (ast.Attribute, ast.Subscript)):
                 root = root.value
             if isinstance(root, ast.Name) and root.id not in _NOT_OF_THE_FRAME and not root.id.startswith("__"):
                 is_method = id(node) in methods and isinstance(node, ast.Attribute) and node.attr in _METHODS
-                return unparse(node.value if is_method and isinstance(node, ast.Attribute) else node)
+                return node.value if is_method and isinstance(node, ast.Attribute) else node
     left = getattr(tree, "left", None)
-    return left.id if isinstance(left, ast.Name) else ""
+    return left if isinstance(left, ast.Name) else None

@@ -23,6 +23,7 @@ _CHECK_TENSOR = re.compile(
 )
 
 
+@functools.lru_cache(maxsize=4096)
 def read(text: str) -> Guard:
     """Return the guard that a text is about: one that PyTorch prints, or what it says of one that fails.
 

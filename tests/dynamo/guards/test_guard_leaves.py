@@ -121,9 +121,12 @@ def test_of_a_class_that_is_not_known_pytorch_is_asked(compiled: Any, monkeypatc
 def test_text_that_is_not_known_is_shown_as_it_is(compiled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard_text, "_RULES", [])
     monkeypatch.setattr(guard_text, "read_expression", lambda _: guard_text.Guard(GuardKind.UNKNOWN))
-    guard_text._read_code.cache_clear()
+    caches = (guard_text.read, guard_text._read_code)
+    for cache in caches:
+        cache.cache_clear()
     (entry,) = depyf.why(compiled, torch.ones(3), 3).entries
-    guard_text._read_code.cache_clear()
+    for cache in caches:
+        cache.cache_clear()
     assert entry.failed[0].explanation.words.startswith("this does not hold: n == 2")
 
 

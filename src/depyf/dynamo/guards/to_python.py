@@ -16,6 +16,7 @@ from typing import Callable, Dict, FrozenSet, Mapping, Optional, Sequence, Set, 
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
+from depyf.bytecode.syntax_trees import walk
 from depyf.diagnosis.guard import Guard, GuardKind
 from depyf.diagnosis.guard_sources import short_name
 from depyf.diagnosis.guard_text import attribute_of, ends_in_id, has_id_in_name, read, without_ids
@@ -85,13 +86,15 @@ def tidy(expression: str, naming: Naming) -> Optional[str]:
     except synchronous(SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     names, edits = set(), []
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Name):
             names.add(node.id)
+        elif not isinstance(node, (ast.Constant, ast.Set)):
+            continue
         replacement = _replacement(node, naming)
         if replacement is not None:
-            end = (node.end_lineno or 0, node.end_col_offset or 0)  # type: ignore[attr-defined]
-            edits.append(((node.lineno, node.col_offset), end, replacement))  # type: ignore[attr-defined]
+            end = (node.end_lineno or 0, node.end_col_offset or 0)
+            edits.append(((node.lineno, node.col_offset), end, replacement))
     if not names <= _known_names():
         return None
     naming.used.update(names)
