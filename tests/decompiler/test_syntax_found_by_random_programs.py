@@ -83,6 +83,16 @@ AUTHORS_TEXT = {
             with x:
                 return x < y < z
     """,
+    "a list that is dropped at once": """
+        def program(d, z):
+            try:
+                [x.p, a]
+            except Alpha:
+                []
+            finally:
+                [y, *z]
+            [] if d else z
+    """,
     "a comprehension that is awaited": """
         async def program(x):
             await [f async for j in f]

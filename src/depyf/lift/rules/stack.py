@@ -220,6 +220,11 @@ def _stored_next(sim: Simulator) -> Optional[str]:
     return None
 
 
+def _was_just_built(sim: Simulator) -> bool:
+    """Whether a display is dropped at once: somebody wrote that. The lists that Dynamo moves values with are used."""
+    return sim.index >= 2 and sim.ops[sim.index - 2].op in (Op.BUILD, Op.UPDATE, Op.ADD)
+
+
 def _pop(sim: Simulator, instr: Instr) -> None:
     item = sim.pop()
     sim.check_latest(item)
@@ -247,7 +252,7 @@ def _pop(sim: Simulator, instr: Instr) -> None:
             sim.emit(ast.Assign(chain, item.expr), "*")
     elif item.tests is not None:
         raise Retry("spill", item.copied_at)
-    elif isinstance(item.expr, ast.List) and not sim.context.follows_containers:
+    elif isinstance(item.expr, ast.List) and not (sim.context.follows_containers or _was_just_built(sim)):
         raise wanted()
     elif not item.stable and _is_from_before_a_test(sim, item):
         raise sim.context.waits_no_longer(item)
