@@ -140,6 +140,7 @@ PROVED = {
             y = {k for i in b if (1 if b else g)}
             z = (k for i in b if (0 if b else g) or (d if e else 1))
             w = [k for i in b if (c if b else g) and not (1 if d else e)]
+            v = {k: i for i in b if c or 10 if d}
     """,
     "names in parts of a lambda or comprehension that are never reached": """
         def program(b, c):

@@ -72,8 +72,10 @@ def _loops_over_nothing(code: Code, generators: List[ast.comprehension]) -> Iter
 
 
 def _continue_form(statements: List[ast.stmt]) -> List[ast.stmt]:
-    """``if a: continue`` before the rest is ``if not a:`` around it."""
+    """``if a: continue`` before the rest is ``if not a:`` around it, a test that decides nothing ``if a or True``."""
     first = statements[0] if statements else None
+    if isinstance(first, ast.If) and not first.orelse and all(isinstance(each, ast.Pass) for each in first.body):
+        return [ast.If(ast.BoolOp(ast.Or(), [first.test, ast.Constant(True)]), statements[1:], [])]
     if (
         isinstance(first, ast.If)
         and len(first.body) == 1
