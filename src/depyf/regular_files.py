@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import BinaryIO, cast
+from typing import BinaryIO, List
 
 from depyf.asynchronous import synchronous
 
@@ -19,11 +19,16 @@ def open_regular(path: str, *, follow: bool = True) -> BinaryIO:
     Raises ``OSError``, which says so where it is something else.
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    handle = os.open(path, flags if follow else flags | no_follow())
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise OSError(errno.EINVAL, "not a regular file", path)
-    return cast(BinaryIO, os.fdopen(handle, "rb"))
+    opened: List[int] = []
+    try:
+        opened.append(os.open(path, flags if follow else flags | no_follow()))
+        if not stat.S_ISREG(os.fstat(opened[0]).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", path)
+        return open(opened.pop(), "rb")  # in C, as no exception from outside may come between
+    except BaseException:
+        for handle in opened:
+            os.close(handle)
+        raise
 
 
 def read_text(path: str, *, follow: bool = True) -> str:

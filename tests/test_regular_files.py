@@ -1,0 +1,63 @@
+"""Files that somebody else may have put there are opened only if they are regular, and no descriptor stays open."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any, List
+
+import pytest
+
+from depyf.regular_files import open_regular
+
+FDS = Path("/proc/self/fd")
+needs_fds = pytest.mark.skipif(not FDS.is_dir(), reason="open descriptors are counted under /proc")
+
+
+def open_descriptors() -> int:
+    return len(os.listdir(FDS))
+
+
+@needs_fds
+def test_what_is_no_regular_file_is_refused_and_closed(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "missing")
+    before = open_descriptors()
+    for name in ("pipe", "link", "missing", "."):
+        with pytest.raises(OSError, match=r"regular|No such file"):
+            open_regular(str(tmp_path / name))
+    assert open_descriptors() == before
+
+
+@needs_fds
+@pytest.mark.skipif(sys.gettrace() is not None, reason="something else traces")
+def test_an_interruption_at_any_line_leaves_no_descriptor(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("text")
+    code = open_regular.__code__
+    lines = sorted({line for _, _, line in code.co_lines() if line}) if sys.version_info >= (3, 10) else []
+    lines = lines or list(range(code.co_firstlineno, code.co_firstlineno + 20))
+    raised: List[int] = []
+    for wanted in lines:
+
+        def at_line(frame: FrameType, event: str, argument: object, wanted: int = wanted) -> Any:
+            if event == "line" and frame.f_lineno == wanted and wanted not in raised:
+                raised.append(wanted)
+                raise KeyboardInterrupt
+            return at_line
+
+        def enter(frame: FrameType, event: str, argument: object, at_line: Any = at_line) -> Any:
+            return at_line if frame.f_code is code else None
+
+        before = open_descriptors()
+        sys.settrace(enter)
+        try:
+            open_regular(str(path)).close()
+        except (KeyboardInterrupt, OSError):
+            pass
+        finally:
+            sys.settrace(None)
+        assert open_descriptors() == before, f"line {wanted}"
+    assert len(raised) >= 4
