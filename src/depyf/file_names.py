@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Mapping, NamedTuple, Optional
+from typing import Dict, Literal, Mapping, NamedTuple, Optional
 
 INDEX = "index"
 """The page and the Markdown index, without their endings."""
@@ -26,7 +26,10 @@ _MARKED_BEFORE = (".json", ".md", ".html")
 _MARK = rf"(?:\.(?P<mark>(?:{_RANK}|{_PROCESS})\d{{1,9}}))?"
 _NUMBER = r"(?P<number>\d{1,9})"
 
-_PATTERNS = {
+FileKind = Literal["graph", "kernels", "wrapper", "transformed", "full_code", "note"]
+"""What a file of a dump holds, as manifests call it."""
+
+_PATTERNS: Dict[FileKind, str] = {
     "kernels": rf"(?P<graph>[\w-]+){re.escape(_KERNEL)}{_NUMBER}{_MARK}\.py",
     "wrapper": rf"(?P<graph>[\w-]+){re.escape(_WRAPPER)}(?P<stage>\w+)\.{_NUMBER}{_MARK}\.py",
     "graph": rf"(?P<graph>[\w-]+)\.(?P<stage>[A-Za-z][\w.-]*)\.{_NUMBER}{_MARK}\.py",
@@ -45,7 +48,7 @@ _NO_GRAPH = re.compile(rf"(?:{re.escape(_KERNEL)}|{re.escape(_WRAPPER)}).*")
 class FileName(NamedTuple):
     """The name of a file of a dump, with its parts: ``graph``, ``stage``, ``function``, ``number`` and ``mark``."""
 
-    kind: str
+    kind: FileKind
     parts: Mapping[str, Optional[str]]
 
 
@@ -147,7 +150,7 @@ def is_mark_of_process(mark: str) -> bool:
 # Parsed
 
 
-def kinds_of(name: str) -> Mapping[str, FileName]:
+def kinds_of(name: str) -> Mapping[FileKind, FileName]:
     """What a file of this name can be, the likeliest first; empty for what is no file of a dump."""
     matches = ((kind, pattern.fullmatch(name)) for kind, pattern in _KINDS.items())
     return {kind: FileName(kind, match.groupdict()) for kind, match in matches if match is not None}

@@ -61,79 +61,37 @@ def _artifact(record: Record, before: int) -> Optional[Artifact]:
     if path is None or isinstance(record, GeneratedLines):
         return None
     name = os.path.basename(path)
-    if isinstance(record, GraphFile):
-        return _of_graph(record, path, before)
-    if isinstance(record, KernelFile):
-        return _of_kernels(record, path)
-    if isinstance(record, WrapperFile):
-        return _of_wrapper(record, path)
-    if isinstance(record, TransformedCode):
-        return Artifact(
-            id=name,
-            kind="transformed",
-            title=f"transformed code of {record.function}",
-            compile_id=record.compile_id,
-            order=TRANSFORMED_ORDER,
-            path=name,
-            text=record.text or _content(path),
-            runs=record.runs,
-        )
+    text = getattr(record, "text", "") or _content(path)
     if isinstance(record, FullCodeFile):
-        title = f"the whole story of {record.function[0]}"
-        return Artifact(name, "full_code", title, order=FULL_CODE_ORDER, path=name, text=_content(path))
+        return Artifact(
+            name, "full_code", f"the whole story of {record.function[0]}", None, "", FULL_CODE_ORDER, name, text
+        )
     if isinstance(record, NoteFile):
         title = name.partition(".")[0].replace("_", " ")
-        return Artifact(name, "note", title, order=NOTE_ORDER, path=name, text=_content(path), language="text")
-    return None
-
-
-def _of_graph(record: GraphFile, path: str, before: int) -> Artifact:
-    name = os.path.basename(path)
-    return Artifact(
-        id=name,
-        kind="graph",
-        title=f"{record.stage.value} of {record.function}{_which(record)}",
-        compile_id=record.compile_id,
-        stage=record.stage.value,
-        order=order_of(record.stage, before),
-        path=name,
-        text=record.text or _content(path),
-        backward=record.stage.facts.side if isinstance(record.stage, Stage) else None,
-        runs=record.runs and RUNS_ELSEWHERE not in record.text,
-        piece=record.piece,
-    )
-
-
-def _of_kernels(record: KernelFile, path: str) -> Artifact:
-    name = os.path.basename(path)
-    return Artifact(
-        id=name,
-        kind="kernels",
-        title=f"kernels of {record.function}{_which(record)}",
-        compile_id=record.compile_id,
-        order=KERNELS_ORDER,
-        path=name,
-        text=record.text or _content(path),
-        backward=record.backward,
-        runs=record.runs,
-        piece=record.piece,
-    )
-
-
-def _of_wrapper(record: WrapperFile, path: str) -> Artifact:
-    name = os.path.basename(path)
-    return Artifact(
-        id=name,
-        kind="wrapper",
-        title=f"{record.artifact} of {record.function}",
-        compile_id=record.compile_id,
-        stage=record.artifact,
-        order=WRAPPER_ORDER,
-        path=name,
-        text=_content(path),
-        backward="backward" in record.artifact or None,
-        piece=record.piece,
-    )
+        return Artifact(name, "note", title, None, "", NOTE_ORDER, name, text, "text")
+    if isinstance(record, TransformedCode):
+        title = f"transformed code of {record.function}"
+        of_kind = Artifact(name, "transformed", title, order=TRANSFORMED_ORDER, runs=record.runs)
+    elif isinstance(record, GraphFile):
+        of_kind = Artifact(
+            name,
+            "graph",
+            f"{record.stage.value} of {record.function}{_which(record)}",
+            stage=record.stage.value,
+            order=order_of(record.stage, before),
+            backward=record.stage.facts.side if isinstance(record.stage, Stage) else None,
+            runs=record.runs and RUNS_ELSEWHERE not in record.text,
+        )
+    elif isinstance(record, KernelFile):
+        title = f"kernels of {record.function}{_which(record)}"
+        of_kind = Artifact(name, "kernels", title, order=KERNELS_ORDER, backward=record.backward, runs=record.runs)
+    elif isinstance(record, WrapperFile):
+        title, backward = f"{record.artifact} of {record.function}", "backward" in record.artifact or None
+        of_kind = Artifact(name, "wrapper", title, stage=record.artifact, order=WRAPPER_ORDER, backward=backward)
+    else:
+        return None
+    piece = getattr(record, "piece", "")
+    return replace(of_kind, compile_id=record.compile_id, path=name, text=text, piece=piece)
 
 
 def _which(record: Union[GraphFile, KernelFile]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Counter as CounterType
 from typing import Dict, List, Optional, Sequence, Tuple
 
-from depyf.report.model.run import Artifact
+from depyf.report.model.run import Artifact, ArtifactKind
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.stages import AnyStage, Stage, stage_of
 
@@ -91,7 +91,7 @@ def order_of(stage: AnyStage, before: int) -> int:
     return stage.facts.order if isinstance(stage, Stage) else before or Stage.CAPTURED.facts.order - 1
 
 
-def _described(event: Event, before: int) -> Optional[Tuple[str, str, int, str]]:
+def _described(event: Event, before: int) -> Optional[Tuple[ArtifactKind, str, int, str]]:
     """Kind, stage, order and language of the artifact that an event carries; None for other events.
 
     ``before`` is the order of the graph before it.

@@ -16,7 +16,7 @@ from depyf.report.analysis.facts import TransformedFact
 from depyf.report.analysis.functions import Functions, Key
 from depyf.report.analysis.graph_links import whole_stacks
 from depyf.report.analysis.sources import Sources
-from depyf.report.model.run import Call, Compilation, FailedGuard, GraphBreak, Guard, Place, Recompile
+from depyf.report.model.run import Call, Compilation, FailedGuard, GraphBreak, Guard, Place, Recompile, Status
 from depyf.torch_trace.addresses import without_addresses
 from depyf.torch_trace.breaks import Frame, break_report
 from depyf.torch_trace.events import LATER, Event, resolve_frames
@@ -325,7 +325,9 @@ def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}{'' if text.endswith('.') else '.'}" if text else ""
 
 
-def _status(events: Sequence[Event], metrics: Mapping[str, object], fact: Optional[TransformedFact]) -> Tuple[str, str]:
+def _status(
+    events: Sequence[Event], metrics: Mapping[str, object], fact: Optional[TransformedFact]
+) -> Tuple[Status, str]:
     """The status of a compilation, and why it failed."""
     names = {event.name for event in events}
     if metrics.get("fail_type"):

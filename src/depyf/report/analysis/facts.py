@@ -7,6 +7,7 @@ from typing import Mapping, Optional, Sequence, Tuple
 
 from depyf.report.analysis.functions import Key
 from depyf.report.analysis.sources import ReadText, read_source
+from depyf.report.model.run import RunOrigin
 from depyf.torch_trace.breaks import Frame
 
 
@@ -85,7 +86,7 @@ class Provenance:
 class Origin:
     """What recorded a run: ``origin`` is its name; the process, its start (seconds since the epoch), and versions."""
 
-    origin: str = "prepare_debug"
+    origin: RunOrigin = "prepare_debug"
     rank: Optional[int] = None
     command: Sequence[str] = ()
     started: Optional[float] = None

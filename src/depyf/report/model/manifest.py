@@ -8,7 +8,7 @@ import functools
 import json
 import math
 import typing
-from typing import Any, Dict, Mapping, Tuple, Union
+from typing import Any, Dict, Literal, Mapping, Tuple, Union
 
 from depyf import file_names
 from depyf.asynchronous import synchronous
@@ -115,6 +115,8 @@ def _build(kind: Any, value: Any) -> Any:
         if value is None:
             return None
         return _build(next(each for each in typing.get_args(kind) if each is not type(None)), value)
+    if origin is Literal:
+        kind = str  # a newer depyf may have written others
     if origin is tuple:
         arguments = typing.get_args(kind)
         if arguments[-1:] == (Ellipsis,):

@@ -9,12 +9,22 @@ counts from ``Run.started``.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, Literal, Mapping, Optional, Tuple
+
+from depyf.file_names import FileKind
 
 SCHEMA = 1
 
 Place = Tuple[int, int]
 """An index into ``Run.sources`` and a line in that file, from 1."""
+
+
+ArtifactKind = Literal[FileKind, "guards"]
+"""What an artifact holds: a file of a dump, or the guards that a log has."""
+Status = Literal["compiled", "failed", "skipped", "empty"]
+"""What became of a compilation."""
+RunOrigin = Literal["prepare_debug", "torch_trace", "files"]
+"""Where a run was read from; ``files``: a dump without a manifest."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +65,7 @@ class Artifact:
     """
 
     id: str
-    kind: str
+    kind: ArtifactKind
     title: str
     compile_id: Optional[str] = None
     stage: str = ""
@@ -210,7 +220,7 @@ class Compilation:
 
     compile_id: str
     function: Optional[int]
-    status: str = "compiled"
+    status: Status = "compiled"
     failure: str = ""
     graph: Optional[str] = None
     attempts: int = 1
@@ -272,7 +282,7 @@ class Run:
     depyf: str = ""
     torch: str = ""
     python: str = ""
-    origin: str = "prepare_debug"
+    origin: RunOrigin = "prepare_debug"
     rank: Optional[int] = None
     command: Tuple[str, ...] = ()
     started: Optional[float] = None

@@ -13,7 +13,7 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from depyf import file_names
 from depyf.asynchronous import suppressed
-from depyf.file_names import FileName
+from depyf.file_names import FileKind, FileName
 from depyf.regular_files import read_text
 from depyf.report.analysis.artifacts import (
     FULL_CODE_ORDER,
@@ -50,7 +50,7 @@ NOTE = (
 @dataclass(frozen=True)
 class _File:
     name: str
-    kind: str
+    kind: FileKind
     parts: Mapping[str, Optional[str]]
     text: str
 
