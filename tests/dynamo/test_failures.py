@@ -151,7 +151,7 @@ def test_a_bug_anywhere_costs_one_message(target: str, tmp_path: Path, messages:
         assert "ZeroDivisionError: injected" in message
         place = "torch_trace/events" if target == EVENT_OF else target.partition(":")[0].replace(".", "/")
         assert f"depyf/{place}.py:" in message
-        assert "Your program goes on" in message
+        assert "Your program continues" in message
         assert "please report" in message
     assert left == (target == "dynamo.dump.active_sessions:Capture.stop")
 
@@ -249,7 +249,7 @@ def test_a_page_that_found_no_room_is_written_when_there_is_some(
         train(other_function)
     first, stale = messages()
     assert "No space left on device" in first
-    assert f"{', '.join(names)} in {tmp_path} could not be written anew" in stale
+    assert f"{', '.join(names)} in {tmp_path} could not be replaced" in stale
     note = tmp_path / "index_is_not_up_to_date.txt"
     assert note.read_text().startswith(f"{', '.join(names)} could not be written")
     told = f"full_code_for_{other_function.__name__}"  # the page has the text of this file as well

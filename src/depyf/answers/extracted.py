@@ -45,7 +45,7 @@ def _lines(answer: Extracted) -> Iterator[str]:
             count = sum(line.startswith("    same") for line in answer.output.splitlines())
             yield f"  checked in a process of its own: it runs, and gives the same compiled as eagerly ({count} values)"
         else:
-            yield "  checked in a process of its own: it does NOT run well by itself"
+            yield "  checked in a process of its own: it does NOT run correctly by itself"
             yield from (f"    {line}" for line in answer.output.splitlines()[-12:])
     for note in answer.notes:
         yield f"  note: {note}"

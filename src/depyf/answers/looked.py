@@ -16,7 +16,7 @@ class Looked:
 
     ``functions`` counts the calls of compiled functions, ``calls`` those of compiled graphs that were looked at (of
     ``graphs`` different ones; ``backwards`` of the calls were backward), ``operations`` those outside of graphs.
-    ``missed`` has what was not looked at: how often, by why (in words that follow on "3 calls"). ``passed_on`` counts
+    ``missed`` has what was not observed: how often, by why (in words that follow on "3 calls"). ``passed_on`` counts
     the calls whose results were not finite because of what they were given, by what that was.
     """
 
@@ -38,7 +38,7 @@ class Looked:
     def extent(self) -> str:
         """How far it has looked; or that it has not, and why."""
         if not self:
-            return f"nothing was looked at: {'; '.join(self._why_nothing())}"
+            return f"nothing was observed: {'; '.join(self._why_nothing())}"
         words = []
         if self.calls:
             backward = f" ({self.backwards} of them backward)" if self.backwards else ""
@@ -61,7 +61,7 @@ class Looked:
     def left_out(self) -> Iterator[str]:
         """What it has not looked at."""
         for why, count in self.missed.items():
-            yield f"not looked at: {counted(count, 'call')} {why}"
+            yield f"not observed: {counted(count, 'call')} {why}"
 
     def _why_nothing(self) -> Iterator[str]:
         for why, count in self.missed.items():

@@ -185,7 +185,7 @@ def _lines(answer: Why) -> Iterator[str]:
             yield f"    - {text}"
     if answer.resumes and answer.hit is not None:
         names = ", ".join(answer.resumes)
-        yield f"  After its graph breaks it goes on in {names}, which this does not look at: watch() reports those"
+        yield f"  After its graph breaks it resumes in {names}, which this does not look at: watch() reports those"
     for note in answer.notes:
         yield f"  note: {note}"
 

@@ -32,7 +32,7 @@ def text_of(answer: WhatRan) -> str:
         if not number:
             lines.append(f"  {'start':>9} {'mean':>9} {'in all':>9}")
         if thread.dropped:
-            lines.append(f"  ({thread.dropped} earlier runs are only in the counts)")
+            lines.append(f"  ({thread.dropped} runs before are only in the counts)")
         lines += _shortened([_as_text(line) for line in _lines(thread.events)])
     return "\n".join([*lines, *(f"  note: {note}" for note in answer.notes)])
 
@@ -44,7 +44,7 @@ def html_of(answer: WhatRan) -> str:
         if len(answer.threads) > 1:
             rows.append(_row("", "", "", f"<i>in {html.escape(thread.name)}</i>"))
         if thread.dropped:
-            rows.append(_row("", "", "", f"({thread.dropped} earlier runs are only in the counts)"))
+            rows.append(_row("", "", "", f"({thread.dropped} runs before are only in the counts)"))
         rows += _shortened([_as_row(line) for line in _lines(thread.events)], _row("", "", "", "..."))
     head = "".join(f"<th>{text}</th>" for text in ("start", "mean", "in all", "what ran"))
     notes = "".join(f"<li>{html.escape(note)}</li>" for note in answer.notes)

@@ -111,7 +111,7 @@ _ADVICE: Mapping[GuardCause, str] = {
     "no "
     "more",
     GuardCause.CLASS: f"pass the same class each time; {_EACH.format('class')}",
-    GuardCause.IDENTITY: "make that object once and use it again: a new function, lambda, class or module for each "
+    GuardCause.IDENTITY: "create that object once and reuse it: a new function, lambda, class or module for each "
     "call "
     "compiles anew",
     GuardCause.FUNCTION: "each function is compiled for on its own, by its code, which is fine for a few: what one "

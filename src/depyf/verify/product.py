@@ -90,7 +90,7 @@ class Product:
         except IndexError:
             raise MismatchError(Finding.UNVERIFIED, "malformed bytecode: the stack underflows") from None
         if self._progress.waits_for_ever():
-            raise MismatchError(Finding.UNVERIFIED, "one side may loop silently for ever while the other goes on")
+            raise MismatchError(Finding.UNVERIFIED, "one side may loop silently for ever while the other continues")
         if self._doubt is not None:
             raise MismatchError(Finding.UNVERIFIED, self._doubt, frozenset(self._overdue))
         return self._pairs

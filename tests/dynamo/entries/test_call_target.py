@@ -368,7 +368,7 @@ def test_what_is_disabled_runs_as_plain_python() -> None:
 def test_what_can_not_be_asked_about_is_refused_in_words(question: str, given: Any, words: str) -> None:
     if question == "compare" and not frame_evaluation.has_stances():
         pytest.skip("this PyTorch has no stances")
-    with pytest.raises(TypeError, match=f"depyf.{question} can't tell what this call would run: .*{words}"):
+    with pytest.raises(TypeError, match=f"depyf.{question} can't determine what this call would run: .*{words}"):
         getattr(depyf, question)(given)
 
 

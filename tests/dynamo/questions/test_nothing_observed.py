@@ -59,7 +59,7 @@ def test_what_was_not_observed_is_told_with_the_reason(
             if called:
                 function(-torch.ones(3))
         text = str(found) if found is not asked else asked.problems["y"]
-        assert text.startswith(f"nothing was looked at: {why}")
+        assert text.startswith(f"nothing was observed: {why}")
 
 
 def test_a_function_that_dynamo_leaves_alone_is_told(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_in_debug_only_what_is_not_seen_counts_as_missed(tmp_path: Path, monkeyp
             function(torch.ones(3))
             function(torch.ones(4))
     assert found.looked.calls == 2
-    assert "not looked at: 1 call ran in depyf.debug()" in str(found)
+    assert "not observed: 1 call ran in depyf.debug()" in str(found)
 
 
 @pytest.mark.skipif(not cache_entries.has_regions(), reason="older PyTorch counts our entries with the others")
@@ -118,7 +118,7 @@ def test_backwards_of_earlier_forwards_are_told(tmp_path: Path) -> None:
     loss = function(torch.zeros(3, requires_grad=True)).sum()
     with find(tmp_path) as found:
         loss.backward()
-    assert str(found) == "nothing was looked at: 1 call for the backward of a forward that had run before"
+    assert str(found) == "nothing was observed: 1 call for the backward of a forward that had run before"
     with find(tmp_path) as found:
         loss = function(torch.ones(3, requires_grad=True)).sum()
     with find(tmp_path) as found:  # one of an earlier context is seen

@@ -372,7 +372,7 @@ def test_a_line_with_nothing_on_it_names_those_near_it() -> None:
 def test_without_compiled_code_it_says_so() -> None:
     with depyf.probe("hidden", stream=io.StringIO()) as probed:
         helper(torch.ones(2))
-    assert probed.problems["hidden"].startswith("nothing was looked at: no function that torch.compile has made")
+    assert probed.problems["hidden"].startswith("nothing was observed: no function that torch.compile has made")
 
 
 def test_it_must_be_entered_before_debug(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,9 +41,9 @@ def titles(of: Run) -> list:  # type: ignore[type-arg]
 def test_recompiles_of_what_goes_on_after_a_break_are_said_to_be_that() -> None:
     own, resumed = recompile("0/1", 0), recompile("1/1", 1)
     assert titles(run(recompiles=(own,))) == ["f was recompiled once"]
-    assert titles(run(recompiles=(resumed,))) == ["f was recompiled once, where it goes on after a graph break"]
+    assert titles(run(recompiles=(resumed,))) == ["f was recompiled once, where it resumes after a graph break"]
     assert titles(run(recompiles=(own, resumed))) == [
-        "f was recompiled 2 times, 1 of them where it goes on after a graph break"
+        "f was recompiled 2 times, 1 of them where it resumes after a graph break"
     ]
     assert findings_of(run(recompiles=(own,)))[0].place == (0, 4)
 
@@ -98,7 +98,7 @@ def test_each_cause_of_recompilations_is_a_finding_with_its_own_advice() -> None
     )
     found = {each.title: each.text for each in findings_of(run(recompiles=recompiles))}
     assert found == {
-        "f was recompiled 2 times, 1 of them where it goes on after a graph break": "Because x has size 3; h has size "
+        "f was recompiled 2 times, 1 of them where it resumes after a graph break": "Because x has size 3; h has size "
         "3. "
         "Mark x.",
         "f was recompiled once": "Because n is 2. Pass a tensor.",

@@ -39,6 +39,6 @@ def cached_passes_text(session: Session) -> List[str]:
     return [
         f"{', '.join(passes)} did not run for compile id {', '.join(ids)}: PyTorch took the compiled graph from its "
         "caches. If the pass has changed since it was compiled, its uuid() must return another value; "
-        "prepare_debug(..., force_recompile=True) compiles anew"
+        "prepare_debug(..., force_recompile=True) recompiles"
         for passes, ids in groups.items()
     ]

@@ -126,7 +126,7 @@ NOTHING = "nothing was compiled"
 
 _NOT_CALLED = (
     "no function that torch.compile has made was called, or none that Dynamo was let into (torch.compile(disable=True) "
-    "compiles nothing, and what Dynamo has once found nothing in is not looked at again)"
+    "compiles nothing, and a frame in which Dynamo found nothing is not tried again)"
 )
 
 

@@ -63,9 +63,7 @@ def _artifact(record: Record, before: int) -> Optional[Artifact]:
     name = os.path.basename(path)
     text = getattr(record, "text", "") or _content(path)
     if isinstance(record, FullCodeFile):
-        return Artifact(
-            name, "full_code", f"the whole story of {record.function[0]}", None, "", FULL_CODE_ORDER, name, text
-        )
+        return Artifact(name, "full_code", f"full code of {record.function[0]}", None, "", FULL_CODE_ORDER, name, text)
     if isinstance(record, NoteFile):
         title = name.partition(".")[0].replace("_", " ")
         return Artifact(name, "note", title, None, "", NOTE_ORDER, name, text, "text")

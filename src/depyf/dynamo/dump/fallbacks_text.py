@@ -31,7 +31,7 @@ def fallbacks_text(session: Session, found: Sequence[FrameSkipped]) -> str:
     for number, frame in enumerate(lost, 1):
         lines += ["", f"{number}. {_title(frame)}", *(f"   {line}".rstrip() for line in explanation(session, frame))]
     if skipped:
-        lines += ["", "Frames that Dynamo looked at and left alone:", ""]
+        lines += ["", "Frames that Dynamo skipped:", ""]
         lines += [f"   {_title(frame)}: {_first_line(frame.reason)}" for frame in skipped]
     return "\n".join([*lines, ""])
 

@@ -171,8 +171,8 @@ def _say_what_is_missed(session: Session, known: _Chronicle, missed: Tuple[str, 
     old = [name for name in missed if os.path.lexists(directory.file(name))]
     if old and missed != known.missed:  # that something could not be written has been said
         warn(
-            "%s in %s could not be written anew: what is there shows only what was compiled earlier. "
-            "That is tried again when the next session ends, and at exit",
+            "%s in %s could not be replaced: the files that are there show only what was compiled before. "
+            "depyf tries again when the next session ends, and at exit",
             ", ".join(old),
             directory.path,
         )

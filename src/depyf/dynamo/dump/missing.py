@@ -24,8 +24,8 @@ _PRINTED = "graphs that passes print"
 
 _EARLIER = "Compiled before prepare_debug was entered: here is what the compiled function still held."
 
-_RESET = "Enter prepare_debug earlier, or call torch._dynamo.reset() inside: all is compiled anew then."
-_RECOMPILE = "prepare_debug(..., force_recompile=True) compiles everything anew."
+_RESET = "Enter prepare_debug before, or call torch._dynamo.reset() inside: then everything is recompiled."
+_RECOMPILE = "prepare_debug(..., force_recompile=True) recompiles everything."
 _CALL_IT = "Call backward() before prepare_debug is left."
 _HERE = "Run once without TORCHINDUCTOR_FX_COMPILE_MODE."
 _NOT_AT_ALL = "Not from this PyTorch, as far as is known."

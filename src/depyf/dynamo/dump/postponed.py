@@ -13,7 +13,7 @@ BEHIND = "index_is_not_up_to_date.txt"
 
 BEHIND_TEXT = """\
 index.html, index.md and manifest.json do not show the last sessions of depyf.prepare_debug that dumped into this
-directory: many followed each other quickly, and these files are not written anew for each of them. They are when the
+directory: many followed each other quickly, and these files are not rewritten for each of them. They are when the
 process ends, or when a session ends a little later; this file is removed then. Where it is still here and the process
 is not, that was killed: all other files are complete, and `depyf report` reads them when manifest.json is deleted.
 """

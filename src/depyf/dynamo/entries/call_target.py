@@ -152,9 +152,7 @@ class Called:
         except TypeError as error:
             if not plain.__code__.co_name.startswith(RESUMED):
                 raise
-            raise TypeError(
-                f"{error}: what a resume function goes on with, only its frame knows: why(frame)"
-            ) from error
+            raise TypeError(f"{error}: only the frame of a resume function has its arguments: why(frame)") from error
         bound.apply_defaults()
         return {**bound.arguments, **dict(closure_of(plain))}
 
@@ -177,7 +175,7 @@ def called(given: object, question: str) -> Called:
     found = Called(inner, outer, entered, frame, tuple(wrappers), args=args, kwargs=kwargs)
     found = found if frame is None else _down_to_code(found)
     if found.frame is None or not isinstance(getattr(_plain(found.frame), "__code__", None), CodeType):
-        raise TypeError(f"depyf.{question} can't tell what this call would run: {_not_callable(given)}")
+        raise TypeError(f"depyf.{question} can't determine what this call would run: {_not_callable(given)}")
     return replace(found, inner=_behind(inner)) if _is_of_torchs(inner) else found
 
 

@@ -139,7 +139,7 @@ def ___check_overlapping(*, overlapping: List[torch.Tensor], non_overlapping: Li
     """The first tensors, and only they, share memory with another one."""
     compute = private_names.OVERLAPPING.find()
     if compute is None:
-        raise NotLiveError("this PyTorch can't tell which tensors share memory")
+        raise NotLiveError("this PyTorch does not report which tensors share memory")
     shared = compute([*overlapping, *non_overlapping], symbolic=False)
     return set(shared) == set(range(len(overlapping)))
 
@@ -176,7 +176,7 @@ def ___check_torch_function_modes(*expected: Expected) -> bool:
     """The active ``TorchFunctionMode`` objects, outermost first, are of exactly these classes."""
     stack_now = private_names.FUNCTION_MODES.find()
     if stack_now is None:
-        raise NotLiveError("this PyTorch does not tell its stack of torch function modes")
+        raise NotLiveError("this PyTorch does not report its stack of torch function modes")
     modes = stack_now()
     return len(modes) == len(expected) and all(map(___check_type_id, modes, expected))
 
@@ -203,7 +203,7 @@ def _dispatch_keys(value: torch.Tensor) -> str:
     included = private_names.INCLUDED_KEYS.find()
     excluded = private_names.EXCLUDED_KEYS.find()
     if keys_of is None or included is None or excluded is None:
-        raise NotLiveError("this PyTorch does not tell the dispatch keys of a tensor")
+        raise NotLiveError("this PyTorch does not report the dispatch keys of a tensor")
     text = str((keys_of(value) | included()) - excluded())
     return text[len("DispatchKeySet(") : -1]
 

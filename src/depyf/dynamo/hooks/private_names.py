@@ -42,9 +42,9 @@ SKIP_CODE = _Name(_EVAL_FRAME, "skip_code", "depyf's functions may be compiled")
 SKIP_CODE_IN_C = _Name(_EVAL_FRAME_C, "skip_code", "depyf's functions may be compiled", until="2.6")
 ADD_SKIPPED = _Name("torch._dynamo.trace_rules", "add", "depyf's files may be compiled", "2.3")
 ADD_SKIPPED_BEFORE = _Name("torch._dynamo.skipfiles", "add", "depyf's files may be compiled", until="2.2")
-CHECK_SKIPPED = _Name("torch._dynamo.trace_rules", "check", "plain wrappers are taken for what is compiled", "2.3")
+CHECK_SKIPPED = _Name("torch._dynamo.trace_rules", "check", "plain wrappers are treated as compiled functions", "2.3")
 CHECK_SKIPPED_BEFORE = _Name(
-    "torch._dynamo.skipfiles", "check", "plain wrappers are taken for what is compiled", until="2.2"
+    "torch._dynamo.skipfiles", "check", "plain wrappers are treated as compiled functions", until="2.2"
 )
 CALLBACK_RESULT = _Name("torch._dynamo.types", "ConvertFrameReturn", _NOT_OBSERVED, "2.7")
 FRAME_STRATEGY = _Name("torch._dynamo.types", "FrameExecStrategy", _NOT_OBSERVED, "2.7")
@@ -57,7 +57,7 @@ DYNAMO_CONFIG = _Name("torch._dynamo", "config", "settings are not read")
 
 # What runs
 
-_NO_TRACE = "trace uses sys.monitoring instead, and functions compiled earlier are not dumped"
+_NO_TRACE = "trace uses sys.monitoring instead, and functions compiled before are not dumped"
 SET_RUN_CALLBACK = _Name(_EVAL_FRAME_C, "set_bytecode_debugger_callback", _NO_TRACE, "2.13")
 GET_RUN_CALLBACK = _Name(_EVAL_FRAME_C, "get_bytecode_debugger_callback", _NO_TRACE, "2.13")
 
@@ -86,16 +86,16 @@ BUFFERS = _Word("torch.nn.modules.module", "_buffers", _NO_TENSORS_OF_MODULES)
 _NO_ENTRIES = "cache entries and their guards can't be read"
 CACHE_ENTRY_LIST = _Name(_EVAL_FRAME, "_debug_get_cache_entry_list", _NO_ENTRIES)
 CACHE_ENTRIES_OF_REGION = _Name(
-    _EVAL_FRAME, "_get_cache_entries_for_region", "entries of isolate_recompiles are not told apart", "2.13"
+    _EVAL_FRAME, "_get_cache_entries_for_region", "entries of isolate_recompiles are not distinguished", "2.13"
 )
 _NO_REGIONS = "observing counts for the limits of recompilation"
 NEXT_REGION = _Name(_EVAL_FRAME, "_next_isolate_recompiles_id", _NO_REGIONS, "2.13")
 GET_REGION = _Name(_EVAL_FRAME_C, "get_eval_frame_isolate_recompiles_id", _NO_REGIONS, "2.13")
 SET_REGION = _Name(_EVAL_FRAME_C, "set_eval_frame_isolate_recompiles_id", _NO_REGIONS, "2.13")
 REGION = _Word(_EVAL_FRAME, "_isolate_recompiles_id", _NO_REGIONS, "2.13")
-RESET_CODE = _Name(_EVAL_FRAME, "reset_code", "force_recompile keeps what was compiled earlier")
-RESET_CODE_IN_C = _Name(_EVAL_FRAME_C, "reset_code", "force_recompile keeps what was compiled earlier")
-INPUT_CODES = _Name(_CONVERT_FRAME, "input_codes", "functions that Dynamo gave up earlier are not named")
+RESET_CODE = _Name(_EVAL_FRAME, "reset_code", "force_recompile keeps what was compiled before")
+RESET_CODE_IN_C = _Name(_EVAL_FRAME_C, "reset_code", "force_recompile keeps what was compiled before")
+INPUT_CODES = _Name(_CONVERT_FRAME, "input_codes", "functions that Dynamo gave up before are not named")
 DELETED_GUARDS = _Name(_GUARDS, "DeletedGuardManagerWrapper", "entries made to observe stay valid", "2.6")
 CHECK_FN = _Word(_GUARDS, "check_fn", "guards can't be read", until="2.5")
 GUARD_MANAGER = _Word(_GUARDS, "guard_manager", "guards can't be read", "2.4")
@@ -104,7 +104,7 @@ SIZES_SEEN = _Name("torch._dynamo.pgo", "get_code_state", "copies forget which s
 # Guards
 
 ABSENT_ITEMS = _Name(_GUARDS, "GuardBuilder.SET_NOT_CONTAINS", "guards on absent items read as present", "2.10")
-PRESENT_ITEMS = _Name(_GUARDS, "GuardBuilder.SET_CONTAINS", "guards on items of sets are not told", "2.8")
+PRESENT_ITEMS = _Name(_GUARDS, "GuardBuilder.SET_CONTAINS", "guards on items of sets are not reported", "2.8")
 OVERLAPPING = _Name(_GUARDS_C, "compute_overlapping_tensors", "guards on shared memory are not evaluated", "2.7")
 GLOBAL_STATE = _Name(_GUARDS_C, "GlobalStateGuard", "guards on the global state are not evaluated")
 FUNCTION_MODES = _Name(
@@ -142,16 +142,16 @@ TRACING_CONTEXT = _Name("torch._guards", "TracingContext", "backward graphs comp
 COMPILE_ID = _Word(_CONVERT_FRAME, "compile_id", "which compilation failed is not known")
 FRAME = _Word(_CONVERT_FRAME, "frame", "the values of global names are not known")
 CODE = _Word(_CONVERT_FRAME, "code", "which function is compiled is not known")
-IS_BACKWARD = _Word(_COMPILE_FX, "is_backward", "kernels of backward graphs are not told apart")
+IS_BACKWARD = _Word(_COMPILE_FX, "is_backward", "kernels of backward graphs are not distinguished")
 NAME_OF_GRAPH = _Word(_OUTPUT_GRAPH, "name", "compare can't name the graph")
 REGISTER_BYTECODE_HOOK = _Name(_CONVERT_FRAME, "register_bytecode_hook", "transformed code can't be captured")
 BYTECODE_HOOKS = _Name(_CONVERT_FRAME, "_bytecode_hooks", "a hook may stay when entering is interrupted")
 BYTECODE_LOG = _Name(_CONVERT_FRAME, "bytecode_log", "the bytecode log can't be found")
-ORIGINAL_CODES = _Name("torch._dynamo.utils", "orig_code_map", "code compiled earlier is not known")
+ORIGINAL_CODES = _Name("torch._dynamo.utils", "orig_code_map", "code compiled before is not known")
 ADD_SKIP_REASON = _Name(_CONVERT_FRAME, "add_skip_reason", "why a frame is skipped is guessed", "2.13")
-FORMAT_ERROR = _Name(_CONVERT_FRAME, "format_error_msg", "errors that fall back to eager are not noted")
-UNSUPPORTED = _Name("torch._dynamo.exc", "Unsupported", "graph breaks are taken for errors")
-USER_ERROR = _Name("torch._dynamo.exc", "UserError", "graph breaks are taken for errors")
+FORMAT_ERROR = _Name(_CONVERT_FRAME, "format_error_msg", "errors that fall back to eager are not recorded")
+UNSUPPORTED = _Name("torch._dynamo.exc", "Unsupported", "graph breaks are treated as errors")
+USER_ERROR = _Name("torch._dynamo.exc", "UserError", "graph breaks are treated as errors")
 SKIP_FRAME = _Name("torch._dynamo.exc", "SkipFrame", "graph breaks that skip a frame are not noted")
 _NO_NAMES = "graph files can't be named after their __compiled_fn"
 MAKE_NAME = _Name(_OUTPUT_GRAPH, "make_compiled_fn_name", _NO_NAMES, "2.15")
@@ -268,7 +268,7 @@ SAVED_CONFIG = _Word("torch.utils._config_module", "_config", "scripts lack sett
 BACKWARD_NODE = _Name("torch.autograd.function", "BackwardCFunction", "debuggers don't stop in autograd's threads")
 SEQUENCE_NUMBER = _Name("torch._C._autograd", "_get_sequence_nr", "lines of backwards are not known")
 SEQUENCE_NUMBER_BEFORE = _Name("torch.autograd", "_get_sequence_nr", "lines of backwards are not known")
-CURRENT_NODE = _Name("torch._C", "_current_autograd_node", "operations of backwards are not told apart")
+CURRENT_NODE = _Name("torch._C", "_current_autograd_node", "operations of backwards are not distinguished")
 SEQUENCE_OF_NODE = _Name("torch._C", "_FunctionBase._sequence_nr", "lines of backwards are not known")
 
 # Backends
@@ -279,8 +279,8 @@ LIST_BACKENDS = _Name("torch._dynamo.backends.registry", "list_backends", "backe
 # Graphs, operators and tensors
 
 GRAPH_MODULE = _Name("torch.fx.graph_module", "GraphModule", "graphs can't be stepped through")
-TREE_FLATTEN = _Name("torch.utils._pytree", "tree_flatten", "values inside of containers are not looked at")
-TREE_MAP = _Name("torch.utils._pytree", "tree_map", "values inside of containers are not looked at")
+TREE_FLATTEN = _Name("torch.utils._pytree", "tree_flatten", "values inside of containers are not checked")
+TREE_MAP = _Name("torch.utils._pytree", "tree_map", "values inside of containers are not checked")
 DISPATCH_MODES = _Name(
     "torch.utils._python_dispatch",
     "_get_current_dispatch_mode_stack",

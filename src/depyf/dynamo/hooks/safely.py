@@ -66,7 +66,7 @@ def report_failure(doing: str, error: BaseException, advice: str = "") -> None:
     first = _reported.setdefault(key, mine) is mine  # atomic: threads fail together
     log(
         logging.WARNING if first else logging.DEBUG,
-        "%s failed at %s (%s). Your program goes on; %s. %s",
+        "%s failed at %s (%s). Your program continues; %s. %s",
         doing,
         place,
         describe(error),
@@ -215,7 +215,7 @@ def _report_users(what: str, error: BaseException) -> None:
     first = _reported.setdefault((what, place, type(error).__name__), mine) is mine
     log(
         logging.WARNING if first else logging.DEBUG,
-        "%s raised %s%s. Your program goes on; the same failure is not told again",
+        "%s raised %s%s. Your program continues; the same failure is not reported again",
         what,
         describe(error),
         f" at {place}" if place else "",

@@ -60,7 +60,7 @@ def module_or_none(name: str) -> Optional[ModuleType]:
         except synchronous() as error:  # it may be possible later on: descriptors or memory were short, say
             report_once(
                 f"importing {name}",
-                f"PyTorch's {name} can't be imported here ({type(error).__name__}: {error}). Your program goes on; "
+                f"PyTorch's {name} can't be imported here ({type(error).__name__}: {error}). Your program continues; "
                 "what depyf learns from it will be missing in the dump",
             )
             return None

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 ATEN, DYNAMO = "aten", "dynamo"
 
 _CAPTURING = "of a graph came while a CUDA graph was captured, when nothing may be read"
-_NOT_KEPT = "of a graph could not be looked at: depyf has said why"
+_NOT_KEPT = "of a graph could not be observed: depyf has reported the reason"
 
 
 @dataclass(frozen=True, eq=False)

@@ -62,7 +62,7 @@ def why(compiled: object, *args: object, **kwargs: object) -> Why:
     try:
         values = found.frame_locals(args, kwargs)
     except TypeError as error:
-        raise TypeError(f"depyf.why can't tell what this call would run: {error}") from error
+        raise TypeError(f"depyf.why can't determine what this call would run: {error}") from error
     with found.surroundings():
         answer = _answer(entries_of(found), values, found.entered, *found.shown)
     if found.left_alone and not answer.entries:
@@ -110,7 +110,7 @@ def _notes(found: Called) -> Tuple[str, ...]:
     ]
     if found.entered is None:
         parts = f"; compiled by themselves are {', '.join(found.parts)}: ask about those" if found.parts else ""
-        notes.append(f"it is not compiled itself: the answer is for a call of it through torch.compile{parts}")
+        notes.append(f"it is not compiled itself: the result is for a call of it through torch.compile{parts}")
     return tuple(notes)
 
 

@@ -65,7 +65,7 @@ def script_from_text(text: str, path: str, *, title: str, backend: str) -> Scrip
     inputs = _write(graph, text, code, "Graph", whole=True)
     if symbols:
         sizes = ", ".join(f"{name} = {value}" for name, value in symbols.items())
-        code.notes.append(f"sizes that vary are made up, because the text does not tell: {sizes}")
+        code.notes.append(f"sizes that vary are made up, because the text does not contain them: {sizes}")
     for namespace, name in dict.fromkeys(_OPERATOR.findall(text)):
         code.imports.for_library(f"{namespace}::{name}")
     for name, line in (("device", "device"), ("inf", "inf"), ("nan", "nan")):
@@ -191,7 +191,7 @@ def _expression(name: str, kind: str, symbols: Dict[str, int], code: GraphCode) 
         return str(_size(kind[4:-1], symbols))
     match = _TENSOR.match(kind)
     if match is None or match.group(1) not in _TYPES:
-        code.notes.append(f"the text does not tell what the input {name} is{f' ({kind})' if kind else ''}")
+        code.notes.append(f"the text does not contain what the input {name} is{f' ({kind})' if kind else ''}")
         return "None"
     dtype, shape, strides, device = match.groups()
     sizes = [_size(each, symbols) for each in shape.split(",") if each.strip()]

@@ -87,7 +87,7 @@ class DumpDirectory:
         """The name of the directory in the names of files: the one that was given, as long as it leads there."""
         if self._name == self._given != self._real and not _leads_to(self._name, self._real):
             warn(
-                "%s does not lead to the dump directory %s any more: what the session dumps goes on into the directory "
+                "%s does not lead to the dump directory %s any more: the session continues to dump into the directory "
                 "with which it has begun",
                 self._name,
                 self._real,
@@ -205,7 +205,7 @@ class DumpDirectory:
         now = _file_of(os.stat(self._real))
         if self._at_first is not None and self._at_first != now:
             warn(
-                "the dump directory %s was moved or removed, and made anew, after the session had begun: "
+                "the dump directory %s was moved or removed, and created again, after the session had begun: "
                 "what was dumped before is not in it",
                 self.path,
             )
@@ -258,7 +258,7 @@ class DumpDirectory:
         if not self._kept_apart:
             self._kept_apart = True
             warn(
-                "the dump directory %s has files that this process may not read or replace (%s). They are left alone, "
+                "the dump directory %s has files that this process may not read or replace (%s). They are not changed, "
                 "and files that would have the same names get others, such as %s. The dump is complete nevertheless",
                 self.path,
                 why,
@@ -272,7 +272,7 @@ class DumpDirectory:
                 warn("%s", error.in_words())
                 return
             warn(
-                "can't write to the dump directory %s (%s). Your program goes on; its dump will be incomplete. "
+                "can't write to the dump directory %s (%s). Your program continues; its dump will be incomplete. "
                 "Make that directory writable, make room there or name another one, and run again",
                 self.path,
                 describe(error),

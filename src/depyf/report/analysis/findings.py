@@ -119,9 +119,9 @@ def _recompiles_of_a_cause(run: Run, function: int, recompiles: Sequence[Recompi
     after_breaks = sum(each.function != function for each in recompiles)
     if after_breaks:
         title += (
-            ", where it goes on after a graph break"
+            ", where it resumes after a graph break"
             if after_breaks == len(recompiles)
-            else f", {after_breaks} of them where it goes on after a graph break"
+            else f", {after_breaks} of them where it resumes after a graph break"
         )
     text = f"Because {why}. {first.advice}".strip() if why else first.advice
     return Finding(title, text, seconds, first.place, first.compile_id)

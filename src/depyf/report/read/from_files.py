@@ -181,7 +181,7 @@ def _with_resumes(fact: TransformedFact, facts: Sequence[TransformedFact], files
 
 
 def _full_code(files: Iterable[_File], facts: Sequence[TransformedFact]) -> Dict[Key, str]:
-    """The file with the whole story of each function, where its name shows of which."""
+    """The file with full code of each function, where its name shows of which."""
     stories = [(file.parts.get("function") or "", file.name) for file in files if file.kind == "full_code"]
     found: Dict[Key, str] = {}
     for function, name in stories:

@@ -1,4 +1,4 @@
-"""``full_code_for_<function>_<n>.py``: the whole story of one user function as one importable Python file.
+"""``full_code_for_<function>_<n>.py``: full code of one user function as one importable Python file.
 
 The file holds the guards of every cache entry, stubs that name the compiled graphs, the transformed code of every
 entry, the resume functions with theirs, the user's own function, and ``transformed_<function>``, which chooses among

@@ -193,7 +193,7 @@ def shared_with(target: Called, arguments: Sequence[object], notes: List[str]) -
     """What a call of ``target`` shares with the program; ``notes`` get what can't be put back."""
     shared = Shared(target, arguments)
     if not shared.complete:
-        notes.append("not all that the program's globals hold was looked at: what the call changes there may stay so")
+        notes.append("not all globals of the program were examined: changes of the call there may remain")
     return shared
 
 

@@ -134,7 +134,7 @@ def _what_there_is(sources: Sequence[Source], graph_id: GraphId, *, several: boo
     there = _listed(sources)
     compiled = [each for each in (*sources, *others) if compiled_fn_number(each.function) is not None]
     if _COMPILE_ID.fullmatch(str(graph_id)) and compiled and not any(each.compile_id for each in compiled):
-        there += ". This PyTorch does not tell the compile ids of what is compiled already"
+        there += ". This PyTorch does not report the compile ids of what is compiled already"
     if graph_id is None:
         return f"give the id of one graph as the second argument; there are: {there}"
     if several:

@@ -63,7 +63,7 @@ class Binding:
 class _Value(NamedTuple):
     """A tensor in a value of Dynamo's, as its node, or words for what it is. ``part`` is where in the value it stands.
 
-    ``unread`` is what Dynamo has not looked at: looking would make it guard that.
+    ``unread`` is what Dynamo has not observed: looking would make it guard that.
     """
 
     node: Optional[torch.fx.Node] = None

@@ -34,10 +34,10 @@ from depyf.torch_trace.metrics import seconds_of
 _ENDS = ("compilation_metrics", "bwd_compilation_metrics")
 
 _NO_ENDS = (
-    "this Python (before 3.12) does not tell when a frame ends: only graphs have times, and what runs as plain "
+    "this Python (before 3.12) does not report when a frame ends: only graphs have times, and what runs as plain "
     "Python is seen once"
 )
-_NO_STARTS = "this PyTorch (before 2.13) does not tell what runs: transformed code that has no graph is not seen"
+_NO_STARTS = "this PyTorch (before 2.13) does not report what runs: transformed code that has no graph is not seen"
 
 
 class Trace(HookedContext[object]):
