@@ -76,7 +76,7 @@ TABLE = [
     ("GLOBAL_STATE changed: grad_mode ", ANY_FRAME, "torch.no_grad()", "autocast"),
     ("GLOBAL_STATE changed: autocast(cpu)_enabled=True", ANY_FRAME, "torch.autocast", "no_grad"),
     ("GLOBAL_STATE changed: num_threads ", ANY_FRAME, "set_num_threads", "autocast"),
-    ("___check_obj_id(L['f'], 14), type=<class 'function'>", ANY_FRAME, "make that object once", "tensor"),
+    ("___check_obj_id(L['f'], 14), type=<class 'function'>", ANY_FRAME, "create that object once", "tensor"),
     ("___check_obj_id(L['f'].__code__, 14), type=<class 'code'>", ANY_FRAME, "fine for a few", "compiles anew"),
     ("Duplicate tensor found where not expected! ", ANY_FRAME, "clone", "mark"),
 ]

@@ -278,7 +278,7 @@ def test_a_resume_function_has_graphs_and_is_asked_for_by_its_frame(tmp_path: Pa
     answer = depyf.extract(resume, path=str(tmp_path / "graph.py"), check=False)
     assert "x.sin()" in Path(answer.path).read_text()
     if resume.__code__.co_argcount > 1:
-        with pytest.raises(TypeError, match="only its frame knows"):
+        with pytest.raises(TypeError, match="only the frame of a resume function"):
             depyf.why(resume, torch.ones(2, 4))
 
 

@@ -292,5 +292,5 @@ def test_a_script_that_does_not_run_is_told(tmp_path: Path) -> None:
     script = write(source, str(tmp_path / "odd.py"), "eager", values=False)
     answer = checked(source.name, script, (), check=True)
     assert answer.runs is False
-    assert "does NOT run well by itself" in str(answer)
+    assert "does NOT run correctly by itself" in str(answer)
     assert "the input x is a object, which this script has no way to make" in str(answer)
