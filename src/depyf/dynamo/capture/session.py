@@ -359,13 +359,6 @@ class Session:
             other.add(record)
         return other
 
-    def transformed_of(self, code: CodeType) -> Optional[TransformedCode]:
-        """The record of the transformed code that runs as ``code`` (a cache entry's ``code``)."""
-        for record in self.records(TransformedCode):
-            if record.running_code() is code:
-                return record
-        return None
-
     def original_codes(self) -> List[CodeType]:
         """The user's code objects (resume functions too) that have transformed code and are still alive."""
         alive = (record.original_code() for record in self.records(TransformedCode))
