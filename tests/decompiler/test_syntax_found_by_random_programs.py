@@ -93,6 +93,12 @@ AUTHORS_TEXT = {
                 [y, *z]
             [] if d else z
     """,
+    "a comprehension that uses the variable of the one around it": """
+        def program(a, d):
+            def other(r):
+                [i for j in f if r]
+                {i for j in g if {a: [a for j in i] for j in d} for i in b}
+    """,
     "a comprehension that is awaited": """
         async def program(x):
             await [f async for j in f]

@@ -35,7 +35,9 @@ def declarations(
         bound, read, _ = _uses(comprehension)
         own = {*comprehension.code.co_varnames, *comprehension.code.co_cellvars}
         stored |= {use for use in bound if use[0] not in ("fast", "deref") or use[1] not in own}
-        loaded |= {use for use in read if use[0] == "deref" and use[1] not in own}
+        # One that lies in another one may use a variable of that.
+        ours = {*normal.code.co_cellvars, *normal.code.co_freevars} - own
+        loaded |= {use for use in read if use[0] == "deref" and use[1] in ours}
     result: List[ast.stmt] = []
     global_names = _global_names(normal, stored, loaded, enclosing)
     if global_names:
