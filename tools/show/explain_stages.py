@@ -72,7 +72,7 @@ def _end_of(block: Block) -> Iterator[str]:
     if isinstance(term, Jump):
         yield f"    -> B{term.target}"
     elif isinstance(term, Branch):
-        positive, negative = _OUTCOMES.get(term.test, (term.test, f"not {term.test}"))
+        positive, negative = _OUTCOMES.get(term.test.value, (term.test.value, f"not {term.test.value}"))
         truth, falsehood = (term.target, term.fall) if term.jump_when else (term.fall, term.target)
         yield f"    {positive} -> B{truth}, {negative} -> B{falsehood}"
     elif isinstance(term, For):
