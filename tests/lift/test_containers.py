@@ -117,9 +117,7 @@ def test_a_display_says_what_it_evaluates_in_order() -> None:
             "return [b]",
             id="one is deleted",
         ),
-        pytest.param(
-            "f(); BUILD list 1; POP; CONST None; RETURN", "[f()]; return None", id="the list is dropped"
-        ),
+        pytest.param("f(); BUILD list 1; POP; CONST None; RETURN", "[f()]; return None", id="the list is dropped"),
         pytest.param(
             "LOAD a; BUILD list 1; COPY 1; LOAD g; SWAP 2; CALL 1; POP; CONST 0; SUBSCR; RETURN",
             "__temp_0 = [a]; g(__temp_0); return __temp_0[0]",

@@ -21,6 +21,7 @@ from typing import Any, Callable, Iterator, List, Optional, Tuple
 import pytest
 
 from depyf.dynamo.store import file_locks, kept_locks, writers
+from depyf.dynamo.store.access import access_like
 from depyf.dynamo.store.directory import DumpDirectory
 from depyf.dynamo.store.writers import FOLDER
 
@@ -684,3 +685,26 @@ def test_without_locks_two_do_not_write_the_same_name_at_the_same_time(
     monkeypatch.setattr(writers.Place, "claim", claimed_by_both)
     assert directory.write("f.py", "ours") == str(tmp_path / "f.process_0.py")
     assert (tmp_path / "f.py").read_text() == "theirs"
+
+
+@as_root
+def test_root_gives_away_only_what_lies_in_a_folder_of_that_user(tmp_path: Path) -> None:
+    """Who owns a directory may put a link to another one into it before root makes a file there."""
+    theirs, roots = tmp_path / "theirs", tmp_path / "roots"
+    for folder in (theirs, roots):
+        folder.mkdir()
+    os.chown(theirs, ALICE, ALICE)
+    (theirs / "swapped").symlink_to(roots)
+    access = access_like(str(theirs))
+    assert access.user == ALICE
+    owners = {}
+    for path in (theirs / "0", theirs / "swapped" / "1"):
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        access.give_file(handle, str(path))
+        os.close(handle)
+        owners[path.name] = path.stat().st_uid
+    for path in (theirs / "2", theirs / "swapped" / "3"):
+        path.mkdir()
+        access.give_folder(str(path))
+        owners[path.name] = path.stat().st_uid
+    assert owners == {"0": ALICE, "1": 0, "2": ALICE, "3": 0}

@@ -26,9 +26,10 @@ class Access:
     folder_mode: int = 0
     made_by: int = 0
 
-    def give_file(self, handle: int) -> None:
-        """Give a file that was just made to them, as far as that is allowed here."""
-        self._give(handle, self.file_mode)
+    def give_file(self, handle: int, path: str) -> None:
+        """Give the file that was just made at ``path`` to them, as far as that is allowed here."""
+        if self._lies_in_their_folder(handle, path):
+            self._give(handle, self.file_mode)
 
     def give_folder(self, folder: str) -> None:
         """Do so for a folder, if it is this user's and has nothing but what depyf writes there.
@@ -41,10 +42,29 @@ class Access:
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | no_follow())
             try:
                 only_ours = all(map(_WRITERS_FILE.fullmatch, os.listdir(handle)))
-                if only_ours and os.fstat(handle).st_uid == current_user():
+                is_ours = os.fstat(handle).st_uid == current_user()
+                if only_ours and is_ours and self._lies_in_their_folder(handle, folder):
                     self._give(handle, self.folder_mode)
             finally:
                 os.close(handle)
+
+    def _lies_in_their_folder(self, handle: int, path: str) -> bool:
+        """Return whether the open file is in a folder of the user who is to get it.
+
+        They might have put a link in the place of a folder of ``path`` before root made the file. What lies in a folder
+        of theirs they could have made themselves: nothing is gained by getting it.
+        """
+        if self.user == -1:  # it keeps its owner
+            return True
+        folder, name = os.path.split(path)
+        with suppressed(OSError):
+            opened = os.open(folder or os.curdir, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                there = os.stat(name, dir_fd=opened, follow_symlinks=False)
+                return os.fstat(opened).st_uid == self.user and os.path.samestat(there, os.fstat(handle))
+            finally:
+                os.close(opened)
+        return False
 
     def _give(self, handle: int, mode: int) -> None:
         with suppressed(OSError):

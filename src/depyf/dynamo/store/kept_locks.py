@@ -90,7 +90,7 @@ def _lock_at(path: str, access: Access) -> Optional[KeptLock]:
     try:
         if made_locked(path, lock.handles) is None:
             return None
-        access.give_file(lock.handles[0])
+        access.give_file(lock.handles[0], path)
         lock.known = identity(lock.handles[0])
         lock.paths.append(path)
         known.append(lock)

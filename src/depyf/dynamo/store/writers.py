@@ -234,7 +234,7 @@ class Place:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | no_follow(), 0o666)
         try:
             try:
-                self._access.give_file(handle)
+                self._access.give_file(handle, path)
                 head = f"{self.process} {time.time_ns()}\n".encode()
                 write_all(handle, head + b"".join(os.fsencode(name) + b"\n" for name in names))
                 status = os.fstat(handle)
