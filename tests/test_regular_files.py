@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from types import FrameType
@@ -61,3 +62,36 @@ def test_an_interruption_at_any_line_leaves_no_descriptor(tmp_path: Path) -> Non
             sys.settrace(None)
         assert open_descriptors() == before, f"line {wanted}"
     assert len(raised) >= 4
+
+
+@needs_fds
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers that send signals")
+def test_signals_at_any_time_leave_no_descriptor(tmp_path: Path) -> None:
+    class Limit(Exception):
+        pass
+
+    inside = [False]
+
+    def late(number: int, frame: object) -> None:
+        if inside[0]:
+            raise Limit
+
+    path = tmp_path / "file"
+    path.write_text("text")
+    before, interrupted = open_descriptors(), 0
+    handler = signal.signal(signal.SIGALRM, late)
+    try:
+        for attempt in range(2000):
+            try:
+                inside[0] = True
+                signal.setitimer(signal.ITIMER_REAL, 2e-6 * (1 + attempt % 40))
+                open_regular(str(path)).close()
+                inside[0] = False
+            except Limit:
+                inside[0] = False
+                interrupted += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+    assert interrupted > 20
+    assert open_descriptors() - before <= 2  # a function in Python that hands a descriptor over can't be perfect

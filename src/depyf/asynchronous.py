@@ -108,6 +108,8 @@ def _came_from_outside(error: BaseException) -> bool:
     current: Optional[BaseException] = error
     while current is not None and id(current) not in seen:
         seen.add(id(current))
+        if not isinstance(current, (Exception, GeneratorExit)):  # ``finally`` has raised in the place of Ctrl-C
+            return True
         frames = list(_frames(_traceback(current)))
         if _is_called_with_its_caller(frames) or _is_sent(current, frames):
             return True

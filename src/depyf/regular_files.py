@@ -8,9 +8,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import BinaryIO, List
+from typing import BinaryIO, Callable, List, cast
 
 from depyf.asynchronous import synchronous
+
+_Open = Callable[[int, str], BinaryIO]
 
 
 def open_regular(path: str, *, follow: bool = True) -> BinaryIO:
@@ -19,12 +21,16 @@ def open_regular(path: str, *, follow: bool = True) -> BinaryIO:
     Raises ``OSError``, which says so where it is something else.
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    flags = flags if follow else flags | no_follow()
     opened: List[int] = []
+    files: List[BinaryIO] = []
     try:
-        opened.append(os.open(path, flags if follow else flags | no_follow()))
+        # One call in C each: between two calls a signal handler may raise, and what was opened would be lost.
+        opened.extend(map(os.open, (path,), (flags,)))
         if not stat.S_ISREG(os.fstat(opened[0]).st_mode):
             raise OSError(errno.EINVAL, "not a regular file", path)
-        return open(opened.pop(), "rb")  # in C, as no exception from outside may come between
+        files.extend(map(cast(_Open, open), map(opened.pop, (0,)), ("rb",)))
+        return files.pop()
     except BaseException:
         for handle in opened:
             os.close(handle)

@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import json
 import logging
+import os
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ import depyf  # noqa: E402
 from depyf.dynamo.capture.session import TransformedCode  # noqa: E402
 from depyf.dynamo.dump.active_sessions import capture  # noqa: E402
 from depyf.dynamo.hooks import compiled_names, frame_evaluation, run_callback, torch_names  # noqa: E402
+from depyf.dynamo.hooks.safely import safely  # noqa: E402
 from depyf.dynamo.hooks.structured_trace_listener import TraceHandler  # noqa: E402
 from depyf.dynamo.observe.observation import observation  # noqa: E402
 from depyf.dynamo.questions.trace import question as run_trace  # noqa: E402
@@ -286,3 +288,16 @@ def test_500_signals_while_trace_records_do_not_end_the_process(tmp_path: Path, 
     interrupted, ran = map(int, done.stdout.split())
     assert interrupted > 100
     assert ran > 500
+
+
+def test_what_cleaning_up_raises_in_the_place_of_an_interruption_is_no_failure_of_ours() -> None:
+    @safely("testing")
+    def interrupted() -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            os.close(-1)
+
+    with pytest.raises(OSError) as caught:
+        interrupted()
+    assert isinstance(caught.value.__context__, KeyboardInterrupt)

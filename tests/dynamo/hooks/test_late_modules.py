@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import importlib.util
 import logging
 import subprocess
 import sys
 import threading
+from importlib.machinery import ModuleSpec
 from pathlib import Path
-from typing import Iterator, List
+from types import ModuleType
+from typing import Iterator, List, Optional
 
 import pytest
 
@@ -136,3 +139,49 @@ def test_a_session_does_not_import_inductor(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "[]"], done.stderr
+
+
+class Legacy:
+    """A loader of the time before ``exec_module``."""
+
+    def load_module(self, name: str) -> ModuleType:
+        module = sys.modules[name] = ModuleType(name)
+        return module
+
+
+class LegacyFinder:
+    def find_spec(self, name: str, path: object = None, target: object = None) -> Optional[ModuleSpec]:
+        return ModuleSpec("legacy_by_depyfs_tests", Legacy()) if name == "legacy_by_depyfs_tests" else None  # type: ignore
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="load_module goes")
+def test_a_loader_of_old_times_loads_its_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "legacy_by_depyfs_tests"
+    undo: List[Undo] = []
+    finder = LegacyFinder()
+    sys.meta_path.append(finder)  # type: ignore[arg-type]
+    try:
+        collecting(undo, lambda: when_imported(name, lambda: None))
+        assert importlib.import_module(name).__name__ == name
+    finally:
+        undo_all(undo)
+        sys.modules.pop(name, None)
+        sys.meta_path.remove(finder)  # type: ignore[arg-type]
+
+
+def test_a_search_that_is_under_way_goes_on_when_the_hook_is_undone() -> None:
+    """Another thread goes through ``sys.meta_path`` meanwhile: nothing may move in that list."""
+    undo = waiting()
+    under_way = iter(sys.meta_path)
+    next(under_way)
+    rest = sys.meta_path[1:]
+    undo_all(undo)
+    assert list(under_way) == rest
+
+
+def test_a_loader_can_be_copied_meanwhile() -> None:
+    undo = waiting()
+    spec = importlib.util.find_spec(NAME)
+    assert spec is not None
+    assert copy.copy(spec.loader) is not None
+    undo_all(undo)

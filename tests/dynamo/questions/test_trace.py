@@ -11,6 +11,7 @@ import sys
 import threading
 import weakref
 from pathlib import Path
+from types import CodeType
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 import pytest
@@ -298,7 +299,16 @@ def test_a_callback_of_somebody_else_goes_on() -> None:
     heard: List[Any] = []
     compiled = torch.compile(lambda x: x + 1, backend="eager")
     compiled(torch.ones(2))
-    callback = heard.append
+
+    class NeitherTrueNorFalse:
+        def __bool__(self) -> bool:
+            raise ValueError("what a callback returns is nobody's business")
+
+    def callback(code: CodeType) -> object:
+        heard.append(code)
+        return NeitherTrueNorFalse()
+
+    frame_evaluation.skip_code(callback.__code__)
     module.set_bytecode_debugger_callback(callback)
     try:
         with depyf.trace() as record:

@@ -41,6 +41,13 @@ def _compared_by(function: Call) -> object:
     return type("Compared", (), {"__eq__": staticmethod(function), "__hash__": None})()
 
 
+def without_result(function: Call) -> Tuple[Call, ...]:
+    """Return functions that are to be called in turn: they call ``function``, and nobody looks at what it returns."""
+    codes: List[CodeType] = []
+    dropped: Deque[object] = deque(maxlen=0)
+    return codes.append, partial(next, map(dropped.append, map(function, iter(codes.pop, None))))
+
+
 class RunNotes:
     """Which code objects were about to run, and when (``perf_counter_ns``), for each thread in order.
 

@@ -6,13 +6,12 @@ replace a function there would make every program pay for that.
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 import threading
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Callable, Dict, List, Optional
+from typing import Callable, Dict, List, Optional, Sequence, cast
 
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, collecting, registered, undo_all
@@ -69,7 +68,7 @@ class _Finder(MetaPathFinder):
     def add(self, module: str, waiting: _Waiting) -> None:
         with self._lock:
             self._waiting.setdefault(module, []).append(waiting)
-            if self not in sys.meta_path:
+            if not any(finder is self for finder in sys.meta_path):
                 sys.meta_path.insert(0, self)
 
     def remove(self, module: str, waiting: _Waiting) -> None:
@@ -78,20 +77,32 @@ class _Finder(MetaPathFinder):
             rest = [each for each in self._waiting.pop(module, ()) if each is not waiting]
             if rest:
                 self._waiting[module] = rest
-            if not self._waiting and self in sys.meta_path:
-                sys.meta_path.remove(self)
+            if not self._waiting:  # another thread may go through the list: it is not changed, but replaced
+                sys.meta_path = [finder for finder in sys.meta_path if finder is not self]
 
-    def find_spec(self, fullname: str, path: object = None, target: object = None) -> Optional[ModuleSpec]:
+    def find_spec(
+        self, fullname: str, path: Optional[Sequence[str]] = None, target: Optional[ModuleType] = None
+    ) -> Optional[ModuleSpec]:
         if fullname not in self._waiting or getattr(self._thread, "asks", False):
             return None
         self._thread.asks = True
         try:
-            spec = importlib.util.find_spec(fullname)
+            spec = self._found_by_others(fullname, path, target)
         finally:
             self._thread.asks = False
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader)
+        if spec is not None and hasattr(spec.loader, "exec_module"):
+            spec.loader = _Loader(cast(Loader, spec.loader))
         return spec
+
+    def _found_by_others(
+        self, fullname: str, path: Optional[Sequence[str]], target: Optional[ModuleType]
+    ) -> Optional[ModuleSpec]:
+        for finder in list(sys.meta_path):
+            if finder is not self and hasattr(finder, "find_spec"):
+                spec = finder.find_spec(fullname, path, target)
+                if spec is not None:
+                    return spec
+        return None
 
     def imported(self, module: str) -> None:
         """Install what has waited for ``module``; it waits no more, but can still be undone."""
@@ -119,6 +130,8 @@ class _Loader(Loader):
         _finder.imported(module.__name__)
 
     def __getattr__(self, name: str) -> object:
+        if name == "_loader":  # of a copy that is being made
+            raise AttributeError(name)
         return getattr(self._loader, name)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import List, Optional, Tuple
 
 from depyf.dynamo.hooks import frame_evaluation, private_names
-from depyf.dynamo.hooks.in_c import Call, InTurn
+from depyf.dynamo.hooks.in_c import Call, InTurn, without_result
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, registered
 
@@ -28,7 +28,7 @@ class _Callback:
     def refresh(self) -> None:
         """Let PyTorch call what the listeners need."""
         previous = self.installed[-1][1] if self.installed else _read()
-        functions = self.notes if previous is None else (*self.notes, previous)
+        functions = self.notes if previous is None else (*self.notes, *without_result(previous))
         self._in_turn.set(functions)
         if not self.notes:
             self.uninstall()

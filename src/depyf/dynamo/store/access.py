@@ -28,7 +28,7 @@ class Access:
 
     def give_file(self, handle: int, path: str) -> None:
         """Give the file that was just made at ``path`` to them, as far as that is allowed here."""
-        if self._lies_in_their_folder(handle, path):
+        if os.fstat(handle).st_nlink == 1 and self._lies_in_their_folder(handle, path):  # else it lies elsewhere, too
             self._give(handle, self.file_mode)
 
     def give_folder(self, folder: str) -> None:
