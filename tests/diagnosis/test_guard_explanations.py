@@ -36,6 +36,13 @@ KNOWN = [
         "m[0].bias is of class NoneType",
     ),
     (
+        "expected type of 'x' to be <class 'torch.Tensor'>, but found <class 'torch.nn.parameter.Parameter'>",
+        "x",
+        "torch.Tensor",
+        "torch.nn.parameter.Parameter",
+        "x is of class torch.nn.parameter.Parameter",
+    ),
+    (
         "tensor 'L['x']' dispatch key set mismatch. expected DispatchKeySet(CPU, AutogradCPU), actual "
         "DispatchKeySet(CPU, Conjugate, AutogradCPU)",
         "x",

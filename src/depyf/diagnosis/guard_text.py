@@ -134,8 +134,9 @@ _RULES: List[Rule] = [
         lambda match: Guard(GuardKind.DISPATCH_KEYS, match[1], match[2], match[3]),
     ),
     (
-        re.compile(r"\Aexpected type of '(.*)' to be a tensor type, ' but found (.*)"),
-        lambda match: Guard(GuardKind.TENSOR_CLASS, match[1], None, class_name(match[2])),
+        # Before PyTorch 2.15 it did not say of which class the tensor was.
+        re.compile(r"\Aexpected type of '(.*)' to be (?:a tensor type, '|(<class '.*'>),) but found (.*)"),
+        lambda match: Guard(GuardKind.TENSOR_CLASS, match[1], match[2] and class_name(match[2]), class_name(match[3])),
     ),
     (_CHECK_TENSOR, _tensor),
     (
