@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from depyf.report.model.run import (
     Artifact,
@@ -15,6 +15,7 @@ from depyf.report.model.run import (
     Link,
     Phase,
     Place,
+    Run,
     Source,
 )
 
@@ -64,6 +65,12 @@ class RunBuilder:
         """The place of the first line of a source that holds ``code``."""
         lines = (self.sources[source].text or "").splitlines()
         return source, next(number for number, line in enumerate(lines, 1) if code in line)
+
+    def run(self, **more: Any) -> Tuple[Run, Callable[[Artifact], Optional[str]]]:
+        """The run of what was collected, with ``more`` fields, and the texts of its artifacts."""
+        collected = ("sources", "functions", "compilations", "artifacts", "kernels", "phases")
+        texts = dict(self.texts)
+        return Run(**{name: tuple(getattr(self, name)) for name in collected}, **more), lambda each: texts.get(each.id)
 
     def artifact(self, kind: str, path: str, text: str, links: Sequence[Link] = (), **more: object) -> str:
         self.texts[path] = text

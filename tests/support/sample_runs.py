@@ -103,17 +103,12 @@ def sample_run() -> Tuple[Run, TextOf]:
     _route(b, route)
     b.artifact("full_code", "full_code_for_train_step_0.py", "def train_step(x):\n    pass\n", order=1)
     b.artifact("note", "eager_fallbacks_0.txt", "route: recompile limit\n", language="text")
-    run = Run(
+    return b.run(
         depyf="1.0.0",
         torch="2.13.0",
         python="3.11.4",
         command=("train.py", "--epochs", "3"),
         started=1795330800.0,
-        sources=tuple(b.sources),
-        functions=tuple(b.functions),
-        compilations=tuple(b.compilations),
-        artifacts=tuple(b.artifacts),
-        kernels=tuple(b.kernels),
         breaks=_breaks(b),
         recompiles=recompiles,
         fallbacks=(
@@ -126,7 +121,6 @@ def sample_run() -> Tuple[Run, TextOf]:
                 "Mark the size of x as dynamic, or raise torch._dynamo.config.recompile_limit.",
             ),
         ),
-        phases=tuple(b.phases),
         findings=(
             Finding("route runs as plain Python", "It hit the recompile limit.", 9.0, b.place("def route"), "7/1"),
             Finding("5 graph breaks in train_step", "Each splits the graph.", 4.0, b.place("def train_step"), "0/0"),
@@ -135,8 +129,6 @@ def sample_run() -> Tuple[Run, TextOf]:
         notes=("The graphs of one compilation came from torch's caches.",),
         totals={"dynamo": 5.2, "inductor_compile": 3.3, "backend_compile": 4.1},
     )
-    texts = dict(b.texts)
-    return run, lambda artifact: texts.get(artifact.id)
 
 
 BREAKS = {

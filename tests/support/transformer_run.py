@@ -67,15 +67,4 @@ def transformer_run(layers: int) -> Tuple[Run, Callable[[Artifact], Optional[str
         for n in range(layers * 16)
     ]
     b.compilation("0/0", 0, ops, guards=guards, seconds=40.0, backward=True, runs=10, verdict="exact")
-    run = Run(
-        torch="2.13.0",
-        command=("train.py",),
-        sources=tuple(b.sources),
-        functions=tuple(b.functions),
-        compilations=tuple(b.compilations),
-        artifacts=tuple(b.artifacts),
-        kernels=tuple(b.kernels),
-        phases=tuple(b.phases),
-    )
-    texts = dict(b.texts)
-    return run, lambda artifact: texts.get(artifact.id)
+    return b.run(torch="2.13.0", command=("train.py",))

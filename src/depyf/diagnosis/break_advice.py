@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import re
 from typing import Mapping, Optional, Sequence, Tuple
 
@@ -193,6 +194,7 @@ _CALLED: Sequence[Tuple[str, str]] = [
 """What the phases of a compilation are, by torch's names of them."""
 
 
+@functools.lru_cache(maxsize=1024)
 def called(phase: str) -> str:
     """Return what a phase is in words, for torch's name of it; that name where nothing is known of it."""
     return next((words for pattern, words in _CALLED if re.search(pattern, phase)), phase)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Optional
 
 from depyf.report.analysis.findings import findings_of
 from depyf.report.analysis.sources import is_library
@@ -48,7 +49,7 @@ def test_recompiles_of_what_goes_on_after_a_break_are_said_to_be_that() -> None:
     assert findings_of(run(recompiles=(own,)))[0].place == (0, 4)
 
 
-def test_a_break_that_leaves_the_frame_to_python_is_told_as_that_only() -> None:
+def test_a_break_that_leaves_the_frame_to_python_is_reported_as_that_only() -> None:
     broken = GraphBreak("0/0", (0, 3), "Data-dependent branching")
     lost = Fallback(0, "0/0", "graph break that Dynamo can't go on from", "in a loop", (0, 3))
     assert titles(run(breaks=(broken,))) == ["Graph break in f: Data-dependent branching"]
@@ -69,6 +70,19 @@ def test_of_phases_that_wait_for_each_other_only_the_slowest_is_told() -> None:
     assert [each.title for each in slow] == ["Most of the compile time is the C++ compiler"]
     assert "TORCHINDUCTOR_CACHE_DIR" in slow[0].text
     assert not findings_of(Run(functions=FUNCTIONS, compilations=compiled))
+
+
+def test_the_headline_says_what_takes_the_time_as_far_as_it_is_known() -> None:
+    phases = (Phase("0/0", "compile_file", 0.0, 9.0), Phase("0/0", "dynamo", 0.0, 1.0))
+
+    def said(seconds: Optional[float]) -> str:
+        of = (Compilation("0/0", 0, seconds=seconds),)
+        return headline.headline(Run(functions=FUNCTIONS, compilations=of, phases=phases)).rpartition(", ")[2]
+
+    assert said(12.0) == "75 % of the compile time in the C++ compiler"
+    assert said(20.0) == "without graph breaks or recompilations"  # of which 9 s are not the most
+    for unknown in (None, 0.0, 6.0):  # kernels are compiled side by side: more than the time of the compilation
+        assert said(unknown) == "most of the compile time in the C++ compiler"
 
 
 LIBRARY = Source("/site-packages/lib.py", "", library=True)

@@ -54,16 +54,7 @@ def model_run() -> Any:
     at = next(index for index, each in enumerate(b.artifacts) if each.kind == "transformed")
     everything = ((0, 4), (0, 9), (0, 13), (0, 5))  # transformed code has sets of lines, not stacks
     b.artifacts[at] = replace(b.artifacts[at], links=(Link(2, 2, everything),))
-    run = Run(
-        sources=tuple(b.sources),
-        functions=tuple(b.functions),
-        compilations=tuple(b.compilations),
-        artifacts=tuple(b.artifacts),
-        kernels=tuple(b.kernels),
-        phases=tuple(b.phases),
-    )
-    texts = dict(b.texts)
-    return run, lambda artifact: texts.get(artifact.id)
+    return b.run()
 
 
 @pytest.fixture(scope="module")

@@ -142,7 +142,7 @@ class Watch(HookedContext[object]):
         if event.name == "compilation_metrics":
             if event.meta.get("has_guarded_code", True):
                 self._report_wanted(event.compile_id)
-        elif event.name != PHASE:  # which also tells of what is refused
+        elif event.name != PHASE:  # which is also reported for frames that are skipped
             self._report_wanted(event.compile_id)
         if event.name == "dynamo_graph_break_reason":
             self._report(_graph_break(event))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Dict, List
 
 from depyf.report.model.counts import SKIPPED, counts_of, lost
@@ -33,7 +34,9 @@ def headline(run: Run) -> str:
     found = [many(*each) for each in numbers if each[0]]
     words, seconds, _ = slowest_part(run)
     if words:
-        found.append(f"{seconds / counts.seconds:.0%} of the compile time in {words}".replace("%", " %"))
+        share = seconds / counts.seconds if counts.seconds else math.inf
+        # More than all of it: several processes compile at the same time, or the time of the compilations is not known.
+        found.append(f"{f'{100 * share:.0f} %' if share <= 1 else 'most'} of the compile time in {words}")
     if not any(each[0] for each in numbers):
         found.insert(0, "without graph breaks or recompilations")
     return f"{text}, {', '.join(found)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Dict, List, Sequence, Tuple
 
 from depyf.diagnosis.break_advice import called
@@ -40,7 +41,9 @@ def slowest_part(run: Run) -> Tuple[str, float, str]:
         names[phase.name] = names.get(phase.name, 0.0) + seconds
     totals = [(sum(names.values()), words, max(names, key=names.__getitem__)) for words, names in parts.items()]
     seconds, words, name = max(totals, default=(0.0, "", ""))
-    return (words, seconds, name) if seconds >= max(_LONG, _MOST * counts_of(run).seconds) else ("", 0.0, "")
+    if not _LONG <= seconds < math.inf or seconds < _MOST * counts_of(run).seconds:
+        return "", 0.0, ""
+    return words, seconds, name
 
 
 def _phase_name(phase: Phase) -> str:

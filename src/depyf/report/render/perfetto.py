@@ -37,7 +37,8 @@ def _events(process: int, run: Run, first: float) -> Iterator[Event]:
     threads: Dict[Tuple[Optional[str], bool], int] = {}
     titles = {each.compile_id: each.function for each in run.compilations}
     for phase in run.phases:
-        if not (math.isfinite(phase.start) and math.isfinite(phase.seconds)):
+        start = _since(run, phase.start) - first
+        if not (math.isfinite(start) and math.isfinite(phase.seconds)):
             continue
         lane = (phase.compile_id, phase.backward)
         if lane not in threads:
@@ -55,7 +56,7 @@ def _events(process: int, run: Run, first: float) -> Iterator[Event]:
             "tid": threads[lane],
             "name": phase.name,
             "cat": "torch.compile",
-            "ts": round((_since(run, phase.start) - first) * 1e6, 3),
+            "ts": round(start * 1e6, 3),
             "dur": round(phase.seconds * 1e6, 3),
             "args": arguments,
         }
