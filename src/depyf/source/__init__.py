@@ -1,4 +1,4 @@
-"""From statements to a tree that a person would have written, its text, and code compiled from that text.
+"""Makes of the statements a syntax tree that reads well, its text, and the code compiled from that text.
 
 From the bottom up: the modules at the top of the folder; ``printing``; ``compiling``; ``passes``; ``written``;
 ``definitions``. May import ``structure`` and what is below. Start reading at ``source_text.py``.

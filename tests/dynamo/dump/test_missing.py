@@ -1,4 +1,4 @@
-"""What a dump lacks is told, and ``force_recompile`` brings back what compiler caches take away."""
+"""What a dump lacks is reported, and ``force_recompile`` brings back what compiler caches take away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``watch`` tells each event once, in order, at the right line, and leaves everything else as it was."""
+"""``watch`` reports each event once, in order, at the right line, and leaves everything else as it was."""
 
 from __future__ import annotations
 
