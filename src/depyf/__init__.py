@@ -9,11 +9,13 @@ import importlib
 from typing import TYPE_CHECKING, Any, List
 
 if TYPE_CHECKING:
+    from depyf.answers.expectation import ExpectationError
     from depyf.decompiler import Decompiler, decompile, decompile_code, decompile_pyc
     from depyf.dynamo.dump.bytecode_log import install, uninstall
     from depyf.dynamo.dump.pausing import debug
     from depyf.dynamo.dump.prepare import prepare_debug
     from depyf.dynamo.questions.compare.question import compare
+    from depyf.dynamo.questions.expect import expect
     from depyf.dynamo.questions.extract.question import extract
     from depyf.dynamo.questions.nonfinite.question import find_nonfinite
     from depyf.dynamo.questions.probe.question import probe
@@ -28,6 +30,7 @@ __all__ = [
     "Decompilation",
     "DecompilationError",
     "Decompiler",
+    "ExpectationError",
     "Hints",
     "Verdict",
     "compare",
@@ -35,6 +38,7 @@ __all__ = [
     "decompile",
     "decompile_code",
     "decompile_pyc",
+    "expect",
     "extract",
     "find_nonfinite",
     "install",
@@ -50,6 +54,7 @@ _HOMES = {
     "Decompilation": "depyf.result",
     "DecompilationError": "depyf.result",
     "Decompiler": "depyf.decompiler",
+    "ExpectationError": "depyf.answers.expectation",
     "Hints": "depyf.result",
     "Verdict": "depyf.result",
     "compare": "depyf.dynamo.questions.compare.question",
@@ -57,6 +62,7 @@ _HOMES = {
     "decompile": "depyf.decompiler",
     "decompile_code": "depyf.decompiler",
     "decompile_pyc": "depyf.decompiler",
+    "expect": "depyf.dynamo.questions.expect",
     "extract": "depyf.dynamo.questions.extract.question",
     "find_nonfinite": "depyf.dynamo.questions.nonfinite.question",
     "install": "depyf.dynamo.dump.bytecode_log",

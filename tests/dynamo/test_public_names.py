@@ -71,7 +71,7 @@ def test_a_question_is_documented_and_has_tests() -> None:
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("name", ["prepare_debug", "debug", "watch", "find_nonfinite", "trace", "probe"])
+@pytest.mark.parametrize("name", ["prepare_debug", "debug", "watch", "find_nonfinite", "trace", "probe", "expect"])
 def test_what_is_printed_of_a_context_manager_says_something(name: str, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     from depyf.dynamo.hooks import frame_evaluation
@@ -80,7 +80,8 @@ def test_what_is_printed_of_a_context_manager_says_something(name: str, tmp_path
         pytest.skip("PyTorch before 2.6")
     arguments = {"prepare_debug": [tmp_path], "probe": ["y"]}.get(name, [])
     stream = {"stream": io.StringIO()} if name in ("watch", "find_nonfinite", "probe") else {}
-    manager = getattr(depyf, name)(*arguments, **stream)
+    options = {"breaks": 0} if name == "expect" else stream
+    manager = getattr(depyf, name)(*arguments, **options)
     texts = [str(manager), repr(manager)]
     if name != "debug":
         with manager:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
 
-RECOMPILE, BREAK, FALLBACK = "recompile", "graph break", "fallback"
+_KINDS = RECOMPILE, BREAK, FALLBACK = "recompile", "graph break", "fallback"
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,9 @@ class Happening:
 
     ``function`` is the user's (or the resume function's) name, ``place`` the file and the line of the user that is to
     blame, None where torch does not report one. ``words`` say what happened, ``advice`` what avoids it (may be empty).
-    ``cause`` distinguishes graph breaks: torch's reason, and the line where it is, which may be a library's.
+    ``cause`` distinguishes graph breaks: torch's reason, and the line where it is, which may be a library's. Of a
+    fallback it is its kind, in words. ``stack`` has file, line and function of the frames that led to it, the outermost
+    first: the user's that called compiled code, and from there on all.
     """
 
     kind: str
@@ -27,6 +29,7 @@ class Happening:
     words: str
     advice: str = ""
     cause: Tuple[object, ...] = ()
+    stack: Tuple[Tuple[str, int, str], ...] = field(default=(), repr=False, compare=False)
 
     def __str__(self) -> str:
         """One line: ``recompile f [0/1] train.py:12: n is 4, and was compiled for 3``."""
@@ -52,9 +55,7 @@ def summary(happened: Sequence[Happening], *, compiled: bool) -> Iterator[str]:
     if not compiled:
         yield "depyf watched: nothing was compiled"
         return
-    numbers = [
-        _counted([each for each in happened if each.kind == kind], kind) for kind in (RECOMPILE, BREAK, FALLBACK)
-    ]
+    numbers = [_counted([each for each in happened if each.kind == kind], kind) for kind in _KINDS]
     yield "depyf watched: " + ", ".join(numbers)
     groups: Dict[Tuple[object, ...], List[Happening]] = {}  # by what one advice is for
     for each in happened:

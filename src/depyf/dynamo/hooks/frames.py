@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import CodeType, FrameType
-from typing import Any, Mapping, Optional
+from typing import Any, Mapping, Optional, Tuple
 
 from depyf.dynamo.hooks import private_names
 
@@ -44,6 +44,18 @@ def code_being_compiled() -> Optional[CodeType]:
             return code
         caller = caller.f_back
     return None
+
+
+def callers() -> Tuple[Tuple[str, int, str], ...]:
+    """Return file, line and function of all frames that run now in this thread, the outermost first."""
+    found = []
+    caller: Optional[FrameType] = sys._getframe(1)
+    while caller is not None:
+        found.append(
+            (caller.f_code.co_filename, caller.f_lineno or caller.f_code.co_firstlineno, caller.f_code.co_name)
+        )
+        caller = caller.f_back
+    return tuple(reversed(found))
 
 
 def loads_backward() -> Optional[bool]:

@@ -1,5 +1,5 @@
 """The public questions: a file or a folder each, with ``question.py`` as the entry.
 
-``why`` and ``watch`` are files; ``trace``, ``nonfinite``, ``probe``, ``compare`` and ``extract`` are folders. Results
-are the types in ``depyf.answers``. May import everything of ``dynamo``. Start reading at ``why.py``.
+``why``, ``watch`` and ``expect`` are files; ``trace``, ``nonfinite``, ``probe``, ``compare`` and ``extract`` are
+folders. Results are the types in ``depyf.answers``. May import everything of ``dynamo``. Start reading at ``why.py``.
 """

@@ -28,6 +28,7 @@ from depyf.dynamo.hooks.safely import safely, say, users
 from depyf.dynamo.hooks.structured_trace_listener import listen
 from depyf.dynamo.questions.why import line_that_guards
 from depyf.dynamo.store.names import StableNames
+from depyf.report.analysis.compilations import GRAPHS
 from depyf.report.analysis.sources import is_library
 from depyf.torch_trace.breaks import Frame, break_report
 from depyf.torch_trace.events import PHASE, Event
@@ -54,6 +55,9 @@ class Watch(HookedContext[object]):
         self.happened: List[Happening] = []
         self.compiled = False
         """Whether Dynamo has tried to compile anything since it began."""
+        self._graphs = 0
+        self._captured: Set[str] = set()
+        """The compile ids with a graph whose compilation has not ended."""
         self._stable = StableNames()
         self._callback = callback
         self._stream = stream
@@ -107,6 +111,11 @@ class Watch(HookedContext[object]):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
+    def graphs(self) -> int:
+        """The number of compilations with a graph, as docs/glossary.md defines it."""
+        return self._graphs + len(self._captured)
+
+    @property
     def stable(self) -> StableNames:
         """What takes ids and addresses out of texts."""
         return self._stable
@@ -127,13 +136,16 @@ class Watch(HookedContext[object]):
             words += f" ({reason})" if reason else ""
         place = record.place or (record.filename, record.first_line)
         advice = advice_for_fallback(record.cause.value, record.reason)
-        self._report(Happening(FALLBACK, record.compile_id, record.function, place, words, advice))
+        stack = whole_stack((*place, record.function))
+        cause = (record.cause.value,)
+        self._report(Happening(FALLBACK, record.compile_id, record.function, place, words, advice, cause, stack))
 
     @safely("telling what happens in torch.compile")
     def _receive(self, event: Event) -> None:
         self.compiled = self.compiled or event.compile_id is not None
         if not self._undo:  # left, but somebody who has wrapped a hook of it still calls that
             return
+        self._count_graph(event)
         if event.name == "recompile_reasons":
             happening = _recompile(event)
             if happening is not None:
@@ -146,6 +158,16 @@ class Watch(HookedContext[object]):
             self._report_wanted(event.compile_id)
         if event.name == "dynamo_graph_break_reason":
             self._report(_graph_break(event))
+
+    def _count_graph(self, event: Event) -> None:
+        compile_id = event.compile_id
+        if compile_id is None or "/" not in compile_id:
+            return
+        if event.name in GRAPHS:
+            self._captured.add(compile_id)
+        elif event.name == "compilation_metrics" and compile_id in self._captured:
+            self._captured.discard(compile_id)
+            self._graphs += not event.meta.get("fail_type") and event.meta.get("has_guarded_code") is not False
 
     def _report_wanted(self, compile_id: Optional[str]) -> None:
         happening = self._wanted.pop(compile_id, None)
@@ -189,7 +211,7 @@ def _graph_break(event: Event) -> Happening:
     advice = advice_for_break(report.title, report.explanation, report.hints)
     function = report.stack[-1][2] if report.stack else ""
     words, cause = described_break(report.title, report.explanation), (report.title, report.filename, report.line)
-    return Happening(BREAK, event.compile_id, function, place, words, advice, cause)
+    return Happening(BREAK, event.compile_id, function, place, words, advice, cause, whole_stack(*report.stack))
 
 
 def _recompile(event: Event) -> Optional[Happening]:
@@ -213,7 +235,20 @@ def _recompile(event: Event) -> Optional[Happening]:
             or (code.co_filename, code.co_firstlineno)
         )
     function = "" if code is None else short_name_now(code)
-    return Happening(RECOMPILE, event.compile_id, function, place, words, explanations[0].advice)
+    stack = whole_stack(*guards[0].stack) if place is None else whole_stack((*place, function))
+    return Happening(RECOMPILE, event.compile_id, function, place, words, explanations[0].advice, (), stack)
+
+
+def whole_stack(*compiled: Frame) -> Tuple[Frame, ...]:
+    """Return the user's frames that call compiled code now, and behind them those that PyTorch names of that code.
+
+    Later versions of PyTorch name the callers, too; each is in the result once.
+    """
+    callers = frames.callers()
+    within = compiled
+    while within and within[0][:2] in {each[:2] for each in callers}:
+        within = within[1:]
+    return (*(each for each in callers if not is_library(each[0])), *(within or compiled[-1:]))
 
 
 def _users(stack: Tuple[Frame, ...]) -> Optional[Tuple[str, int]]:

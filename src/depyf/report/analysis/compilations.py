@@ -29,7 +29,7 @@ from depyf.torch_trace.stages import Stage
 
 _CACHES = {"fx_graph_cache_": "fx_graph", "aotautograd_cache_": "aotautograd"}
 
-_GRAPHS = frozenset(
+GRAPHS = frozenset(
     name for stage in (Stage.CAPTURED, Stage.BEFORE_PRE_GRAD, Stage.FORWARD) for name in stage.facts.records
 )
 """Of each compilation that made a graph, one of these was reported: Inductor may be called without Dynamo."""
@@ -337,7 +337,7 @@ def _status(
         return "skipped", "Dynamo made no code for it"
     if fact is None and not metrics and Stage.CAPTURED.record not in names:
         return "failed", "it did not come to its end"
-    graph = bool(names & _GRAPHS) or bool(fact is not None and fact.graphs)
+    graph = bool(names & GRAPHS) or bool(fact is not None and fact.graphs)
     return ("compiled" if graph else "empty"), ""
 
 

@@ -1,0 +1,129 @@
+"""``expect``: fails where a block breaks graphs, recompiles, compiles other graphs or falls back to eager.
+
+It counts with ``watch``; what was compiled before is not looked at, and nothing is called while compiled code runs.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from types import TracebackType
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Type, TypeVar
+
+from depyf.answers.expectation import NAMES, Counted, Number
+from depyf.answers.happening import Happening, counted
+from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.questions.watch import Watch
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Expect:
+    """The context manager and decorator that ``expect`` returns; it may be entered again, each time for itself.
+
+    ``counts`` and ``happened`` are those of the last block that was left.
+    """
+
+    def __init__(self, expected: Mapping[str, Number]) -> None:
+        self._expected = dict(expected)
+        self._open: List[Watch] = []
+        self._last = Counted((), 0)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What was counted, by name: ``breaks``, ``recompiles``, ``graphs``, ``fallbacks``."""
+        return self._last.counts
+
+    @property
+    def happened(self) -> Sequence[Happening]:
+        """Every graph break, recompilation and fallback, in order."""
+        return self._last.happened
+
+    def __enter__(self) -> Expect:
+        watched = Watch(_silent)
+        watched.__enter__()
+        self._open.append(watched)
+        return self
+
+    def __exit__(
+        self,
+        exc_type: Optional[Type[BaseException]],
+        exc_value: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        watched = self._open.pop()
+        watched.__exit__(exc_type, exc_value, traceback)
+        self._last = Counted(tuple(watched.happened), watched.graphs)
+        if exc_type is None:  # else the program's exception is what there is to know
+            self._last.check(self._expected)
+
+    def __call__(self, function: F) -> F:
+        """Return ``function`` with each of its calls as a block."""
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function) or inspect.isclass(function):
+            raise TypeError(
+                "depyf.expect decorates functions and coroutine functions: a generator runs only while it is iterated, "
+                "and a class is no block. Use `with depyf.expect(...):` inside of it"
+            )
+        expected = self._expected
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def awaited(*args: object, **kwargs: object) -> object:
+                with Expect(expected):
+                    return await function(*args, **kwargs)
+
+            return awaited  # type: ignore[return-value]
+
+        @functools.wraps(function)
+        def called(*args: object, **kwargs: object) -> object:
+            with Expect(expected):
+                return function(*args, **kwargs)
+
+        return called  # type: ignore[return-value]
+
+    def __str__(self) -> str:
+        """What is expected, and what was counted last."""
+        wanted = ", ".join(f"{name}={number}" for name, number in self._expected.items())
+        last = ", ".join(counted(number, name[:-1]) for name, number in self.counts.items())
+        return f"depyf.expect({wanted}): {last}"
+
+    __repr__ = __str__
+
+
+def _silent(_: Happening) -> None:
+    """What happens is reported at the end."""
+
+
+def expect(
+    *,
+    breaks: Optional[Number] = None,
+    recompiles: Optional[Number] = None,
+    graphs: Optional[Number] = None,
+    fallbacks: Optional[Number] = None,
+) -> Expect:
+    """Return a context manager, and decorator, that fails where a block compiles something else than expected.
+
+    Each number is exact, a ``range`` (``range(3)``: at most 2), or None for what is not checked; at least one has to be
+    given. ``breaks`` counts graph breaks, each place of the program once; ``recompiles`` recompilations; ``graphs``
+    compilations with a graph; ``fallbacks`` frames that were to be compiled and run as plain Python, as
+    ``docs/glossary.md`` defines them. Counted is what Dynamo compiles within the block, in all threads of the process.
+    Calls of code that was compiled before the block count as nothing: ``torch._dynamo.reset()`` makes Dynamo forget it.
+
+    At the end of the block ``depyf.ExpectationError``, an ``AssertionError``, has the stack of each event and what
+    avoids it. Where the block itself raises, that exception goes on and nothing is checked. As a decorator it stands
+    outside of ``torch.compile``; each call is a block, also of a coroutine function (with what else runs while it
+    waits).
+
+    Raises ``TypeError`` and ``ValueError`` for what is no number of events, and ``ImportError`` without PyTorch.
+    """
+    given = dict(zip(NAMES, (breaks, recompiles, graphs, fallbacks)))
+    expected: Dict[str, Number] = {name: number for name, number in given.items() if number is not None}
+    if not expected:
+        raise ValueError(f"depyf.expect needs something to expect: one of {', '.join(NAMES)}")
+    for name, number in expected.items():
+        if isinstance(number, bool) or not isinstance(number, (int, range)):
+            raise TypeError(f"depyf.expect: {name} is an int, a range or None, and not {type(number).__name__}")
+        if min(number, default=-1) < 0 if isinstance(number, range) else number < 0:
+            raise ValueError(f"depyf.expect: {name}={number!r} can't happen")
+    torch_names.require_torch("expect")
+    return Expect(expected)
