@@ -313,6 +313,7 @@ def test_no_module_imports_itself_over_others() -> None:
 LOADED_OTHERWISE = (
     "depyf.__main__",  # python -m depyf
     "depyf.running.by_environment",  # depyf_watch.pth
+    "depyf.running.pytest_plugin",  # the entry point pytest11
     "depyf.bytecode.tables.",  # by the number of the version
     "depyf.normal.v3",  # likewise
     "depyf.explain.",  # imported by other projects

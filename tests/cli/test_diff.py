@@ -51,6 +51,25 @@ def test_a_graph_that_changed_is_shown(tmp_path: Path, capsys: pytest.CaptureFix
     assert '+        cos: "f32[4][1]cpu" = torch.cos(l_x_);  l_x_ = None' in lines
 
 
+def test_of_what_changed_only_what_got_worse_may_count(capsys: pytest.CaptureFixture[str]) -> None:
+    old = LOGS / "torch_2_7.log.gz"
+    assert diff(capsys, old, LOG, "--exit-code")[0] == 1
+    assert diff(capsys, old, LOG, "--exit-code", "worse")[0] == 0
+    status, out, _ = diff(capsys, LOG, old, "--exit-code", "worse")
+    assert status == 1
+    assert out.splitlines()[-1].startswith("worse: ")
+    assert "worse: 2 recompilations, 1 before" in out.splitlines()
+
+
+def test_where_it_is_not_known_what_got_worse_the_status_is_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "__compiled_fn_1.Captured_Graph.0.py").write_text("def forward(self):\n    pass\n")
+    status, _, err = diff(capsys, LOG, tmp_path, "--exit-code", "worse")
+    assert status == 2
+    assert "what got worse is not known" in err
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

@@ -41,12 +41,21 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "diff",
         help="compare two runs: graph breaks, recompiles, graphs, kernels, times",
         description="Compares what was compiled in two runs (dump directories or TORCH_TRACE logs). Exit status 0 when "
-        "it is the same (times do not count), 1 when not, 2 when they can't be compared.",
+        "it is the same (times do not count), 1 when not, 2 when they can't be compared. With --exit-code worse it is "
+        "1 only where there are more graph breaks, recompilations, fallbacks or graphs than before, or none any more.",
     )
     diff.set_defaults(run=_diff)
     diff.add_argument("before", metavar="DIR_A")
     diff.add_argument("after", metavar="DIR_B")
     diff.add_argument("--html", metavar="FILE", help="write a page with all of it, and both runs")
+    diff.add_argument(
+        "--exit-code",
+        nargs="?",
+        const="differs",
+        default="differs",
+        choices=("differs", "worse"),
+        help="what makes the exit status 1: that anything differs (as without it), or that something got worse",
+    )
     diff.add_argument("--lines", type=int, default=30, metavar="N", help="lines of each difference of code (30)")
 
 
@@ -92,7 +101,16 @@ def _diff(options: argparse.Namespace) -> int:
     _print(comparison_lines(comparison, options.lines))
     if options.html:
         print(f"\n{'the page':<24}{os.path.abspath(options.html)}")
-    return 0 if comparison.same else 1
+    if options.exit_code == "differs":
+        return 0 if comparison.same else 1
+    try:
+        got_worse = comparison.worse()
+    except ValueError as error:
+        error_line(f"depyf: {error}")
+        return 2
+    for words in got_worse:
+        print(f"worse: {words}")
+    return 1 if got_worse else 0
 
 
 def _names(before: str, after: str) -> tuple[str, str]:

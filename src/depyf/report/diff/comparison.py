@@ -54,6 +54,21 @@ class Comparison:
     def same(self) -> bool:
         return not self.changes
 
+    def worse(self) -> List[str]:
+        """Return what got worse, in words: more graph breaks, recompilations, fallbacks or graphs, or none at all.
+
+        Raises ``ValueError`` where one side can't know these numbers.
+        """
+        if "graph breaks" not in self.counts:
+            raise ValueError("what got worse is not known: " + "; ".join(self.notes))
+        found = [
+            f"{self.counts[name][1]} {name}, {self.counts[name][0]} before"
+            for name in ("graph breaks", "recompilations", "fallbacks to eager", "graphs")
+            if self.counts[name][1] > self.counts[name][0]
+        ]
+        before, after = self.counts["graphs"]
+        return [*found, f"nothing is compiled any more: {before} graphs before"] if before and not after else found
+
 
 def compare(before: Side, after: Side) -> Comparison:
     """What changed from one run to the other; what only one of them can know is no change."""

@@ -1,0 +1,195 @@
+"""What each test of a suite compiles, as numbers: compared with a baseline file, as a summary in text and Markdown."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+from depyf.answers.happening import counted
+from depyf.asynchronous import synchronous
+
+Counts = Mapping[str, int]
+"""By name: ``breaks``, ``recompiles``, ``graphs``, ``fallbacks``."""
+
+NAMES = ("breaks", "recompiles", "graphs", "fallbacks")
+WORDS = ("graph break", "recompile", "graph", "fallback")
+_FORMAT = 1
+_MOST_TESTS = 50
+"""So many tests are listed in a summary."""
+
+
+class BaselineError(Exception):
+    """Why a baseline can't be read, in words."""
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """What one test has compiled: the numbers, a line for each event, and all that is known of the events."""
+
+    __test__ = False  # for pytest, which would collect it by its name
+
+    counts: Counts
+    lines: Tuple[str, ...] = ()
+    details: str = ""
+
+    def to_json(self) -> str:
+        """Return it as text, as it goes from a worker of pytest-xdist to the controller."""
+        return json.dumps({"counts": dict(self.counts), "lines": self.lines, "details": self.details})
+
+    @classmethod
+    def from_json(cls, text: str) -> TestResult:
+        """Return the result that ``to_json`` has written."""
+        data = json.loads(text)
+        return cls(data["counts"], tuple(data["lines"]), data["details"])
+
+
+def read_baseline(path: str) -> Dict[str, Counts]:
+    """Return the numbers by test. Raises ``BaselineError`` where the file is missing, unreadable or something else."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            data = json.load(file)
+    except synchronous(FileNotFoundError) as error:
+        raise BaselineError(f"{path}: there is no baseline (--depyf-baseline-update writes one)") from error
+    except synchronous(OSError, ValueError, RecursionError) as error:
+        raise BaselineError(f"{path}: this baseline can't be read: {error}") from error
+    if not isinstance(data, dict) or data.get("depyf_baseline") != _FORMAT or not isinstance(data.get("tests"), dict):
+        raise BaselineError(f"{path}: this is no baseline of depyf's, or of a newer version")
+    tests: Dict[str, Counts] = {}
+    for test, counts in data["tests"].items():
+        if not isinstance(counts, dict) or not all(isinstance(counts.get(name), int) for name in NAMES):
+            raise BaselineError(f"{path}: the numbers of {test} are not those of a baseline")
+        tests[test] = {name: counts[name] for name in NAMES}
+    return tests
+
+
+def write_baseline(path: str, tests: Mapping[str, Counts]) -> None:
+    """Write the numbers by test, sorted, whole or not at all. Raises ``OSError``."""
+    data = {"depyf_baseline": _FORMAT, "tests": {test: dict(tests[test]) for test in sorted(tests)}}
+    beside = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(beside, "w", encoding="utf-8") as file:
+            file.write(json.dumps(data, indent=1) + "\n")
+        os.replace(beside, path)
+    except BaseException:
+        if os.path.exists(beside):
+            os.unlink(beside)
+        raise
+
+
+def worse(before: Counts, now: Counts) -> List[str]:
+    """Return what got worse, in words; empty where nothing did.
+
+    More graph breaks, recompilations, graphs or fallbacks are; so is that nothing is compiled any more.
+    """
+    found = [
+        f"{counted(now[name], word)}, {before[name]} in the baseline"
+        for name, word in zip(NAMES, WORDS)
+        if now[name] > before[name]
+    ]
+    if before["graphs"] and not now["graphs"]:
+        found.append(f"nothing is compiled any more: {counted(before['graphs'], 'graph')} in the baseline")
+    return found
+
+
+def better(before: Counts, now: Counts) -> bool:
+    """Return whether something got better and nothing worse."""
+    return not worse(before, now) and any(now[name] < before[name] for name in NAMES)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The results by test, with the numbers of a baseline where there is one."""
+
+    results: Mapping[str, TestResult]
+    baseline: Optional[Mapping[str, Counts]] = None
+
+    def worse(self) -> Dict[str, List[str]]:
+        """Return the tests that got worse, with what did."""
+        known = self.baseline or {}
+        found = {test: worse(known[test], each.counts) for test, each in self.results.items() if test in known}
+        return {test: words for test, words in found.items() if words}
+
+    def better(self) -> List[str]:
+        """Return the tests that got better."""
+        known = self.baseline or {}
+        return [test for test, each in self.results.items() if test in known and better(known[test], each.counts)]
+
+    def new(self) -> List[str]:
+        """Return the tests that the baseline does not know."""
+        return [] if self.baseline is None else [test for test in self.results if test not in self.baseline]
+
+    def headline(self) -> str:
+        """Return the numbers of all tests together, in one line."""
+        compiled = [each for each in self.results.values() if each.counts["graphs"]]
+        totals = [sum(each.counts[name] for each in self.results.values()) for name in NAMES]
+        breaks, recompiles, graphs, fallbacks = (counted(n, word) for n, word in zip(totals, WORDS))
+        return f"{counted(len(compiled), 'test')} compiled {graphs}: {breaks}, {recompiles}, {fallbacks}"
+
+    def lines(self) -> Iterator[str]:
+        """Return the summary for a terminal."""
+        yield self.headline()
+        shown = [(test, each) for test, each in self.results.items() if each.lines]
+        for test, each in shown[:_MOST_TESTS]:
+            yield test
+            yield from (f"  {line}" for line in each.lines)
+        if len(shown) > _MOST_TESTS:
+            yield f"and {len(shown) - _MOST_TESTS} more tests with graph breaks, recompiles or fallbacks"
+        yield from self._compared()
+
+    def _compared(self) -> Iterator[str]:
+        if self.baseline is None:
+            return
+        got_worse, got_better, new = self.worse(), self.better(), self.new()
+        yield (
+            f"compared with the baseline: {counted(len(got_worse), 'test')} worse, {len(got_better)} better, "
+            f"{len(new)} new"
+        )
+        for test, words in got_worse.items():
+            yield f"worse: {test}: {'; '.join(words)}"
+        for test in got_better[:_MOST_TESTS]:
+            yield f"better: {test}"
+
+    def markdown(self) -> str:
+        """Return the summary for GitHub."""
+        got_worse = self.worse()
+        lines = ["### What the tests compiled", "", f"{self.headline()}.", ""]
+        if self.baseline is not None:
+            lines += [
+                f"Compared with the baseline: **{counted(len(got_worse), 'test')} worse**, "
+                f"{len(self.better())} better, {len(self.new())} new.",
+                "",
+            ]
+        tests = list(got_worse) or [test for test, each in self.results.items() if each.lines]
+        if tests:
+            lines += ["| Test | graph breaks | recompiles | graphs | fallbacks |", "|---|---|---|---|---|"]
+            lines += [self._row(test) for test in tests[:_MOST_TESTS]]
+            lines += [""] if len(tests) <= _MOST_TESTS else ["", f"and {len(tests) - _MOST_TESTS} more.", ""]
+        lines += _folded([(test, self.results[test]) for test in tests[:_MOST_TESTS]])
+        return "\n".join(lines) + "\n"
+
+    def _row(self, test: str) -> str:
+        now, before = self.results[test].counts, (self.baseline or {}).get(test)
+        cells = [
+            str(now[name]) if before is None or before[name] == now[name] else f"{before[name]} → **{now[name]}**"
+            for name in NAMES
+        ]
+        return f"| {_code(test)} | {' | '.join(cells)} |"
+
+
+def _code(text: str) -> str:
+    """Text as code in a cell of a table."""
+    return "`" + " ".join(text.replace("`", "'").replace("|", "\\|").split()) + "`"
+
+
+def _folded(results: Sequence[Tuple[str, TestResult]]) -> Iterator[str]:
+    """What happened in each test, folded away."""
+    for test, each in results:
+        if each.details:
+            fence = "```"
+            while fence in each.details:
+                fence += "`"
+            summary = test.replace("&", "&amp;").replace("<", "&lt;")
+            yield from (f"<details><summary>{summary}</summary>", "", f"{fence}text", each.details, fence, "")
+            yield from ("</details>", "")
