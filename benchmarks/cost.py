@@ -66,13 +66,14 @@ def run(program: str, backend: str, way: str, caches: Path, more: Tuple[str, ...
             command += ["--dump", os.path.join(root, "dump")]
         if way == "original":
             environment["PYTHONPATH"] = str(original())
-        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        assert process.stderr is not None
-        said = process.stdout.read()
-        errors = process.stderr.read()
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        # Files and no pipes: a full pipe that nobody reads would stop the program. wait4() says what it has used.
+        with open(os.path.join(root, "output"), "w+") as output, open(os.path.join(root, "errors"), "w+") as problems:
+            process = subprocess.Popen(command, env=environment, stdout=output, stderr=problems)
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            for file in (output, problems):
+                file.seek(0)
+            said, errors = output.read(), problems.read()
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} failed:\n{errors}")
     cpu = used.ru_utime + used.ru_stime

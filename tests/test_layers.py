@@ -35,7 +35,7 @@ LAYERS: List[Tuple[str, ...]] = [
     ("bytecode",),
     ("file_names", "own_package", "regular_files", "visible", "without_warnings"),
     ("messages",),
-    ("asynchronous",),
+    ("asynchronous", "quick_dataclass"),
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 

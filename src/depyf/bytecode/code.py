@@ -6,11 +6,11 @@ import __future__
 import functools
 import inspect
 import operator
-from dataclasses import dataclass
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Optional, Tuple, Union
 
 from depyf.bytecode.opcode_table import Version, running_version
+from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     from typing import TypeGuard  # new in 3.10

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import AbstractSet, Dict, Iterator, NamedTuple, Optional, Sequence, Tuple
 
 from depyf.bytecode.code import Code, check_facts, version_of
 from depyf.bytecode.lines import Span, spans_of_units
 from depyf.bytecode.opcode_table import OpcodeTable, Version, table_for
+from depyf.quick_dataclass import dataclass
 
 _LARGEST_PREFIX = 0xFF_FFFF
 """What may stand before the last byte of an argument."""

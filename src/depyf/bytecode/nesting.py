@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
 from typing import Dict, Mapping
 
 from depyf.bytecode.code import Code, is_code
 from depyf.bytecode.instructions import decode
+from depyf.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True)

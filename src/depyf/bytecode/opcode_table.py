@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Dict, FrozenSet, List, Optional, Tuple
 
 from depyf.bytecode import tables
+from depyf.quick_dataclass import dataclass
 
 Version = Tuple[int, int]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Dict, Optional, Union
 
@@ -12,6 +11,7 @@ from depyf.asynchronous import synchronous
 from depyf.bytecode.code import PortableCode
 from depyf.bytecode.marshal_reader import read_marshal
 from depyf.bytecode.opcode_table import Version, known_versions, table_for
+from depyf.quick_dataclass import dataclass
 
 HEADER = 16
 """Bytes: the magic number, flags, and either time and size of the source or its hash (PEP 552)."""

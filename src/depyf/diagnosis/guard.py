@@ -7,10 +7,11 @@ said of a guard is made from it (``guard_explanations``), and nothing reads the 
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Optional, Sequence, Tuple
 
 from depyf.diagnosis.guard_sources import as_written
+from depyf.quick_dataclass import dataclass
 
 Location = Tuple[str, int]
 """A file and a line, from 1."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from typing import Mapping, Tuple
+
+from depyf.quick_dataclass import dataclass
 
 
 class GuardCause(enum.Enum):

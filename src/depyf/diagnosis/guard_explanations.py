@@ -5,13 +5,14 @@ One row a kind of guard. What avoids it follows from the cause, and from where t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Callable, Mapping, Optional, Tuple
 
 from depyf.diagnosis.guard import NO_GUARD, Guard, GuardKind
 from depyf.diagnosis.guard_advice import ANY_FRAME, GuardCause, GuardedFrame, advice_for_guard, origin_of
 from depyf.diagnosis.guard_sources import as_written, helper_as_written
 from depyf.diagnosis.state_explanations import StateExplanation, explain_keys, explain_state
+from depyf.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True)

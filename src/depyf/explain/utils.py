@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Dict, Iterator, Optional
 
@@ -13,6 +12,7 @@ from depyf.dynamo.capture.session import NO_NAME
 from depyf.dynamo.dump.active_sessions import capture
 from depyf.dynamo.hooks.attribution import current_compile_id
 from depyf.dynamo.store.file_locks import locked_file
+from depyf.quick_dataclass import dataclass
 
 __all__ = [
     "DynamoOptimizationResult",

@@ -12,12 +12,13 @@ BUILD list 0; SWAP 2
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import AbstractSet, Dict, FrozenSet, List, Optional, Sequence, Set, Tuple
 
 from depyf.normal.effects import effect
 from depyf.normal.inlined import inlined_code
 from depyf.normal.ops import ENDS, Handler, Instr, NormalCode, Op
+from depyf.quick_dataclass import dataclass
 
 _NAMES = {"list": "<listcomp>", "set": "<setcomp>", "map": "<dictcomp>"}
 _RESULT = "the result"

@@ -6,12 +6,13 @@ Blocks are mutable while the steps of this layer undo what the compiler copied; 
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Dict, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 from depyf.bytecode.lines import Span
 from depyf.flow.written_jumps import WrittenJumps
 from depyf.normal.ops import ENDS, Instr, NormalCode, Op
+from depyf.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Dict, Iterator, List, Set, Tuple
 
 from depyf.flow.graph import FlowGraph
+from depyf.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True)

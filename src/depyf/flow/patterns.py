@@ -7,7 +7,6 @@ case fails, the next one begins. A chain that can't be read to its end is left a
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import Dict, List, Optional, Set, Tuple
 
 from depyf.bytecode.lines import line_ranges
@@ -16,6 +15,7 @@ from depyf.flow.patterns_parts import NotAPattern
 from depyf.flow.patterns_reader import PatternReader, Position, Reading
 from depyf.normal.effects import effect
 from depyf.normal.ops import Instr, Op
+from depyf.quick_dataclass import dataclass
 
 
 @dataclass

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Callable, List, Optional, Tuple, Union
 
 from depyf.flow.patterns_parts import IsMapping, NotAPattern, Part
+from depyf.quick_dataclass import dataclass
 
 _LITERALS = (int, float, complex, str, bytes)
 

@@ -6,8 +6,10 @@ The node classes of patterns exist from Python 3.10 on, so they are looked up wh
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Dict, List, Optional, Sequence, Tuple
+
+from depyf.quick_dataclass import dataclass
 
 
 class NotAPattern(Exception):

@@ -8,7 +8,6 @@ and stored when all tests have passed. The pattern ends when the stack is as hig
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import Dict, List, Optional, Set, Tuple
 
 from depyf.flow.graph import Branch, End, FlowGraph, Jump
@@ -18,6 +17,7 @@ from depyf.flow.patterns_operations import RULES
 from depyf.flow.patterns_parts import Either, IsSingleton, NotAPattern, Part
 from depyf.normal.effects import effect
 from depyf.normal.ops import Instr, Op
+from depyf.quick_dataclass import dataclass
 
 Position = Tuple[int, int]
 

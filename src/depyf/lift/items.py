@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import enum
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Callable, Dict, List, Literal, Optional, Protocol, Tuple, Union
 
 from depyf.bytecode.code import Code
+from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     from depyf.lift.simulator import Simulator

@@ -7,12 +7,13 @@ starts or stops being handled. Structuring turns them into syntax.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Dict, List, Optional, Tuple, Union
 
 from depyf.bytecode.lines import Span
 from depyf.flow.graph import Region
 from depyf.lift.items import Container, Function, Item, Value
+from depyf.quick_dataclass import dataclass
 
 
 @dataclass

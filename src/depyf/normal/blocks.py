@@ -11,7 +11,7 @@ END_FINALLY does. Here it gets one copy for each entry, where the compilers sinc
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from depyf.asynchronous import synchronous
@@ -20,6 +20,7 @@ from depyf.normal.draft import Draft, IndexOf
 from depyf.normal.effects import effect
 from depyf.normal.ops import COPY_STRIDE, ENDS, SILENT, Op
 from depyf.normal.undo import ANEXT, END_ASYNC_FOR
+from depyf.quick_dataclass import dataclass
 
 SETUP_FINALLY = "SETUP_FINALLY"
 SETUP_WITH = "SETUP_WITH"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.bytecode.code import fast_slots
@@ -11,6 +10,7 @@ from depyf.bytecode.instructions import Decoded, ExceptionRange, Instruction
 from depyf.bytecode.lines import Span
 from depyf.normal.effects import effect
 from depyf.normal.ops import ENDS, Op
+from depyf.quick_dataclass import dataclass
 
 
 @dataclass

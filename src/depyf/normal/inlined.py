@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Dict, Tuple
 
 from depyf.bytecode.code import Code, PortableCode, version_of
 from depyf.bytecode.nesting import qualified_name
 from depyf.normal.ops import Instr, Op
+from depyf.quick_dataclass import dataclass
 
 _FUNCTION_FLAGS = inspect.CO_OPTIMIZED | inspect.CO_NEWLOCALS | inspect.CO_NESTED
 _OTHER_FLAGS = (

@@ -9,13 +9,14 @@ around, and what they held is put aside meanwhile. A comprehension that can't be
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Callable, Dict, List, Optional, Set, Tuple, Union
 
 from depyf.bytecode.code import Code, is_code
 from depyf.normal.effects import effect
 from depyf.normal.ops import Handler, Instr, NormalCode, Op
 from depyf.normal.stack_check import stack_depths
+from depyf.quick_dataclass import dataclass
 
 COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>"})
 _WAITING = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR

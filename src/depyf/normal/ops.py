@@ -110,11 +110,11 @@ Matching
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from typing import Any, Optional, Tuple
 
 from depyf.bytecode.code import Code
 from depyf.bytecode.lines import Span
+from depyf.quick_dataclass import dataclass
 
 
 class Op(enum.Enum):
@@ -240,7 +240,7 @@ class Handler:
     lasti: bool
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Instr:
     """One operation. ``target`` is an index into ``NormalCode.ops``; ``offset`` is where it stood in the bytecode,
     ``span`` where in the source."""
@@ -251,20 +251,6 @@ class Instr:
     span: Optional[Span]
     target: Optional[int] = None
     handler: Optional[Handler] = None
-
-    def __init__(
-        self,
-        op: Op,
-        arg: object,
-        offset: int,
-        span: Optional[Span],
-        target: Optional[int] = None,
-        handler: Optional[Handler] = None,
-    ) -> None:
-        # There are many of these: what a frozen class has by itself takes twice the time.
-        values = self.__dict__
-        values["op"], values["arg"], values["offset"] = op, arg, offset
-        values["span"], values["target"], values["handler"] = span, target, handler
 
     @property
     def line(self) -> Optional[int]:

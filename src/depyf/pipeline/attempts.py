@@ -6,7 +6,7 @@ import ast
 import enum
 import inspect
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import CodeType
 from typing import AbstractSet, Dict, List, Optional, Set, Tuple
 
@@ -26,6 +26,7 @@ from depyf.normal.lowering import lower
 from depyf.normal.modes import Mode, is_module, mode_of
 from depyf.normal.nesting import nesting
 from depyf.normal.ops import NormalCode, Op
+from depyf.quick_dataclass import dataclass
 from depyf.result import Hints
 from depyf.source.compiling.placeholders import Placeholder, placeholders_of
 from depyf.source.compiling.scaffold import MAY_BE_AWAITED

@@ -16,11 +16,11 @@ import shutil
 import sys
 import traceback
 import zipfile
-from dataclasses import dataclass
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, List, Optional, Sequence
 
 from depyf.messages import error_line, write
+from depyf.quick_dataclass import dataclass
 
 _OURS = os.path.dirname(os.path.abspath(__file__))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import Any, Dict, List, Set, Tuple
+
+from depyf.quick_dataclass import dataclass
 
 _IDENTIFIER_FIELDS = ("id", "attr", "arg", "name", "asname", "module", "rest")
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Mapping, Sequence
 
 from depyf.bytecode.parsing import parse
 from depyf.normal.modes import Mode
+from depyf.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True)

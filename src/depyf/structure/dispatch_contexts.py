@@ -7,13 +7,13 @@ the markers (the handled exception, the iterator) that lie on the stack while a 
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from typing import Dict, FrozenSet, List, Optional, Sequence, Set, Tuple
 
 from depyf.flow.graph import FlowGraph, Jump, Region
 from depyf.lift.items import Item, Mark, Marker
 from depyf.lift.nodes import Goto, LiftedGraph, Loop, Node, PopException, Return, WithEnter, WithExit
 from depyf.normal.ops import Op
+from depyf.quick_dataclass import dataclass
 from depyf.structure.unstructured import Unstructured
 
 

@@ -7,7 +7,6 @@ level make a plain graph of elements.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from depyf.lift.items import Value
@@ -25,6 +24,7 @@ from depyf.lift.nodes import (
     WithEnter,
     WithExit,
 )
+from depyf.quick_dataclass import dataclass
 from depyf.structure.dispatch_contexts import Context, Contexts, Kind, Path, common
 from depyf.structure.dispatch_match import cases_of
 from depyf.structure.unstructured import Unstructured

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import List, Mapping, Optional, Tuple
 
 from depyf.lift import build
 from depyf.lift.nodes import Condition, MatchTest, Node
+from depyf.quick_dataclass import dataclass
 from depyf.structure.leaving import always_matches
 from depyf.structure.unstructured import Unstructured
 

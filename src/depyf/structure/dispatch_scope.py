@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import FrozenSet, Optional, Set, Tuple
 
+from depyf.quick_dataclass import dataclass
 from depyf.structure.dispatch_contexts import Context, Kind, Path
 from depyf.structure.dispatch_order import Order
 from depyf.structure.dispatch_states import Arrival, Live, Target, merged

@@ -7,9 +7,10 @@ its assignments are taken back, so that most programs keep none.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Dict, Iterable, List, NamedTuple, Set, Tuple, Union
 
+from depyf.quick_dataclass import dataclass
 from depyf.structure.dispatch_contexts import Contexts, Kind, Path
 
 

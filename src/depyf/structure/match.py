@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, List, Optional, Set, Tuple
 
 from depyf.lift import build
 from depyf.lift.nodes import Condition, MatchTest, Node
+from depyf.quick_dataclass import dataclass
 from depyf.structure.leaving import always_matches, leaves
 from depyf.structure.unstructured import Unstructured
 

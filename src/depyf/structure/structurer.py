@@ -9,7 +9,7 @@ where they are entered. A jump is what its target means at that place: nothing, 
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import List, Optional, Set, Tuple
 
 from depyf.flow.graph import FlowGraph, Region
@@ -37,6 +37,7 @@ from depyf.lift.nodes import (
     WithExit,
 )
 from depyf.lift.places import first_place, place_of, put
+from depyf.quick_dataclass import dataclass
 from depyf.structure.branches import if_statement
 from depyf.structure.except_star import (
     TRY_STATEMENTS,

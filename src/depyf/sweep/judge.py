@@ -7,13 +7,13 @@ import os
 import re
 import time
 import traceback
-from dataclasses import dataclass
 from typing import Callable, Optional, Tuple
 
 from depyf.bytecode.code import flags_like
 from depyf.bytecode.parsing import parse
 from depyf.decompiler import decompile_code
 from depyf.own_package import FOLDER, is_own
+from depyf.quick_dataclass import dataclass
 from depyf.result import Decompilation, DecompilationError, Verdict
 from depyf.sweep.limits import TimeLimit
 from depyf.sweep.targets import Target

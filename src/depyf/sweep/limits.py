@@ -6,8 +6,9 @@ import contextlib
 import os
 import signal
 import threading
-from dataclasses import dataclass
 from typing import Iterator
+
+from depyf.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True)

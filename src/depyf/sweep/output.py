@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Sequence, TextIO
 
+from depyf.quick_dataclass import dataclass
 from depyf.result import Decompilation
 from depyf.sweep.targets import Target, module_name
 

@@ -11,13 +11,14 @@ import sys
 import time
 import zlib
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Deque, Dict, FrozenSet, Iterator, List, Mapping, Optional, Union
 
 from depyf.bytecode.code import Code, is_code
+from depyf.quick_dataclass import dataclass
 from depyf.sweep.judge import Keep, Outcome, Result, judge, result_for
 from depyf.sweep.limits import Limits, TimeLimit, memory_limited, time_limited
 from depyf.sweep.targets import Target, UnreadableError, read_module, targets_of

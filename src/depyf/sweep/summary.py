@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import platform
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Dict, FrozenSet, Iterator, List, Mapping, Tuple
 
+from depyf.quick_dataclass import dataclass
 from depyf.sweep.judge import Outcome, Result, reason_group
 from depyf.sweep.pool import Skipped
 

@@ -8,7 +8,6 @@ import os
 import re
 import sysconfig
 import warnings
-from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Dict, Iterable, Iterator, List, Optional, Tuple
@@ -18,6 +17,7 @@ from depyf.bytecode.instructions import decode
 from depyf.bytecode.opcode_table import running_version
 from depyf.bytecode.pyc import PycError, is_pyc, parse_pyc
 from depyf.lift.items import COMPREHENSIONS, GENERIC_PREFIX
+from depyf.quick_dataclass import dataclass
 from depyf.regular_files import open_regular
 from depyf.source.definitions.annotations import makes_annotations
 

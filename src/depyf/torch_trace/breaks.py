@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Dict, List, Optional, Tuple
 
+from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.addresses import without_addresses
 from depyf.torch_trace.events import Event
 

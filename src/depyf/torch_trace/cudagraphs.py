@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import List, Mapping, Optional, Sequence, Tuple
 
+from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.events import Event
 
 SKIPPED = "cudagraph_skip"

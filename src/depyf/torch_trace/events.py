@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Dict, List, Mapping, Optional
 
+from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.stages import is_graph
 
 _CONTEXT = frozenset(

@@ -17,10 +17,11 @@ import os
 import re
 import time
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, BinaryIO, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
 
 from depyf.asynchronous import suppressed, synchronous
+from depyf.quick_dataclass import dataclass
 from depyf.regular_files import open_regular
 from depyf.torch_trace.events import Event, event_of
 from depyf.torch_trace.json_text import parsed

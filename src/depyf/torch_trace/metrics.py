@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from depyf.asynchronous import synchronous
+from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.json_text import parsed
 

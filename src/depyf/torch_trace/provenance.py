@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.breaks import Frame, code_of, frames_of
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.json_text import parsed

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import List, Optional, Tuple
 
 from depyf.asynchronous import synchronous
+from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.breaks import Frame, frames_of
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.guard_comments import frame_of, split_comment

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import enum
 import re
-from dataclasses import dataclass
 from typing import Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
+from depyf.quick_dataclass import dataclass
 
 
 class Expected(enum.Enum):

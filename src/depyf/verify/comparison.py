@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from typing import FrozenSet, Iterator, Optional, Tuple
 
+from depyf.quick_dataclass import dataclass
 from depyf.result import Verdict
 
 OffsetPair = Tuple[int, int]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import AbstractSet, Mapping
+
+from depyf.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True)

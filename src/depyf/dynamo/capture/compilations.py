@@ -5,10 +5,11 @@ Only reads; the facts are torch's own, from the structured trace.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from depyf.dynamo.capture.session import Cause, FrameSkipped, GraphFile, KernelFile, Session, TransformedCode
+from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.addresses import without_addresses
 from depyf.torch_trace.breaks import break_report
 from depyf.torch_trace.events import Event

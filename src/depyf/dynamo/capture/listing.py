@@ -7,12 +7,12 @@ instruction by instruction. The bytecode itself is not touched.
 from __future__ import annotations
 
 import dis
-from dataclasses import dataclass
 from types import CodeType
 from typing import Dict, Mapping, Sequence
 
 from depyf.dynamo.capture.line_table import with_lines
 from depyf.dynamo.store.names import StableNames
+from depyf.quick_dataclass import dataclass
 
 _PLAIN = frozenset({int, str, float, bytes, bool, complex, type(None), type(Ellipsis)})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dis
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import CodeType
 from typing import Dict, Mapping, Optional, Tuple
 
@@ -14,6 +14,7 @@ from depyf.dynamo.entries.hints import hints_for
 from depyf.dynamo.hooks import compile_ids, frames, nested_code
 from depyf.dynamo.hooks.safely import describe, report_failure
 from depyf.dynamo.store.names import StableNames, rename
+from depyf.quick_dataclass import dataclass
 from depyf.result import Decompilation, DecompilationError, Hints, Verdict
 
 FAILED = "failed"

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import enum
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.store.directory import DumpDirectory
 from depyf.dynamo.store.names import StableNames
+from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.events import Event, without_bulk
 from depyf.torch_trace.stages import AnyStage
 

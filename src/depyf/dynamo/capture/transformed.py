@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
 from types import CodeType
 from typing import Callable, Dict, Optional, Sequence, Tuple
 
@@ -17,6 +16,7 @@ from depyf.dynamo.hooks import compile_ids, frames
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.names import compiled_fn_number, file_stem
 from depyf.dynamo_code import RESUME_PREFIX
+from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.stages import Stage
 from depyf.without_warnings import without_warnings
 

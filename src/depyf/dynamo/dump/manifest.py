@@ -14,7 +14,7 @@ import os
 import platform
 import sys
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from depyf import file_names
@@ -36,6 +36,7 @@ from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import Failure, failure_listeners, safely
 from depyf.dynamo.store.directory import DumpDirectory
 from depyf.messages import warn
+from depyf.quick_dataclass import dataclass
 from depyf.report.analysis.facts import Facts, Files, Origin
 from depyf.report.analysis.from_events import build_run
 from depyf.report.model.manifest import to_json, without_texts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf import file_names
@@ -11,6 +10,7 @@ from depyf.dynamo.capture.session import EarlierFunction, GraphFile, KernelFile,
 from depyf.dynamo.capture.warm_caches import sees_look_ups
 from depyf.dynamo.capture.what_runs import backward_is_pending
 from depyf.dynamo.hooks import generated_code
+from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.events import CACHE_HITS, STANDALONE
 from depyf.torch_trace.stages import Expected, Stage
 

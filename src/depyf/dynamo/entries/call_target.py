@@ -11,7 +11,7 @@ import contextlib
 import copy
 import functools
 import inspect
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import CodeType, FunctionType, MethodType
 from typing import (
     TYPE_CHECKING,
@@ -37,6 +37,7 @@ from depyf.dynamo.hooks import (
     private_names,
     torch_settings,
 )
+from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import torch

@@ -6,7 +6,7 @@ PyTorch when the file is imported in the process that compiled (see ``guards_liv
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import CodeType
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
@@ -17,6 +17,7 @@ from depyf.dynamo.guards.live_values import LiveGuard, LiveTable, NotLiveError
 from depyf.dynamo.guards.to_python import Naming, attribute_read, convert, convert_structure
 from depyf.dynamo.guards.tree import ACCESS, DICT_MANAGER, EPILOGUE, Check, checks_of
 from depyf.dynamo.hooks.torch_types import Guards
+from depyf.quick_dataclass import dataclass
 
 RUNTIME = "depyf.dynamo.guards.runtime"
 _IMPORTED_MODULES = {"torch": "import torch", "np": "import numpy as np", "math": "import math"}

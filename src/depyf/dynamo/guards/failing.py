@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.lookup import FailedGuard
@@ -28,6 +28,7 @@ from depyf.dynamo.guards.to_python import Naming
 from depyf.dynamo.guards.tree import EPILOGUE, TEXT
 from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespaces
 from depyf.dynamo.hooks.torch_types import Guards
+from depyf.quick_dataclass import dataclass
 from depyf.source.printing.unparsing import unparse
 
 _OF_WHAT_A_VALUE_IS = frozenset(

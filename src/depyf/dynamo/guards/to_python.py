@@ -11,7 +11,7 @@ import builtins
 import enum
 import functools
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Callable, Dict, FrozenSet, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.asynchronous import synchronous
@@ -24,6 +24,7 @@ from depyf.dynamo.guards import runtime as guard_runtime
 from depyf.dynamo.guards.literals import literal_value
 from depyf.dynamo.guards.tree import ACCESS, DICT_MANAGER, TEXT, Check
 from depyf.dynamo.hooks import cache_entries
+from depyf.quick_dataclass import dataclass
 
 Converter = Callable[["Check", "Guard", "Naming"], Optional[str]]
 

@@ -7,7 +7,6 @@ accessor that leads to no further guard still demands that its value is there.
 from __future__ import annotations
 
 import collections
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple
 
 from depyf.diagnosis.guard import GuardKind
@@ -16,6 +15,7 @@ from depyf.diagnosis.guard_text import local_index_of, read, without_ids
 from depyf.dynamo.guards import python_guards as guards_function
 from depyf.dynamo.guards.live_values import check_in_its_grad_mode
 from depyf.dynamo.hooks.torch_types import DictGuardNode, GuardAccessor, GuardNode, Guards
+from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     from typing_extensions import TypeGuard

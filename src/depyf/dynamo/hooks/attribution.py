@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Callable, Dict, Iterator, List, Mapping, Optional, Protocol, Tuple
 
@@ -22,6 +22,7 @@ from depyf.dynamo.hooks import compile_ids, known_code, private_names
 from depyf.dynamo.hooks.patching import Undo, replace_everywhere
 from depyf.dynamo.hooks.safely import safely
 from depyf.own_package import is_own
+from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.events import LATER, STANDALONE, Event
 
 if TYPE_CHECKING:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Dict, List, Optional
 
 from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.torch_types import Guards
+from depyf.quick_dataclass import dataclass
 
 _forgotten: Dict[int, CodeType] = {}
 """Code whose cache entries depyf took away."""

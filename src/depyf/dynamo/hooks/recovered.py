@@ -7,12 +7,13 @@ around the graphs. Nothing is called and nothing is changed.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Deque, Dict, Iterator, List, Optional, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.hooks import private_names, torch_names
+from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.stages import Stage
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ import functools
 import logging
 import os
 import sys
-from dataclasses import dataclass
 from typing import Callable, Dict, Iterable, List, Optional, TextIO, Tuple, TypeVar
 
 from depyf.asynchronous import suppressed, synchronous
 from depyf.dynamo.hooks import frame_evaluation, torch_names
 from depyf.messages import log, write
 from depyf.own_package import FOLDER, is_own
+from depyf.quick_dataclass import dataclass
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ import importlib.util
 import os
 import re
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from types import FrameType, ModuleType
 from typing import Any, Callable, Dict, Optional, Set, Tuple
@@ -18,6 +18,7 @@ from typing import Any, Callable, Dict, Optional, Set, Tuple
 from depyf.asynchronous import synchronous
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
 from depyf.messages import warn
+from depyf.quick_dataclass import dataclass
 
 _reported: Set[str] = set()
 

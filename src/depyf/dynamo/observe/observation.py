@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from depyf.dynamo.hooks import private_names
@@ -33,6 +33,7 @@ from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.observe.graph_facts import GraphCopy
 from depyf.dynamo.observe.random_state import RandomState, is_capturing
 from depyf.dynamo.observe.tally import Tally
+from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import torch

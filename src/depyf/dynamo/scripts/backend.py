@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Iterator, List, Optional, Tuple
 
 from depyf.dynamo.hooks import backends
 from depyf.dynamo.hooks.loaded_modules import loaded_namespaces
+from depyf.quick_dataclass import dataclass
 
 NO_BACKEND = "none"
 """What the scripts take for a run without a compiler."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 import keyword
 import linecache
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Dict, Iterator, List, Optional, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.scripts.imports import Imports
 from depyf.dynamo.scripts.tensors import Tensors
+from depyf.quick_dataclass import dataclass
 from depyf.report.analysis.sources import is_library
 from depyf.torch_trace.breaks import Frame, frames_of
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.dynamo.hooks import private_names, torch_names, torch_settings
 from depyf.dynamo.scripts import template
 from depyf.dynamo.scripts.graph import GraphCode, graph_code, names_of_inputs
 from depyf.dynamo.scripts.tensors import Tensors, compact, is_real, is_tensor
+from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import torch

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import dataclass
 
 from depyf.asynchronous import suppressed
+from depyf.quick_dataclass import dataclass
 from depyf.regular_files import no_follow
 
 _WRITERS_FILE = re.compile(r"[0-9]+(\.files|\.files\.new|\.writing)?")

@@ -19,7 +19,7 @@ import os
 import re
 import stat
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from multiprocessing import util
 from typing import Dict, Iterator, List, Optional, Set, Tuple
 
@@ -28,6 +28,7 @@ from depyf.dynamo.store.access import Access, access_like, current_user
 from depyf.dynamo.store.file_locks import close_all, exclusive, locked
 from depyf.dynamo.store.kept_locks import KeptLock, close_locks, lock_at
 from depyf.dynamo.store.shared_directory import NOBODY
+from depyf.quick_dataclass import dataclass
 from depyf.regular_files import no_follow, open_regular
 
 FOLDER = ".depyf_writers"

@@ -8,9 +8,10 @@ nodes, with the lines of now, so a place out of a cache is looked for there by i
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
+from depyf.quick_dataclass import dataclass
 from depyf.report.analysis.facts import LineStack, Provenance
 from depyf.report.analysis.graph_links import comments
 from depyf.report.analysis.sources import Sources

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Mapping, Optional, Sequence, Tuple
 
+from depyf.quick_dataclass import dataclass
 from depyf.report.analysis.functions import Key
 from depyf.report.analysis.sources import ReadText, read_source
 from depyf.report.model.run import RunOrigin

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.quick_dataclass import dataclass
 from depyf.report.analysis.facts import KernelFact, Provenance
 from depyf.report.analysis.graph_links import union
 from depyf.report.analysis.sources import Sources

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from depyf.answers.happening import counted
+from depyf.quick_dataclass import dataclass
 from depyf.report.diff.comparison_of_code import changed_graphs, changed_kernels
 from depyf.report.diff.matching import NO_FUNCTION, FunctionKey, Side, aligned, first_line, name_of, without_line
 from depyf.report.model.counts import counts_of, distinct_breaks, lost

@@ -6,9 +6,10 @@ Compile ids and paths differ between runs of one program; these do not.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
+from depyf.quick_dataclass import dataclass
 from depyf.report.analysis.functions import beside
 from depyf.report.diff.graph_text import plain_graph
 from depyf.report.model.run import Artifact, Compilation, Function, Place, Run

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, Optional, Sequence
 
+from depyf.quick_dataclass import dataclass
 from depyf.report.model.run import Fallback, GraphBreak, Run
 
 SKIPPED = "skipped"

@@ -8,10 +8,11 @@ counts from ``Run.started``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Dict, Literal, Mapping, Optional, Tuple
 
 from depyf.file_names import FileKind
+from depyf.quick_dataclass import dataclass
 
 SCHEMA = 1
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from depyf import file_names
 from depyf.asynchronous import suppressed
 from depyf.file_names import FileKind, FileName
+from depyf.quick_dataclass import dataclass
 from depyf.regular_files import read_text
 from depyf.report.analysis.artifacts import (
     FULL_CODE_ORDER,

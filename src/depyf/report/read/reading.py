@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import glob
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import List, Optional, Sequence, Tuple
 
 from depyf import file_names
 from depyf.asynchronous import synchronous
+from depyf.quick_dataclass import dataclass
 from depyf.regular_files import path_inside, read_text
 from depyf.report.diff.matching import Side
 from depyf.report.model.manifest import ForeignManifestError, ManifestError, from_json

@@ -8,11 +8,12 @@ follow from the number of entries and calls; a browser is not needed to lay it o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Dict, Iterator, List, Optional, Tuple
 from urllib.parse import quote
 
 from depyf.answers.ran_text import duration
+from depyf.quick_dataclass import dataclass
 from depyf.report.model.run import Compilation, Run
 from depyf.report.render.svg import Box, arrow, box, label, svg
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Dict, List
 
+from depyf.quick_dataclass import dataclass
 from depyf.report.model.counts import lost
 from depyf.report.model.run import Fallback, GraphBreak, Place, Recompile, Run
 

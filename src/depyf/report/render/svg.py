@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
 from typing import List, Sequence, Tuple
+
+from depyf.quick_dataclass import dataclass
 
 _TITLE_WIDTH = 6.9
 """How wide a letter of a box is, on average and generously, in pixels: texts that could be wider are cut."""

@@ -11,11 +11,11 @@ from __future__ import annotations
 import ast
 import enum
 import re
-from dataclasses import dataclass
 from types import CodeType, ModuleType
 from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, Tuple
 
 from depyf.asynchronous import synchronous
+from depyf.quick_dataclass import dataclass
 from depyf.source.rewriting import Node, Rewriter
 
 _MARK = "depyf stand-in"

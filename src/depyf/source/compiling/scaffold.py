@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ast
 import inspect
-from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Union, cast
 
 from depyf.bytecode.code import Code, is_code
 from depyf.normal.lowering import lower
 from depyf.normal.ops import Op
+from depyf.quick_dataclass import dataclass
 from depyf.result import DecompilationError
 from depyf.source.rewriting import Node, replaced
 

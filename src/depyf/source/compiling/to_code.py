@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar
 
@@ -12,6 +11,7 @@ from depyf.asynchronous import synchronous
 from depyf.bytecode.code import FUTURE_FLAGS, Code, is_code, version_of
 from depyf.bytecode.nesting import names_of
 from depyf.normal.modes import flags_of, in_mode
+from depyf.quick_dataclass import dataclass
 from depyf.result import DecompilationError
 from depyf.source.compiling.cell_order import respell, sorted_spellings
 from depyf.source.compiling.placeholders import StandIns

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left
-from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.bytecode.added_names import CONDITIONAL
 from depyf.bytecode.code import Code, is_code
 from depyf.lift.items import Function
 from depyf.lift.nodes import AnnotationMark, FunctionExpression, FunctionStatement
+from depyf.quick_dataclass import dataclass
 from depyf.source.rewriting import Rewriter
 from depyf.structure.structurer import Unstructured
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import FunctionType, ModuleType
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
+from depyf.quick_dataclass import dataclass
 from depyf.source.futures import ANNOTATIONS
 from depyf.source.printing.literals import literal
 

@@ -7,7 +7,7 @@ While the source is made and compared, a call of a name that nobody has stands t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Callable, Dict, Iterable, List, Mapping, Sequence
 
 from depyf.bytecode.added_names import CELLS, added_at_end, added_at_start
@@ -15,6 +15,7 @@ from depyf.bytecode.parsing import parse
 from depyf.normal.inner_statements import InnerStatements
 from depyf.normal.ops import Instr, NormalCode, Op
 from depyf.normal.spine import Segment, segments, with_holes
+from depyf.quick_dataclass import dataclass
 from depyf.source.source_text import SourceText
 
 _CALL = re.compile(r"^( *)__depyf_missing_(\d+)__\(\)$", re.MULTILINE)

@@ -6,10 +6,10 @@ import ast
 import io
 import itertools
 import tokenize
-from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from depyf.bytecode.syntax_trees import children
+from depyf.quick_dataclass import dataclass
 
 WIDTH = 100
 

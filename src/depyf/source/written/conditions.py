@@ -9,11 +9,11 @@ eight on the right.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import Any, Iterator, List, Optional, Tuple
 
 from depyf.lift.build import negate
 from depyf.lift.places import first_place, jump_of, place_of
+from depyf.quick_dataclass import dataclass
 from depyf.source.rewriting import Node, Rewriter, replaced
 
 _CHANGE = 0.25

@@ -7,7 +7,7 @@ of them is renamed then.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
@@ -16,6 +16,7 @@ from depyf.dynamo.dump.full_code.story import Entry
 from depyf.dynamo.dump.full_code.user_globals import description
 from depyf.dynamo.guards.literals import literal_value
 from depyf.dynamo.guards.to_python import Naming, tidy
+from depyf.quick_dataclass import dataclass
 
 _PLACEHOLDER = re.compile(r"\b__const_(\w+)_\d+\b")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Mapping, Sequence, Tuple
 
 from depyf.dynamo.dump.full_code.original import Original
@@ -16,6 +16,7 @@ from depyf.dynamo.dump.full_code.text import (
     why_it_does_not_compile,
 )
 from depyf.dynamo.guards.check_function import EntryGuards
+from depyf.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ literals become placeholders.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import CodeType
 from typing import Dict, List, Mapping, Optional, Tuple, Union
 
@@ -18,6 +18,7 @@ from depyf.dynamo.dump.full_code.text import Signature, as_definition, dedented,
 from depyf.dynamo.guards.to_python import Edit, edited
 from depyf.dynamo.hooks.loaded_modules import source_text
 from depyf.dynamo.hooks.safely import describe
+from depyf.quick_dataclass import dataclass
 from depyf.result import DecompilationError
 
 Definition = Union[ast.FunctionDef, ast.AsyncFunctionDef]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import CodeType
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
@@ -19,6 +19,7 @@ from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.torch_types import Guards
 from depyf.dynamo.store.names import StableNames, file_stem
 from depyf.dynamo_code import RESUME_PREFIX
+from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.breaks import break_report
 
 EARLIER = "Compiled before prepare_debug was entered, or after it was left."

@@ -7,12 +7,12 @@ import inspect
 import io
 import keyword
 import tokenize
-from dataclasses import dataclass
 from types import CodeType
 from typing import FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
+from depyf.quick_dataclass import dataclass
 from depyf.without_warnings import without_warnings
 
 

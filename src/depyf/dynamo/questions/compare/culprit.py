@@ -8,7 +8,6 @@ from __future__ import annotations
 import linecache
 import os
 import re
-from dataclasses import dataclass
 from types import CellType
 from typing import TYPE_CHECKING, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
@@ -39,6 +38,7 @@ from depyf.dynamo.questions.compare.recorded import (
 from depyf.dynamo.scripts.graph import user_stack
 from depyf.dynamo.scripts.tensors import is_tensor
 from depyf.dynamo.scripts.whole import HowItRuns, RecordedCall, Script, write_script
+from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.breaks import Frame
 from depyf.torch_trace.stages import Stage
 

@@ -6,11 +6,11 @@ from the same computation in float64 is of the size of eager's. The idea is that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Optional
 
 from depyf.answers.compared import Errors, Measured
 from depyf.dynamo.hooks import torch_names
+from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import torch

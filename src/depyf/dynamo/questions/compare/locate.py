@@ -8,7 +8,6 @@ because nothing is fused any more, ever longer beginnings of the graph are, by b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.answers.compared import Measured
@@ -19,6 +18,7 @@ from depyf.dynamo.questions.compare.judging import Judge
 from depyf.dynamo.questions.compare.recorded import copy_of, kept
 from depyf.dynamo.questions.compare.wide import in_float64
 from depyf.dynamo.scripts.tensors import is_tensor
+from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import torch

@@ -6,13 +6,13 @@ import contextlib
 import functools
 import random
 import sys
-from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.hooks.hooked_context import undone_afterwards
 from depyf.dynamo.questions.compare.private_copy import DEEPEST, PrivateCopy, tensors_in
+from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import torch

@@ -11,7 +11,7 @@ import inspect
 import io
 import threading
 import types
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.asynchronous import synchronous
@@ -20,6 +20,7 @@ from depyf.dynamo.hooks import compiled_callables, private_names
 from depyf.dynamo.hooks.nested_code import names_in
 from depyf.dynamo.hooks.safely import describe
 from depyf.dynamo.scripts.tensors import compact
+from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import torch

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple
 
@@ -17,6 +17,7 @@ from depyf.dynamo.capture.provenance import LaunchNotes
 from depyf.dynamo.hooks import frames, private_names, torch_settings
 from depyf.dynamo.hooks.patching import Undo, replace_everywhere
 from depyf.dynamo.scripts.tensors import compact, is_real
+from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.stages import Stage
 
 if TYPE_CHECKING:

@@ -7,11 +7,12 @@ id of the cache entry that it is the graph of: the same code, the same operation
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, List, Optional, Sequence, Tuple
 
 from depyf.dynamo.observe.graph_facts import placeholders
 from depyf.dynamo.questions.compare.recorded import Compilation
+from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.stages import Stage
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import FunctionType
 from typing import (
     TYPE_CHECKING,
@@ -43,6 +43,7 @@ from depyf.dynamo.scripts import template as script_template
 from depyf.dynamo.scripts.graph import names_of_inputs
 from depyf.dynamo.scripts.tensors import Tensors
 from depyf.dynamo.store.names import compiled_fn_number
+from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.stages import AnyStage, Stage
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
@@ -23,6 +22,7 @@ from depyf.dynamo.observe.node_words import running_place, source_line
 from depyf.dynamo.observe.observation import observation
 from depyf.dynamo.observe.random_state import is_capturing
 from depyf.dynamo.questions.nonfinite.origin import has_infinite, is_written_down_by
+from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import torch

@@ -8,7 +8,7 @@ that it lets through, and a mask of -Inf is no cause of anything once softmax ha
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Set, Tuple
 
 from depyf.asynchronous import synchronous
@@ -19,6 +19,7 @@ from depyf.dynamo.observe.finite import STAND_INS, Bad, count_bad, made_finite
 from depyf.dynamo.observe.makers import Makers, writes_in_place
 from depyf.dynamo.observe.observation import GraphCall
 from depyf.dynamo.observe.replay import Replay, Values, run_node
+from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import torch

@@ -8,13 +8,14 @@ has run: their inputs, which are alive anyway for the most part, and not what th
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Deque, Dict, Optional, Tuple
 
 from depyf.dynamo.observe import graph_facts
 from depyf.dynamo.observe.observation import GraphCall, ObservedGraph
 from depyf.dynamo.questions.nonfinite.origin import follow
 from depyf.dynamo.questions.nonfinite.verdict import Verdict, judge
+from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import torch

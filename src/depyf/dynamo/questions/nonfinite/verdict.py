@@ -7,12 +7,12 @@ comes from. A parameter that is not finite, or a NaN that comes in, is told itse
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Callable, Optional, Sequence
 
 from depyf.dynamo.observe import graph_facts
 from depyf.dynamo.observe.observation import GraphCall
 from depyf.dynamo.questions.nonfinite.origin import Chain, is_written_down
+from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import torch

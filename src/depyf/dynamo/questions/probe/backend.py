@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Callable, Optional, Sequence, Tuple
 
 from depyf.dynamo.hooks import compile_ids
@@ -22,6 +21,7 @@ from depyf.dynamo.observe.shadow_entries import OwnBackend, OwnEntries
 from depyf.dynamo.observe.tally import Tally
 from depyf.dynamo.questions.probe.bindings import Binding, bindings_so_far, watch_bindings
 from depyf.dynamo.store.names import compiled_fn_number
+from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import torch

@@ -12,7 +12,7 @@ import functools
 import inspect
 import re
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from depyf.diagnosis.guard_sources import as_written
@@ -21,6 +21,7 @@ from depyf.dynamo.hooks.nested_code import qualified_name
 from depyf.dynamo.hooks.patching import registered, replace_attribute
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.torch_types import TranslatedInstruction, Translator
+from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import torch

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
 from depyf.answers.happening import shortened
@@ -13,6 +12,7 @@ from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.nested_code import is_qualified
 from depyf.dynamo.observe.node_words import line_of
 from depyf.dynamo.questions.probe.bindings import RETURNED, Binding, function_name
+from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.breaks import frames_of
 
 if TYPE_CHECKING:
