@@ -205,3 +205,18 @@ def test_damaged_and_hostile_logs_raise_nothing(text: str) -> None:
     told = explain(read(text))
     assert told.words
     with_changed_keys(told, {"'a'"}, None, GuardedFrame(keywords="d"))
+
+
+CHECKED = [
+    ("L['n'] == 3", "n"),
+    ("L['self'].training == True", "self.training"),
+    ("len(L['xs']) == 3", "length of xs"),
+    ("tensor 'L['x']' size mismatch at index 0. expected 4, actual 6", "size of x in dimension 0"),
+    ("tensor 'L['x']' dtype mismatch. expected Float, actual Double", "dtype of x"),
+    ("something unknown", "something unknown"),
+]
+
+
+@pytest.mark.parametrize(("text", "checked"), CHECKED)
+def test_what_was_compared_has_no_values(text: str, checked: str) -> None:
+    assert explain(read(text)).checked == checked

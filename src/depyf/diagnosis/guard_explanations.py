@@ -21,7 +21,8 @@ class GuardExplanation:
 
     ``words`` is one sentence without a full stop. ``before`` and ``now`` are values as texts, None where they are not
     known. ``advice`` says what avoids it, empty where nothing does; it follows from ``cause`` and from where the
-    subject comes from, which ``guard`` and the function say (``in_frame``).
+    subject comes from, which ``guard`` and the function say (``in_frame``). ``checked`` is what was compared, without
+    the values: ``size of x in dimension 0``.
     """
 
     subject: str
@@ -31,6 +32,23 @@ class GuardExplanation:
     advice: str = ""
     cause: GuardCause = GuardCause.UNKNOWN
     guard: Guard = NO_GUARD
+
+    @property
+    def checked(self) -> str:
+        """Return what was compared, without the values; failures of guards with the same text have one reason."""
+        detail = as_written(self.guard.detail)
+        if self.cause is GuardCause.UNKNOWN:
+            return as_written(self.guard.code) or self.words
+        if self.cause in _COMPARED_IS_DETAIL and detail:
+            return helper_as_written(detail)
+        of = f" of {self.subject}" if self.subject else ""
+        return f"{self.cause.value}{of}" + (f" in dimension {detail}" if self.cause in _OF_A_DIMENSION else "")
+
+
+_COMPARED_IS_DETAIL = frozenset(
+    (GuardCause.NUMBER, GuardCause.CHOICE, GuardCause.NONE, GuardCause.TRAINING, GuardCause.SIZES)
+)
+_OF_A_DIMENSION = frozenset((GuardCause.SIZE, GuardCause.STRIDE))
 
 
 def explain(guard: Guard, frame: GuardedFrame = ANY_FRAME) -> GuardExplanation:

@@ -192,7 +192,7 @@ class Compilations:
                 place = each
         if place is None and entry is not None:
             place = self._place_of_value(entry, compile_id, words.subject)
-        return FailedGuard(entry, text, words.words, words.before, words.now, place), words
+        return FailedGuard(entry, text, words.words, words.before, words.now, place, words.checked), words
 
     def _place_of_value(self, entry: str, compile_id: str, subject: str) -> Optional[Place]:
         """The line that made Dynamo guard this value, from the guards of the entry that failed, or of the next one:

@@ -130,9 +130,10 @@ class GraphBreak:
 class FailedGuard:
     """A guard of the cache entry ``entry`` (a compile id) that failed when another compilation was needed.
 
-    ``text`` is torch's own, ``words`` say the same for a person. ``before`` is the value that the entry was compiled
-    for, ``now`` the one of the call, both as texts, None where they are not known. ``place`` is the line that made
-    Dynamo guard this.
+    ``text`` is torch's own, ``words`` say the same for a person, ``checked`` is what was compared, without the values
+    (``size of x in dimension 0``; empty in manifests of older versions). ``before`` is the value that the entry was
+    compiled for, ``now`` the one of the call, both as texts, None where they are not known. ``place`` is the line that
+    made Dynamo guard this.
     """
 
     entry: Optional[str]
@@ -141,6 +142,7 @@ class FailedGuard:
     before: Optional[str] = None
     now: Optional[str] = None
     place: Optional[Place] = None
+    checked: str = ""
 
 
 @dataclass(frozen=True)

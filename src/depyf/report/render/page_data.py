@@ -17,6 +17,8 @@ from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
 from depyf.diagnosis.break_advice import called
+from depyf.diagnosis.guard_groups import GROUPS, group_of, kind_in_words
+from depyf.diagnosis.guard_sources import as_written
 from depyf.report.model.counts import counts_by_function, totals_of
 from depyf.report.model.headline import headline
 from depyf.report.model.manifest import to_json
@@ -75,8 +77,25 @@ def _packed(run: Run, text_of: TextOf) -> str:
     parts = {"texts": texts, "links": links, "stacks": list(stacks), "statements": _statements(run)}
     parts["headline"] = headline(run)
     parts["phase_words"] = {name: called(name) for name in sorted({each.name for each in run.phases})}
+    parts["guards"] = _guards(run)
     parts["counts"] = {root: dataclasses.asdict(each) for root, each in counts_by_function(run).items()}
     return f'{{"run":{to_json(bare)},{_json(parts)[1:]}'
+
+
+def _guards(run: Run) -> Dict[str, object]:
+    """What the manifest's guards are, for people: groups, the group of each guard, and sources and kinds in words."""
+    sources = {guard.source for each in run.compilations for guard in each.guards}
+    written = {source: as_written(source) for source in sorted(sources)}
+    kinds = {guard.kind: kind_in_words(guard.kind) for each in run.compilations for guard in each.guards}
+    return {
+        "groups": [(group.name, group.about) for group in GROUPS],
+        "of": {
+            each.compile_id: [group_of(guard.kind, guard.source, guard.text) for guard in each.guards]
+            for each in run.compilations
+        },
+        "sources": {source: text for source, text in written.items() if source != text},
+        "kinds": {kind: words for kind, words in kinds.items() if words},
+    }
 
 
 def _statements(run: Run) -> Dict[int, List[Tuple[int, int]]]:

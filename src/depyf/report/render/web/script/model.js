@@ -19,7 +19,7 @@ const DEFAULTS = {
   sources: { text: null, library: false },
 };
 const GUARD = { source: "", place: null };
-const FAILED = { entry: null, text: "", words: "", before: null, now: null, place: null };
+const FAILED = { entry: null, text: "", words: "", before: null, now: null, place: null, checked: "" };
 const COLOURS = 10;
 
 const keyOf = (place) => `${place[0]}:${place[1]}`;
@@ -45,7 +45,13 @@ class RunModel {
     this.stacks = packed.stacks;
     this.statements = packed.statements || {};
     this.packedLinks = packed.links;
-    for (const each of this.compilations) each.guards = each.guards.map((guard) => ({ ...GUARD, ...guard }));
+    this.guardGroups = packed.guards.groups;
+    this.guardKinds = packed.guards.kinds;
+    this.guardSources = packed.guards.sources;
+    for (const each of this.compilations) {
+      const groups = packed.guards.of[each.compile_id] || [];
+      each.guards = each.guards.map((guard, at) => ({ ...GUARD, ...guard, group: groups[at] }));
+    }
     for (const each of this.recompiles) each.failed = each.failed.map((failed) => ({ ...FAILED, ...failed }));
     this.artifact = new Map(this.artifacts.map((each) => [each.id, each]));
     this.compilation = new Map(this.compilations.map((each) => [each.compile_id, each]));
@@ -66,6 +72,11 @@ class RunModel {
       this.callStacksCache = [...indices].map((index) => this.stacks[index]);
     }
     return this.callStacksCache;
+  }
+
+  // PyTorch's name of a value as the program writes it: L['self']._modules['up'] is self.up.
+  written(source) {
+    return this.guardSources[source] ?? source;
   }
 
   hasGraph(id) {

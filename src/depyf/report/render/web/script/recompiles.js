@@ -29,13 +29,8 @@ function showRecompiles({ run, parts }, node) {
   }
 }
 
-// A guard without its values, in words where there are some: the same check of different entries has one column.
-function checkOf(failed) {
-  const said = failed.words.split(", and was compiled for ")[0];
-  const text = said || failed.text;
-  const value = said ? failed.now : failed.before;
-  return value ? text.replace(` ${value}`, () => " …") : text;
-}
+// What a guard compares, without the values: the same check of different entries has one column.
+const checkOf = (failed) => failed.checked || failed.text;
 
 // Recompiles of which the same checks failed, with the same one first.
 function rowsOf(list) {
