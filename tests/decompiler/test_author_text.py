@@ -73,6 +73,10 @@ def continues_in_nested(items, a, b):
                 continue
             item.c()
 
+def asserts_on_one_line(a, b):
+    if a: assert a.c, b; assert b.c, a
+    return a
+
 def raises_in_a_branch(items, a, b, c):
     for item in items:
         if a(item):
@@ -343,7 +347,128 @@ def starred(items, children):
         items.e()
     assert items is not None
     return children
+
+def returns_behind_try(a, b):
+    try:
+        if a:
+            b.c()
+    except KeyError:
+        pass
+    return None
+
+def returns_behind_try_that_raises(a, b):
+    try:
+        if a:
+            return b.c()
+        elif b:
+            a.d()
+            return a.e()
+    except KeyError as error:
+        raise ValueError(b) from error
+    return None
+
+def returns_behind_finally(a, b):
+    try:
+        a()
+        if b:
+            return False
+    except KeyError:
+        b()
+    except ValueError:
+        a.c(b)
+    finally:
+        a.d()
+    return True
+
+def returns_behind_choice(a, b):
+    try:
+        with a.c(b) as d:
+            if d:
+                b(d)
+            else:
+                d.e()
+                a(d)
+            return 0
+    except KeyError:
+        return 1
+
+def breaks_to_a_return(items, a):
+    for item in items:
+        if a(item):
+            break
+    else:
+        return True
+    return False
+
+def returns_in_the_loop(items, a):
+    for item in items:
+        if a(item):
+            return False
+    return True
+
+def asserts_in_else(a, b):
+    if a:
+        return b
+    else:
+        assert False, b.c
+
+def asserts_zero(a, b):
+    if a:
+        b()
+    if a:
+        assert False, a.b
+    elif b:
+        assert False
+    assert 0, b.c
+
+def asserts_in_if(a, b):
+    if a not in b:
+        assert a.c, b
+    if b:
+        assert a.d
+    assert not a or b, a
+
+def yields_none(a):
+    yield None
+    yield
+    a()
+    yield None
 """
+
+CASES = """
+def case_of_pass(a):
+    match a:
+        case [b, *_]:
+            pass
+        case _:
+            return
+    b.c(a)
+    a.d(b)
+
+def case_that_does_it(a):
+    match a:
+        case [b, *_]:
+            b.c(a)
+            a.d(b)
+        case _:
+            return
+
+def cases_of_pass(items, a):
+    for item in items:
+        match item:
+            case [b, int(c)]:
+                pass
+            case {"c": c, "b": b}:
+                pass
+            case _:
+                continue
+        a(b, c)
+        if b:
+            return True
+    return False
+"""
+if sys.version_info >= (3, 11):
+    BY_COLUMNS += CASES
 
 
 def functions(text: str) -> Dict[str, Function]:

@@ -52,7 +52,9 @@ def author_text(function: Function, owner: Optional[str] = None) -> str:
 def _traced(function: Function, owner: Optional[str]) -> Function:
     function = without_surroundings(function)
     function.type_comment = None
+    name = function.name  # a code object has it as it was written
     _Private(owner).visit(function)
+    function.name = name
     tree: Function = _Traced().visit(function)
     return ast.fix_missing_locations(tree)
 

@@ -175,6 +175,9 @@ class _Ending:
                 break
             self.longest += 1
         self.short = self.longest
+        # what an assert raises has no name that another statement could raise it by
+        raised = [index for index, instr in enumerate(block.ops) if instr.op is Op.SPECIAL and _is_assertion(instr)]
+        self.shortest = len(block.ops) - raised[-1] if raised and block.ops[-1].op is Op.RAISE else 0
         adding = next((index for index, instr in enumerate(block.ops) if instr.op in _WITHOUT_LINE), len(block.ops))
         self.longest = max(self.longest, len(block.ops) - adding)
 
@@ -190,6 +193,8 @@ class _Ending:
         instr = self.ops[-count]
         if instr.op is Op.MAKE_FUNCTION:  # it belongs to the code object before it
             return False
+        if count < self.shortest:
+            return False
         return count <= self.short or instr.op is Op.ADD
 
     def begins_with_pop(self, count: int) -> bool:
@@ -199,6 +204,10 @@ class _Ending:
     def values_before(self, count: int) -> int:
         """How many values there are when the exit of ``count`` operations begins that were not there before."""
         return self.new_values[len(self.ops) - count]
+
+
+def _is_assertion(instr: Instr) -> bool:
+    return bool(instr.arg == "AssertionError")
 
 
 def _common_exits(endings: List[_Ending]) -> Dict[int, int]:

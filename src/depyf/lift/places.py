@@ -111,6 +111,20 @@ def statement_of(test: ast.expr) -> Optional[Span]:
     return None
 
 
+def place_of_assert(statement: ast.Assert) -> Optional[Span]:
+    """The place of a whole ``assert`` statement. Up to 3.11 what raises may have that of a comparison in the test."""
+    place = place_of(statement)
+    if place is None or place.column is None or _begins(statement.test, place):
+        return None
+    return place
+
+
+def _begins(test: ast.expr, place: Span) -> bool:
+    """Whether something in ``test`` begins where ``place`` does."""
+    places = (place_of(each) for each in walk(test))
+    return any(each is not None and each[:2] == place[:2] for each in places)
+
+
 _KEYWORDS = {
     ast.While: 6, ast.For: 4, ast.AsyncFor: 10, ast.With: 5, ast.AsyncWith: 11, ast.Delete: 4, ast.If: 3, ast.Assert: 7,
 }  # fmt: skip
@@ -127,6 +141,10 @@ def start_of(statement: ast.stmt) -> Optional[Start]:
 
 
 def _start(statement: ast.stmt) -> Optional[Start]:
+    if isinstance(statement, ast.Assert):
+        place = place_of_assert(statement)
+        if place is not None:
+            return Start(place.line, place.column)
     if isinstance(statement, (ast.If, ast.While, ast.Assert)):
         operand, before = first_operand(statement.test)
         place, jump = first_place(operand), statement_of(statement.test)
@@ -141,7 +159,10 @@ def _start(statement: ast.stmt) -> Optional[Start]:
     if isinstance(statement, (ast.With, ast.AsyncWith)):
         place = first_place(statement.items[0].context_expr)
         return None if place is None else _before(place, _KEYWORDS[type(statement)])
-    if hasattr(statement, "body") or type(statement).__name__ == "Match":  # try, match, definitions
+    if type(statement).__name__ == "Match":
+        place = first_place(statement.subject)  # type: ignore[attr-defined]
+        return None if place is None else _before(place, len("match "))
+    if hasattr(statement, "body"):  # try, definitions
         place = place_of(statement)
     elif isinstance(statement, ast.Delete):
         place = first_place(statement)

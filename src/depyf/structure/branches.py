@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, List, Optional, Set
 from depyf.flow.graph import Branch
 from depyf.lift import build
 from depyf.lift.nodes import Condition, Node, Raise, Return
+from depyf.lift.places import place_of, put
 from depyf.normal.ops import Op
 from depyf.structure.leaving import fails, leaves
 from depyf.structure.unstructured import Unstructured
@@ -124,6 +125,8 @@ def _behind_else(structurer: _Structurer, term: Condition, place: Place) -> Opti
 
 def _if_statement(test: ast.expr, body: List[ast.stmt], orelse: List[ast.stmt]) -> ast.stmt:
     if not orelse and len(body) == 1 and isinstance(body[0], ast.Assert) and fails(body[0]):
-        return ast.Assert(build.negate(test), body[0].msg)
+        failed = ast.Assert(build.negate(test), body[0].msg)
+        put(failed, place_of(body[0]))
+        return failed
     # With nothing but an ``else`` it would be the opposite test.
     return ast.If(test, body or [ast.Pass()], orelse)

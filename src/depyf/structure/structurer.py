@@ -618,12 +618,15 @@ def _is_mark(node: Node) -> bool:
 
 def _raise(statement: ast.Raise) -> ast.stmt:
     """``raise``, or ``assert False`` for the exception that only ``assert`` gets without looking its name up."""
-    raised = statement.exc
-    if isinstance(raised, build.Special):
-        return ast.Assert(ast.Constant(False), None)
-    if isinstance(raised, ast.Call) and isinstance(raised.func, build.Special) and len(raised.args) == 1:
-        return ast.Assert(ast.Constant(False), raised.args[0])
-    return statement
+    raised, message = statement.exc, None
+    call = raised if isinstance(raised, ast.Call) and isinstance(raised.func, build.Special) else None
+    if call is not None and len(call.args) == 1:
+        raised, message = call.func, call.args[0]
+    if not isinstance(raised, build.Special):
+        return statement
+    failed = ast.Assert(ast.Constant(False), message)
+    put(failed, place_of(raised))
+    return failed
 
 
 def _loop_statement(

@@ -14,7 +14,7 @@ from depyf.lift.nodes import (
     Return,
     WithEnter,
 )
-from depyf.lift.places import put
+from depyf.lift.places import has_columns, place_of, put
 from depyf.lift.simulator import Simulator
 from depyf.normal.inlined import InlinedCode
 from depyf.normal.ops import Instr, Op
@@ -66,6 +66,8 @@ def _yield_from(sim: Simulator, instr: Instr) -> None:
 def _yield(sim: Simulator, instr: Instr) -> None:
     value = sim.pop_value()
     nothing = isinstance(value.expr, ast.Constant) and value.expr.value is None
+    if nothing and has_columns(value.expr) and place_of(value.expr) != instr.span:
+        nothing = False  # "None" has a place of its own
     sim.push(ast.Yield(None if nothing else value.expr))
 
 

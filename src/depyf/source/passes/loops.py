@@ -106,14 +106,14 @@ def _is_endless(statement: ast.stmt) -> TypeGuard[ast.While]:
 
 
 def breaks_in(block: Block) -> bool:
-    return any(isinstance(statement, ast.Break) for statement in _own_statements(block))
+    return any(isinstance(statement, ast.Break) for statement in own_statements(block))
 
 
 def _continues_in(block: Block) -> bool:
-    return any(isinstance(statement, ast.Continue) for statement in _own_statements(block))
+    return any(isinstance(statement, ast.Continue) for statement in own_statements(block))
 
 
-def _own_statements(block: Block) -> Iterator[ast.stmt]:
+def own_statements(block: Block) -> Iterator[ast.stmt]:
     """All statements whose ``break`` and ``continue`` belong to the loop around ``block``."""
     pending: List[ast.stmt] = list(block)
     while pending:

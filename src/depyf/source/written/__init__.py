@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from depyf.source.passes.blocks import rewrite_blocks
 from depyf.source.rewriting import Node
+from depyf.source.written.asserts import with_written_asserts, with_written_zeros
+from depyf.source.written.behind import Behind
 from depyf.source.written.branches import with_written_branches
 from depyf.source.written.clauses import Clauses
 from depyf.source.written.conditions import with_written_conditions
@@ -22,10 +24,10 @@ __all__ = ["as_written"]
 def as_written(tree: Node) -> Node:
     """``tree`` with the branches, ``else`` clauses and conditions that its author wrote, where positions show them."""
     columns = Indentation(tree)
-    clauses, tests = Clauses(columns), Tests(columns)
+    behind, clauses, tests = Behind(columns), Clauses(columns), Tests(columns)
     tree = rewrite_blocks(
         tree,
-        lambda block: with_written_branches(tests.written(block)),
-        lambda block: with_written_lists(clauses.written(block)),
+        lambda block: with_written_branches(tests.written(with_written_asserts(block))),
+        lambda block: with_written_zeros(with_written_lists(clauses.written(behind.written(block)))),
     )
     return with_written_conditions(tree)

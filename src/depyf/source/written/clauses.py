@@ -17,6 +17,7 @@ from depyf.source.passes.loops import breaks_in
 from depyf.source.rewriting import replaced
 from depyf.source.written.indentation import Indentation
 from depyf.structure.except_star import TRY_STATEMENTS, TryStatement
+from depyf.structure.leaving import fails
 
 if TYPE_CHECKING:
     from typing import TypeGuard  # new in 3.10
@@ -131,7 +132,7 @@ class Clauses:
 def _leaves_to_else(statement: ast.stmt, leaving: Leaving) -> TypeGuard[_Clause]:
     """Whether an ``else`` clause of ``statement`` means the same as what stands behind it."""
     if isinstance(statement, ast.If):
-        return leaving.leaves(statement.body)
+        return leaving.leaves(statement.body) or fails(statement.body[-1])
     if is_loop(statement):
         endless = isinstance(statement, ast.While) and isinstance(statement.test, ast.Constant)
         return not endless and not breaks_in(statement.body)

@@ -1,0 +1,239 @@
+"""Statements at the end of a branch, a case, a clause or a loop that were written behind the whole statement.
+
+    match a:                    match a:
+        case [b]:                   case [b]:
+            c(b)                        pass
+        case _:                     case _:
+            return                      return
+                                c(b)
+
+Where only one way leads out of a statement, what is behind it looks like the end of that way. ``return`` and a constant
+are copied to each way that leads there: copies have one place. Columns say where it stands.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+from depyf.lift.build import negate
+from depyf.lift.places import Start, column_of, start_of
+from depyf.source.passes.blocks import Block, Leaving, is_loop, rewrite_blocks, same
+from depyf.source.passes.loops import breaks_in, own_statements
+from depyf.source.rewriting import replaced
+from depyf.source.written.indentation import Indentation
+from depyf.structure.except_star import TRY_STATEMENTS
+from depyf.structure.leaving import is_match, leaves
+
+_WITHS = (ast.With, ast.AsyncWith)
+
+
+class _Part(NamedTuple):
+    """A block in a statement from whose end control goes behind the statement.
+
+    ``field`` holds it; ``clause`` says in which clause or case. ``guarded``: exceptions in it go somewhere else than
+    those behind the statement.
+    """
+
+    field: str
+    clause: Optional[int]
+    block: Block
+    guarded: bool = False
+
+
+class Behind:
+    """Moves what was written behind a statement out of its parts.
+
+    ``indentation``: by how many columns blocks are indented.
+    """
+
+    def __init__(self, indentation: Indentation) -> None:
+        self.indentation = indentation
+
+    def written(self, block: Block) -> Block:
+        """``block`` with what was written behind its statements behind them."""
+        following: Block = []
+        for statement in reversed(block):
+            moved = None
+            if is_loop(statement):
+                moved = self._behind_loop(statement, following, block)
+            if moved is None:
+                moved = self._behind(statement, following, block)
+            following = [statement, *following] if moved is None else moved
+        return following
+
+    # --- statements whose parts end alike ----------------------------------------------------------------------------
+
+    def _behind(self, statement: ast.stmt, following: Block, block: Block) -> Optional[Block]:
+        """``statement`` and ``following`` with the common end of its parts between them; ``None``: there is none."""
+        parts = list(_parts(statement))
+        tail = self._tail(statement, parts, block)
+        if not tail or any(part.guarded and _ends_in(part.block, tail) and not _is_idle(tail) for part in parts):
+            return None
+        falling = [part for part in parts if not _ends_in(part.block, tail) and not _leaves(part.block)]
+        shared = [part for part in parts if _ends_in(part.block, tail)]
+        at = _index_of(tail, following)
+        changes: Dict[Tuple[str, Optional[int]], Block] = {
+            (part.field, part.clause): part.block[: len(part.block) - len(tail)] for part in shared
+        }
+        if falling or _falls_past(statement):
+            if at is None:
+                return None
+            if at > 0:  # what comes before it is done on only one way
+                if len(falling) != 1 or _falls_past(statement) or falling[0].field != "orelse" or falling[0].block:
+                    return None
+                changes["orelse", None] = following[:at]
+            rest = following[at:]
+        elif at is not None:  # nothing comes there: it was an else clause
+            if not isinstance(statement, ast.If) or statement.orelse:
+                return None
+            changes["orelse", None], rest = following[:at], following[at:]
+        else:
+            rest = [*tail, *following]
+            if following and not _leaves(tail):
+                return None
+        return [_with_parts(statement, changes), *rest]
+
+    def _tail(self, statement: ast.stmt, parts: List[_Part], block: Block) -> Block:
+        """What stands at the end of a part but was written behind ``statement``."""
+        if not parts:
+            return []
+        column = self._column(statement, block)
+        for part in parts:
+            count = 0
+            while count < len(part.block) and self._is_outside(start_of(part.block[-1 - count]), column):
+                count += 1
+            if count:
+                return part.block[-count:]
+        return []
+
+    def _column(self, statement: ast.stmt, block: Block) -> Optional[int]:
+        start = start_of(statement)
+        return start.column if start is not None and start.exact else column_of(block)
+
+    def _is_outside(self, start: Optional[Start], column: Optional[int]) -> bool:
+        if start is None or start.column is None or column is None:
+            return False
+        return start.column - column < self.indentation.columns / 2
+
+    # --- loops -------------------------------------------------------------------------------------------------------
+
+    def _behind_loop(self, loop: Any, following: Block, block: Block) -> Optional[Block]:
+        """``loop`` with ``break`` in the place of a ``return`` that was written behind it."""
+        column = self._column(loop, block)
+        returns = [
+            each
+            for each in own_statements(loop.body)
+            if isinstance(each, ast.Return) and self._is_outside(start_of(each), column)
+        ]
+        if not returns or not all(_is_same(each, returns[0]) for each in returns):
+            return None
+        tail: Block = [returns[0]]
+        orelse = loop.orelse
+        endless = isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant)
+        if _ends_in(orelse, tail):
+            orelse, rest = orelse[:-1], [*tail, *following]
+        elif endless or _leaves(orelse):
+            rest = [*tail, *following]
+            if following and (not endless or breaks_in(loop.body)) and not _ends_in(following[:1], tail):
+                return None
+            if endless and following:
+                rest = following if _ends_in(following[:1], tail) else rest
+        elif not orelse and not breaks_in(loop.body) and following:
+            at = _index_of(tail, following)
+            if at is None and not _leaves(following):
+                return None
+            orelse = following[:at]
+            rest = tail if at is None else following[at:]
+        elif _ends_in(following[:1], tail):
+            rest = following
+        else:
+            return None
+        found = {id(each) for each in returns}
+
+        def broken(inner: Block) -> Block:
+            return [ast.Break() if id(each) in found else each for each in inner]
+
+        changed: Any = rewrite_blocks(replaced(loop, orelse=[]), same, broken)
+        return [replaced(changed, orelse=orelse), *rest]
+
+
+def _parts(statement: ast.stmt) -> Iterator[_Part]:
+    if isinstance(statement, ast.If):
+        yield _Part("body", None, statement.body)
+        yield _Part("orelse", None, statement.orelse)
+    elif is_loop(statement):
+        if statement.orelse:
+            yield _Part("orelse", None, statement.orelse)
+    elif isinstance(statement, _WITHS):
+        yield _Part("body", None, statement.body, guarded=True)
+    elif isinstance(statement, TRY_STATEMENTS):
+        guarded = bool(statement.finalbody)
+        if statement.orelse or not _leaves(statement.body):
+            yield _Part("orelse", None, statement.orelse, guarded)
+        else:
+            yield _Part("body", None, statement.body, guarded=True)
+        for index, handler in enumerate(statement.handlers):
+            yield _Part("handlers", index, handler.body, guarded)
+    elif is_match(statement):
+        for index, case in enumerate(statement.cases):
+            yield _Part("cases", index, case.body)
+
+
+def _falls_past(statement: ast.stmt) -> bool:
+    """Whether control may come behind ``statement`` without any of its parts."""
+    if isinstance(statement, _WITHS):
+        return True  # it may swallow an exception
+    if is_loop(statement):
+        return breaks_in(statement.body)
+    return is_match(statement) and not leaves([replaced(statement, cases=[_left(each) for each in statement.cases])])
+
+
+def _left(case: Any) -> Any:
+    return replaced(case, body=[ast.Return(None)])
+
+
+def _with_parts(statement: ast.stmt, changes: Dict[Tuple[str, Optional[int]], Block]) -> ast.stmt:
+    """``statement`` with other blocks in the parts that ``changes`` names."""
+    fields: Dict[str, Any] = {}
+    for (field, index), block in changes.items():
+        if index is None:
+            fields[field] = block if block or field == "orelse" else [ast.Pass()]
+        else:
+            inner = fields.setdefault(field, list(getattr(statement, field)))
+            inner[index] = replaced(inner[index], body=block or [ast.Pass()])
+    changed = replaced(statement, **fields)
+    if isinstance(changed, ast.If) and changed.orelse and changes.get(("body", None)) == []:
+        return replaced(changed, test=negate(changed.test), body=changed.orelse, orelse=[])
+    return changed
+
+
+def _index_of(tail: Block, following: Block) -> Optional[int]:
+    """Where ``tail`` stands in ``following``."""
+    for index in range(len(following) - len(tail) + 1):
+        if _is_same(following[index], tail[0]) and _ends_in(following[: index + len(tail)], tail):
+            return index
+    return None
+
+
+def _ends_in(block: Block, tail: Block) -> bool:
+    if len(block) < len(tail):
+        return False
+    return all(_is_same(one, two) for one, two in zip(block[len(block) - len(tail) :], tail))
+
+
+def _is_same(one: ast.stmt, two: ast.stmt) -> bool:
+    """Whether both are copies of one statement."""
+    if one is two:
+        return True
+    start = start_of(one)
+    return type(one) is type(two) and start is not None and start == start_of(two) and ast.dump(one) == ast.dump(two)
+
+
+def _leaves(block: Block) -> bool:
+    return leaves(block) or Leaving().leaves(block)
+
+
+def _is_idle(tail: Block) -> bool:
+    """Whether nothing in ``tail`` can be observed but that it leaves."""
+    return len(tail) == 1 and isinstance(tail[0], ast.Return) and isinstance(tail[0].value, (ast.Constant, type(None)))
