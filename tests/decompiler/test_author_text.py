@@ -428,6 +428,35 @@ def asserts_in_if(a, b):
         assert a.d
     assert not a or b, a
 
+def elif_of_two_tests(a, b, c):
+    if a < len(b):
+        return a
+    elif b and b in c:
+        return b
+    a()
+    return c
+
+def if_that_breaks_behind(a, b, c):
+    while a < 3:
+        if b and c == 0:
+            break
+        if not (-32768 <= c <= 32767):
+            break
+        a += 1
+    return a
+
+def function_in_else(a, b):
+    if a:
+        b()
+        return True
+    else:
+        def c(d):
+            b(d)
+        for d in b:
+            if d:
+                c(d)
+    return False
+
 def yields_none(a):
     yield None
     yield

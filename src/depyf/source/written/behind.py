@@ -14,7 +14,7 @@ are copied to each way that leads there: copies have one place. Columns say wher
 from __future__ import annotations
 
 import ast
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from depyf.lift.build import negate
 from depyf.lift.places import Start, column_of, start_of
@@ -25,6 +25,8 @@ from depyf.source.written.indentation import Indentation
 from depyf.structure.except_star import TRY_STATEMENTS
 from depyf.structure.leaving import is_match, leaves
 
+_Loop = Union[ast.For, ast.AsyncFor, ast.While]
+_Clause = Union[ast.ExceptHandler, "ast.match_case"]
 _WITHS = (ast.With, ast.AsyncWith)
 
 
@@ -118,7 +120,7 @@ class Behind:
 
     # --- loops -------------------------------------------------------------------------------------------------------
 
-    def _behind_loop(self, loop: Any, following: Block, block: Block) -> Optional[Block]:
+    def _behind_loop(self, loop: _Loop, following: Block, block: Block) -> Optional[Block]:
         """``loop`` with ``break`` in the place of a ``return`` that was written behind it."""
         column = self._column(loop, block)
         returns = [
@@ -154,7 +156,7 @@ class Behind:
         def broken(inner: Block) -> Block:
             return [ast.Break() if id(each) in found else each for each in inner]
 
-        changed: Any = rewrite_blocks(replaced(loop, orelse=[]), same, broken)
+        changed = rewrite_blocks(replaced(loop, orelse=[]), same, broken)
         return [replaced(changed, orelse=orelse), *rest]
 
 
@@ -189,20 +191,21 @@ def _falls_past(statement: ast.stmt) -> bool:
     return is_match(statement) and not leaves([replaced(statement, cases=[_left(each) for each in statement.cases])])
 
 
-def _left(case: Any) -> Any:
+def _left(case: ast.match_case) -> ast.match_case:
     return replaced(case, body=[ast.Return(None)])
 
 
 def _with_parts(statement: ast.stmt, changes: Dict[Tuple[str, Optional[int]], Block]) -> ast.stmt:
     """``statement`` with other blocks in the parts that ``changes`` names."""
-    fields: Dict[str, Any] = {}
+    fields: Dict[str, Block] = {}
+    clauses: Dict[str, List[_Clause]] = {}
     for (field, index), block in changes.items():
         if index is None:
             fields[field] = block if block or field == "orelse" else [ast.Pass()]
         else:
-            inner = fields.setdefault(field, list(getattr(statement, field)))
+            inner = clauses.setdefault(field, list(getattr(statement, field)))
             inner[index] = replaced(inner[index], body=block or [ast.Pass()])
-    changed = replaced(statement, **fields)
+    changed = replaced(statement, **fields, **clauses)
     if isinstance(changed, ast.If) and changed.orelse and changes.get(("body", None)) == []:
         return replaced(changed, test=negate(changed.test), body=changed.orelse, orelse=[])
     return changed

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Optional, Tuple, Union
 
-from depyf.lift.places import Start, column_of, start_of, statement_of
+from depyf.lift.places import Start, column_of, first_operand, first_place, start_of, statement_of
 from depyf.source.passes.blocks import Block, Leaving, is_loop
 from depyf.source.passes.loops import breaks_in
 from depyf.source.rewriting import replaced
@@ -61,10 +61,10 @@ class Clauses:
         count = 0
         for index, each in enumerate(following):
             inside = self._is_inside(statement, each, column, inner, first=index == 0)
-            if inside is None and not count:
-                break
             if inside is False:
                 break
+            if inside is None and not count:
+                continue  # what comes behind it may show it
             count = index + 1
             if index == 0 and self._is_elif(statement, each, column):
                 break
@@ -114,7 +114,7 @@ class Clauses:
         if start is None or start.column is None:
             return None
         if inner is None:
-            return start.column > column
+            inner = column + self.indentation.columns
         return abs(start.column - inner) < abs(start.column - column)
 
     def _is_elif(self, statement: ast.stmt, each: ast.stmt, column: int) -> bool:
@@ -123,10 +123,21 @@ class Clauses:
         outer, jump, start = statement_of(statement.test), statement_of(each.test), start_of(each)
         if outer is not None and jump is not None:
             return outer.line < jump.line and jump[2:] <= outer[2:] and jump.column == column
-        if start is None or start.column is None or start.exact:
+        if start is None or start.column is None:
             return False
+        if start.exact:
+            return start.column == column and _has_space_for_elif(each, start)
         moved = self._start(each)
         return start.column == column + len("el") and moved is not None and moved.column == column
+
+
+def _has_space_for_elif(statement: ast.If, start: Start) -> bool:
+    """Whether there is space for ``elif`` between where ``statement`` begins and its test."""
+    operand, opens = first_operand(statement.test)
+    first = first_place(operand)
+    if first is None or first.column is None or start.column is None or first.line != start.line:
+        return False
+    return first.column - opens - start.column == len("elif ")
 
 
 def _leaves_to_else(statement: ast.stmt, leaving: Leaving) -> TypeGuard[_Clause]:
