@@ -12,7 +12,7 @@ from cost import grows_like
 pytestmark = pytest.mark.torch
 pytest.importorskip("torch")
 
-from depyf.dynamo.capture.compilations import fallbacks  # noqa: E402
+from depyf.dynamo.capture.fallbacks import fallbacks  # noqa: E402
 from depyf.dynamo.capture.session import Cause, FrameSkipped, GraphFile, KernelFile, Session  # noqa: E402
 from depyf.dynamo.dump import postponed  # noqa: E402
 from depyf.dynamo.dump.postponed import Budget  # noqa: E402

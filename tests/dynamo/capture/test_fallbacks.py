@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo.capture.compilations import fallbacks  # noqa: E402
+from depyf.dynamo.capture.fallbacks import fallbacks  # noqa: E402
 from depyf.dynamo.capture.session import Cause, FrameSkipped  # noqa: E402
 from depyf.dynamo.hooks import safely, torch_names  # noqa: E402
 

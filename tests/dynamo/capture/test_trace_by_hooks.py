@@ -10,11 +10,11 @@ import pytest
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
-from depyf.dynamo.capture.compilations import graph_break  # noqa: E402
 from depyf.dynamo.capture.trace_by_hooks import _Hooks  # noqa: E402
 from depyf.dynamo.hooks import structured_trace_listener  # noqa: E402
 from depyf.dynamo.hooks.private_names import EVENT_SENDERS  # noqa: E402
 from depyf.dynamo.hooks.torch_names import PrivateName  # noqa: E402
+from depyf.torch_trace.breaks import break_report  # noqa: E402
 from depyf.torch_trace.events import Event  # noqa: E402
 
 
@@ -40,7 +40,7 @@ def test_graphs_and_breaks_are_told_and_the_hooks_are_gone_afterwards() -> None:
     assert {"dynamo_output_graph", "aot_joint_graph", "aot_forward_graph", "aot_backward_graph"} <= set(told)
     assert "aten.mul" in str(told["aot_forward_graph"].payload)
     assert all(event.compile_id is not None for event in events)
-    found = graph_break(told["dynamo_graph_break_reason"])
+    found = break_report(told["dynamo_graph_break_reason"])
     assert (found.filename, found.line) == (__file__, broken.__code__.co_firstlineno + 2)
     assert "graph_break" in found.reason
     assert torch._dynamo.output_graph.lazy_format_graph_code is formatter

@@ -397,7 +397,7 @@ def test_records_say_what_was_captured(tmp_path: Path) -> None:
     assert first.path == str(tmp_path / "__transformed_code_0_for_branching.py")
     assert first.graphs == (session.function_name(compile_id),)
     assert session.events("dynamo_graph_break_reason")[0].compile_id == compile_id
-    assert session.metrics(str(compile_id))["co_name"] == "branching"
+    assert session.events("compilation_metrics", str(compile_id))[-1].meta["co_name"] == "branching"
 
 
 def test_debug_inside_prepare_debug_is_an_error(tmp_path: Path) -> None:

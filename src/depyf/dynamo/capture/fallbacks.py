@@ -13,9 +13,9 @@ import sysconfig
 import threading
 import weakref
 from types import CodeType
-from typing import Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
-from depyf.dynamo.capture.session import Cause, FrameSkipped
+from depyf.dynamo.capture.session import Cause, FrameSkipped, Session
 from depyf.dynamo.capture.trace_by_hooks import supplement
 from depyf.dynamo.entries.decorated import shown_name
 from depyf.dynamo.hooks import compile_ids, frame_evaluation, frames, private_names, torch_names, torch_settings
@@ -25,6 +25,7 @@ from depyf.dynamo.hooks.structured_trace_listener import listen
 from depyf.dynamo.hooks.torch_types import DynamoFrame
 from depyf.dynamo.store.names import StableNames
 from depyf.own_package import FOLDER
+from depyf.torch_trace.addresses import without_addresses
 from depyf.torch_trace.breaks import BreakReport, break_report
 from depyf.torch_trace.events import Event
 
@@ -162,3 +163,38 @@ def _others_folders() -> Tuple[str, ...]:
         *(os.path.join(library, n) for n in names),
     ]
     return tuple(folder if folder.endswith((".py", os.sep)) else folder + os.sep for folder in folders)
+
+
+def fallbacks(session: Session) -> List[FrameSkipped]:
+    """The frames that were to be compiled and run as plain Python, each once for each cause, in order.
+
+    Those that Dynamo gives up without a word to anybody (``fullgraph=True``, and skips in older versions) are told from
+    the metrics of their compilation.
+    """
+    noted = session.records(FrameSkipped)
+    known = {frame.compile_id for frame in noted}
+    for event in session.events("compilation_metrics"):
+        if event.compile_id not in known and isinstance(event.meta, dict) and event.meta.get("co_name"):
+            if event.meta.get("has_guarded_code") is False:
+                noted.append(_from_metrics(event.compile_id, event.meta))
+    unique: Dict[Tuple[str, int, str, Cause, str], FrameSkipped] = {}
+    for frame in noted:
+        unique.setdefault((frame.filename, frame.first_line, frame.qualified_name, frame.cause, frame.reason), frame)
+    return list(unique.values())
+
+
+def _from_metrics(compile_id: Optional[str], metrics: Mapping[str, Any]) -> FrameSkipped:
+    failure, place = metrics.get("fail_type"), metrics.get("fail_user_frame_filename")
+    reason = f"{failure}: {metrics.get('fail_reason')}" if failure else "Dynamo made no code for it, and no reason"
+    return FrameSkipped(
+        compile_id=compile_id,
+        cause=Cause.SKIPPED if failure is None else Cause.RAISED,
+        reason=without_addresses(reason),
+        function=str(metrics["co_name"]),
+        qualified_name=str(metrics["co_name"]),
+        filename=str(metrics.get("co_filename")),
+        first_line=int(metrics.get("co_firstlineno") or 0),
+        place=None if place is None else (str(place), int(metrics.get("fail_user_frame_lineno") or 0)),
+        limit=None,
+        original_code=None,
+    )

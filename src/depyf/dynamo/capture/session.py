@@ -380,11 +380,6 @@ class Session:
         """The trace's events of that name."""
         return [event for event in self.records(Event, compile_id) if event.name == name]
 
-    def metrics(self, compile_id: str) -> Dict[str, Any]:
-        """torch's own numbers about one compilation (times in seconds or microseconds, as their names say)."""
-        events = self.events("compilation_metrics", compile_id)
-        return dict(events[-1].meta) if events else {}
-
 
 Receivers = Callable[[], Sequence[Session]]
 """How a hook asks which sessions to add to: of nested ones, which dump into directories of their own, all, the

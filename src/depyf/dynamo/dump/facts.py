@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from depyf.asynchronous import synchronous
-from depyf.dynamo.capture.compilations import fallbacks
+from depyf.dynamo.capture.fallbacks import fallbacks
 from depyf.dynamo.capture.session import (
     Cause,
     CompiledFunction,

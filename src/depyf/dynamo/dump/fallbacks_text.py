@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Iterator, List, Optional, Sequence
 
 from depyf import file_names
-from depyf.dynamo.capture.compilations import fallbacks, recompile_reasons
+from depyf.dynamo.capture.fallbacks import fallbacks
 from depyf.dynamo.capture.session import Cause, FrameSkipped, Session
+from depyf.torch_trace.recompiles import reasons_of
 
 _SHOWN = 8
 """How many cache entries are listed where all of them failed."""
@@ -49,7 +50,7 @@ def _explanation(session: Session, frame: FrameSkipped) -> Iterator[str]:
         name, value = frame.limit or ("recompile_limit", None)
         yield f"torch._dynamo.config.{name} is {value}. Calls that none of the cache entries is valid for run as plain"
         yield "Python from now on, without a message. What failed last, by cache entry:"
-        reasons = recompile_reasons(session, frame.compile_id)
+        reasons = _recompile_reasons(session, frame.compile_id)
         yield from (f"    {' '.join(_first_line(session.stable.text(reason)).split())}" for reason in reasons[:_SHOWN])
         if len(reasons) > _SHOWN:
             yield f"    ... and {len(reasons) - _SHOWN} more"
@@ -58,6 +59,13 @@ def _explanation(session: Session, frame: FrameSkipped) -> Iterator[str]:
     else:
         yield "All calls run as plain Python; functions that it calls may still be compiled."
     yield from frame.reason.splitlines()
+
+
+def _recompile_reasons(session: Session, compile_id: Optional[str]) -> List[str]:
+    """Which guards of which cache entries failed, so that this compilation was needed: the most recent entry first."""
+    if compile_id is None:
+        return []
+    return [reason for event in session.events("recompile_reasons", compile_id) for reason in reasons_of(event)]
 
 
 def _title(frame: FrameSkipped) -> str:

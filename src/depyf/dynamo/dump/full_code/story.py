@@ -8,7 +8,7 @@ from types import CodeType
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf import file_names
-from depyf.dynamo.capture.compilations import fallbacks
+from depyf.dynamo.capture.fallbacks import fallbacks
 from depyf.dynamo.capture.rendering import render
 from depyf.dynamo.capture.session import FrameSkipped, Session, TransformedCode
 from depyf.dynamo.dump.fallbacks_text import explanation
