@@ -7,7 +7,7 @@ came several times in a row is there once, as ``Repeated``, with the times of al
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Dict, Iterator, Mapping, Optional, Sequence, Tuple, Union
+from typing import Dict, Mapping, Optional, Tuple, Union
 
 CODE, GRAPH, BACKWARD, COMPILATION, PLAIN = "code", "graph", "backward", "compilation", "plain Python"
 
@@ -123,13 +123,3 @@ class WhatRan:
         for total in self.totals:
             found[total.thing.label] = found.get(total.thing.label, 0) + total.count
         return found
-
-
-def runs_of(events: Sequence[Event]) -> Iterator[Ran]:
-    """Every ``Ran`` in these events, at any depth, in their order."""
-    for event in events:
-        if isinstance(event, Ran):
-            yield event
-            yield from runs_of(event.inside)
-        else:
-            yield from runs_of(event.events)

@@ -19,13 +19,23 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.answers.ran import Event, Ran, Repeated, runs_of  # noqa: E402
+from depyf.answers.ran import Event, Ran, Repeated  # noqa: E402
 from depyf.dynamo.hooks import frame_evaluation, torch_names  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 
 ENDS_ARE_REPORTED = hasattr(sys, "monitoring")
 STARTS_ARE_REPORTED = frame_evaluation.reports_runs() or ENDS_ARE_REPORTED
+
+
+def runs_of(events: Sequence[Event]) -> Iterator[Ran]:
+    """Every ``Ran`` in these events, at any depth, in their order."""
+    for event in events:
+        if isinstance(event, Ran):
+            yield event
+            yield from runs_of(event.inside)
+        else:
+            yield from runs_of(event.events)
 
 
 def broken(x: Any) -> Any:

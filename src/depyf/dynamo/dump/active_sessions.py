@@ -5,15 +5,12 @@ All open sessions receive. Hooks are installed when the first one starts and rem
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import functools
-import multiprocessing
 import os
 import sys
 import weakref
 from collections import deque
-from multiprocessing import util
 from types import CodeType
 from typing import Callable, Deque, Dict, List, Optional, Sequence, Tuple
 
@@ -49,6 +46,7 @@ from depyf.dynamo.hooks.safely import report_out_of_stack, safely
 from depyf.dynamo.hooks.structured_trace_listener import listen
 from depyf.dynamo.hooks.torch_names import PrivateName
 from depyf.dynamo.store.names import compiled_fn_number
+from depyf.dynamo.store.process_end import at_process_end
 from depyf.messages import warn
 from depyf.torch_trace.events import PHASE, STANDALONE, Event
 
@@ -150,13 +148,9 @@ class Capture:
         if self._is_registered_at_exit:
             return
         end_tracing_at_exit()
-        atexit.register(self._flush_all)
+        at_process_end(self._flush_all, priority=0)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._reset_after_fork)
-        # A child of multiprocessing ends by os._exit, behind the finalizers, which it first forgets.
-        util.register_after_fork(self, lambda capture: util.Finalize(None, capture._flush_all, exitpriority=0))
-        if multiprocessing.parent_process() is not None:  # this is one already
-            util.Finalize(None, self._flush_all, exitpriority=0)
         self._is_registered_at_exit = True
 
     def _flush_all(self) -> None:

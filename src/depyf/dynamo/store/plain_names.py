@@ -8,15 +8,13 @@ link notes its number beside it, and the last one to end removes it.
 
 from __future__ import annotations
 
-import atexit
-import multiprocessing
 import os
 import shutil
 import tempfile
-from multiprocessing import util
 from typing import List
 
 from depyf.asynchronous import suppressed, synchronous
+from depyf.dynamo.store.process_end import at_process_end
 from depyf.messages import warn
 
 _folders: List[str] = []
@@ -85,14 +83,6 @@ def _after_fork_in_child() -> None:
         _note_process(folder)
 
 
-def _leave_with_multiprocessing(_: object = None) -> None:
-    """A process of multiprocessing ends by ``os._exit``, behind its finalizers, which a forked one first forgets."""
-    util.Finalize(None, _leave, exitpriority=-2)  # after the places, and what is still written
-
-
-atexit.register(_leave)
-util.register_after_fork(_leave, _leave_with_multiprocessing)
-if multiprocessing.parent_process() is not None:
-    _leave_with_multiprocessing()
+at_process_end(_leave, priority=-2)  # after the places, and what is still written
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)

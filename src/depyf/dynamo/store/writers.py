@@ -12,21 +12,19 @@ descriptor is used and closed only while it is that file's: the program may clos
 
 from __future__ import annotations
 
-import atexit
 import errno
-import multiprocessing
 import os
 import re
 import stat
 import time
 from dataclasses import field
-from multiprocessing import util
 from typing import Dict, Iterator, List, Optional, Set, Tuple
 
 from depyf.asynchronous import suppressed, synchronous
 from depyf.dynamo.store.access import Access, access_like, current_user
 from depyf.dynamo.store.file_locks import close_all, exclusive, locked
 from depyf.dynamo.store.kept_locks import KeptLock, close_locks, lock_at
+from depyf.dynamo.store.process_end import at_process_end
 from depyf.dynamo.store.shared_directory import NOBODY
 from depyf.quick_dataclass import dataclass
 from depyf.regular_files import no_follow, open_regular
@@ -319,14 +317,6 @@ def _after_fork_in_child() -> None:
     close_locks()
 
 
-def _give_back_with_multiprocessing(_: object = None) -> None:
-    """A process of multiprocessing ends by ``os._exit``, behind its finalizers, which a forked one first forgets."""
-    util.Finalize(None, _give_all_back, exitpriority=-1)
-
-
-atexit.register(_give_all_back)
-util.register_after_fork(_give_all_back, _give_back_with_multiprocessing)
-if multiprocessing.parent_process() is not None:
-    _give_back_with_multiprocessing()
+at_process_end(_give_all_back, priority=-1)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.quick_dataclass import dataclass
@@ -105,8 +105,7 @@ def kernels_of(
             kernels[launch.name] = kernel
     for name, (first, last) in module.definitions.items():
         kernel = kernels.get(name) or Kernel(artifact.id, name, artifact.compile_id, artifact.backward)
-        kernel = _at(kernel, first, last)
-        kernels[name] = kernel
+        kernels[name] = kernel = replace(kernel, first=first, last=last)
         links.append(Link(first, last, kernel.places, (name, *kernel.nodes)))
     order = [*kernels.values(), *found]
     order.sort(key=lambda kernel: kernel.calls[:1] or (kernel.first,))
@@ -123,32 +122,11 @@ def _reported(module: _Module, launch: _Launch, *, first: bool) -> _Nodes:
 
 
 def _joined(kernel: Kernel, other: Kernel) -> Kernel:
-    return Kernel(
-        kernel.artifact,
-        kernel.name,
-        kernel.compile_id,
-        kernel.backward,
-        kernel.extern,
-        kernel.first,
-        kernel.last,
-        (*kernel.calls, *other.calls),
-        union([kernel.places, other.places]),
-        tuple(dict.fromkeys([*kernel.nodes, *other.nodes])),
-    )
-
-
-def _at(kernel: Kernel, first: int, last: int) -> Kernel:
-    return Kernel(
-        kernel.artifact,
-        kernel.name,
-        kernel.compile_id,
-        kernel.backward,
-        kernel.extern,
-        first,
-        last,
-        kernel.calls,
-        kernel.places,
-        kernel.nodes,
+    return replace(
+        kernel,
+        calls=(*kernel.calls, *other.calls),
+        places=union([kernel.places, other.places]),
+        nodes=tuple(dict.fromkeys([*kernel.nodes, *other.nodes])),
     )
 
 

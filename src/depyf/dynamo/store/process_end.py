@@ -1,0 +1,23 @@
+"""What a process does when it ends, however it was started."""
+
+from __future__ import annotations
+
+import atexit
+import multiprocessing
+from multiprocessing import util
+from typing import Callable
+
+
+def at_process_end(function: Callable[[], None], *, priority: int) -> None:
+    """Call ``function`` when this process or a forked child of it ends; of several, the one of highest priority first.
+
+    A process of multiprocessing ends by ``os._exit``, behind its finalizers, which a forked one first forgets.
+    """
+
+    def register_finalizer(_: object = None) -> None:
+        util.Finalize(None, function, exitpriority=priority)
+
+    atexit.register(function)
+    util.register_after_fork(function, register_finalizer)
+    if multiprocessing.parent_process() is not None:
+        register_finalizer()
