@@ -58,7 +58,9 @@ UPWARDS_ALLOWED = {
 
 # What handles guards and graph breaks has them as typed values; their text is read by patterns in these modules alone.
 WITHOUT_PATTERNS = ("depyf.diagnosis.", "depyf.dynamo.guards.")
-PATTERNS_IN = ("depyf.diagnosis.break_advice", "depyf.diagnosis.guard_sources", "depyf.diagnosis.guard_text")
+PATTERNS_IN = tuple(
+    f"depyf.diagnosis.{name}" for name in ("break_advice", "guard_sources", "guard_text", "plain_guards")
+)
 
 # Rooms without tests of their own level: tests/decompiler/test_author_text.py tests source/written/ from bytecode.
 WITHOUT_TESTS: Dict[str, Set[str]] = {"source": {"written"}}

@@ -13,6 +13,7 @@ from typing import Callable, List, Match, Optional, Pattern, Tuple
 from depyf.diagnosis.guard import Guard, GuardKind, TensorProperties
 from depyf.diagnosis.guard_expressions import read_expression
 from depyf.diagnosis.guard_sources import class_name
+from depyf.diagnosis.plain_guards import read_plain
 from depyf.torch_trace.guard_comments import split_comment, users_line
 
 _CHECK_TENSOR = re.compile(
@@ -37,6 +38,9 @@ def read(text: str) -> Guard:
 
 @functools.lru_cache(maxsize=4096)  # the guards of an entry are read for each question about it
 def _read_code(code: str) -> Guard:
+    plain = read_plain(code)
+    if plain is not None:
+        return plain
     for pattern, guard_of in _RULES:
         match = pattern.search(code)
         if match is not None:

@@ -8,10 +8,13 @@ from typing import Optional, Pattern, Tuple
 
 from depyf.torch_trace.breaks import Frame
 
+_CODE = re.compile(r"""(?:[^'"#]+|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*""", re.S)
+"""All of a text up to the first ``#`` that stands in no string, or to a quote that opens none."""
 _WITH_CODE = re.compile(r"#\s*([^#]*?)\s*#\s*(\S[^#]*?):(\d{1,9}) in (\S+)?")
 _WITHOUT_CODE = re.compile(r"#\s*([^\s#]+|[^#]*?\.py):(\d{1,9}) in (\S+)")
 
 
+@functools.lru_cache(maxsize=4096)  # PyTorch's trace, the live guards and the model of the run have the same texts
 def split_comment(text: str) -> Tuple[str, str]:
     """Return the code, and the comment with its ``#``; the code may have ``#`` in strings."""
     end = end_of_code(text)
@@ -20,10 +23,10 @@ def split_comment(text: str) -> Tuple[str, str]:
 
 def end_of_code(text: str) -> int:
     """Return where the comment of a guard's text begins, or its length."""
-    at = find_outside_strings(text, "#")
-    if at is None:  # words, with apostrophes that end no string
-        at = text.find("  #")
-    return len(text) if at < 0 else at
+    end = _CODE.match(text).end()  # type: ignore[union-attr]
+    if end < len(text) and text[end] != "#":  # words, with apostrophes that end no string
+        end = text.find("  #")
+    return len(text) if end < 0 else end
 
 
 def find_outside_strings(text: str, wanted: str) -> Optional[int]:

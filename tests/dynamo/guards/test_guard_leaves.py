@@ -119,6 +119,7 @@ def test_of_a_class_that_is_not_known_pytorch_is_asked(compiled: Any, monkeypatc
 
 
 def test_text_that_is_not_known_is_shown_as_it_is(compiled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard_text, "read_plain", lambda _: None)
     monkeypatch.setattr(guard_text, "_RULES", [])
     monkeypatch.setattr(guard_text, "read_expression", lambda _: guard_text.Guard(GuardKind.UNKNOWN))
     caches = (guard_text.read, guard_text._read_code)

@@ -20,6 +20,7 @@ from depyf.bytecode.syntax_trees import walk
 from depyf.diagnosis.guard import Guard, GuardKind
 from depyf.diagnosis.guard_sources import short_name
 from depyf.diagnosis.guard_text import attribute_of, ends_in_id, has_id_in_name, read, without_ids
+from depyf.diagnosis.plain_guards import names_of_plain
 from depyf.dynamo.guards import runtime as guard_runtime
 from depyf.dynamo.guards.literals import literal_value
 from depyf.dynamo.guards.tree import ACCESS, DICT_MANAGER, TEXT, Check
@@ -82,6 +83,10 @@ def convert_structure(check: Check, naming: Naming) -> Optional[str]:
 
 def tidy(expression: str, naming: Naming) -> Optional[str]:
     """The expression with names that are the same in every run; ``None`` when it is no Python or uses unknown names."""
+    plain = None if has_id_in_name(expression) else names_of_plain(expression)
+    if plain is not None and plain <= _known_names():
+        naming.used.update(plain)
+        return expression
     try:
         tree = parse(expression, mode="eval")
     except synchronous(SyntaxError, ValueError, RecursionError, MemoryError):
@@ -228,19 +233,15 @@ def _iterator(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
 
 
 def _length(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
-    return f"len({_of_empty(guard)}) == 0" if guard.kind is GuardKind.EMPTY else guard.code
+    return f"len({guard.code[len('not ') :]}) == 0" if guard.kind is GuardKind.EMPTY else guard.code
 
 
 def _dict_length(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
     if guard.kind is GuardKind.EMPTY:
-        return f"dict.__len__({_of_empty(guard)}) == 0"
+        return f"dict.__len__({guard.code[len('not ') :]}) == 0"
     if guard.kind is not GuardKind.LENGTH:
         return None
     return f"dict.__len__({_argument(guard.operands[0])}) == {guard.expected}"
-
-
-def _of_empty(guard: Guard) -> str:
-    return guard.code[len("not ") :]
 
 
 def _argument(call: str) -> str:

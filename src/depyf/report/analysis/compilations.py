@@ -123,9 +123,14 @@ class Compilations:
         if compile_id not in self._guards:
             named = self._named(compile_id, "dynamo_cpp_guards_str") or self._named(compile_id, "dynamo_guards")
             found = guards_of(named[-1]) if named else []
-            self._guards[compile_id] = tuple(
-                Guard(each.kind, each.text, each.source, self._users_place(compile_id, each.place)) for each in found
-            )
+            places: Dict[Optional[Frame], Optional[Place]] = {}  # many guards come from one line
+            guards = []
+            for each in found:
+                place = places.get(each.place)
+                if place is None:  # the rest of a path may come to be known by the next guard
+                    place = places[each.place] = self._users_place(compile_id, each.place)
+                guards.append(Guard(each.kind, each.text, each.source, place))
+            self._guards[compile_id] = tuple(guards)
         return self._guards[compile_id]
 
     def breaks(self) -> Tuple[GraphBreak, ...]:

@@ -1,0 +1,84 @@
+"""The forms that most guards of a model have, read by one pattern instead of Python's parser.
+
+A model has a thousand guards; a syntax tree of each, and the texts of its parts, take most of the time that reading
+them takes. Whatever is not of exactly these forms is left to ``guard_expressions`` and ``to_python``, which give the
+same for those that are.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from typing import FrozenSet, Optional, Tuple
+
+from depyf.diagnosis.guard import Guard, GuardKind
+
+_STRING = r"'[\w .:/-]*'"
+_INTEGER = r"(?:0|-?[1-9]\d{0,17})"
+_ATTRIBUTE = rf"\.(?!(?:{'|'.join(keyword.kwlist)})\b)[A-Za-z_]\w*"
+_STEPS = rf"(?:{_ATTRIBUTE}|\[{_STRING}\]|\[(?:0|[1-9]\d{{0,8}})\])*"
+_VALUE = rf"[LG]\[{_STRING}\]{_STEPS}"
+
+_NUMBER = rf"(?:\d{{1,9}}\.\d{{1,9}}|[1-9]e-\d\d|{_INTEGER})"
+
+_COMPARISON = re.compile(
+    rf"(?P<value>{_VALUE}) (?:== (?P<constant>True|False|None|{_NUMBER}|\({_INTEGER},\))|is (?P<no>not )?None)"
+)
+_LENGTH = re.compile(rf"(?P<length>len\((?P<value>{_VALUE})\)) == (?P<constant>{_INTEGER})")
+_CALL = re.compile(
+    rf"(?P<no>not )?(?:___dict_contains\((?P<key>{_STRING}), (?P<container>{_VALUE})\)"
+    rf"|hasattr\((?P<value>{_VALUE}), '(?P<attribute>\w+)'\))"
+)
+
+
+def read_plain(code: str) -> Optional[Guard]:
+    """Return the guard that ``code`` is; None where it is not of one of the forms here."""
+    match = _COMPARISON.fullmatch(code)
+    if match is not None:
+        value, constant, no = match.groups()
+        if constant is None:
+            expected = "not None" if no else "None"
+            return Guard(GuardKind.NONE, value, expected, detail=value, operands=(value, "None"))
+        is_number = constant[-1].isdigit()
+        if is_number and repr(float(constant) if "." in constant or "e" in constant else int(constant)) != constant:
+            return None  # a tree would have another text
+        kind = GuardKind.NUMBER if is_number else GuardKind.CHOICE
+        if value.endswith(".training"):
+            kind = GuardKind.TRAINING
+        return Guard(kind, value, constant, detail=value, operands=(value, constant))
+    match = _LENGTH.fullmatch(code)
+    if match is not None:
+        operands = (match["length"], match["constant"])
+        return Guard(GuardKind.LENGTH, match["value"], match["constant"], operands=operands)
+    match = _CALL.fullmatch(code)
+    if match is not None:
+        holds = match["no"] is None
+        if match["key"] is not None:
+            return Guard(GuardKind.CONTAINS, match["container"], detail=match["key"], holds=holds)
+        return Guard(GuardKind.ATTRIBUTE, match["value"], detail=match["attribute"], holds=holds)
+    return None
+
+
+_OBJECT = rf"(?:[LG]|___(?:ids|names))\[{_STRING}\]{_STEPS}"
+_DTYPE = r"torch\.[a-z]\w*"
+_SIZES = rf"\[(?:(?:None|{_INTEGER})(?:, (?:None|{_INTEGER}))*)?\]"
+_STRINGS = r"'[\w .,:/-]*'"
+_ARGUMENT = rf"(?:[a-z_]+=)?(?:{_OBJECT}|{_STRINGS}|{_DTYPE}|{_SIZES}|True|False|None|{_NUMBER}|\({_INTEGER},\))"
+_PLAIN = re.compile(
+    rf"(?:(?:not )?(?P<called>___\w+|hasattr|len)\({_ARGUMENT}(?:, {_ARGUMENT})*\)|{_OBJECT})"
+    rf"(?: (?:==|is(?: not)?) (?:True|False|None|{_INTEGER}))?"
+)
+_POSITIONAL_AFTER_KEYWORD = re.compile(rf"[(,] ?[a-z_]+={_ARGUMENT}, (?![a-z_]+=)")
+_FIRST_NAMES = re.compile(r"(?<![\w.'])(?:L|G|___ids|___names)(?=\[')|\btorch(?=\.)")
+
+
+def names_of_plain(expression: str) -> Optional[FrozenSet[str]]:
+    """Return the names that an expression reads; None where it is not of a form that is known here to be Python.
+
+    In these forms are no displays, no numbers in names, and none of the names that guards in a file have others for.
+    """
+    match = _PLAIN.fullmatch(expression)
+    if match is None or _POSITIONAL_AFTER_KEYWORD.search(expression) is not None:
+        return None
+    called: Tuple[str, ...] = () if match["called"] is None else (match["called"],)
+    return frozenset([*called, *_FIRST_NAMES.findall(expression)])
