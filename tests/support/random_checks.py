@@ -30,6 +30,7 @@ from depyf.lift.lifter import lift
 from depyf.lift.nodes import LiftedGraph
 from depyf.normal.lowering import lower
 from depyf.normal.ops import Handler, Instr, NormalCode, Op
+from depyf.pipeline.own_errors import let_through
 from depyf.result import DecompilationError
 from depyf.source.printing.text import to_text
 from depyf.structure.dispatch import dispatch
@@ -119,7 +120,7 @@ def check_source(text: str, run: Run, seeds: int = 12) -> Verdict:
     except (SyntaxError, ValueError):
         return Verdict("no program")
     try:
-        with time_limit(), warnings.catch_warnings():
+        with time_limit(), let_through(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             answer = decompile_code(code)
             again = [code_of_program(answer.source)] if not answer.text.constants else []

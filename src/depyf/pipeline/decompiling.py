@@ -17,6 +17,7 @@ from depyf.bytecode.opcode_table import running_version
 from depyf.dynamo_code import hints_of, shown_by_columns
 from depyf.normal.ops import NormalCode
 from depyf.pipeline.attempts import Attempt, Attempts, forms
+from depyf.pipeline.own_errors import check_is_refusal
 from depyf.pipeline.salvage import Salvage, has_parts
 from depyf.pipeline.settling import settled
 from depyf.result import Decompilation, DecompilationError, Hints, Verdict
@@ -59,6 +60,7 @@ def decompile_code(
     except synchronous(ValueError, NotImplementedError, Unstructured) as error:
         raise DecompilationError(f"{code.co_name}: {error}") from error
     except synchronous() as error:  # malformed bytecode, or a bug of ours: callers know one kind of failure
+        check_is_refusal(error)
         raise DecompilationError(f"{code.co_name}: internal error, {type(error).__name__} {_place(error)}") from error
 
 
@@ -137,6 +139,7 @@ class _Decompiler:
             except RecursionError:
                 raise  # the whole of it once more, with a deeper stack
             except synchronous() as error:  # whatever went wrong with this form, the next one may do
+                check_is_refusal(error)
                 failure = failure or error
                 continue
             if attempt.comparison.proved:

@@ -10,6 +10,7 @@ from depyf.bytecode.code import Code, is_code
 from depyf.normal.lowering import lower
 from depyf.normal.spine import Segment, with_one_end
 from depyf.pipeline.attempts import Attempt, Attempts, Form
+from depyf.pipeline.own_errors import check_is_refusal
 from depyf.pipeline.settling import settled
 from depyf.source.definitions.holes import Candidates, Hole, failing, finest, without
 from depyf.source.definitions.missing import Missing
@@ -49,7 +50,8 @@ class Salvage:
                 attempt = settled(attempts)
             except RecursionError:
                 raise
-            except synchronous():  # it is not one of the functions that fails: the caller raises what it was told first
+            except synchronous() as error:  # not one of the functions fails: the caller raises what it was told first
+                check_is_refusal(error)
                 if self._leaves_out_statements(attempts.code):
                     continue
                 return None
@@ -121,5 +123,6 @@ def _objection(attempts: Attempts) -> str:
     except RecursionError:
         raise
     except synchronous() as error:  # whatever it is, a statement is the cause
+        check_is_refusal(error)
         return str(error) or type(error).__name__
     return "" if attempt.comparison.proved else attempt.comparison.reason

@@ -1,0 +1,35 @@
+"""Errors in an attempt that are bugs of depyf's, told from refusals.
+
+An attempt that fails gives way to the next, and the user gets worse text instead of none. That would hide bugs from
+the tests, too: they let such errors through.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Iterator
+
+from depyf.result import DecompilationError
+from depyf.structure.unstructured import Unstructured
+
+REFUSALS = (DecompilationError, ValueError, NotImplementedError, Unstructured, RecursionError, MemoryError)
+"""What stages raise on purpose, for code that they can't write or that is malformed, and what a machine's limits are."""
+
+_let_through = False
+
+
+@contextlib.contextmanager
+def let_through(letting: bool = True) -> Iterator[None]:
+    """Let bugs end the whole decompilation while the context is active, in all threads (for tests and tools)."""
+    global _let_through
+    before, _let_through = _let_through, letting
+    try:
+        yield
+    finally:
+        _let_through = before
+
+
+def check_is_refusal(error: Exception) -> None:
+    """Raise ``error`` again if it is a bug, and bugs are let through. To be called in the clause that handles it."""
+    if _let_through and not isinstance(error, REFUSALS):
+        raise error
