@@ -164,6 +164,26 @@ PROVED = {
                 return [b for i in c if 0 and b], lambda: 0 and c
             return lambda: b
     """,
+    "a variable that is stored while its value waits": """
+        def program(a, b, c):
+            a, b = b, (b := c(a))
+            a.x, b = b, (b := c(a))
+            a, c, b = b, 1, (b := c(a))
+            a, a, b = a, b, (b := (a := c(a)))
+            b, a = (b := c(a)), b
+            return c(b, (b := c(a)), b)
+    """,
+    "operations on constants in the value of a walrus": """
+        def program(a, b):
+            a = (b := a(-1))
+            a.x = (b := (1, (2, 3)))
+            a = c = (b := (not a in b) + 2 * 3)
+            a[0] = (b := a in [1, 2])
+            a, b = (c := 'ab'[0], -2)
+            a = (b := lambda: -3)
+            if (b := c(-1)):
+                return (a := ())
+    """,
 }
 """Programs that come back with the same meaning; the bytecode does not show what stood there."""
 

@@ -227,7 +227,7 @@ class Simulator:
             if isinstance(item, Target) and item.group is not None:
                 item.group.give_up(self)
         items = list(self.stack if not self.context.follows_containers else parts(self.stack))
-        changed = _stored_on_the_way(items)
+        changed = stored_on_the_way(items)
         pending = [
             item
             for item in items
@@ -269,7 +269,10 @@ class Simulator:
 
     def check_latest(self, item: Item) -> None:
         """Whatever is still pending must have been evaluated before ``item``, whose turn it is now."""
-        if not isinstance(item, Value) or item.stable:
+        if not isinstance(item, Value):
+            return
+        self._check_unchanged(item)
+        if item.stable:
             return
         for other in self.stack:
             if isinstance(other, Value) and not other.stable and other.order > item.order:
@@ -277,6 +280,19 @@ class Simulator:
                 if swapped < 0:
                     raise ValueError(f"values are used out of order at offset {self.ops[self.index - 1].offset}")
                 raise Retry("spill", swapped)
+
+    def _check_unchanged(self, item: Value) -> None:
+        """Neither is ``item`` a load of a variable that was stored since then, together with a value that waits, nor
+        was ``item`` stored so in a variable that was loaded since then."""
+        stored = stored_on_the_way([item])
+        if item.local is None and not stored:
+            return
+        for other in self.stack:
+            if isinstance(other, Value) and other.order > item.order:
+                if other.local in stored:
+                    raise Retry("spill", item.copied_at)
+                if item.local is not None and item.local in stored_on_the_way([other]):
+                    raise Retry("spill", other.copied_at)
 
     def store(self, target: ast.expr, item: Item, local: Optional[str] = None) -> None:
         """``target = item`` in whatever form the item asks for."""
@@ -364,7 +380,7 @@ def _is_name(target: ast.expr, place: object) -> bool:
     return isinstance(place, ast.Name) and isinstance(target, ast.Name) and place.id == target.id
 
 
-def _stored_on_the_way(items: Sequence[Item]) -> Dict[Optional[str], int]:
+def stored_on_the_way(items: Sequence[Item]) -> Dict[Optional[str], int]:
     """The names that pending values are stored in as soon as they are evaluated, and when that was."""
     return {
         target.id: item.order

@@ -43,6 +43,7 @@ from depyf.source.passes.plumbing import drop_plumbing
 from depyf.source.passes.release import release
 from depyf.source.printing.text import to_source
 from depyf.source.source_text import SourceText
+from depyf.source.unfolded import keep_unfolded
 from depyf.source.written import as_written
 from depyf.structure.body_returns import without_returns
 from depyf.structure.dispatch import dispatch
@@ -112,6 +113,7 @@ class Attempts:
             tree = simplify(tree)
         if self.form is Form.WRITTEN:
             tree = as_written(tree)
+        keep_unfolded(tree)
         self._finish(tree)
         numbers = delete_before(tree, self.places)
         fix_missing_locations(tree)

@@ -13,7 +13,7 @@ from depyf.result import DecompilationError
 from depyf.structure.unstructured import Unstructured
 
 REFUSALS = (DecompilationError, ValueError, NotImplementedError, Unstructured, RecursionError, MemoryError)
-"""What stages raise on purpose, for code that they can't write or that is malformed, and what a machine's limits are."""
+"""What stages raise on purpose, for code that is malformed or has no such form, and the limits of a machine."""
 
 _let_through = False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import List, Tuple
+from typing import List, Sequence, Tuple
 
 from depyf.lift import build
 from depyf.lift.containers import constant_key
@@ -13,7 +13,7 @@ from depyf.lift.followed import (
 )
 from depyf.lift.items import GENERIC_BASE, Augmented, Container, Copy, Function, Item, Retry, Target, Value
 from depyf.lift.places import put
-from depyf.lift.simulator import Simulator
+from depyf.lift.simulator import Simulator, stored_on_the_way
 from depyf.normal.ops import Instr, Op
 
 
@@ -46,10 +46,12 @@ def _store_tuple(sim: Simulator, instr: Instr) -> bool:
         if isinstance(item, Function) and item.is_lambda:
             count += 1
             continue
-        if not isinstance(item, Value) or item.copies or item.chain or item.tests or item.augments:
+        if not isinstance(item, Value) or item.copies or item.tests or item.augments:
+            break
+        if not all(isinstance(target, ast.Name) for target in item.chain):
             break
         count += 1
-    if count < 2 or instr.offset in sim.context.decisions.plain_swap:
+    if count < 2 or not _keep_their_order(sim.stack[-count:]) or instr.offset in sim.context.decisions.plain_swap:
         return False
     values = sim.pop_values(count)
     try:
@@ -65,6 +67,19 @@ def _store_tuple(sim: Simulator, instr: Instr) -> bool:
     stored = ast.Tuple([value.expr for value in values], ast.Load())
     sim.emit(ast.Assign([ast.Tuple(targets, ast.Store())], stored), "*")
     return True
+
+
+def _keep_their_order(items: Sequence[Item]) -> bool:
+    """Whether loads of a variable stand on that side of what is stored in it on the way on which they were executed."""
+    changed = stored_on_the_way(items)
+    if not changed:
+        return True
+    places = {item.order: index for index, item in enumerate(items) if isinstance(item, Value) and item.chain}
+    return all(
+        (index < places[changed[item.local]]) == (item.order < changed[item.local])
+        for index, item in enumerate(items)
+        if isinstance(item, Value) and item.local in changed and not item.chain
+    )
 
 
 def _delete(sim: Simulator, instr: Instr) -> None:

@@ -1,0 +1,44 @@
+"""Operations on constants that the compiler folds everywhere but in the value of ``:=``.
+
+Up to Python 3.9 its optimizer does not look into ``(n := f(-1))``. What is stored twice there has the bytecode of
+``n = x = f(-1)``, but that ``-1`` is an operation on 1.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from depyf.bytecode.opcode_table import running_version
+
+_LOOKS_INTO_WALRUSES = (3, 10)
+
+
+def keep_unfolded(tree: ast.Module) -> None:
+    """Write ``x = (n := value)`` for ``n = x = value``, in place, where operations of ``value`` would be folded.
+
+    Both forms have the same operations otherwise, in the same order.
+    """
+    if running_version() >= _LOOKS_INTO_WALRUSES:
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and len(node.targets) > 1:
+            first = [target for target in node.targets[:-1] if isinstance(target, ast.Name)]
+            if len(first) == len(node.targets) - 1 and any(map(_would_be_folded, ast.walk(node.value))):
+                for target in first:
+                    node.value = ast.NamedExpr(target, node.value)
+                node.targets = node.targets[-1:]
+
+
+def _would_be_folded(node: ast.AST) -> bool:
+    """Whether ``node``, which was made of operations, may be compiled to fewer."""
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.operand, (ast.Constant, ast.Compare)) or _would_be_folded(node.operand)
+    if isinstance(node, ast.BinOp):
+        return all(isinstance(each, ast.Constant) or _would_be_folded(each) for each in (node.left, node.right))
+    if isinstance(node, ast.Tuple):
+        return all(isinstance(each, ast.Constant) or _would_be_folded(each) for each in node.elts)
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, ast.Constant)
+    if isinstance(node, ast.Compare):
+        return isinstance(node.ops[-1], (ast.In, ast.NotIn)) and isinstance(node.comparators[-1], (ast.List, ast.Set))
+    return False
