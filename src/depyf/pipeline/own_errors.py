@@ -6,9 +6,6 @@ the tests, too: they let such errors through.
 
 from __future__ import annotations
 
-import contextlib
-from typing import Iterator
-
 from depyf.result import DecompilationError
 from depyf.structure.unstructured import Unstructured
 
@@ -18,15 +15,24 @@ REFUSALS = (DecompilationError, ValueError, NotImplementedError, Unstructured, R
 _let_through = False
 
 
-@contextlib.contextmanager
-def let_through(letting: bool = True) -> Iterator[None]:
+class let_through:  # noqa: N801 - used as a function
     """Let bugs end the whole decompilation while the context is active, in all threads (for tests and tools)."""
-    global _let_through
-    before, _let_through = _let_through, letting
-    try:
-        yield
-    finally:
-        _let_through = before
+
+    _letting = True
+
+    def __enter__(self) -> None:
+        global _let_through
+        self._before, _let_through = _let_through, self._letting
+
+    def __exit__(self, *_error: object) -> None:
+        global _let_through
+        _let_through = self._before
+
+
+class as_for_users(let_through):  # noqa: N801 - used as a function
+    """Let an attempt with a bug give way to the next inside of ``let_through``."""
+
+    _letting = False
 
 
 def check_is_refusal(error: Exception) -> None:
