@@ -387,3 +387,24 @@ def test_the_phases_are_a_trace_for_perfetto(capsys: pytest.CaptureFixture[str],
     assert trace.read_text() == "{}"
     with pytest.raises(SystemExit):
         run(capsys, "report", LOGS, "--perfetto", tmp_path / "trace.txt")
+
+
+@pytest.mark.parametrize("ending", ["md", "svg"])
+def test_the_flow_of_calls_is_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path, ending: str) -> None:
+    chart = tmp_path / f"flow.{ending}"
+    arguments = ("report", LOGS / "torch_2_7.log.gz", "-o", tmp_path / "out", "--flow", chart)
+    status, out, _ = run(capsys, *arguments)
+    assert status == 0
+    assert f"{'the flow of calls':<24}{chart}" in out
+    text = chart.read_text()
+    assert "Call of scaled" in text
+    if ending == "svg":
+        assert 'href="out/index.html#' in text
+
+    assert run(capsys, *arguments)[0] == 0  # depyf's own is replaced
+    chart.write_text("mine")
+    status, _, complaint = run(capsys, *arguments)
+    assert (status, "not written by depyf" in complaint) == (2, True)
+    assert chart.read_text() == "mine"
+    with pytest.raises(SystemExit):
+        run(capsys, "report", LOGS, "--flow", tmp_path / "flow.png")

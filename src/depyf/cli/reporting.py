@@ -35,6 +35,12 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     report.add_argument(
         "--perfetto", metavar="FILE.json", type=_json_file, help="write the phases as a trace for ui.perfetto.dev, too"
     )
+    report.add_argument(
+        "--flow",
+        metavar="FILE",
+        type=_flow_file,
+        help="write what calls go through, too: a Mermaid chart of each function (FILE.md), or a drawing (FILE.svg)",
+    )
     report.add_argument("--open", action="store_true", help="open the page in a browser")
 
     diff = commands.add_parser(
@@ -65,9 +71,15 @@ def _json_file(text: str) -> str:
     return text
 
 
+def _flow_file(text: str) -> str:
+    if not text.endswith((".md", ".svg")):
+        raise argparse.ArgumentTypeError(f"the name of the charts has to end in .md or .svg, and {text!r} does not")
+    return text
+
+
 def _report(options: argparse.Namespace) -> int:
     runs = load(options.paths)
-    page = write_report(runs, options.output, options.perfetto)
+    page = write_report(runs, options.output, options.perfetto, options.flow)
     for loaded in runs:
         if len(runs) > 1:
             print(visible(f"{loaded.name}:"))
@@ -80,6 +92,8 @@ def _report(options: argparse.Namespace) -> int:
     print(f"{'the page':<24}{page}")
     if options.perfetto:
         print(f"{'the trace':<24}{visible(options.perfetto)}")
+    if options.flow:
+        print(f"{'the flow of calls':<24}{visible(options.flow)}")
     if options.open:
         webbrowser.open(Path(page).resolve().as_uri())
     return 0

@@ -103,7 +103,7 @@ def prepare_debug(
 
     ``clean_wild_fx_code``: if false, graph modules that belong to no stage of a compilation are dumped too.
     ``log_bytecode``: store the code objects, with dill, beside each file of transformed code. ``force_recompile``: take
-    no compiled graphs from PyTorch's caches (on disk, remote) inside, so that each is compiled anew; what this process
+    no compiled graphs from PyTorch's caches (on disk, remote) inside, so that each is compiled again; what this process
     has compiled stays compiled until ``torch._dynamo.reset()``. ``stepping``: if false, compiled code stays where
     PyTorch has put it; line numbers in tracebacks, coverage and logs are those without depyf, and a breakpoint in a
     file of the dump never stops. ``allow_shared``: trust a directory that another user owns or may write. Without it

@@ -12,12 +12,15 @@ from depyf.regular_files import open_regular
 
 MARKDOWN_MARK = "<!-- generator: depyf -->"
 
+SVG_MARK = '<?xml version="1.0" encoding="UTF-8"?>\n<!-- generator: depyf -->\n'
+
 TRACE_MARK = '{"otherData": {"generator": "depyf"}'
 
 _MARKS = {
     ".html": [b'<meta name="generator" content="depyf'],  # web/page.html
     ".htm": [b'<meta name="generator" content="depyf'],
     ".md": [MARKDOWN_MARK.encode()],
+    ".svg": [SVG_MARK.encode()],
     ".json": [b'{"schema":', TRACE_MARK.encode()],  # how to_json and perfetto_trace begin
 }
 

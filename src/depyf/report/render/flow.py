@@ -8,13 +8,16 @@ follow from the number of entries and calls; a browser is not needed to lay it o
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import field
 from typing import Dict, Iterator, List, Optional, Tuple
 from urllib.parse import quote
 
 from depyf.answers.ran_text import duration
+from depyf.diagnosis.guard_groups import GROUPS, group_of
 from depyf.quick_dataclass import dataclass
 from depyf.report.model.run import Compilation, Run
+from depyf.report.render.flow_facts import FlowFacts
 from depyf.report.render.svg import Box, arrow, box, label, svg
 
 _MARGIN = 12
@@ -25,69 +28,17 @@ _TITLE = 30
 _LANE = 14
 _COLUMNS = (_MARGIN, 296, 650)
 """Where guards, transformed code and calls begin."""
-_MOST_ENTRIES = 60
+MOST_ENTRIES = 60
 """Of one function, rows that are drawn: a drawing of thousands shows nothing, and costs seconds to open."""
-_NO_ENTRY = ("skipped", "failed")
-"""Compilations that left nothing in the cache: there are no guards to check."""
 _WIDTHS = (230, 300, 400)
 _RIGHT = _COLUMNS[2] + _WIDTHS[2] + _MARGIN
 
 
 def drawings(run: Run, rank: Optional[int] = None) -> Iterator[Tuple[int, str]]:
     """The index of each of the user's functions in ``Run.functions``, with its drawing. ``rank`` goes into links."""
-    roots = {index for index, each in enumerate(run.functions) if each.resumes is None}
-    facts = _Facts(run, rank)
-    for root in sorted(roots):
-        if any(facts.entries.get(index) for index in facts.family(root)) or facts.fallbacks.get(root):
-            yield root, _draw(facts, root)
-
-
-class _Facts:
-    """What the drawings look up in a run, indexed once."""
-
-    def __init__(self, run: Run, rank: Optional[int]) -> None:
-        self.run = run
-        self.query = "" if rank is None else f"?rank={rank}"
-        self.entries: Dict[int, List[Compilation]] = {}
-        for each in run.compilations:
-            if each.function is not None:
-                self.entries.setdefault(each.function, []).append(each)
-        self.fallbacks: Dict[int, str] = {e.function: e.cause for e in run.fallbacks if e.function is not None}
-
-        self.colours: Dict[str, int] = {}
-        self.graphs: Dict[str, str] = {}
-        self.guards: Dict[str, str] = {}
-        self.backward = {a.compile_id for a in run.artifacts if a.backward}
-        self.kernels: Dict[Optional[str], int] = {}
-        self._families: Dict[int, List[int]] = {}
-        for kernel in run.kernels:
-            self.kernels[kernel.compile_id] = self.kernels.get(kernel.compile_id, 0) + 1
-        with_graph = {a.compile_id for a in run.artifacts if a.kind in ("graph", "kernels")}
-        order = dict.fromkeys([c.compile_id for c in run.compilations] + [a.compile_id or "" for a in run.artifacts])
-        for each_id in order:
-            if each_id and each_id in with_graph:
-                self.colours[each_id] = len(self.colours) % 10
-        for artifact in sorted(run.artifacts, key=lambda a: a.order):
-            if artifact.compile_id and artifact.kind in ("graph", "kernels"):
-                self.graphs.setdefault(artifact.compile_id, artifact.id)
-            elif artifact.compile_id and artifact.kind == "guards":
-                self.guards.setdefault(artifact.compile_id, artifact.id)
-        for index in range(len(run.functions)):
-            self._families.setdefault(self.run.root(index), []).append(index)
-
-    def family(self, root: int) -> List[int]:
-        """The function with its resume functions, in the order in which calls reach them."""
-        reached = [root]
-        for index in reached:  # grows while it is walked
-            for entry in self.entries.get(index, ()):
-                called = dict.fromkeys(c.function for c in entry.calls if c.function is not None)
-                reached += [each for each in called if each not in reached]
-        own = self._families.get(root, [root])
-        return [index for index in reached if index in own] + [index for index in own if index not in reached]
-
-    def stage(self, artifact: Optional[str]) -> str:
-        """The address of an artifact inside the page, empty where there is none."""
-        return f"#stages/{quote(artifact, safe='')}{self.query}" if artifact else ""
+    facts = FlowFacts(run, rank)
+    for root in facts.roots():
+        yield root, _draw(facts, root)
 
 
 @dataclass
@@ -101,7 +52,7 @@ class _Frame:
     leaves: List[Tuple[int, int]] = field(default_factory=list)
 
 
-def _draw(facts: _Facts, root: int) -> str:
+def _draw(facts: FlowFacts, root: int) -> str:
     frames: List[_Frame] = []
     top = 4
     for function in facts.family(root):
@@ -114,24 +65,24 @@ def _draw(facts: _Facts, root: int) -> str:
     return svg(width, top, f"What a call of {name} goes through", body)
 
 
-def _frame(facts: _Facts, function: int, top: int, *, is_root: bool) -> _Frame:
+def _frame(facts: FlowFacts, function: int, top: int, *, is_root: bool) -> _Frame:
     frame = _Frame(function, top)
     one = facts.run.functions[function]
     name = one.qualified_name or one.name
     title = f"Call of {name}" if is_root else f"Resumed at line {one.resumes_at}"
     y = top + _TITLE
-    entries = [each for each in facts.entries.get(function, ()) if each.status not in _NO_ENTRY]
+    entries = facts.cached(function)
     total = [entry.runs for entry in entries if entry.runs is not None]
     rows: List[str] = []
-    for entry in entries[:_MOST_ENTRIES]:
+    for entry in entries[:MOST_ENTRIES]:
         height = _row(facts, frame, rows, entry, y)
         following = y + height + _FAILS
         down = _COLUMNS[0] + 30
         rows.append(arrow([(down, y + _BOX_HEIGHT), (down, following)]))
         rows.append(label(down + 6, y + _BOX_HEIGHT + (height - _BOX_HEIGHT + _FAILS) // 2 + 3, "fails", "flow-small"))
         y = following
-    if len(entries) > _MOST_ENTRIES:
-        more = f"{len(entries) - _MOST_ENTRIES:,} more cache entries, checked in the same way"
+    if len(entries) > MOST_ENTRIES:
+        more = f"{len(entries) - MOST_ENTRIES:,} more cache entries, checked in the same way"
         rows.append(box(Box(_COLUMNS[0], y, _RIGHT - 2 * _MARGIN, 26), more, "", f"#recompiles{facts.query}"))
         rows.append(arrow([(_COLUMNS[0] + 30, y + 26), (_COLUMNS[0] + 30, y + 26 + _FAILS)]))
         y += 26 + _FAILS
@@ -148,23 +99,24 @@ def _frame(facts: _Facts, function: int, top: int, *, is_root: bool) -> _Frame:
     return frame
 
 
-def _row(facts: _Facts, frame: _Frame, rows: List[str], entry: Compilation, y: int) -> int:
+def _row(facts: FlowFacts, frame: _Frame, rows: List[str], entry: Compilation, y: int) -> int:
     """Draws a cache entry at ``y`` and says how high its row is."""
     guards, code, calls = _COLUMNS
-    failed = f", failed {_times(entry.guard_failures)}" if entry.guard_failures else ""
+    begin = len(rows)
+    failed = f", failed {times(entry.guard_failures)}" if entry.guard_failures else ""
     of_guards = f"#guards/{quote(entry.compile_id, safe='')}{facts.query}" if entry.guards else f"#time{facts.query}"
     href = facts.stage(facts.guards.get(entry.compile_id)) or of_guards
     rows.append(
         box(
             Box(guards, y, _WIDTHS[0], _BOX_HEIGHT),
             f"Guards of {entry.compile_id}",
-            f"{len(entry.guards)} checked in order{failed}" if entry.guards else f"checked in order{failed}",
+            f"{len(entry.guards)} checked{failed}: {_groups(entry)}" if entry.guards else f"checked in order{failed}",
             href,
         )
     )
     rows.append(arrow([(guards + _WIDTHS[0], y + _BOX_HEIGHT // 2), (code, y + _BOX_HEIGHT // 2)]))
     rows.append(label(guards + _WIDTHS[0] + 8, y + _BOX_HEIGHT // 2 - 4, "hold", "flow-small"))
-    ran = "" if entry.runs is None else f"ran {_times(entry.runs)}"
+    ran = "" if entry.runs is None else f"ran {times(entry.runs)}"
     about = ", ".join(part for part in (ran, entry.verdict) if part) or entry.status
     rows.append(
         box(
@@ -174,10 +126,19 @@ def _row(facts: _Facts, frame: _Frame, rows: List[str], entry: Compilation, y: i
             facts.stage(entry.transformed),
         )
     )
-    return _calls(facts, frame, rows, entry, y, calls)
+    height = _calls(facts, frame, rows, entry, y, calls)
+    if entry.runs == 0:
+        rows[begin:] = ['<g class="flow-unused">', *rows[begin:], "</g>"]
+    return height
 
 
-def _calls(facts: _Facts, frame: _Frame, rows: List[str], entry: Compilation, y: int, x: int) -> int:
+def _groups(entry: Compilation) -> str:
+    """What a cache entry checks, in groups, the largest first."""
+    counts = Counter(group_of(guard.kind, guard.source, guard.text) for guard in entry.guards)
+    return ", ".join(f"{GROUPS[at].name.lower()} {number}" for at, number in counts.most_common())
+
+
+def _calls(facts: FlowFacts, frame: _Frame, rows: List[str], entry: Compilation, y: int, x: int) -> int:
     """What transformed code calls, below each other: its graph, then the resume functions that it goes on with."""
     resumes = list(dict.fromkeys(c.function for c in entry.calls if c.function is not None))
     graph = entry.graph or next((c.graph for c in entry.calls if c.graph), None)
@@ -219,23 +180,20 @@ def _calls(facts: _Facts, frame: _Frame, rows: List[str], entry: Compilation, y:
             + (f" (from {again} places)" if again > 1 else "")
         )
         rows.append(box(Box(x, at, _WIDTHS[2], 24), text, "", href))
-        rows.append(arrow([(bend, middle), (bend, at + 12), (x, at + 12)]))
+        rows.append(arrow([(bend if graph else start, middle), (bend, middle), (bend, at + 12), (x, at + 12)]))
         frame.leaves.append((at + 12, function))
         at += 24 + _GAP
     return max(at - _GAP - y, _BOX_HEIGHT)
 
 
-def _otherwise(facts: _Facts, rows: List[str], function: int, y: int, *, first: bool) -> int:
+def _otherwise(facts: FlowFacts, rows: List[str], function: int, y: int, *, first: bool) -> int:
     """What happens when no entry fits."""
-    cause = facts.fallbacks.get(function)
-    if cause is None:
-        lost = (each for each in facts.entries.get(function, ()) if each.status in _NO_ENTRY)
-        cause = next((each.failure or each.status for each in lost), None)
+    cause = facts.otherwise(function)
     place = Box(
         _COLUMNS[0], y, _WIDTHS[0] if cause is None else _RIGHT - 2 * _MARGIN, 26 if cause is None else _BOX_HEIGHT
     )
     if cause is None:
-        rows.append(box(place, "not compiled" if first else "compile anew", "", ""))
+        rows.append(box(place, "not compiled" if first else "recompile", "", ""))
     else:
         rows.append(box(place, "Plain Python", cause, f"#recompiles{facts.query}", "flow-fallback"))
     return y + place.height
@@ -245,7 +203,7 @@ def _mean(seconds: Optional[float], runs: Optional[int]) -> str:
     return f" {duration(seconds / runs)}" if seconds is not None and runs else ""
 
 
-def _times(number: int) -> str:
+def times(number: int) -> str:
     return "once" if number == 1 else f"{number} times"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from typing import List, Sequence, Tuple
 
 from depyf.quick_dataclass import dataclass
@@ -10,6 +11,8 @@ from depyf.quick_dataclass import dataclass
 _TITLE_WIDTH = 6.9
 """How wide a letter of a box is, on average and generously, in pixels: texts that could be wider are cut."""
 _SMALL_WIDTH = 6.1
+_APART = 24
+"""Pixels between two drawings in one file."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,22 @@ def svg(width: int, height: int, title: str, body: str) -> str:
         f'role="group" aria-label="{_escaped(title)}"><defs><marker id="head" viewBox="0 0 8 8" refX="7.5" refY="4" '
         f'markerWidth="7" markerHeight="7" orient="auto"><path class="flow-head" d="M0 0.5 L8 4 L0 7.5 z"/></marker>'
         f"</defs>{body}</svg>"
+    )
+
+
+def stacked(drawings: Sequence[str], style: str, page: str) -> str:
+    """Drawings below each other as one file with a style sheet; links into the page get its address ``page``."""
+    sizes = [re.search(r'width="(\d+)" height="(\d+)"', each) for each in drawings]
+    widths, heights = zip(*((int(size.group(1)), int(size.group(2))) for size in sizes if size)) if sizes else ((), ())
+    tops = [sum(heights[:at]) + at * _APART for at in range(len(heights))]
+    body = "".join(
+        each.replace("<svg ", f'<svg y="{top}" ', 1).replace('href="#', f'href="{_escaped(page)}#')
+        for each, top in zip(drawings, tops)
+    )
+    width, height = max(widths, default=0), sum(heights) + len(heights) * _APART
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
+        f"<style>{_escaped(style)}</style>{body}</svg>\n"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from typing import List, Optional, Sequence
+from urllib.parse import quote
 
 from depyf import file_names
 from depyf.report.diff.comparison import Comparison, as_differences
@@ -13,18 +14,21 @@ from depyf.report.model.manifest import to_json, without_texts
 from depyf.report.model.run import Run
 from depyf.report.read.own_files import MARKDOWN_MARK, check
 from depyf.report.read.reading import Loaded
+from depyf.report.render.flow_file import flow_markdown, flow_svg
 from depyf.report.render.markdown import index_markdown
 from depyf.report.render.page import render_pages
 from depyf.report.render.perfetto import perfetto_trace
 
 
-def write_report(runs: Sequence[Loaded], output: Optional[str], trace: Optional[str] = None) -> str:
+def write_report(
+    runs: Sequence[Loaded], output: Optional[str], trace: Optional[str] = None, flow: Optional[str] = None
+) -> str:
     """Write the page of these runs, and beside it ``index.md`` and the manifests; return the path of the page.
 
-    ``output`` is a file with the ending ``.html``, or a directory. Without one the page goes into the
-    directory of the first run's dump, and for logs into the current one. ``trace`` is a file (``.json``) for the phases
-    as a trace of Perfetto's. Raises ``OSError``, before anything is
-    written when a file that depyf has not written would be replaced.
+    ``output`` is a file with the ending ``.html``, or a directory. Without one the page goes into the directory of the
+    first run's dump, and for logs into the current one. ``trace`` is a file (``.json``) for the phases as a trace of
+    Perfetto's, ``flow`` one for what calls go through (``.md``: Mermaid charts; ``.svg``: a drawing). Raises
+    ``OSError``, before anything is written when a file that depyf has not written would be replaced.
     """
     page = output or _directory(runs)
     if not page.endswith((".html", ".htm")):
@@ -38,7 +42,7 @@ def write_report(runs: Sequence[Loaded], output: Optional[str], trace: Optional[
             mark = f".{each.name.replace(' ', '_')}" if len(runs) > 1 else ""
             run = without_texts(each.run) if beside else _with_texts(each)
             manifests[os.path.join(directory, file_names.manifest_file(mark))] = run
-    check([page, index, *manifests, *([trace] if trace else [])])
+    check([page, index, *manifests, *filter(None, (trace, flow))])
     os.makedirs(directory, exist_ok=True)
     apart = where_ranks_differ(runs)
     _write(page, render_pages([(each.run, each.text_of) for each in runs], apart, [each.name for each in runs]))
@@ -47,6 +51,10 @@ def write_report(runs: Sequence[Loaded], output: Optional[str], trace: Optional[
         _write(path, to_json(run))
     if trace:
         _write(trace, perfetto_trace([(each.name, each.run) for each in runs]))
+    if flow:
+        named = [(each.name, each.run) for each in runs]
+        address = quote(os.path.relpath(page, os.path.dirname(flow) or "."))
+        _write(flow, flow_svg(named, address) if flow.endswith(".svg") else flow_markdown(named))
     return page
 
 

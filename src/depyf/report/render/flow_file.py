@@ -1,0 +1,111 @@
+"""What calls of compiled functions go through, as a file of its own: Mermaid charts in Markdown, or one SVG.
+
+The notation of the charts is Mermaid's flowchart (https://mermaid.js.org/syntax/flowchart.html), which GitHub and
+GitLab draw.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Dict, Iterator, List, Sequence, Tuple
+
+from depyf.report.model.run import Compilation, Run
+from depyf.report.read.own_files import MARKDOWN_MARK, SVG_MARK
+from depyf.report.render.flow import MOST_ENTRIES, drawings, times
+from depyf.report.render.flow_facts import FlowFacts
+from depyf.report.render.svg import stacked
+
+_STYLES = Path(__file__).parent / "web" / "style"
+_VARIABLE = re.compile(r"^ *(--[\w-]+): (?:light-dark\(([^,]+), [^)]+\)|(.+));$", re.MULTILINE)
+_USED = re.compile(r"var\((--[\w-]+)\)")
+
+
+def flow_markdown(runs: Sequence[Tuple[str, Run]]) -> str:
+    """Return a Markdown file with a Mermaid chart of each of the user's functions; ``runs`` have names."""
+    lines = [MARKDOWN_MARK, ""]
+    for name, run in runs:
+        facts = FlowFacts(run)
+        if len(runs) > 1:
+            lines += [f"# {name}", ""]
+        for root in facts.roots():
+            lines += [f"## {_called(run, root)}", "", "```mermaid", *_chart(facts, root), "```", ""]
+        if not facts.roots():
+            lines += ["Nothing was compiled.", ""]
+    return "\n".join(lines)
+
+
+def _called(run: Run, function: int) -> str:
+    """The name of a function for a heading, which has no code of Markdown or HTML in it."""
+    one = run.functions[function]
+    return re.sub(r"([\\`*_{}\[\]<>#|])", r"\\\1", " ".join((one.qualified_name or one.name).split()))
+
+
+def _chart(facts: FlowFacts, root: int) -> Iterator[str]:
+    yield "flowchart TD"
+    begins: Dict[int, str] = {}
+    calls: List[Tuple[str, int]] = []
+    for function in facts.family(root):
+        one = facts.run.functions[function]
+        title = f"Call of {one.qualified_name or one.name}" if function == root else f"Resumed at line {one.resumes_at}"
+        entries = facts.cached(function)
+        shown = entries[:MOST_ENTRIES]
+        begins[function] = f"g{function}_0" if shown else f"n{function}"
+        yield f"  subgraph f{function} [{_text(title)}]"
+        for at, entry in enumerate(shown):
+            following = f"g{function}_{at + 1}" if at + 1 < len(shown) else f"n{function}"
+            yield from _entry(facts, entry, f"{function}_{at}", following)
+            reached = dict.fromkeys(call.function for call in entry.calls if call.function is not None)
+            calls += [(f"t{function}_{at}", each) for each in reached]
+        cause = facts.otherwise(function)
+        words = "recompile" if entries else "not compiled"
+        words = words if cause is None else f"plain Python: {cause}"
+        if len(entries) > len(shown):
+            words = f"{len(entries) - len(shown)} more cache entries, then: {words}"
+        yield f"    n{function}[{_text(words)}]"
+        yield "  end"
+    called = set()
+    for node, function in calls:
+        called.add(function)
+        line = facts.run.functions[function].resumes_at
+        words = "" if line is None else f"|{_text(f'resume at line {line}')}|"
+        yield f"  {node} -->{words} {begins[function]}"
+    for function in begins:  # a log does not say what calls it
+        before = facts.run.functions[function].resumes
+        if before in begins and function not in called:
+            yield f"  f{before} -.-> f{function}"
+
+
+def _entry(facts: FlowFacts, entry: Compilation, name: str, following: str) -> Iterator[str]:
+    """The nodes of a cache entry: its guards, its transformed code, the graph that this calls."""
+    guards = f"{len(entry.guards)} guards of {entry.compile_id}" if entry.guards else f"guards of {entry.compile_id}"
+    ran = "" if entry.runs is None else f", ran {times(entry.runs)}"
+    yield f"    g{name}{{{_text(guards)}}} -- hold --> t{name}[{_text(f'transformed {entry.compile_id}{ran}')}]"
+    yield f"    g{name} -- fail --> {following}"
+    graph = entry.graph or next((call.graph for call in entry.calls if call.graph), None)
+    if graph:
+        kernels = facts.kernels.get(entry.compile_id, 0)
+        more = f", {kernels} kernels" if kernels else ""
+        yield f"    t{name} --> c{name}([{_text(f'{graph}{more}')}])"
+
+
+def _text(text: str) -> str:
+    """A text in quotes, as Mermaid reads it: its entities are written with ``#`` and decimal numbers."""
+    shown = " ".join(text.split())
+    return '"' + re.sub(r"[\"#<>&`;\\]", lambda match: f"#{ord(match.group())};", shown) + '"'
+
+
+def flow_svg(runs: Sequence[Tuple[str, Run]], page: str) -> str:
+    """Return all drawings below each other as one SVG file, in light colours; boxes lead to ``page``, an address."""
+    pieces = [svg for at, (_, run) in enumerate(runs) for _, svg in drawings(run, at or None)]
+    return SVG_MARK + stacked(pieces, _style(), page)
+
+
+def _style() -> str:
+    """The rules of the page's style sheets that drawings need, with their colours for a light ground."""
+    base, views = ((_STYLES / name).read_text(encoding="utf-8") for name in ("base.css", "views.css"))
+    values = {name: light or value for name, light, value in _VARIABLE.findall(base)}
+    rules = [line for line in views.splitlines() if line.startswith((".flow-", ".drawing"))]
+    rules += [f".graph-{number} {{ --graph: var(--g{number}); }}" for number in range(10)]
+    rules.insert(0, "svg { background: var(--ground); font: 12px/1.3 var(--sans); }")
+    return _USED.sub(lambda match: values.get(match.group(1), match.group()), "\n".join(rules))
