@@ -146,3 +146,17 @@ def test_frames_of_depyf_and_of_dumped_code_are_not_the_programs_own() -> None:
         assert is_library(str(path)), path
     assert not is_library("/home/me/train.py")
     assert not is_library("/home/me/transformed_code.py")
+
+
+def test_recompilations_of_two_causes_have_two_titles() -> None:
+    size = FailedGuard("0/0", "s", "x has size 3", checked="size of x in dimension 0")
+    number = FailedGuard("0/0", "n", "n is 2", checked="n")
+    recompiles = (
+        Recompile("0/1", 0, (size,), place=(0, 4), cause="size"),
+        Recompile("0/2", 0, (number,), place=(0, 4), cause="number"),
+    )
+    assert titles(run(recompiles=recompiles)) == [
+        "f was recompiled once (guard on size of x in dimension 0)",
+        "f was recompiled once (guard on n)",
+    ]
+    assert titles(run(recompiles=recompiles[1:])) == ["f was recompiled once"]

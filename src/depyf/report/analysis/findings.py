@@ -11,6 +11,9 @@ from depyf.report.model.phases import slowest_part
 from depyf.report.model.places import place_text
 from depyf.report.model.run import Finding, GraphBreak, Place, Recompile, Run
 
+_LONGEST_CHECK = 80
+"""Letters of a guard that a title shows."""
+
 
 def findings_of(run: Run) -> Tuple[Finding, ...]:
     """The findings: those of the user's own code, then those of libraries, the most expensive first. Weights are
@@ -105,17 +108,32 @@ def _recompiles(run: Run) -> Iterator[Finding]:
     by_cause: Dict[Tuple[int, str], List[Recompile]] = {}
     for each in run.recompiles:
         by_cause.setdefault((run.root(each.function), each.cause or each.advice), []).append(each)
+    causes = Counter(function for function, _ in by_cause)
     for (function, _), recompiles in by_cause.items():
-        yield _recompiles_of_a_cause(run, function, recompiles, sum(seconds.get(e.compile_id, 0.0) for e in recompiles))
+        spent = sum(seconds.get(each.compile_id, 0.0) for each in recompiles)
+        yield _recompiles_of_a_cause(run, function, recompiles, spent, alone=causes[function] == 1)
 
 
-def _recompiles_of_a_cause(run: Run, function: int, recompiles: Sequence[Recompile], seconds: float) -> Finding:
-    """One finding for the recompilations of a function, and of its resume functions, that have one cause."""
+def _recompiles_of_a_cause(
+    run: Run, function: int, recompiles: Sequence[Recompile], seconds: float, *, alone: bool
+) -> Finding:
+    """One finding for the recompilations of a function, and of its resume functions, that have one cause.
+
+    ``alone`` says that they are all of the function's; else the title says which guards failed.
+    """
     first = next((each for each in recompiles if each.function == function), recompiles[0])
     reasons = Counter(each.failed[0].words for each in (first, *recompiles) if each.failed)
     why = "; ".join(words for words, _ in reasons.most_common(3))
     times = "once" if len(recompiles) == 1 else f"{len(recompiles)} times"
     title = f"{run.functions[function].qualified_name} was recompiled {times}"
+    checks = list(
+        dict.fromkeys(each.failed[0].checked for each in recompiles if each.failed and each.failed[0].checked)
+    )
+    if checks and not alone:
+        more = f" and {len(checks) - 1} more" if len(checks) > 1 else ""
+        title += (
+            f" (guard on {checks[0] if len(checks[0]) <= _LONGEST_CHECK else checks[0][:_LONGEST_CHECK] + '…'}{more})"
+        )
     after_breaks = sum(each.function != function for each in recompiles)
     if after_breaks:
         title += (
