@@ -13,7 +13,8 @@ pytestmark = pytest.mark.torch
 pytest.importorskip("torch")
 
 from depyf.dynamo.capture.fallbacks import fallbacks  # noqa: E402
-from depyf.dynamo.capture.session import Cause, FrameSkipped, GraphFile, KernelFile, Session  # noqa: E402
+from depyf.dynamo.capture.records import Cause, FrameSkipped, GraphFile, KernelFile  # noqa: E402
+from depyf.dynamo.capture.session import Session  # noqa: E402
 from depyf.dynamo.dump import postponed  # noqa: E402
 from depyf.dynamo.dump.postponed import Budget  # noqa: E402
 from depyf.dynamo.store.directory import DumpDirectory  # noqa: E402

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo.capture.session import TransformedCode  # noqa: E402
+from depyf.dynamo.capture.records import TransformedCode  # noqa: E402
 from depyf.dynamo.dump.active_sessions import capture  # noqa: E402
 from depyf.dynamo.hooks import compiled_names, frame_evaluation, run_callback, torch_names  # noqa: E402
 from depyf.dynamo.hooks.safely import safely  # noqa: E402

@@ -15,7 +15,7 @@ from breaking import PROGRAMS
 from case import run
 
 import depyf
-from depyf.dynamo.capture.session import TransformedCode
+from depyf.dynamo.capture.records import TransformedCode
 
 
 def compiled_run(name: str, backend: str, training: bool, dynamic: bool) -> Any:

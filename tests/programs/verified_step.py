@@ -16,7 +16,7 @@ import torch
 from case import detached
 
 import depyf
-from depyf.dynamo.capture.session import TransformedCode
+from depyf.dynamo.capture.records import TransformedCode
 from depyf.result import Verdict
 
 Step = Callable[[], Any]

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 from depyf.dynamo.capture.fallbacks import fallbacks  # noqa: E402
-from depyf.dynamo.capture.session import Cause, FrameSkipped  # noqa: E402
+from depyf.dynamo.capture.records import Cause, FrameSkipped  # noqa: E402
 from depyf.dynamo.hooks import safely, torch_names  # noqa: E402
 
 

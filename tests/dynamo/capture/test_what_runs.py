@@ -16,7 +16,8 @@ torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 from depyf.dynamo.capture.graphs import write_graph  # noqa: E402
-from depyf.dynamo.capture.session import KernelFile, Session  # noqa: E402
+from depyf.dynamo.capture.records import KernelFile  # noqa: E402
+from depyf.dynamo.capture.session import Session  # noqa: E402
 from depyf.dynamo.capture.what_runs import DOES_NOT_RUN, RUNS, note_what_runs  # noqa: E402
 from depyf.dynamo.store.directory import DumpDirectory  # noqa: E402
 from depyf.torch_trace.stages import Stage  # noqa: E402

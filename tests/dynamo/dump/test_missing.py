@@ -14,7 +14,8 @@ torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 from depyf.dynamo.capture.graphs import write_graph  # noqa: E402
-from depyf.dynamo.capture.session import KernelFile, Session  # noqa: E402
+from depyf.dynamo.capture.records import KernelFile  # noqa: E402
+from depyf.dynamo.capture.session import Session  # noqa: E402
 from depyf.dynamo.capture.warm_caches import WarmCaches  # noqa: E402
 from depyf.dynamo.dump.missing import missing, write_missing  # noqa: E402
 from depyf.dynamo.hooks import generated_code, torch_names  # noqa: E402

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo.capture.session import TransformedCode  # noqa: E402
+from depyf.dynamo.capture.records import TransformedCode  # noqa: E402
 from depyf.dynamo.hooks import torch_names  # noqa: E402
 
 

@@ -20,7 +20,8 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo.capture.session import GraphFile, Session, TransformedCode  # noqa: E402
+from depyf.dynamo.capture.records import GraphFile, TransformedCode  # noqa: E402
+from depyf.dynamo.capture.session import Session  # noqa: E402
 from depyf.dynamo.dump.active_sessions import capture  # noqa: E402
 from depyf.dynamo.dump.pausing import _run_only, let_nothing_compile  # noqa: E402
 from depyf.dynamo.hooks import cache_entries, compiled_names, generated_code, safely  # noqa: E402

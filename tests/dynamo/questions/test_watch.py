@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 from depyf.answers.happening import Happening  # noqa: E402
-from depyf.dynamo.capture.session import FrameSkipped  # noqa: E402
+from depyf.dynamo.capture.records import FrameSkipped  # noqa: E402
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 sys.path.insert(0, str(PROGRAMS))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Dict, List, Tuple
 
-from depyf.dynamo.capture.session import CachedWithPasses, Session
+from depyf.dynamo.capture.records import CachedWithPasses
+from depyf.dynamo.capture.session import Session
 from depyf.dynamo.hooks import torch_settings
 from depyf.torch_trace.events import AOTAUTOGRAD_HIT, FX_GRAPH_HIT, Event
 

@@ -15,7 +15,8 @@ import weakref
 from types import CodeType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
-from depyf.dynamo.capture.session import Cause, FrameSkipped, Session
+from depyf.dynamo.capture.records import Cause, FrameSkipped
+from depyf.dynamo.capture.session import Session
 from depyf.dynamo.capture.trace_by_hooks import supplement
 from depyf.dynamo.entries.decorated import shown_name
 from depyf.dynamo.hooks import compile_ids, frame_evaluation, frames, private_names, torch_names, torch_settings

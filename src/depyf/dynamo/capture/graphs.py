@@ -13,8 +13,9 @@ from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple
 
 from depyf import file_names
+from depyf.dynamo.capture.records import GraphFile, KernelFile
 from depyf.dynamo.capture.relocate import SourceFile
-from depyf.dynamo.capture.session import GraphFile, KernelFile, Session
+from depyf.dynamo.capture.session import Session
 from depyf.dynamo.capture.what_runs import note_what_runs
 from depyf.dynamo.hooks import frame_evaluation, private_names
 from depyf.dynamo.hooks.attribution import GraphOwners, current_compile_id, current_piece, origin_of

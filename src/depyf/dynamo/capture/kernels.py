@@ -11,8 +11,9 @@ from typing import Callable, Optional
 
 from depyf import file_names
 from depyf.asynchronous import synchronous
+from depyf.dynamo.capture.records import GeneratedLines, KernelFile
 from depyf.dynamo.capture.relocate import distinguished
-from depyf.dynamo.capture.session import GeneratedLines, KernelFile, Receivers
+from depyf.dynamo.capture.session import Receivers
 from depyf.dynamo.capture.what_runs import RUNS, RUNS_ELSEWHERE, note_what_runs
 from depyf.dynamo.hooks import frames, generated_code
 from depyf.dynamo.hooks.attribution import current_compile_id, current_piece

@@ -14,16 +14,15 @@ from types import CodeType, FrameType, FunctionType
 from typing import Collection, List, Optional, Sequence
 
 from depyf.dynamo.capture.fallbacks import is_users, is_users_file
-from depyf.dynamo.capture.session import (
+from depyf.dynamo.capture.records import (
     EarlierFunction,
     FrameSkipped,
     GraphFile,
     Incomplete,
     KernelFile,
-    Receivers,
-    Session,
     TransformedCode,
 )
+from depyf.dynamo.capture.session import Receivers, Session
 from depyf.dynamo.hooks import frame_evaluation, private_names, torch_settings
 from depyf.dynamo.hooks.patching import Undo, registered
 from depyf.dynamo.hooks.safely import has_failed, safely

@@ -7,9 +7,10 @@ from types import CodeType
 from typing import Callable, Dict, Optional, Sequence, Tuple
 
 from depyf import file_names
+from depyf.dynamo.capture.records import TransformedCode
 from depyf.dynamo.capture.relocate import in_file
 from depyf.dynamo.capture.rendering import Rendering, render
-from depyf.dynamo.capture.session import Receivers, Session, TransformedCode
+from depyf.dynamo.capture.session import Receivers, Session
 from depyf.dynamo.entries.decorated import shown_name_now
 from depyf.dynamo.entries.hints import count_outputs, resume_code
 from depyf.dynamo.hooks import compile_ids, frames

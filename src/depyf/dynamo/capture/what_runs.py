@@ -9,7 +9,8 @@ import os
 from dataclasses import replace
 from typing import List, Optional, Sequence
 
-from depyf.dynamo.capture.session import GraphFile, KernelFile, Session
+from depyf.dynamo.capture.records import GraphFile, KernelFile
+from depyf.dynamo.capture.session import Session
 from depyf.dynamo.hooks import backends
 from depyf.torch_trace.stages import Expected, NamedStage, Stage, is_boxed, with_status
 

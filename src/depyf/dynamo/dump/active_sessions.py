@@ -22,7 +22,8 @@ from depyf.dynamo.capture.graphs import GraphModules, dump_graph, run_from_files
 from depyf.dynamo.capture.kernels import watch_kernels
 from depyf.dynamo.capture.plain_calls import note_settings, watch_plain_calls, why_empty
 from depyf.dynamo.capture.provenance import Provenance
-from depyf.dynamo.capture.session import CompiledFunction, NoteFile, Session
+from depyf.dynamo.capture.records import CompiledFunction, NoteFile
+from depyf.dynamo.capture.session import Session
 from depyf.dynamo.capture.trace_by_hooks import supplement
 from depyf.dynamo.capture.transformed import bytecode_hook
 from depyf.dynamo.capture.warm_caches import WarmCaches

@@ -8,7 +8,7 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Uni
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.capture.fallbacks import fallbacks
-from depyf.dynamo.capture.session import (
+from depyf.dynamo.capture.records import (
     Cause,
     CompiledFunction,
     FrameSkipped,
@@ -18,10 +18,10 @@ from depyf.dynamo.capture.session import (
     KernelFile,
     NoteFile,
     Record,
-    Session,
     TransformedCode,
     WrapperFile,
 )
+from depyf.dynamo.capture.session import Session
 from depyf.dynamo.capture.what_runs import RUNS_ELSEWHERE
 from depyf.regular_files import read_text
 from depyf.report.analysis.artifacts import (

@@ -6,7 +6,8 @@ from typing import Iterator, List, Optional, Sequence
 
 from depyf import file_names
 from depyf.dynamo.capture.fallbacks import fallbacks
-from depyf.dynamo.capture.session import Cause, FrameSkipped, Session
+from depyf.dynamo.capture.records import Cause, FrameSkipped
+from depyf.dynamo.capture.session import Session
 from depyf.torch_trace.recompiles import reasons_of
 
 _SHOWN = 8

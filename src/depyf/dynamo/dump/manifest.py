@@ -21,7 +21,8 @@ from depyf import file_names
 from depyf.asynchronous import synchronous
 from depyf.dynamo.capture.cached_passes import cached_passes_text
 from depyf.dynamo.capture.plain_calls import NOTHING, plain_calls_text, why_empty
-from depyf.dynamo.capture.session import GraphFile, Incomplete, KernelFile, Record, Session, TransformedCode
+from depyf.dynamo.capture.records import GraphFile, Incomplete, KernelFile, Record, TransformedCode
+from depyf.dynamo.capture.session import Session
 from depyf.dynamo.dump.facts import (
     artifacts_of,
     fallback_facts,

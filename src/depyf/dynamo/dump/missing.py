@@ -6,7 +6,8 @@ from collections import Counter
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf import file_names
-from depyf.dynamo.capture.session import EarlierFunction, GraphFile, KernelFile, Session
+from depyf.dynamo.capture.records import EarlierFunction, GraphFile, KernelFile
+from depyf.dynamo.capture.session import Session
 from depyf.dynamo.capture.warm_caches import sees_look_ups
 from depyf.dynamo.capture.what_runs import backward_is_pending
 from depyf.dynamo.hooks import generated_code

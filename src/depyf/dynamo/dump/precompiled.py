@@ -14,8 +14,9 @@ from typing import Dict, Iterator, List, Optional, Set, Tuple
 from depyf import file_names
 from depyf.dynamo.capture.graphs import readable_text, write_graph
 from depyf.dynamo.capture.kernels import text_of_copy
+from depyf.dynamo.capture.records import EarlierFunction, KernelFile, TransformedCode
 from depyf.dynamo.capture.rendering import render
-from depyf.dynamo.capture.session import EarlierFunction, KernelFile, Session, TransformedCode
+from depyf.dynamo.capture.session import Session
 from depyf.dynamo.capture.what_runs import DOES_NOT_RUN
 from depyf.dynamo.dump.full_code.story import global_scope
 from depyf.dynamo.hooks import cache_entries, known_code, torch_settings

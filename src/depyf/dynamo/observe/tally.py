@@ -11,7 +11,7 @@ from typing import Counter as CounterOf
 from typing import Dict, List, Optional, Set, Tuple
 
 from depyf.answers.looked import Looked
-from depyf.dynamo.capture.session import Cause, FrameSkipped
+from depyf.dynamo.capture.records import Cause, FrameSkipped
 from depyf.dynamo.dump.pausing import compiles_nothing
 from depyf.dynamo.hooks import frame_evaluation, torch_settings
 from depyf.dynamo.hooks.locks import Lock

@@ -14,7 +14,7 @@ from depyf.diagnosis.changed_keys import with_changed_keys
 from depyf.diagnosis.guard_explanations import explain
 from depyf.diagnosis.guard_text import read
 from depyf.dynamo.capture.fallbacks import Fallbacks
-from depyf.dynamo.capture.session import Cause, FrameSkipped
+from depyf.dynamo.capture.records import Cause, FrameSkipped
 from depyf.dynamo.capture.trace_by_hooks import supplement
 from depyf.dynamo.entries.decorated import short_name_now
 from depyf.dynamo.entries.guarded_frame import guarded_frame_of

@@ -9,8 +9,9 @@ from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf import file_names
 from depyf.dynamo.capture.fallbacks import fallbacks
+from depyf.dynamo.capture.records import FrameSkipped, TransformedCode
 from depyf.dynamo.capture.rendering import render
-from depyf.dynamo.capture.session import FrameSkipped, Session, TransformedCode
+from depyf.dynamo.capture.session import Session
 from depyf.dynamo.dump.fallbacks_text import explanation
 from depyf.dynamo.entries.hints import resume_code
 from depyf.dynamo.hooks import cache_entries

@@ -13,7 +13,8 @@ from types import CodeType
 from typing import Callable, Dict, List, Mapping, Sequence, Tuple
 
 from depyf import file_names
-from depyf.dynamo.capture.session import FullCodeFile, Session
+from depyf.dynamo.capture.records import FullCodeFile
+from depyf.dynamo.capture.session import Session
 from depyf.dynamo.dump.full_code.constants import Constant, Constants, constant_definition
 from depyf.dynamo.dump.full_code.functions import StoryText, original_name, story_text
 from depyf.dynamo.dump.full_code.original import original_of

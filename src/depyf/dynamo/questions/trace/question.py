@@ -11,7 +11,8 @@ from typing import Any, Callable, Dict, List, Mapping, MutableMapping, Optional,
 from depyf.answers.ran import BACKWARD, CODE, COMPILATION, GRAPH, PLAIN, Event, Thing, ThreadRan, Total, WhatRan
 from depyf.answers.ran_text import html_of, text_of
 from depyf.dynamo.capture.fallbacks import Fallbacks
-from depyf.dynamo.capture.session import FrameSkipped, Session
+from depyf.dynamo.capture.records import FrameSkipped
+from depyf.dynamo.capture.session import Session
 from depyf.dynamo.capture.trace_by_hooks import supplement
 from depyf.dynamo.dump.active_sessions import capture
 from depyf.dynamo.dump.full_code.story import global_scope

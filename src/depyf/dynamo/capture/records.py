@@ -1,0 +1,219 @@
+"""The records of a session: what was captured, as text and numbers.
+
+Everything is keyed by compile id (``"frame/compile"``, as torch prints it). Code objects are held weakly, because
+Dynamo frees compiled graphs (and their memory) when a code object dies.
+"""
+
+from __future__ import annotations
+
+import enum
+import weakref
+from dataclasses import field
+from types import CodeType
+from typing import Mapping, Optional, Sequence, Tuple, TypeVar, Union
+
+from depyf.quick_dataclass import dataclass
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.stages import AnyStage
+
+CodeRef = weakref.ref  # of a code object
+
+
+@dataclass(frozen=True)
+class CompiledFunction:
+    """Dynamo gave the graph of this compilation a name; ``number`` is the ``<id>`` in ``__compiled_fn_<id>``."""
+
+    compile_id: Optional[str]
+    name: str
+    number: int
+
+    @property
+    def stable_name(self) -> str:
+        return f"__compiled_fn_{self.number}"
+
+
+@dataclass(frozen=True)
+class GraphFile:
+    """The graph of one stage, dumped (``path`` is None when it could not be written).
+
+    ``runs`` says whether it is the file that the graph runs from. ``piece`` is the name of the part of a split graph
+    that it is a stage of; empty for a whole graph.
+    """
+
+    compile_id: Optional[str]
+    function: str
+    stage: AnyStage
+    index: int
+    path: Optional[str]
+    text: str = field(repr=False)
+    runs: bool = False
+    piece: str = ""
+
+
+@dataclass(frozen=True)
+class WrapperFile:
+    """Python that AOTAutograd generated around the compiled graphs; ``artifact`` is torch's name for it."""
+
+    compile_id: Optional[str]
+    function: str
+    artifact: str
+    path: str
+    piece: str = ""
+
+
+@dataclass(frozen=True)
+class KernelFile:
+    """A module that Inductor generated: ``call`` with its kernels. ``generated`` is its path in Inductor's cache.
+
+    ``backward`` says whether it computes gradients; None where that is not known. ``runs`` is False for a mere copy.
+    """
+
+    compile_id: Optional[str]
+    function: str
+    index: int
+    path: str
+    generated: str
+    text: str = field(repr=False)
+    backward: Optional[bool] = None
+    runs: bool = True
+    piece: str = ""
+
+
+@dataclass(frozen=True)
+class TransformedCode:
+    """One code object that Dynamo produced.
+
+    ``function`` is the name of the user's function (or of the resume function) that it stands for, ``index`` counts
+    the transformed codes of functions of that name. ``text`` is what the file at ``path`` holds. ``source`` is the
+    decompiled source (None when there is none) and ``replaced`` says whether code compiled from it runs in place of
+    Dynamo's. ``verdict`` is that of the decompilation, or ``failed``, with the ``reason`` where that
+    needs one. ``graphs`` are the stable names of the compiled functions that it calls. ``earlier`` says that it was
+    compiled before the session began, and called in it. ``resumes`` are the resume functions that it calls: name, file,
+    first line and identity of their code, by the stable name in the code; ``identity`` is that of the original code.
+    ``lines`` are lines of ``text`` that are still lines of the user's function. ``runs`` says whether it runs from the
+    file at ``path``.
+    """
+
+    compile_id: Optional[str]
+    function: str
+    qualified_name: str
+    filename: str
+    first_line: int
+    index: int
+    path: Optional[str]
+    text: str = field(repr=False)
+    source: Optional[str] = field(repr=False)
+    verdict: str
+    reason: str
+    replaced: bool
+    graphs: Tuple[str, ...]
+    original_code: CodeRef[CodeType] = field(repr=False)
+    running_code: CodeRef[CodeType] = field(repr=False)
+    earlier: bool = False
+    resumes: Mapping[str, Tuple[str, str, int, int]] = field(default_factory=dict)
+    identity: int = 0
+    lines: Mapping[int, int] = field(default_factory=dict, repr=False)
+    runs: bool = True
+
+
+@dataclass(frozen=True)
+class EarlierFunction:
+    """A compiled function that was made before the session began: its graphs and kernels are those that it still held.
+
+    ``pending`` says that its backward has not been compiled.
+    """
+
+    compile_id: Optional[str]
+    function: str
+    pending: bool
+
+
+class Cause(enum.Enum):
+    """Why a frame runs as plain Python; the value is the words for it."""
+
+    LIMIT = "recompile limit reached"
+    GRAPH_BREAK = "graph break that Dynamo can't go on from"
+    ERROR = "error while compiling, suppressed"
+    RAISED = "error while compiling, raised into the program"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True)
+class FrameSkipped:
+    """Dynamo gave up a frame: calls run as plain Python (after a limit: those that no cache entry is valid for).
+
+    ``reason`` is torch's. ``place`` is the file and the line of the user at which it happened, where torch says so,
+    ``limit`` the name of the setting that was reached, with its value. ``compile_id`` is None where Dynamo gave up
+    before it made one.
+    """
+
+    compile_id: Optional[str]
+    cause: Cause
+    reason: str = field(repr=False)
+    function: str
+    qualified_name: str
+    filename: str
+    first_line: int
+    place: Optional[Tuple[str, int]]
+    limit: Optional[Tuple[str, object]]
+    original_code: Optional[CodeRef[CodeType]] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class GeneratedLines:
+    """Where Inductor says that the lines of the module at ``path`` come from: line, and stack from there on."""
+
+    compile_id: Optional[str]
+    path: str
+    lines: Sequence[Tuple[int, str]] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class FullCodeFile:
+    """The story of a user function (its name, file and first line), written at ``path``."""
+
+    compile_id: Optional[str]
+    path: str
+    function: Tuple[str, str, int]
+
+
+@dataclass(frozen=True)
+class NoteFile:
+    """A text about the dump as a whole: what is missing, what runs as plain Python."""
+
+    compile_id: Optional[str]
+    path: str
+
+
+@dataclass(frozen=True)
+class Incomplete:
+    """Something of the dump could not be made: what failed, and why, in one line."""
+
+    compile_id: Optional[str]
+    failure: str
+
+
+@dataclass(frozen=True)
+class CachedWithPasses:
+    """A compiled graph that comes from PyTorch's caches, and the custom passes that so did not run."""
+
+    compile_id: Optional[str]
+    passes: Tuple[str, ...]
+
+
+Record = Union[
+    Event,
+    CompiledFunction,
+    GraphFile,
+    WrapperFile,
+    KernelFile,
+    TransformedCode,
+    EarlierFunction,
+    FrameSkipped,
+    GeneratedLines,
+    FullCodeFile,
+    NoteFile,
+    Incomplete,
+    CachedWithPasses,
+]
+R = TypeVar("R", bound=Record)
