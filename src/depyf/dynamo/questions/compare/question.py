@@ -21,7 +21,8 @@ from depyf.dynamo.hooks import (
 from depyf.dynamo.hooks.hooked_context import undone_afterwards
 from depyf.dynamo.hooks.patching import collecting
 from depyf.dynamo.hooks.safely import describe
-from depyf.dynamo.questions.compare.culprit import Fault, Search, described, kernels_of, reproducing
+from depyf.dynamo.questions.compare.culprit import Fault, Search
+from depyf.dynamo.questions.compare.fault_report import described, kernels_of, reproducing
 from depyf.dynamo.questions.compare.judging import Judge, is_little
 from depyf.dynamo.questions.compare.observed_run import NoGradientsError, random_numbers_kept, run
 from depyf.dynamo.questions.compare.private_copy import CompileWith, private_copy

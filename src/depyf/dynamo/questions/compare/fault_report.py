@@ -1,0 +1,132 @@
+"""A fault in words: its operation, its line, its kernels, and a script that reproduces it."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+from typing import TYPE_CHECKING, Dict, List, Optional, Sequence
+
+from depyf.answers.compared import Culprit
+from depyf.dynamo.observe.graph_facts import placeholders
+from depyf.dynamo.observe.node_words import module_of, value_name
+from depyf.dynamo.questions.compare.culprit import Fault
+from depyf.dynamo.questions.compare.locate import (
+    interpreted,
+    with_outputs,
+)
+from depyf.dynamo.scripts.graph import user_stack
+from depyf.dynamo.scripts.tensors import is_tensor
+from depyf.dynamo.scripts.whole import HowItRuns, RecordedCall, Script, write_script
+from depyf.torch_trace.breaks import Frame
+from depyf.torch_trace.stages import Stage
+
+if TYPE_CHECKING:
+    import torch
+
+
+def described(fault: Fault, kernels: Sequence[str], script: Optional[str], *, reproduces: bool = True) -> Culprit:
+    """The fault in words; ``reproduces`` says whether the script has all that ran."""
+    node, frame = fault.found.node, _frame(fault.found.node)
+    instead = fault.found.instead
+    name = fault.compilation.name or f"graph {fault.compilation.number}"
+    return Culprit(
+        graph=f"{fault.graph.kind.facts.phrase} of {name}",
+        backward=fault.graph.kind == Stage.BACKWARD or _is_backward(node),
+        node=value_name(node),
+        operation=operation(node),
+        place=None if frame is None else (frame[0], frame[1]),
+        code="" if frame is None else linecache.getline(frame[0], frame[1]).strip(),
+        measured=fault.found.measured,
+        step=fault.step,
+        instead=""
+        if instead is None or operation(instead) == operation(node)
+        else f"{value_name(instead)} = {operation(instead)}",
+        kernels=tuple(kernels),
+        script=script,
+        reproduces=reproduces,
+        module=module_of(node) or (module_of(instead) if instead is not None else ""),
+    )
+
+
+def _frame(node: torch.fx.Node) -> Optional[Frame]:
+    """The user's line of a node; of one that a pass has made, and that has none, that of what it is made for."""
+    near, seen = [node], {node}
+    for each in near:  # grows while it is walked: the users, and theirs
+        frame = user_stack(each)
+        if frame is not None:
+            return frame
+        near += [user for user in each.users if user not in seen]
+        seen.update(each.users)
+    return next((frame for frame in map(user_stack, node.all_input_nodes) if frame is not None), None)
+
+
+def _is_backward(node: torch.fx.Node) -> bool:
+    """Whether a node of the joint graph depends on a gradient that comes in."""
+    seen, todo = set(), [node]
+    while todo:
+        each = todo.pop()
+        if each.op == "placeholder" and each.name.startswith("tangents"):
+            return True
+        new = [inner for inner in each.all_input_nodes if inner not in seen]
+        seen.update(new)
+        todo.extend(new)
+    return False
+
+
+def operation(node: torch.fx.Node) -> str:
+    """``torch.ops.aten.sin.default(x)``, as it stands in the graph, with ``value_name`` for its operands."""
+    from torch import fx
+
+    graph = fx.Graph()
+    known: Dict[torch.fx.Node, torch.fx.Node] = {}
+    for each in node.all_input_nodes:
+        known[each] = graph.placeholder(each.name)
+    graph.node_copy(node, lambda each: known[each])
+    lines = [line.strip() for line in str(graph.python_code("self").src).splitlines()]
+    text = next((line for line in lines if line.startswith(f"{node.name} ") or line.startswith(f"{node.name}:")), "")
+    text = text.partition(" = ")[2].partition(";  ")[0] or str(node.target)
+    for each in node.all_input_nodes:
+        text = re.sub(rf"\b{re.escape(each.name)}\b", lambda _, each=each: value_name(each), text)  # type: ignore[misc]
+    return text
+
+
+def kernels_of(fault: Fault) -> List[str]:
+    """The kernels of Inductor's that compute the node, by what Inductor said when it wrote them."""
+    graphs = [fault.graph, *(fault.compilation.graph(kind) for kind in (Stage.FORWARD, Stage.BACKWARD))]
+    name = fault.found.node.name
+    other = fault.found.instead.name if fault.found.instead is not None else None
+    found: Dict[str, None] = {}
+    for graph in graphs:
+        for kernel, nodes in graph.launches if graph is not None else ():
+            if name in nodes or other in nodes:
+                found.setdefault(kernel.partition(":")[0])
+    return list(found)
+
+
+def reproducing(fault: Fault, directory: str, backend: str) -> Script:
+    """Write a script for the part of the graph up to the wrong node, with the values that went in."""
+    module = with_outputs(fault.graph.module, [fault.found.node], only_needed=True)
+    kept_names = {node.target for node in placeholders(module.graph)}
+    pairs = zip(placeholders(fault.graph.module.graph), fault.inputs)
+    inputs = [value for node, value in pairs if node.target in kept_names]
+    path = os.path.join(directory, f"wrong_{fault.found.node.name}.py")
+    title = f"{fault.found.node.name} in the {fault.graph.kind.facts.phrase} of {fault.compilation.name or 'a graph'}"
+    expected = interpreted(module, inputs, fault.rng_state).outputs[0][1]
+    return write_script(
+        path,
+        module,
+        inputs,
+        title=title,
+        recorded=RecordedCall([expected], fault.rng_state),
+        how=HowItRuns(backend, gradients=False, tolerance=_tolerance(fault, expected)),
+    )
+
+
+def _tolerance(fault: Fault, expected: object) -> Optional[float]:
+    """An error that is smaller than that of the fault, as a part of the largest value."""
+    errors = fault.found.measured.compiled
+    largest = float(expected.detach().abs().max()) if is_tensor(expected) and expected.numel() else 0.0
+    if errors is None or not errors.largest or not 0 < largest < float("inf"):
+        return None
+    return float(f"{errors.largest / largest / 4:.1g}")
