@@ -10,7 +10,7 @@ import operator
 from typing import AbstractSet, Callable, Dict, List, Optional, Set, Tuple, Union
 
 from depyf.normal.ops import Instr, Op
-from depyf.verify import containers
+from depyf.verify import containers, fresh_calls, subscripts
 from depyf.verify.comparison import Finding, MismatchError
 from depyf.verify.constants import FOLDABLE
 from depyf.verify.events import EVENTS
@@ -393,10 +393,10 @@ RULES: Dict[Op, Rule] = {
     Op.LIST_TO_TUPLE: containers.list_to_tuple,
     Op.UNPACK: containers.unpack,
     Op.UNPACK_EX: containers.unpack_ex,
-    Op.SUBSCR: containers.subscr,
-    Op.STORE_SUBSCR: containers.store_subscr,
-    Op.DELETE_SUBSCR: containers.delete_subscr,
-    Op.ATTR: containers.attr,
-    Op.CALL: containers.call,
-    Op.CALL_EX: containers.call_ex,
+    Op.SUBSCR: subscripts.subscr,
+    Op.STORE_SUBSCR: subscripts.store_subscr,
+    Op.DELETE_SUBSCR: subscripts.delete_subscr,
+    Op.ATTR: fresh_calls.attr,
+    Op.CALL: fresh_calls.call,
+    Op.CALL_EX: fresh_calls.call_ex,
 }

@@ -1,0 +1,118 @@
+"""Calls: of methods of fresh lists executed here and now, of others as events with their arguments spread out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Optional, Tuple
+
+from depyf.normal.ops import Instr, Op
+from depyf.verify.comparison import Finding, MismatchError
+from depyf.verify.containers import (
+    SEQUENCES,
+    Answer,
+    Items,
+    contents,
+    has_plain_keys,
+    new_object,
+    reaches,
+    replace_topmost,
+    topmost,
+)
+from depyf.verify.events import EVENTS
+from depyf.verify.side import Fresh, Side
+from depyf.verify.stops import Event
+from depyf.verify.subscripts import constant_index, kind_of
+from depyf.verify.values import NULL, Const, Ref, Value
+
+if TYPE_CHECKING:
+    from depyf.verify.machine import Machine
+
+
+METHODS = ("pop", "append", "extend")
+
+
+def attr(machine: Machine, side: Side, instr: Instr) -> Answer:
+    owner = side.stack[-1]
+    if isinstance(owner, Ref):
+        fresh = side.heap[owner]
+        if fresh.kind == "list" and instr.arg in METHODS:
+            replace_topmost(side, 1, side.allocate(Fresh("method", (owner,), instr.arg)))
+            return None
+        if fresh.kind == "function" and instr.arg == "__closure__" and isinstance(fresh.detail, int):
+            closure = fresh.items[-1] if fresh.detail & 8 else machine.values.none
+            replace_topmost(side, 1, closure)
+            return None
+    return EVENTS[Op.ATTR](machine, side, instr)
+
+
+def call(machine: Machine, side: Side, instr: Instr) -> Answer:
+    count, names, null = instr.arg
+    taken = topmost(side, count + (2 if null else 1))
+    pops = len(taken)
+    if null == "below":
+        # A callable in the slot means that the self value stands where the callable usually is.
+        taken = taken[1:] if taken[0] is NULL else taken
+    elif null == "above":
+        taken = (taken[0], *taken[2:]) if taken[1] is NULL else taken
+    return _call(machine, side, taken, tuple(names), pops)
+
+
+def _call(machine: Machine, side: Side, operands: Items, names: Tuple[str, ...], pops: int) -> Answer:
+    """A call of ``operands[0]``; the last ``len(names)`` operands are keywords."""
+    target = operands[0]
+    if isinstance(target, Ref) and not names:
+        fresh = side.heap[target]
+        if fresh.kind == "method":
+            result = _call_method(machine, side, fresh, operands[1:])
+            if result is not None:
+                replace_topmost(side, pops, result)
+                side.release(result)
+                return None
+    return Event("call", (len(operands) - 1 - len(names), names), operands, "v", pops)
+
+
+def _call_method(machine: Machine, side: Side, method: Fresh, arguments: Items) -> Optional[Value]:
+    """What calling a bound method of a fresh list returns, held once; ``None`` (and nothing done) if it can't be."""
+    owner = method.items[0]
+    items = contents(machine, side, owner, ("list",))
+    if items is None or not isinstance(owner, Ref) or any(reaches(side, value, owner) for value in arguments):
+        return None
+    if method.detail == "pop" and len(arguments) <= 1:
+        index = constant_index(machine, arguments[0]) if arguments else -1
+        if not isinstance(index, int) or not -len(items) <= index < len(items):
+            return None
+        popped = items[index]
+        position = index % len(items)
+        side.hold(popped)
+        side.mutate(owner, items[:position] + items[position + 1 :])
+        return popped
+    if len(arguments) != 1:
+        return None
+    more = contents(machine, side, arguments[0], SEQUENCES) if method.detail == "extend" else arguments
+    if more is None or method.detail == "pop":
+        return None
+    side.extend(owner, more)
+    return machine.values.none
+
+
+def call_ex(machine: Machine, side: Side, instr: Instr) -> Answer:
+    """``callable args [kwargs]``: with known arguments the same as a plain call."""
+    has_keywords, null = instr.arg
+    pops = 2 + has_keywords + bool(null)
+    taken = topmost(side, pops)
+    if null:
+        taken, slot = (taken[1:], taken[0]) if null == "below" else ((taken[0], *taken[2:]), taken[1])
+        if slot is not NULL:
+            raise MismatchError(Finding.UNVERIFIED, f"no NULL beside the callable at offset {instr.offset}")
+    positional = contents(machine, side, taken[1], SEQUENCES)
+    keywords: Optional[Items] = contents(machine, side, taken[2], ("map",)) if has_keywords else ()
+    if positional is not None and keywords is not None and has_plain_keys(keywords):
+        names = tuple(str(key.value) for key in keywords[::2] if isinstance(key, Const))
+        return _call(machine, side, (taken[0], *positional, *keywords[1::2]), names, pops)
+    if positional is not None and kind_of(machine, side, taken[1]) == "list":
+        depth = 1 + has_keywords
+        converted = new_object(machine, side, "tuple", positional)
+        side.hold(converted)
+        side.release(side.stack[-depth])
+        side.stack[-depth] = converted
+        taken = (taken[0], converted, *taken[2:])
+    return Event("call with unpacking", has_keywords, taken, "v", pops)
