@@ -23,11 +23,7 @@ from depyf.lift.items import (
     Target,
     Value,
 )
-from depyf.lift.nodes import (
-    BindException,
-    Node,
-    Statement,
-)
+from depyf.lift.nodes import BindException, Node, Statement
 from depyf.lift.places import put
 from depyf.normal.ops import Instr
 

@@ -8,39 +8,29 @@ compiled function. This is the one place that resolves callables.
 from __future__ import annotations
 
 import contextlib
-import copy
 import functools
 import inspect
 from dataclasses import field, replace
 from types import CodeType, FunctionType, MethodType
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Callable,
-    ContextManager,
-    Dict,
-    Iterator,
-    Mapping,
-    Optional,
-    Sequence,
-    Tuple,
-    Type,
-)
+from typing import Any, Callable, ContextManager, Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
-from depyf.asynchronous import synchronous
+from depyf.dynamo.entries.callables import (
+    behind,
+    calls_torchs_own,
+    closure_of,
+    context_of,
+    is_entered,
+    is_of_torchs,
+    leads_to_compiled,
+    module_classes,
+    one_in,
+    plain_function,
+    python_function,
+    static_attribute,
+)
 from depyf.dynamo.entries.hints import RESUMED
-from depyf.dynamo.hooks import (
-    cache_entries,
-    compiled_callables,
-    frame_evaluation,
-    known_code,
-    private_names,
-    torch_settings,
-)
+from depyf.dynamo.hooks import cache_entries, compiled_callables, frame_evaluation, private_names, torch_settings
 from depyf.quick_dataclass import dataclass
-
-if TYPE_CHECKING:
-    import torch
 
 
 @dataclass(frozen=True)
@@ -68,15 +58,15 @@ class Called:
     @property
     def code(self) -> CodeType:
         """The code that Dynamo compiles."""
-        code: CodeType = _plain(self.frame).__code__
+        code: CodeType = plain_function(self.frame).__code__
         return code
 
     @property
     def shown(self) -> Tuple[str, CodeType]:
         """The name of what is called, for a person, and its code."""
-        function = _plain(self.frame)
+        function = plain_function(self.frame)
         if calls_torchs_own(function.__code__):
-            function = _plain(_python_function(_behind(function)) or function)
+            function = plain_function(python_function(behind(function)) or function)
         inner = inspect.unwrap(function)
         code = inner.__code__ if isinstance(getattr(inner, "__code__", None), CodeType) else function.__code__
         return str(getattr(inner, "__qualname__", code.co_name)), code
@@ -84,7 +74,7 @@ class Called:
     @property
     def name(self) -> str:
         """What a person calls it: a function's name, a module's class."""
-        function = _plain(self.inner)
+        function = plain_function(self.inner)
         if isinstance(function, FunctionType) or hasattr(function, "__qualname__"):
             return str(function.__qualname__)
         return type(self.inner).__qualname__
@@ -98,7 +88,7 @@ class Called:
         if self.entered is not None:
             return {}
         named: Dict[str, object] = {}
-        if isinstance(self.inner, _modules()):
+        if isinstance(self.inner, module_classes()):
             modules = self.inner.named_modules()
             named.update(
                 (name, each) for name, each in modules if name and not name.endswith(private_names.ORIGINAL_MODULE.name)
@@ -145,7 +135,7 @@ class Called:
 
     def frame_locals(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Dict[str, object]:
         """What guards see as ``L`` for these arguments. Raises ``TypeError`` when they do not fit."""
-        plain = _plain(self.frame)
+        plain = plain_function(self.frame)
         owner = (self.frame.__self__,) if inspect.ismethod(self.frame) else ()
         try:
             signature = inspect.signature(plain, follow_wrapped=False)
@@ -169,15 +159,15 @@ def called(given: object, question: str) -> Called:
         args, kwargs = (*outer.args, *args), {**outer.keywords, **kwargs}
         outer = outer.func
     target, wrappers = outer, []
-    while not _entered(target) and _leads_to_compiled(target):
-        wrappers.append(_plain(target))
-        target = _one_in(target)
+    while not is_entered(target) and leads_to_compiled(target):
+        wrappers.append(plain_function(target))
+        target = one_in(target)
     entered, inner, frame = _way_in(target)
     found = Called(inner, outer, entered, frame, tuple(wrappers), args=args, kwargs=kwargs)
     found = found if frame is None else _down_to_code(found)
-    if found.frame is None or not isinstance(getattr(_plain(found.frame), "__code__", None), CodeType):
+    if found.frame is None or not isinstance(getattr(plain_function(found.frame), "__code__", None), CodeType):
         raise TypeError(f"depyf.{question} can't determine what this call would run: {_not_callable(given)}")
-    return replace(found, inner=_behind(inner)) if _is_of_torchs(inner) else found
+    return replace(found, inner=behind(inner)) if is_of_torchs(inner) else found
 
 
 def _way_in(target: Any) -> Tuple[Optional[object], object, object]:
@@ -186,171 +176,69 @@ def _way_in(target: Any) -> Tuple[Optional[object], object, object]:
         own = vars(target)
         begin = compiled_callables.unwrapped(own.get(private_names.FORWARD_OF_COMPILED.name) or own.get("forward"))
         module = private_names.ORIGINAL_MODULE.of(target)
-        return target.dynamo_ctx, _innermost(module), _python_function(begin or module)
+        return target.dynamo_ctx, _innermost(module), python_function(begin or module)
     entered = compiled_callables.entry_of(target)
     if entered is not None:
         inner = compiled_callables.unwrapped(target)
-        if _entered(inner):  # compiled twice: the outer one counts, the inner function is compiled
+        if is_entered(inner):  # compiled twice: the outer one counts, the inner function is compiled
             _, inner, frame = _way_in(inner)
             return entered, inner, frame
-        return entered, inner, _python_function(inner)
-    if isinstance(target, _modules()):
+        return entered, inner, python_function(inner)
+    if isinstance(target, module_classes()):
         own_call = private_names.COMPILED_CALL.of(target)
         if own_call is not None:
             return (
                 compiled_callables.entry_of(own_call),
                 target,
-                _python_function(compiled_callables.unwrapped(own_call)),
+                python_function(compiled_callables.unwrapped(own_call)),
             )
-        frame = _python_function(target)
+        frame = python_function(target)
         method = frame
-        while not _entered(method) and _leads_to_compiled(method):
-            method = _one_in(method)
+        while not is_entered(method) and leads_to_compiled(method):
+            method = one_in(method)
         return compiled_callables.entry_of(method), target, frame
-    frame = _python_function(target)
+    frame = python_function(target)
     within = None if isinstance(target, (FunctionType, MethodType)) else compiled_callables.entry_of(frame)
     return within, target, frame
 
 
 def _named_by(frame: object) -> Iterator[Tuple[str, object]]:
     """What the code of a function or bound method may call by a name: functions, modules, its owner's methods."""
-    plain, owner = _plain(frame), getattr(frame, "__self__", None)
+    plain, owner = plain_function(frame), getattr(frame, "__self__", None)
     for name in plain.__code__.co_names:
-        for where in (plain.__globals__, getattr(owner, "__dict__", {}), {name: _static(type(owner), name)}):
-            if isinstance(where.get(name), (FunctionType, MethodType, _modules())):
+        for where in (plain.__globals__, getattr(owner, "__dict__", {}), {name: static_attribute(type(owner), name)}):
+            if isinstance(where.get(name), (FunctionType, MethodType, module_classes())):
                 yield name, where[name]
     for name, value in closure_of(plain):
-        if isinstance(value, (FunctionType, MethodType, _modules())):
+        if isinstance(value, (FunctionType, MethodType, module_classes())):
             yield name, value
-
-
-def _static(cls: type, name: str) -> object:
-    return inspect.getattr_static(cls, name, None)
 
 
 def _innermost(target: object) -> object:
     return _way_in(target)[1]
 
 
-def _python_function(target: Any) -> Optional[object]:
-    """The Python function or bound method that a call of ``target`` begins with, behind what torch does for modules."""
-    if isinstance(target, functools.partial):
-        return _python_function(target.func)
-    if _is_torchs_call(target):
-        return _python_function(target.__self__.forward)
-    if isinstance(target, FunctionType) or (isinstance(target, MethodType) and hasattr(target.__func__, "__code__")):
-        return target
-    if isinstance(target, type) or not callable(target):
-        return None
-    own = _call_of(type(target))
-    return _python_function(MethodType(own, target)) if isinstance(own, FunctionType) else None
-
-
-def _is_torchs_call(target: object) -> bool:
-    """Whether this is ``__call__`` of a module as torch has it, which calls ``forward``."""
-    modules = _modules()
-    if not isinstance(target, MethodType) or not isinstance(target.__self__, modules):
-        return False
-    known = (private_names.CALL_OF_MODULE.find(), private_names.WRAPPED_CALL_OF_MODULE.find())
-    own = _call_of(type(target.__self__))
-    function = target.__func__
-    return function in known or (function is own and known_code.is_torchs(function.__code__) and not _entered(function))
-
-
-def _entered(function: object) -> bool:
-    return compiled_callables.entry_of(function) is not None
-
-
-def _call_of(cls: type) -> object:
-    """What a class has as its ``__call__``."""
-    return _static(cls, "__call__")
-
-
 def _down_to_code(found: Called) -> Called:
     """Go through compiled and plain wrappers that Dynamo does not compile themselves, down to what it does."""
     plain = list(found.wrappers)
     frame = found.frame
-    while frame is not None and not calls_torchs_own(_plain(frame).__code__):
+    while frame is not None and not calls_torchs_own(plain_function(frame).__code__):
         inner = compiled_callables.unwrapped(frame)
         if inner is None:
-            inner = _one_in(frame)
-            if inner is None or not (_leads_to_compiled(frame) or frame_evaluation.skips(_plain(frame).__code__)):
+            inner = one_in(frame)
+            if inner is None or not (
+                leads_to_compiled(frame) or frame_evaluation.skips(plain_function(frame).__code__)
+            ):
                 break
-            plain.append(_plain(frame))
-        frame = _python_function(inner)
-    contexts = [(each, _context_of(each)) for each in plain]
+            plain.append(plain_function(frame))
+        frame = python_function(inner)
+    contexts = [(each, context_of(each)) for each in plain]
     return replace(
         found,
         frame=frame,
         contexts=tuple(context for _, context in contexts if context is not None),
         opaque=tuple(each for each, context in contexts if context is None),
     )
-
-
-def _one_in(target: object) -> Optional[object]:
-    """What a plain wrapper (made with ``functools.wraps``) is around, bound as it is; None for others."""
-    if not isinstance(target, (FunctionType, MethodType)):
-        return None
-    wrapped = getattr(_plain(target), "__wrapped__", None)
-    if isinstance(target, MethodType) and isinstance(wrapped, FunctionType):
-        return MethodType(wrapped, target.__self__)
-    return wrapped
-
-
-def _leads_to_compiled(target: object) -> bool:
-    """Whether a plain wrapper has something compiled inside, or is it."""
-    for _ in range(100):  # wrappers may go round in a circle
-        if target is None or _entered(target):
-            return target is not None
-        target = _one_in(target)
-    return False
-
-
-def _context_of(wrapper: FunctionType) -> Optional[Callable[[], ContextManager[object]]]:
-    """What makes the context that a wrapper of torch's enters (``no_grad``, ``autocast``); None for other wrappers."""
-    if not known_code.is_torchs(wrapper.__code__):
-        return None
-    variables = dict(closure_of(wrapper))
-    if "ctx_factory" in variables:
-        make: Callable[[], ContextManager[object]] = variables["ctx_factory"]
-        return make
-    instance = variables.get("autocast_instance")
-    return None if instance is None else lambda: copy.copy(instance)  # it keeps what was before in itself
-
-
-def calls_torchs_own(code: CodeType) -> bool:
-    """Whether this is the function by which Dynamo compiles a call of code of torch's; all of these share one code."""
-    return code.co_name == "inner" and code.co_filename.endswith("external_utils.py")
-
-
-def _is_of_torchs(function: object) -> bool:
-    code = getattr(_plain(function), "__code__", None)
-    return isinstance(code, CodeType) and calls_torchs_own(code)
-
-
-def _behind(function: object) -> object:
-    """What torch's function ``inner`` calls."""
-    return dict(closure_of(function))["fn"]
-
-
-def closure_of(function: Any) -> Iterator[Tuple[str, Any]]:
-    """The variables of the enclosing functions, with their values; cells that are empty are left out."""
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
-        try:
-            yield name, cell.cell_contents
-        except synchronous(ValueError):
-            # PyTorch's frame locals lack it too.
-            continue
-
-
-def _plain(function: object) -> Any:
-    return getattr(function, "__func__", function)
-
-
-def _modules() -> Type[torch.nn.Module]:
-    import torch
-
-    return torch.nn.Module
 
 
 def _has_hooks(target: object) -> bool:

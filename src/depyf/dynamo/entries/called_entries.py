@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import Dict, List, Mapping
 
-from depyf.dynamo.entries.call_target import Called, calls_torchs_own, closure_of
+from depyf.dynamo.entries.call_target import Called
+from depyf.dynamo.entries.callables import calls_torchs_own, closure_of
 from depyf.dynamo.guards.check_function import EntryGuards
 from depyf.dynamo.guards.live_values import NotLiveError
 from depyf.dynamo.guards.to_python import Naming

@@ -7,10 +7,7 @@ from typing import List, Sequence, Tuple
 
 from depyf.lift import build
 from depyf.lift.containers import constant_key
-from depyf.lift.followed import (
-    delete_from_container,
-    store_into_container,
-)
+from depyf.lift.followed import delete_from_container, store_into_container
 from depyf.lift.items import GENERIC_BASE, Augmented, Container, Copy, Function, Item, Retry, Target, Value
 from depyf.lift.places import put
 from depyf.lift.simulator import Simulator, stored_on_the_way

@@ -23,13 +23,7 @@ from depyf.dynamo.questions.compare.locate import (
     interpreted,
     wrong_outputs,
 )
-from depyf.dynamo.questions.compare.recorded import (
-    Backend,
-    Call,
-    Compilation,
-    Graph,
-    Recorder,
-)
+from depyf.dynamo.questions.compare.recorded import Backend, Call, Compilation, Graph, Recorder
 from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.stages import Stage
 

@@ -11,10 +11,7 @@ from depyf.answers.compared import Culprit
 from depyf.dynamo.observe.graph_facts import placeholders
 from depyf.dynamo.observe.node_words import module_of, value_name
 from depyf.dynamo.questions.compare.culprit import Fault
-from depyf.dynamo.questions.compare.locate import (
-    interpreted,
-    with_outputs,
-)
+from depyf.dynamo.questions.compare.locate import interpreted, with_outputs
 from depyf.dynamo.scripts.graph import user_stack
 from depyf.dynamo.scripts.tensors import is_tensor
 from depyf.dynamo.scripts.whole import HowItRuns, RecordedCall, Script, write_script

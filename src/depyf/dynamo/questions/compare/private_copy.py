@@ -15,7 +15,8 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.asynchronous import synchronous
-from depyf.dynamo.entries.call_target import Called, closure_of
+from depyf.dynamo.entries.call_target import Called
+from depyf.dynamo.entries.callables import closure_of
 from depyf.dynamo.hooks import compiled_callables, private_names
 from depyf.dynamo.hooks.nested_code import names_in
 from depyf.dynamo.hooks.safely import describe

@@ -1,0 +1,129 @@
+"""What one callable has inside: the Python function that a call of it begins with, what a wrapper is around.
+
+What of several of these a call goes through is for ``call_target``.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+from types import CodeType, FunctionType, MethodType
+from typing import TYPE_CHECKING, Any, Callable, ContextManager, Iterator, Optional, Tuple, Type
+
+from depyf.asynchronous import synchronous
+from depyf.dynamo.hooks import compiled_callables, known_code, private_names
+
+if TYPE_CHECKING:
+    import torch
+
+
+def static_attribute(cls: type, name: str) -> object:
+    """Return what a class has by that name, as it is stored; None where there is nothing."""
+    return inspect.getattr_static(cls, name, None)
+
+
+def python_function(target: Any) -> Optional[object]:
+    """The Python function or bound method that a call of ``target`` begins with, behind what torch does for modules."""
+    if isinstance(target, functools.partial):
+        return python_function(target.func)
+    if _is_torchs_call(target):
+        return python_function(target.__self__.forward)
+    if isinstance(target, FunctionType) or (isinstance(target, MethodType) and hasattr(target.__func__, "__code__")):
+        return target
+    if isinstance(target, type) or not callable(target):
+        return None
+    own = _call_of(type(target))
+    return python_function(MethodType(own, target)) if isinstance(own, FunctionType) else None
+
+
+def _is_torchs_call(target: object) -> bool:
+    """Whether this is ``__call__`` of a module as torch has it, which calls ``forward``."""
+    modules = module_classes()
+    if not isinstance(target, MethodType) or not isinstance(target.__self__, modules):
+        return False
+    known = (private_names.CALL_OF_MODULE.find(), private_names.WRAPPED_CALL_OF_MODULE.find())
+    own = _call_of(type(target.__self__))
+    function = target.__func__
+    return function in known or (
+        function is own and known_code.is_torchs(function.__code__) and not is_entered(function)
+    )
+
+
+def is_entered(function: object) -> bool:
+    """Return whether Dynamo's own object is around it."""
+    return compiled_callables.entry_of(function) is not None
+
+
+def _call_of(cls: type) -> object:
+    """What a class has as its ``__call__``."""
+    return static_attribute(cls, "__call__")
+
+
+def one_in(target: object) -> Optional[object]:
+    """What a plain wrapper (made with ``functools.wraps``) is around, bound as it is; None for others."""
+    if not isinstance(target, (FunctionType, MethodType)):
+        return None
+    wrapped = getattr(plain_function(target), "__wrapped__", None)
+    if isinstance(target, MethodType) and isinstance(wrapped, FunctionType):
+        return MethodType(wrapped, target.__self__)
+    return wrapped
+
+
+def leads_to_compiled(target: object) -> bool:
+    """Whether a plain wrapper has something compiled inside, or is it."""
+    for _ in range(100):  # wrappers may go round in a circle
+        if target is None or is_entered(target):
+            return target is not None
+        target = one_in(target)
+    return False
+
+
+def context_of(wrapper: FunctionType) -> Optional[Callable[[], ContextManager[object]]]:
+    """What makes the context that a wrapper of torch's enters (``no_grad``, ``autocast``); None for other wrappers."""
+    if not known_code.is_torchs(wrapper.__code__):
+        return None
+    variables = dict(closure_of(wrapper))
+    if "ctx_factory" in variables:
+        make: Callable[[], ContextManager[object]] = variables["ctx_factory"]
+        return make
+    instance = variables.get("autocast_instance")
+    return None if instance is None else lambda: copy.copy(instance)  # it keeps what was before in itself
+
+
+def calls_torchs_own(code: CodeType) -> bool:
+    """Whether this is the function by which Dynamo compiles a call of code of torch's; all of these share one code."""
+    return code.co_name == "inner" and code.co_filename.endswith("external_utils.py")
+
+
+def is_of_torchs(function: object) -> bool:
+    """Return whether it is the function of ``calls_torchs_own``."""
+    code = getattr(plain_function(function), "__code__", None)
+    return isinstance(code, CodeType) and calls_torchs_own(code)
+
+
+def behind(function: object) -> object:
+    """What torch's function ``inner`` calls."""
+    return dict(closure_of(function))["fn"]
+
+
+def closure_of(function: Any) -> Iterator[Tuple[str, Any]]:
+    """The variables of the enclosing functions, with their values; cells that are empty are left out."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        try:
+            yield name, cell.cell_contents
+        except synchronous(ValueError):
+            # PyTorch's frame locals lack it too.
+            continue
+
+
+def plain_function(function: object) -> Any:
+    """Return the function of a method; anything else as it is."""
+    return getattr(function, "__func__", function)
+
+
+def module_classes() -> Type[torch.nn.Module]:
+    """Return the class of all modules, for ``isinstance``."""
+    import torch
+
+    return torch.nn.Module
