@@ -10,12 +10,12 @@ from __future__ import annotations
 import builtins
 import inspect
 import struct
-import sys
 from collections import Counter
 from dataclasses import replace
-from typing import Any, Callable, Dict, Generator, Iterable, List, NoReturn, Optional, Tuple
+from typing import Any, Callable, Dict, Generator, Iterable, List, Optional, Tuple
 
 from depyf.asynchronous import synchronous
+from depyf.bytecode.byte_reader import ByteReader
 from depyf.bytecode.code import PortableCode, check_facts
 from depyf.bytecode.opcode_table import Version
 
@@ -69,90 +69,20 @@ def _with_qualified_names(code: PortableCode, qualname: str, prefix: str) -> Por
     return replace(code, co_qualname=qualname, co_consts=tuple(map(named, code.co_consts)))
 
 
-class _Reader:
-    """A position in the bytes, and the objects that later ones may refer to.
+class _Reader(ByteReader):
+    """The objects in the bytes, and those that later ones may refer to.
 
     ``count`` is the number of objects so far, those that are referred to counted in full: a few bytes can describe a
     tuple of tuples of tuples that nobody could ever print.
     """
 
     def __init__(self, data: bytes, version: Version) -> None:
-        self.data, self.version = data, version
-        self.position = self.count = 0
+        super().__init__(data)
+        self.version = version
+        self.count = 0
         self.remembered: List[object] = []
         self.counts: List[int] = []
         self.most = LARGEST * len(data) + ALWAYS
-
-    def fail(self, what: str) -> NoReturn:
-        raise ValueError(f"malformed marshal data at byte {self.position}: {what}")
-
-    # --- bytes and numbers --------------------------------------------------------------------------------------------
-
-    def take(self, size: int) -> bytes:
-        end = self.position + size
-        if size < 0 or end > len(self.data):
-            self.fail(f"{size} bytes should follow, there are {len(self.data) - self.position}")
-        found = self.data[self.position : end]
-        self.position = end
-        return found
-
-    def byte(self) -> int:
-        return self.take(1)[0]
-
-    def int32(self) -> int:
-        number: int = struct.unpack("<i", self.take(4))[0]
-        return number
-
-    def size(self, each: int = 1) -> int:
-        """How many things follow, each of them of ``each`` bytes at least: no more than there are bytes left."""
-        number = self.int32()
-        if number < 0 or number * each > len(self.data) - self.position:
-            self.fail(f"{number} items should follow in {len(self.data) - self.position} bytes")
-        return number
-
-    def long(self) -> int:
-        """15 bits at a time, the least significant first; the sign is that of their number."""
-        signed = self.int32()
-        count = abs(signed)
-        if 2 * count > len(self.data) - self.position:
-            self.fail(f"an integer of {count} digits should follow in {len(self.data) - self.position} bytes")
-        digits = struct.unpack(f"<{count}H", self.take(2 * count))
-        if any(digit >> 15 for digit in digits) or (count and not digits[-1]):
-            self.fail("an integer has digits that are too large, or none where it should begin")
-        bits = 0
-        packed = bytearray()
-        value = held = 0
-        for digit in digits:  # into whole bytes: shifting one large number for each digit would take quadratic time
-            held |= digit << bits
-            bits += 15
-            while bits >= 8:
-                packed.append(held & 0xFF)
-                held >>= 8
-                bits -= 8
-        packed.append(held)
-        value = int.from_bytes(packed, "little")
-        return -value if signed < 0 else value
-
-    def float_text(self) -> float:
-        text = self.take(self.byte())
-        try:
-            return float(text)
-        except synchronous(ValueError):
-            self.fail(f"{text!r} is no number")
-
-    def double(self) -> float:
-        number: float = struct.unpack("<d", self.take(8))[0]
-        return number
-
-    def text(self, size: int, encoding: str, *, intern: bool = False) -> str:
-        raw = self.take(size)
-        try:
-            found = raw.decode(encoding, "surrogatepass" if encoding == "utf-8" else "strict")
-        except UnicodeDecodeError as error:
-            self.fail(f"a string is not {encoding}: {error.reason}")
-        return sys.intern(found) if intern else found
-
-    # --- objects ------------------------------------------------------------------------------------------------------
 
     def value(self) -> Any:
         """The next object. What contains others is read by a generator, which is sent one after the other: nesting
