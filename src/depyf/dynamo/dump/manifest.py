@@ -14,8 +14,8 @@ import os
 import platform
 import sys
 import time
-from dataclasses import field, replace
-from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple
+from dataclasses import replace
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 from depyf import file_names
 from depyf.asynchronous import synchronous
@@ -23,6 +23,7 @@ from depyf.dynamo.capture.cached_passes import cached_passes_text
 from depyf.dynamo.capture.plain_calls import NOTHING, plain_calls_text, why_empty
 from depyf.dynamo.capture.records import GraphFile, Incomplete, KernelFile, Record, TransformedCode
 from depyf.dynamo.capture.session import Session
+from depyf.dynamo.dump.chronicle import Chronicle
 from depyf.dynamo.dump.facts import (
     artifacts_of,
     fallback_facts,
@@ -31,13 +32,12 @@ from depyf.dynamo.dump.facts import (
     graph_names,
     transformed_facts,
 )
-from depyf.dynamo.dump.postponed import BEHIND, BEHIND_TEXT, MISSED_TEXT, Budget
+from depyf.dynamo.dump.postponed import BEHIND, BEHIND_TEXT, MISSED_TEXT
 from depyf.dynamo.hooks import frame_evaluation, structured_trace_listener, torch_names
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import Failure, failure_listeners, safely
 from depyf.dynamo.store.directory import DumpDirectory
 from depyf.messages import warn
-from depyf.quick_dataclass import dataclass
 from depyf.report.analysis.facts import Facts, Files, Origin
 from depyf.report.analysis.from_events import build_run
 from depyf.report.model.manifest import to_json, without_texts
@@ -48,55 +48,7 @@ from depyf.report.render.page import render_page
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.generations import distinguished
 
-
-@dataclass
-class _Chronicle:
-    """What this process knows about one directory: the records of sessions that have ended, and the open sessions."""
-
-    started: float
-    ended: List[Record] = field(default_factory=list)
-    open: List[Session] = field(default_factory=list)
-    skipped: Dict[int, int] = field(default_factory=dict)
-    """How many records of each open session are another process's: those that a parent had before it forked."""
-    written: Optional[int] = None
-    """How many records there were when they were written."""
-    stale: bool = False
-    postponed: bool = False
-    missed: Tuple[str, ...] = ()
-    """The files that could not be written the last time."""
-    own_failures: Set[str] = field(default_factory=set)
-    """What was said of that: it is no longer so in the files that say what is missing."""
-    behind: Optional[str] = None
-    """The file that says that they are not up to date."""
-    budget: Budget = field(default_factory=Budget)
-    forked: bool = False
-    page: Optional[str] = None
-    runs: Dict[Tuple[Optional[str], str, int], int] = field(default_factory=dict)
-    """How often each transformed code has run."""
-    times: Dict[Tuple[str, bool], Tuple[int, float]] = field(default_factory=dict)
-    """How often each graph has run and how long, by name, and whether it is the backward; from traces."""
-    notes: Dict[str, None] = field(default_factory=dict)
-    """Of sessions that have ended: what ran as plain Python as the program demands, and why nothing was compiled."""
-
-    last: Optional[Session] = None
-    """An empty session into the directory, when one has ended."""
-
-    def at_least(self) -> int:
-        """Return how many records are nothing new: none at all are worth a page, but not in a forked child."""
-        return self.written if self.written is not None else 0 if self.forked else -1
-
-    def count(self) -> int:
-        """Return the number of ``records()``."""
-        return len(self.ended) + sum(each.count() - self.skipped.get(id(each), 0) for each in self.open)
-
-    def records(self) -> List[Record]:
-        found = list(self.ended)
-        for session in self.open:
-            found += session.all_records()[self.skipped.get(id(session), 0) :]
-        return found
-
-
-_chronicles: Dict[int, _Chronicle] = {}
+_chronicles: Dict[int, Chronicle] = {}
 _lock = Lock()
 
 
@@ -115,7 +67,7 @@ failure_listeners.append(_note_failure)
 def begin(session: Session) -> None:
     """The session begins to receive."""
     with _lock:
-        known = _chronicles.setdefault(id(session.directory), _Chronicle(time.time()))
+        known = _chronicles.setdefault(id(session.directory), Chronicle(time.time()))
         known.open.append(session)
 
 
@@ -167,7 +119,7 @@ def write_manifest(session: Session, *, at_once: bool = False) -> None:
             known.behind = session.directory.write(BEHIND, BEHIND_TEXT)
 
 
-def _say_what_is_missed(session: Session, known: _Chronicle, missed: Tuple[str, ...]) -> None:
+def _say_what_is_missed(session: Session, known: Chronicle, missed: Tuple[str, ...]) -> None:
     """Say which of the files could not be written, in a message and in a file; remove that when they all are."""
     directory = session.directory
     old = [name for name in missed if os.path.lexists(directory.file(name))]
@@ -213,7 +165,7 @@ def _without_text(record: Record) -> Record:
     return record
 
 
-def _write(session: Session, known: _Chronicle, records: Sequence[Record]) -> Tuple[str, ...]:
+def _write(session: Session, known: Chronicle, records: Sequence[Record]) -> Tuple[str, ...]:
     """Write the page, the index and the manifest; return the names of those that could not be written."""
     suffix = _suffix(session.directory, known)
     stem = page_stem(session.directory.path, suffix)
@@ -251,7 +203,7 @@ def _text(name: str, make: Callable[[Run], str], run: Run, bare: Run, failures: 
     return make_safely(replace(bare, failures=failures)) if text is None else text
 
 
-def _bare_run(known: _Chronicle) -> Run:
+def _bare_run(known: Chronicle) -> Run:
     """What is sure of a run that can't be described."""
     return Run(
         depyf=_version(),
@@ -272,7 +224,7 @@ def _failures(records: Sequence[Record]) -> Tuple[str, ...]:
     return tuple(dict.fromkeys(record.failure for record in records if isinstance(record, Incomplete)))
 
 
-def _reported_failures(known: _Chronicle) -> Tuple[str, ...]:
+def _reported_failures(known: Chronicle) -> Tuple[str, ...]:
     return tuple(each for each in _failures(known.records()) if each not in known.own_failures)
 
 
@@ -289,11 +241,11 @@ def page_of(session: Session) -> Optional[str]:
 def run_of(session: Session) -> Run:
     """The model of all that this process has seen of the directory of ``session``."""
     with _lock:
-        known = _chronicles.get(id(session.directory)) or _Chronicle(time.time(), open=[session])
+        known = _chronicles.get(id(session.directory)) or Chronicle(time.time(), open=[session])
         return _run_of(session, known, known.records())[0]
 
 
-def _run_of(session: Session, known: _Chronicle, records: Sequence[Record]) -> Tuple[Run, Dict[str, str]]:
+def _run_of(session: Session, known: Chronicle, records: Sequence[Record]) -> Tuple[Run, Dict[str, str]]:
     records = distinguished(records)
     artifacts = artifacts_of(records)
     events = [record for record in records if isinstance(record, Event)]
@@ -328,7 +280,7 @@ def _run_of(session: Session, known: _Chronicle, records: Sequence[Record]) -> T
     return run, {artifact.id: artifact.text or "" for artifact in artifacts}
 
 
-def _suffix(directory: DumpDirectory, known: _Chronicle) -> str:
+def _suffix(directory: DumpDirectory, known: Chronicle) -> str:
     """What tells the files of a forked child apart: it may write them before the parent does, and be gone by then.
 
     Ranks need none: the directory tells them apart, as it does with all files.

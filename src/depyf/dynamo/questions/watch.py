@@ -28,7 +28,7 @@ from depyf.dynamo.hooks.safely import safely, say, users
 from depyf.dynamo.hooks.structured_trace_listener import listen
 from depyf.dynamo.questions.why import line_that_guards
 from depyf.dynamo.store.names import StableNames
-from depyf.report.analysis.compilations import GRAPHS
+from depyf.report.analysis.compilation_events import GRAPHS
 from depyf.report.analysis.sources import is_library
 from depyf.torch_trace.breaks import Frame, break_report
 from depyf.torch_trace.events import PHASE, Event
