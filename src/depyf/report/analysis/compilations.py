@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.diagnosis.break_advice import advice_for_break
 from depyf.diagnosis.changed_keys import keys_of, with_keys_read
@@ -12,27 +12,19 @@ from depyf.diagnosis.guard_explanations import GuardExplanation, explain
 from depyf.diagnosis.guard_sources import as_written
 from depyf.diagnosis.guard_text import read
 from depyf.report.analysis.anchors import from_cache
+from depyf.report.analysis.compilation_events import caches_in, status_of, symbols_in, total_seconds
 from depyf.report.analysis.facts import TransformedFact
 from depyf.report.analysis.functions import Functions, Key
 from depyf.report.analysis.graph_links import whole_stacks
 from depyf.report.analysis.sources import Sources
-from depyf.report.model.run import Call, Compilation, FailedGuard, GraphBreak, Guard, Place, Recompile, Status
-from depyf.torch_trace.addresses import without_addresses
+from depyf.report.model.run import Call, Compilation, FailedGuard, GraphBreak, Guard, Place, Recompile
 from depyf.torch_trace.breaks import Frame, break_report
 from depyf.torch_trace.events import LATER, Event, resolve_frames
 from depyf.torch_trace.generations import of_same_generation
 from depyf.torch_trace.guards import guards_of
-from depyf.torch_trace.metrics import seconds_of, started_at
+from depyf.torch_trace.metrics import started_at
 from depyf.torch_trace.provenance import CAPTURED, NODE_STACKS, node_stacks
 from depyf.torch_trace.recompiles import FailedGuardText, failed_guards
-from depyf.torch_trace.stages import Stage
-
-_CACHES = {"fx_graph_cache_": "fx_graph", "aotautograd_cache_": "aotautograd"}
-
-GRAPHS = frozenset(
-    name for stage in (Stage.CAPTURED, Stage.BEFORE_PRE_GRAD, Stage.FORWARD) for name in stage.facts.records
-)
-"""Of each compilation that made a graph, one of these was reported: Inductor may be called without Dynamo."""
 
 _UNINTERESTING = frozenset(
     {
@@ -82,7 +74,7 @@ class Compilations:
         """Everything about one compile id; ``graph`` is the ``__compiled_fn_<id>`` that it made, where known."""
         events = self._events.get(compile_id, [])
         metrics = self._metrics(compile_id)
-        status, failure = _status(events, metrics, fact)
+        status, failure = status_of(events, metrics, fact)
         restarts = tuple(str(reason).strip().split("\n")[0] for reason in metrics.get("restart_reasons") or ())
         latency = metrics.get("guard_latency_us")
         forward = (None if fact is None else fact.graph_times) or (None, None)
@@ -104,11 +96,11 @@ class Compilations:
             guards=self.guards(compile_id),
             guard_latency=None if latency is None else float(latency) / 1e6,
             guard_failures=None if fact is None else fact.guard_failures,
-            dynamic=tuple(_symbols(events)),
-            cache=_cache(events),
+            dynamic=tuple(symbols_in(events)),
+            cache=caches_in(events),
             start=None if begun is None else begun - self._started,
-            seconds=_total(events, "compilation_metrics", LATER),
-            backward_seconds=_total(events, "bwd_compilation_metrics"),
+            seconds=total_seconds(events, "compilation_metrics", LATER),
+            backward_seconds=total_seconds(events, "bwd_compilation_metrics"),
             runs=None if fact is None else fact.runs,
             graph_runs=forward[0],
             graph_run_seconds=forward[1],
@@ -328,52 +320,3 @@ def value_now(guard: ReadGuard, values: Mapping[str, str]) -> Optional[str]:
 
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}{'' if text.endswith('.') else '.'}" if text else ""
-
-
-def _status(
-    events: Sequence[Event], metrics: Mapping[str, object], fact: Optional[TransformedFact]
-) -> Tuple[Status, str]:
-    """The status of a compilation, and why it failed."""
-    names = {event.name for event in events}
-    if metrics.get("fail_type"):
-        reason = without_addresses(str(metrics.get("fail_reason") or "")).strip()
-        return "failed", f"{metrics['fail_type']}: {reason}"
-    if metrics.get("has_guarded_code") is False:
-        return "skipped", "Dynamo made no code for it"
-    if fact is None and not metrics and Stage.CAPTURED.record not in names:
-        return "failed", "it did not come to its end"
-    graph = bool(names & GRAPHS) or bool(fact is not None and fact.graphs)
-    return ("compiled" if graph else "empty"), ""
-
-
-def _symbols(events: Iterable[Event]) -> Iterable[str]:
-    """The symbols of dynamic shapes with what they stand for, and what became of those that were specialised."""
-    last = max((event.attempt for event in events), default=0)
-    found: Dict[str, str] = {}
-    for event in events:
-        meta = event.meta if isinstance(event.meta, Mapping) else {}
-        if event.name == "create_symbol" and event.attempt == last:
-            found[str(meta.get("symbol"))] = f"{meta.get('symbol')}: {meta.get('source')}"
-        elif event.name == "create_unbacked_symbol" and event.attempt == last:
-            found[str(meta.get("symbol"))] = f"{meta.get('symbol')}: known only when it runs"
-        elif event.name == "symbolic_shape_specialization":
-            symbol = str(meta.get("symbol"))
-            found[symbol] = f"{found.get(symbol, symbol)}, specialised to {meta.get('value')}"
-    return found.values()
-
-
-def _cache(events: Iterable[Event]) -> Dict[str, str]:
-    """Of each of torch's caches whether it was hit, missed or passed by; ``miss`` where one graph of several missed."""
-    found: Dict[str, str] = {}
-    for event in events:
-        for prefix, cache in _CACHES.items():
-            if event.name.startswith(prefix):
-                answer = event.name[len(prefix) :]
-                found[cache] = answer if found.get(cache, answer) == answer else "miss"
-    return found
-
-
-def _total(events: Iterable[Event], *names: str) -> Optional[float]:
-    known = [seconds_of(event.meta) for event in events if event.name in names]
-    some = [seconds for seconds in known if seconds is not None]
-    return sum(some) if some else None

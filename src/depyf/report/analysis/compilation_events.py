@@ -1,0 +1,69 @@
+"""What the events of one compilation say of it: its status, its symbols, its caches, its time."""
+
+from __future__ import annotations
+
+from typing import Dict, Iterable, Mapping, Optional, Sequence, Tuple
+
+from depyf.report.analysis.facts import TransformedFact
+from depyf.report.model.run import Status
+from depyf.torch_trace.addresses import without_addresses
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.metrics import seconds_of
+from depyf.torch_trace.stages import Stage
+
+_CACHES = {"fx_graph_cache_": "fx_graph", "aotautograd_cache_": "aotautograd"}
+
+GRAPHS = frozenset(
+    name for stage in (Stage.CAPTURED, Stage.BEFORE_PRE_GRAD, Stage.FORWARD) for name in stage.facts.records
+)
+"""Of each compilation that made a graph, one of these was reported: Inductor may be called without Dynamo."""
+
+
+def status_of(
+    events: Sequence[Event], metrics: Mapping[str, object], fact: Optional[TransformedFact]
+) -> Tuple[Status, str]:
+    """The status of a compilation, and why it failed."""
+    names = {event.name for event in events}
+    if metrics.get("fail_type"):
+        reason = without_addresses(str(metrics.get("fail_reason") or "")).strip()
+        return "failed", f"{metrics['fail_type']}: {reason}"
+    if metrics.get("has_guarded_code") is False:
+        return "skipped", "Dynamo made no code for it"
+    if fact is None and not metrics and Stage.CAPTURED.record not in names:
+        return "failed", "it did not come to its end"
+    graph = bool(names & GRAPHS) or bool(fact is not None and fact.graphs)
+    return ("compiled" if graph else "empty"), ""
+
+
+def symbols_in(events: Iterable[Event]) -> Iterable[str]:
+    """The symbols of dynamic shapes with what they stand for, and what became of those that were specialised."""
+    last = max((event.attempt for event in events), default=0)
+    found: Dict[str, str] = {}
+    for event in events:
+        meta = event.meta if isinstance(event.meta, Mapping) else {}
+        if event.name == "create_symbol" and event.attempt == last:
+            found[str(meta.get("symbol"))] = f"{meta.get('symbol')}: {meta.get('source')}"
+        elif event.name == "create_unbacked_symbol" and event.attempt == last:
+            found[str(meta.get("symbol"))] = f"{meta.get('symbol')}: known only when it runs"
+        elif event.name == "symbolic_shape_specialization":
+            symbol = str(meta.get("symbol"))
+            found[symbol] = f"{found.get(symbol, symbol)}, specialised to {meta.get('value')}"
+    return found.values()
+
+
+def caches_in(events: Iterable[Event]) -> Dict[str, str]:
+    """Of each of torch's caches whether it was hit, missed or passed by; ``miss`` where one graph of several missed."""
+    found: Dict[str, str] = {}
+    for event in events:
+        for prefix, cache in _CACHES.items():
+            if event.name.startswith(prefix):
+                answer = event.name[len(prefix) :]
+                found[cache] = answer if found.get(cache, answer) == answer else "miss"
+    return found
+
+
+def total_seconds(events: Iterable[Event], *names: str) -> Optional[float]:
+    """The time that the events of these names say, in seconds; None where none does."""
+    known = [seconds_of(event.meta) for event in events if event.name in names]
+    some = [seconds for seconds in known if seconds is not None]
+    return sum(some) if some else None
