@@ -1,0 +1,80 @@
+"""What the drafts become on each way to them, and all of that in one order.
+
+A ``finally`` body gets one copy for each entry: each copy stands behind what begins it, where the compilers since 3.9
+put it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+from depyf.bytecode.instructions import ExceptionRange
+from depyf.normal.block_states import State
+from depyf.normal.draft import Draft
+from depyf.normal.ops import COPY_STRIDE, Op
+from depyf.quick_dataclass import dataclass
+
+
+class Place(NamedTuple):
+    """The draft with index ``at`` on one way to it. ``part`` says what is written there: the beginning of a handler,
+    the draft, or what follows a ``with`` whose exit function returned true."""
+
+    at: int
+    state: State
+    part: int
+
+
+ENTRY, MAIN, SUPPRESSED, _COPIES = range(4)
+
+
+@dataclass
+class Written:
+    """What a place becomes. Jumps go to places as long as these have no offsets."""
+
+    drafts: List[Draft]
+    after: Optional[Place] = None
+    jumps: Tuple[Tuple[int, Place], ...] = ()
+    """Which of the drafts jump, and where."""
+    handler: Optional[Tuple[Place, int, bool]] = None
+
+
+def in_order(drafts: List[Draft], places: Dict[Place, Written]) -> List[Draft]:
+    """All drafts, a copy of a ``finally`` body behind what began it."""
+    order = sorted(places, key=_position)
+    at = _offsets(drafts, order)
+    result: List[Draft] = []
+    for place, following in zip(order, [*order[1:], None]):
+        written = places[place]
+        made = [replace(draft, offset=at[place]) for draft in written.drafts]
+        for index, target in written.jumps:
+            made[index].target = at[target]
+        if written.after is not None and written.after != following:
+            made.append(Draft(Op.JUMP, None, at[written.after], at[place], drafts[place.at].span))
+        if written.handler is not None and written.handler[0] in at:
+            target, depth, lasti = written.handler
+            entry = ExceptionRange(0, 0, at[target], depth, lasti)
+            for draft in made:
+                draft.handler = entry
+        result.extend(made)
+    return result
+
+
+def _offsets(drafts: List[Draft], order: List[Place]) -> Dict[Place, int]:
+    """Offsets that grow in this order, and that ``byte_offset`` takes back to those in the bytecode."""
+    at: Dict[Place, int] = {}
+    last, copies = (-1, -1), 0
+    for place in order:
+        offset = drafts[place.at].offset - (place.part == ENTRY)
+        if (offset + copies * COPY_STRIDE, place.at) <= last:
+            copies += 1
+        last = (offset + copies * COPY_STRIDE, place.at)
+        at[place] = last[0]
+    return at
+
+
+def _position(place: Place) -> Tuple[Tuple[int, int], ...]:
+    """Where a place stands: in as many copies as there are ``finally`` bodies around it that did not begin with an
+    exception, each behind what began it."""
+    copies = [(slot.came_from, _COPIES) for _, slot in place.state.special if slot.came_from >= 0]
+    return (*copies, (place.at, place.part))

@@ -1,0 +1,103 @@
+"""Before 3.11: the value stack and the block stack of a running frame, as far as they matter.
+
+An exception takes six slots of the stack there (the traceback, value and type that ``sys.exc_info`` showed before, and
+those of the new one), in the normal form two: PREV and the exception. Each slot counts as many values as the normal
+form has for it.
+"""
+
+from __future__ import annotations
+
+from typing import List, NamedTuple, Optional, Tuple
+
+
+class Slot(NamedTuple):
+    """A slot that holds no plain value, and how many values the normal form has there."""
+
+    kind: str
+    width: int
+    came_from: int = -1
+    """For what END_FINALLY looks at: the index of the draft that began the ``finally`` body."""
+
+
+TYPE = Slot("type", 0)
+EXCEPTION = (Slot("traceback", 0), Slot("exception", 1), TYPE)
+NOTHING = Slot("nothing", 0)
+PLACEHOLDER = Slot("placeholder", 0)
+FALL_THROUGH = "fall through"
+COME_BACK = "come back"
+
+
+def previous(width: int) -> Tuple[Slot, ...]:
+    """The exception state of before: PREV, and the LASTI and exit function of a ``with`` that lie below it."""
+    return Slot("previous", width), NOTHING, NOTHING
+
+
+HANDLER = -1
+
+
+class Block(NamedTuple):
+    """An entry of the block stack: a SETUP with its target, or an exception that is being handled."""
+
+    level: int
+    target: int
+    lasti: bool
+
+
+class State(NamedTuple):
+    """``height`` slots, of which ``special`` (by position) hold no plain value; the stack of blocks."""
+
+    height: int = 0
+    special: Tuple[Tuple[int, Slot], ...] = ()
+    blocks: Tuple[Block, ...] = ()
+
+    def top(self, count: int) -> Tuple[Optional[Slot], ...]:
+        """The ``count`` topmost slots, the top last; ``None`` is a plain value."""
+        if count > self.height:
+            raise ValueError("it takes more from the stack than there is")
+        slots: List[Optional[Slot]] = [None] * count
+        for at, slot in self.special:
+            if at >= self.height - count:
+                slots[at - self.height] = slot
+        return tuple(slots)
+
+    def ends_in(self, *slots: Optional[Slot]) -> bool:
+        return self.height >= len(slots) and self.top(len(slots)) == slots
+
+    def values(self, start: int, end: int) -> int:
+        """How many values the normal form has between two positions."""
+        return end - start + sum(slot.width - 1 for at, slot in self.special if start <= at < end)
+
+    def without(self, count: int) -> State:
+        """The state without the ``count`` topmost slots."""
+        height = self.height - count
+        if height < 0:
+            raise ValueError("it takes more from the stack than there is")
+        if self.special and self.special[-1][0] >= height:
+            return State(height, tuple(entry for entry in self.special if entry[0] < height), self.blocks)
+        return State(height, self.special, self.blocks)
+
+    def push(self, *slots: Optional[Slot]) -> State:
+        special = tuple((self.height + index, slot) for index, slot in enumerate(slots) if slot is not None)
+        return State(self.height + len(slots), self.special + special, self.blocks)
+
+    def push_values(self, count: int) -> State:
+        return State(self.height + count, self.special, self.blocks)
+
+
+def leave_handler(state: State) -> Tuple[int, State]:
+    """The state without the exception state of before, and how many values that is in the normal form. A value to
+    return may have been put below it."""
+    slot = state.top(3)[0]
+    handler = Block(state.height - 3, HANDLER, slot is not None and slot.width > 1)
+    if slot is None or slot.kind != "previous" or state.blocks[-1:] not in ((handler,), (_below(handler),)):
+        raise ValueError("there is no handler to leave")
+    return slot.width, state.without(3)._replace(blocks=state.blocks[:-1])
+
+
+def _below(handler: Block) -> Block:
+    return handler._replace(level=handler.level - 1)
+
+
+def values_of(slots: List[Tuple[int, Optional[Slot]]]) -> List[Tuple[int, int]]:
+    """The values of the normal form in numbered slots: the number of the slot, and which of its values it is."""
+    return [(number, part) for number, slot in slots for part in range(1 if slot is None else slot.width)]
