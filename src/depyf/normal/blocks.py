@@ -34,6 +34,7 @@ from depyf.normal.block_states import (
 from depyf.normal.draft import Draft, IndexOf
 from depyf.normal.effects import effect
 from depyf.normal.ops import ENDS, SILENT, Op
+from depyf.normal.swaps import swaps_between
 from depyf.normal.undo import ANEXT, END_ASYNC_FOR
 
 SETUP_FINALLY = "SETUP_FINALLY"
@@ -186,7 +187,8 @@ class _Walk:
         now = values_of(slots)
         slots[0], slots[-1] = slots[-1], slots[0]
         behind = state.without(draft.arg).push(*[slot for _, slot in slots])
-        return Written(_swaps(draft, now, values_of(slots)), self._next(place, behind))
+        swaps = [replace(draft, arg=depth) for depth in swaps_between(now, values_of(slots))]
+        return Written(swaps, self._next(place, behind))
 
     def _pop(self, place: Place, draft: Draft) -> Written:
         (slot,) = place.state.top(1)
@@ -311,18 +313,6 @@ class _Walk:
         pop = replace(draft, op=Op.POP)
         made = [pop, replace(draft, op=Op.POP_EXC), *[pop] * (width - 1)]
         return Written(made, self._next(place, state.push(Slot(FALL_THROUGH, 0, place.at))))
-
-
-def _swaps(draft: Draft, now: List[Tuple[int, int]], wanted: List[Tuple[int, int]]) -> List[Draft]:
-    """SWAPs that bring values from one order into another."""
-    made: List[Draft] = []
-    while now != wanted:
-        place = wanted.index(now[-1])
-        if place == len(now) - 1:
-            place = next(index for index, value in enumerate(now) if value != wanted[index])
-        now[place], now[-1] = now[-1], now[place]
-        made.append(replace(draft, arg=len(now) - place))
-    return made
 
 
 _HELPERS: Dict[str, Tuple[int, int]] = {ANEXT: (1, 2)}

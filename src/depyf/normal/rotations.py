@@ -14,6 +14,7 @@ from typing import List, Optional
 from depyf.bytecode.instructions import decode
 from depyf.normal.draft import Draft
 from depyf.normal.ops import Op
+from depyf.normal.swaps import swaps_between
 
 _VARIABLE_ARGUMENTS = 0x4 | 0x8
 
@@ -33,7 +34,7 @@ def undo_rotations(drafts: List[Draft]) -> List[Draft]:
             result.append(drafts[index])
             index += 1
         else:
-            result += [replace(call[0], op=Op.SWAP, arg=depth) for depth in _swaps(order)]
+            result += [replace(call[0], op=Op.SWAP, arg=depth) for depth in swaps_between(range(len(order)), order)]
             index += len(call)
     return result
 
@@ -61,17 +62,3 @@ def _returned_arguments(function: object) -> Optional[List[int]]:
     if names != ["LOAD_FAST"] * code.co_argcount or (build.name, build.arg) != ("BUILD_TUPLE", code.co_argcount):
         return None
     return [instruction.arg for instruction in loads] if end.name == "RETURN_VALUE" else None
-
-
-def _swaps(order: List[int]) -> List[int]:
-    """The SWAPs that give the stack that order."""
-    values = list(range(len(order)))
-    top = len(values) - 1
-    result: List[int] = []
-    for place, wanted in enumerate(order):
-        for other in (values.index(wanted), place):
-            if values[place] != wanted and other != top:
-                values[other], values[top] = values[top], values[other]
-                result.append(top - other + 1)
-    assert values == order
-    return result

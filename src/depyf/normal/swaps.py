@@ -1,0 +1,17 @@
+"""SWAPs that bring the values on the stack into another order."""
+
+from __future__ import annotations
+
+from typing import Hashable, List, Sequence
+
+
+def swaps_between(now: Sequence[Hashable], wanted: Sequence[Hashable]) -> List[int]:
+    """The depths of SWAPs that bring different values from the order ``now`` into another; the last is the topmost."""
+    values, made = list(now), []
+    while values != list(wanted):
+        place = wanted.index(values[-1])
+        if place == len(values) - 1:
+            place = next(index for index, value in enumerate(values) if value != wanted[index])
+        values[place], values[-1] = values[-1], values[place]
+        made.append(len(values) - place)
+    return made
