@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 BOUNDS: Dict[str, int] = {
-    "any": 232,
+    "any": 231,
     # prepare_debug(folder, clean_wild_fx_code, log_bytecode) and use_custom_dispatcher of
     # TorchCompileWrapperWithCustomDispatcher: public, with that order in depyf 0.20 as well.
     "booleans": 3,
