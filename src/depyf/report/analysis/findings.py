@@ -126,14 +126,7 @@ def _recompiles_of_a_cause(
     why = "; ".join(words for words, _ in reasons.most_common(3))
     times = "once" if len(recompiles) == 1 else f"{len(recompiles)} times"
     title = f"{run.functions[function].qualified_name} was recompiled {times}"
-    checks = list(
-        dict.fromkeys(each.failed[0].checked for each in recompiles if each.failed and each.failed[0].checked)
-    )
-    if checks and not alone:
-        more = f" and {len(checks) - 1} more" if len(checks) > 1 else ""
-        title += (
-            f" (guard on {checks[0] if len(checks[0]) <= _LONGEST_CHECK else checks[0][:_LONGEST_CHECK] + '…'}{more})"
-        )
+    title += "" if alone else _guards_on([each.failed[0].checked for each in recompiles if each.failed])
     after_breaks = sum(each.function != function for each in recompiles)
     if after_breaks:
         title += (
@@ -143,6 +136,15 @@ def _recompiles_of_a_cause(
         )
     text = f"Because {why}. {first.advice}".strip() if why else first.advice
     return Finding(title, text, seconds, first.place, first.compile_id)
+
+
+def _guards_on(checks: Sequence[str]) -> str:
+    """What the guards that failed first compare, for a title."""
+    distinct = [each for each in dict.fromkeys(checks) if each]
+    if not distinct:
+        return ""
+    first = distinct[0] if len(distinct[0]) <= _LONGEST_CHECK else f"{distinct[0][:_LONGEST_CHECK]}…"
+    return f" (guard on {first}{f' and {len(distinct) - 1} more' if len(distinct) > 1 else ''})"
 
 
 def _cudagraphs(run: Run) -> Iterator[Finding]:
