@@ -50,9 +50,8 @@ $(VENV)/bin/python:
 	echo "making $(VENV) with $$python"; \
 	"$$python" -m venv $(VENV)
 
-# What an editable install copies makes it stale: the file that Python reads at its start, for DEPYF_WATCH=1, and the
-# entry points.
-$(VENV)/.depyf-torch: pyproject.toml src/depyf_watch.pth | $(VENV)/bin/python
+# What an editable install copies makes it stale: the entry points.
+$(VENV)/.depyf-torch: pyproject.toml | $(VENV)/bin/python
 	@echo "installing depyf and $(TORCH)"
 	@$(PIP) -e '.[torch]' '$(TORCH)' numpy
 	@touch $@

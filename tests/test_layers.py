@@ -314,7 +314,8 @@ def test_no_module_imports_itself_over_others() -> None:
 
 LOADED_OTHERWISE = (
     "depyf.__main__",  # python -m depyf
-    "depyf.running.by_environment",  # depyf_watch.pth
+    "depyf.running.by_environment",  # the start hook
+    "depyf.running.at_start.sitecustomize",  # Python, in the processes that are followed
     "depyf.running.pytest_plugin",  # the entry point pytest11
     "depyf.bytecode.tables.",  # by the number of the version
     "depyf.normal.v3",  # likewise

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Dict, Literal, Mapping, NamedTuple, Optional
+from typing import Dict, List, Literal, Mapping, NamedTuple, Optional, Tuple
+
+from depyf.asynchronous import synchronous
 
 INDEX = "index"
 """The page and the Markdown index, without their endings."""
@@ -42,6 +44,7 @@ _PATTERNS: Dict[FileKind, str] = {
 _KINDS = {kind: re.compile(pattern) for kind, pattern in _PATTERNS.items()}
 _OF_A_GRAPH = re.compile(rf"({_COMPILED}-?\d+)\.(.+)\.(\d+)\.py")
 _DUMPED = re.compile(rf"{_TRANSFORMED}\d+_for_.*\.py|{_COMPILED}\d+\..*\.py|{_FULL_CODE}.*\.py")
+_PROCESS_FOLDER = re.compile(r"rank(\d{1,9})|(?:rank(\d{1,9})_)?pid\d{1,10}")
 _NO_GRAPH = re.compile(rf"(?:{re.escape(_KERNEL)}|{re.escape(_WRAPPER)}).*")
 
 
@@ -147,6 +150,12 @@ def is_mark_of_process(mark: str) -> bool:
     return mark.startswith(_PROCESS)
 
 
+def process_folder(rank: Optional[int], process: Optional[int]) -> str:
+    """The folder of a process of a program that was followed, by its rank, its number for the system, or both."""
+    parts = [] if rank is None else [f"rank{rank}"]
+    return "_".join([*parts, *([] if process is None else [f"pid{process}"])])
+
+
 # Parsed
 
 
@@ -194,3 +203,27 @@ def manifests_in(directory: str) -> str:
 def mark_of_manifest(name: str) -> str:
     """The mark in the name of a manifest; empty where it has none."""
     return name[len(_MANIFEST) : -len(".json")].strip(".")
+
+
+def process_folders(directory: str) -> List[str]:
+    """The folders of the processes of a program that was followed into this directory: ranks first, then by number."""
+    try:
+        with os.scandir(directory) as entries:
+            names = [each.name for each in entries if is_process_folder(each.name) and each.is_dir()]
+    except synchronous(OSError):
+        return []
+    return sorted(names, key=_order)
+
+
+def is_process_folder(name: str) -> bool:
+    """Whether a folder of this name is that of a process of a program that was followed."""
+    return _PROCESS_FOLDER.fullmatch(name) is not None
+
+
+def is_folder_of_rank(name: str) -> bool:
+    """Whether it is that of a rank itself, and not of a process that it started."""
+    return is_process_folder(name) and "pid" not in name
+
+
+def _order(name: str) -> Tuple[bool, Tuple[int, ...]]:
+    return name.startswith("pid"), tuple(map(int, re.findall(r"\d+", name)))

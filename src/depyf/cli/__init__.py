@@ -13,7 +13,7 @@ import sys
 import warnings
 from typing import Optional, Sequence
 
-from depyf.cli import decompiling, extracting, reporting, running
+from depyf.cli import decompiling, extracting, hooking, reporting, running
 from depyf.messages import error_line
 from depyf.report.model.manifest import ManifestError
 from depyf.report.read.reading import NothingToRead
@@ -94,4 +94,5 @@ def _parser() -> argparse.ArgumentParser:
     reporting.add_commands(commands)
     extracting.add_command(commands)
     decompiling.add_commands(commands)
+    hooking.add_commands(commands)
     return parser

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
+import time
 import webbrowser
 from pathlib import Path
-from typing import Iterable
+from typing import Dict, Iterable, Sequence, Tuple
 
+from depyf import file_names
 from depyf.messages import error_line
 from depyf.report.diff.comparison import compare
 from depyf.report.diff.comparison_text import comparison_lines
-from depyf.report.read.reading import load
+from depyf.report.model.manifest import ManifestError
+from depyf.report.read.reading import NothingToRead, load
 from depyf.report.render.summary import summary_lines
 from depyf.report.render.writing import where_ranks_differ, write_comparison, write_report
 from depyf.visible import visible
@@ -40,6 +44,14 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="FILE",
         type=_flow_file,
         help="write what calls go through, too: a Mermaid chart of each function (FILE.md), or a drawing (FILE.svg)",
+    )
+    report.add_argument(
+        "--watch",
+        nargs="?",
+        const=2.0,
+        type=_seconds,
+        metavar="SECONDS",
+        help="look every so many seconds (2) whether something has changed, and write the page anew, until Ctrl-C",
     )
     report.add_argument("--open", action="store_true", help="open the page in a browser")
 
@@ -77,9 +89,54 @@ def _flow_file(text: str) -> str:
     return text
 
 
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0.1 <= seconds <= 86400:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0.1 and 86400 seconds")
+    return seconds
+
+
 def _report(options: argparse.Namespace) -> int:
+    return _write_one(options) if options.watch is None else _watch(options)
+
+
+def _watch(options: argparse.Namespace) -> int:
+    """Report when something has changed, until somebody interrupts it; the exit status is that of ``main`` then."""
+    seen: object = None
+    written = False
+    while True:
+        found = _state(options.paths)
+        if found != seen:
+            seen = found
+            try:
+                _write_one(options)
+                options.open = False  # once
+                written = True
+            except (NothingToRead, ManifestError, OSError) as error:
+                # It is being written, or nothing is compiled yet.
+                error_line(visible(f"depyf: waiting: {error}" if not written else f"depyf: left as it was: {error}"))
+            sys.stdout.flush()
+        time.sleep(options.watch)
+
+
+def _state(paths: Sequence[str]) -> Dict[str, Tuple[int, int]]:
+    """The files at these paths, with what changes when they do; without pages and indices, which a report writes."""
+    found = {}
+    for path in paths:
+        files = [os.path.join(directory, name) for directory, _, names in os.walk(path) for name in names]
+        for file in [path, *files]:
+            if not file.endswith((".html", ".md")):
+                with contextlib.suppress(OSError):
+                    status = os.stat(file)
+                    if not os.path.isdir(file):
+                        found[file] = status.st_size, status.st_mtime_ns
+    return found
+
+
+def _write_one(options: argparse.Namespace) -> int:
     runs = load(options.paths)
-    page = write_report(runs, options.output, options.perfetto, options.flow)
+    followed = [path for path in options.paths if file_names.process_folders(path)]
+    page = write_report(runs, options.output or (followed[0] if followed else None), options.perfetto, options.flow)
     for loaded in runs:
         if len(runs) > 1:
             print(visible(f"{loaded.name}:"))

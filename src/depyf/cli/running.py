@@ -11,7 +11,7 @@ from depyf.messages import error_line
 from depyf.running.program import Program
 from depyf.running.runner import CannotRunError, run_dumped
 
-_OPTIONS = "[-o DIR] [--open] [--trace] [-q] [--find-nonfinite] [--no-stepping]"
+_OPTIONS = "[-o DIR] [--open] [--trace] [-q] [--follow] [--find-nonfinite] [--no-stepping]"
 USAGE = f"depyf run {_OPTIONS} SCRIPT [ARGS...]\n       depyf run {_OPTIONS} -m MODULE [ARGS...]"
 
 _WITH_VALUE = ("-o", "--output")
@@ -26,14 +26,19 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         description="Runs SCRIPT (a file, a folder or archive with a __main__, or a command on PATH that is written in "
         "Python) or MODULE as the interpreter does, and dumps what torch.compile makes into DIR. The output and the "
         "exit status are the program's. Progress and a summary go to the error stream. Processes that the program "
-        "starts run as they do without depyf. For each rank of a distributed program: "
-        "torchrun --no-python ... depyf run -o DIR SCRIPT.",
+        "starts run as they do without depyf; with --follow each is dumped, too. For each rank of a distributed "
+        "program: torchrun --no-python ... depyf run -o DIR SCRIPT.",
     )
     parser.set_defaults(run=run)
     parser.add_argument("-o", "--output", metavar="DIR", help="where to dump (depyf_NAME)")
     parser.add_argument("--open", action="store_true", help="open the page in a browser when the program has ended")
     parser.add_argument("--trace", action="store_true", help="time the graphs, and print what ran in which order")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress and no summary")
+    parser.add_argument(
+        "--follow",
+        action="store_true",
+        help="dump the processes that the program starts, too, each into its own folder in DIR, with one page of all",
+    )
     parser.add_argument(
         "--find-nonfinite",
         action="store_true",
@@ -81,6 +86,7 @@ def run(options: argparse.Namespace, words: Sequence[str]) -> int:
             find_nonfinite=options.find_nonfinite,
             trace=options.trace,
             stepping=not options.no_stepping,
+            follow=options.follow,
         )
     except CannotRunError as error:
         error_line(f"depyf: {error}")

@@ -1,6 +1,7 @@
-"""``DEPYF_WATCH=1`` in the environment: a program is watched with no change in it.
+"""``DEPYF_WATCH=1`` and ``DEPYF_DUMP=directory`` in the environment: a program as it is, watched or dumped.
 
-The file ``depyf_watch.pth``, which is installed beside the package, calls ``begin`` when Python starts.
+Who calls ``begin`` when Python starts: the files that ``depyf install-hook`` writes (``start_hook.py``), and
+``at_start/sitecustomize.py`` in the processes that a program under ``depyf run --follow`` starts.
 """
 
 from __future__ import annotations
@@ -19,10 +20,16 @@ _begun: List[bool] = []
 
 
 def begin() -> None:
-    """Watch this process from the moment that it imports torch's compiler, if the environment asks for it."""
-    if os.environ.get(VARIABLE, "") not in ("", "0") and not _begun:
-        _begun.append(True)
+    """Watch and dump this process from the moment that it imports torch's compiler, if the environment asks for it."""
+    if _begun:
+        return
+    _begun.append(True)
+    if os.environ.get(VARIABLE, "") not in ("", "0"):
         when_compiler_is_imported(_watch)
+    if os.environ.get("DEPYF_DUMP"):
+        from depyf.running.following import begin_to_dump
+
+        begin_to_dump()
 
 
 def _watch() -> None:

@@ -15,6 +15,7 @@ from typing import Any, Callable, ContextManager, List, Optional
 from depyf import file_names
 from depyf.asynchronous import suppressed, synchronous
 from depyf.messages import write
+from depyf.running.following import let_children_follow, page_of_all, report_lines
 from depyf.running.program import NoProgramError, Outcome, Program, run
 from depyf.running.progress import Progress
 from depyf.running.torch_import import when_compiler_is_imported
@@ -34,11 +35,13 @@ def run_dumped(
     find_nonfinite: bool = False,
     trace: bool = False,
     stepping: bool = True,
+    follow: bool = False,
 ) -> Outcome:
     """Run ``program`` with what it compiles dumped into ``directory``; return how it ended.
 
     With ``find_nonfinite`` the first NaN or Inf of its compiled code is looked for, too. ``stepping`` is that of
-    ``prepare_debug``.
+    ``prepare_debug``. With ``follow`` the processes that the program starts are dumped, each into a folder of its own
+    below ``directory``, as the program itself is.
 
     The summary is given when the process ends: threads of the program that go on, and what it has left to do at exit,
     belong to it. With ``trace`` its runs are timed, and listed in order. Raises ``CannotRunError`` before anything has
@@ -47,9 +50,13 @@ def run_dumped(
     if importlib.util.find_spec("torch") is None:
         raise CannotRunError("depyf run needs PyTorch: install it with `pip install 'depyf[torch]'`")
     importlib.import_module("depyf.dynamo.store.writers")  # it clears up at exit; what comes later does so before
-    made = _prepare(directory)
+    made, root = _prepare(directory), directory if follow else None
+    if root is not None:
+        directory = os.path.join(root, let_children_follow(root))
+        made = _prepare(directory) + made
     progress = None if quiet or sys.stderr is None else Progress(sys.stderr)
     recording = _Recording(directory, progress, find_nonfinite=find_nonfinite, traced=trace, stepping=stepping)
+    recording.root = root
     stop_waiting = when_compiler_is_imported(recording.begin)
     process = os.getpid()
 
@@ -59,12 +66,7 @@ def run_dumped(
         stop_waiting()
         recording.end()
         _take_back(made)
-        with _alone(directory):  # ranks end at the same time: one summary after the other, and one page of all
-            lines = recording.summary()
-            if not quiet:
-                _say(lines)
-        if open_page and recording.page is not None:
-            webbrowser.open(Path(recording.page).as_uri())
+        recording.report(quiet=quiet, open_page=open_page)
 
     atexit.register(at_exit)
     try:
@@ -121,6 +123,8 @@ class _Recording:
         self._open: Optional[Any] = None
         self._trace: Optional[Any] = None
         self._lock = threading.Lock()
+        self.root: Optional[str] = None
+        """The directory with the folders of all processes, where children are followed."""
         self.page: Optional[str] = None
         """The page of this run, once ``summary`` has been called."""
 
@@ -141,6 +145,10 @@ class _Recording:
                 return
             self._open = prepare_debug(self._directory, stepping=self._stepping)
         self._open.__enter__()
+        if self.root is not None:
+            from depyf.dynamo.dump.own_folder import keep_following
+
+            keep_following(self.root, self._open)
         if self._traced:
             from depyf.dynamo.questions.trace.question import trace
 
@@ -165,6 +173,18 @@ class _Recording:
             self._open.__exit__(None, None, None)
         if self._finding is not None:  # after the dump, which reads the cache entries
             self._finding.__exit__(None, None, None)
+
+    def report(self, *, quiet: bool, open_page: bool) -> None:
+        """Write the pages, and say what was compiled."""
+        with _alone(self.root or self._directory):  # ranks end at the same time: one summary after the other
+            lines = self.summary()
+            if self.root is not None:
+                lines += report_lines(self.root)
+                self.page = page_of_all(self.root)
+            if not quiet:
+                _say(lines)
+        if open_page and self.page is not None:
+            webbrowser.open(Path(self.page).as_uri())
 
     def summary(self) -> List[str]:
         """What is said at the end. The program has ended: whatever fails here must not change how."""

@@ -19,6 +19,7 @@ torch = pytest.importorskip("torch")
 import depyf  # noqa: E402
 from depyf.answers.happening import Happening  # noqa: E402
 from depyf.dynamo.capture.records import FrameSkipped  # noqa: E402
+from depyf.running.start_hook import FILES  # noqa: E402
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 sys.path.insert(0, str(PROGRAMS))
@@ -215,26 +216,13 @@ print(torch.compile(f, backend="eager")(torch.ones(1)))
 """
 
 
-FILE = Path(__file__).parents[3] / "src" / "depyf_watch.pth"
-
-
-def read_at_the_start(flags: str, program: str, directory: Path, **environment: str) -> Tuple[str, str]:
-    """What a program prints (and says) in front of which Python has read our file."""
-    command = [sys.executable, *flags.split(), "-c", f"exec(open({str(FILE)!r}).read())\n{program}"]
-    done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, timeout=300)
-    return done.stdout, done.stderr
-
-
-@pytest.mark.skipif(not FILE.exists(), reason="needs a checkout")
-def test_what_python_reads_at_its_start_is_silent_where_depyf_is_gone(tmp_path: Path) -> None:
-    assert read_at_the_start("-S", "print(1)", tmp_path, DEPYF_WATCH="1") == ("1\n", "")
-
-
-@pytest.mark.skipif(not FILE.exists(), reason="needs a checkout")
 def test_a_program_that_compiles_nothing_hears_nothing(tmp_path: Path) -> None:
-    program = "import sys, torch._dynamo\nprint('depyf.dynamo.questions.watch' in sys.modules)"
+    program = f"{FILES['depyf_hook.py']}\nbegin()\n"
+    program += "import sys, torch._dynamo\nprint('depyf.dynamo.questions.watch' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(Path(depyf.__file__).parents[1]), "DEPYF_WATCH": "1"}
-    assert read_at_the_start("", program, tmp_path, **environment) == ("True\n", "")
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    assert (done.stdout, done.stderr) == ("True\n", "")
 
 
 @pytest.mark.parametrize("value", ["1", "0", ""])

@@ -106,6 +106,8 @@ def write_manifest(session: Session, *, at_once: bool = False) -> None:
         known = _chronicles.get(id(session.directory))
         if known is None or not (known.stale or known.count() > known.at_least()):
             return
+        if session.directory.is_to_be_made:  # nothing was compiled by a process that nobody asked about
+            return
         if at_once or known.written is None or known.budget.allows():
             with known.budget.spending():
                 records = known.records()

@@ -52,15 +52,20 @@ class DumpDirectory:
         self._shared = False
         self._allow_shared = False
         self._kept_apart = False
+        self.is_to_be_made = False
+        """Whether the directory is made by the first file, and there was none."""
         self._at_first: Optional[_File] = None
         """The directory itself, when the session began."""
 
     @staticmethod
-    def at(path: Union[str, os.PathLike[str]], *, allow_shared: bool = False) -> DumpDirectory:
+    def at(
+        path: Union[str, os.PathLike[str]], *, allow_shared: bool = False, made_by_first_file: bool = False
+    ) -> DumpDirectory:
         """The directory at ``path`` (created if need be), the same object for the same place.
 
         Numbers go on counting when a process dumps into one directory repeatedly: the earlier files are those that
-        earlier functions still run. With ``allow_shared`` other users may write there.
+        earlier functions still run. With ``allow_shared`` other users may write there. With ``made_by_first_file``
+        it is not created before a file is written.
         """
         path = absolute(path)
         real = _real(path)
@@ -72,6 +77,9 @@ class DumpDirectory:
         directory._failed = False  # once for each time that somebody wants to dump here
         directory._at_first = None  # it may have been made anew since the last session
         dumping_into(directory.path)
+        directory.is_to_be_made = made_by_first_file
+        if made_by_first_file:
+            return directory
         try:
             os.makedirs(path, mode=0o700, exist_ok=True)  # sources and constants of the program are in it
             with directory._lock:
@@ -129,6 +137,9 @@ class DumpDirectory:
         data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
         try:
             with self._lock:
+                if self.is_to_be_made:
+                    os.makedirs(self._real, mode=0o700, exist_ok=True)
+                    self.is_to_be_made = False
                 return self._write_whole(name, data)
         except synchronous(OSError) as error:
             note_failure(Failure(f"writing {name}", "", describe(error)))

@@ -8,7 +8,7 @@ from dataclasses import field, replace
 from typing import List, Optional, Sequence, Tuple
 
 from depyf import file_names
-from depyf.asynchronous import synchronous
+from depyf.asynchronous import suppressed, synchronous
 from depyf.quick_dataclass import dataclass
 from depyf.regular_files import path_inside, read_text
 from depyf.report.diff.matching import Side
@@ -77,12 +77,31 @@ def runs_in_directory(directory: str) -> List[Loaded]:
     where there is nothing else.
     """
     runs, damaged = manifests_in_directory(directory)
+    folders = file_names.process_folders(directory)
+    for name in folders:
+        with suppressed(ManifestError, OSError):  # damaged, or removed meanwhile: the others are read
+            runs += _of_process(runs_in_directory(os.path.join(directory, name)), name, alone=len(folders) == 1)
     if not runs:
         found = runs_of_files(directory)
         runs = [Loaded(_name(run, mark or _base(directory)), run, directory) for mark, run in found.items()]
     if damaged and not runs:
         raise damaged[0]
     return named_apart([with_damaged(loaded, damaged) for loaded in runs])
+
+
+def _of_process(runs: Sequence[Loaded], folder: str, *, alone: bool) -> List[Loaded]:
+    """The runs of one process of a program that was followed. What is no rank is not compared with others."""
+    is_rank = file_names.is_folder_of_rank(folder)
+    by_number = not folder.startswith("rank")  # and it may have become a rank later
+    name = folder.replace("_", " ").replace("rank", "rank ").replace("pid", "process ")
+    return [
+        replace(
+            each,
+            name=each.name if is_rank or (by_number and each.run.rank is not None) else name,
+            is_child=each.is_child or not (is_rank or alone or (by_number and each.run.rank is not None)),
+        )
+        for each in runs
+    ]
 
 
 def manifests_in_directory(directory: str) -> Tuple[List[Loaded], List[Exception]]:

@@ -38,7 +38,7 @@ def write_report(
     manifests = {}
     for each in runs:
         beside = each.directory is not None and os.path.realpath(each.directory) == os.path.realpath(directory)
-        if not (beside and each.has_manifest):
+        if not (beside and each.has_manifest) and not _is_in_process_folder(each, directory):
             mark = f".{each.name.replace(' ', '_')}" if len(runs) > 1 else ""
             run = without_texts(each.run) if beside else _with_texts(each)
             manifests[os.path.join(directory, file_names.manifest_file(mark))] = run
@@ -56,6 +56,14 @@ def write_report(
         address = quote(os.path.relpath(page, os.path.dirname(flow) or "."))
         _write(flow, flow_svg(named, address) if flow.endswith(".svg") else flow_markdown(named))
     return page
+
+
+def _is_in_process_folder(loaded: Loaded, directory: str) -> bool:
+    """Whether the run lies in the folder of its process, in this directory: it is read from there."""
+    if loaded.directory is None:
+        return False
+    parent, name = os.path.split(os.path.realpath(loaded.directory))
+    return parent == os.path.realpath(directory) and file_names.is_process_folder(name)
 
 
 def where_ranks_differ(runs: Sequence[Loaded]) -> List[Difference]:

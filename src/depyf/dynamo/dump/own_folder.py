@@ -1,0 +1,104 @@
+"""A session for the whole life of a process, in a folder of its own that is made when something is written.
+
+It was switched on from outside: the program knows nothing of it, and may be killed. So the manifest and the page are
+written while it runs, a little later than each burst of compilations, by a thread that ends when they are written.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from typing import Optional
+
+from depyf import file_names
+from depyf.dynamo.capture.session import Session
+from depyf.dynamo.dump.active_sessions import capture
+from depyf.dynamo.dump.manifest import write_manifest
+from depyf.dynamo.dump.prepare import PrepareDebug
+from depyf.dynamo.hooks import private_names, torch_names
+from depyf.dynamo.hooks.safely import safely
+from depyf.dynamo.store.directory import DumpDirectory
+from depyf.torch_trace.events import Event
+
+_DELAY, _SHARE = 0.5, 0.05
+"""Seconds after which the manifest is written, at least, and the share of the time that this may take."""
+
+_ENDS = ("compilation_metrics", "bwd_compilation_metrics")
+
+
+class _Followed(PrepareDebug):
+    """``prepare_debug`` whose directory is made by the first file."""
+
+    def _entry(self) -> Session:
+        return Session(
+            DumpDirectory.at(self.dump_src_dir, made_by_first_file=True),
+            clean_wild_fx_code=True,
+            log_bytecode=False,
+            force_recompile=False,
+            stepping=self.stepping,
+        )
+
+
+class _Own:
+    """The session of this process, and of each child that it forks."""
+
+    def __init__(self, root: str, opened: PrepareDebug) -> None:
+        self._root = root
+        self._opened = opened
+        self._begin()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._after_fork_in_child)
+
+    def _begin(self) -> None:
+        self._timer: Optional[threading.Timer] = None
+        self._delay = _DELAY
+        session = self._opened.session
+        if session is not None:
+            session.watch(self._event)
+
+    @safely("dumping into a folder of its own after a fork")
+    def _after_fork_in_child(self) -> None:
+        if not self._opened._open:  # the program has left it
+            return
+        session, opened = self._opened.session, self._opened
+        opened._open = []
+        if session is not None:
+            capture.drop(session)
+        rank = torch_names.distributed_rank()
+        path = os.path.join(self._root, file_names.process_folder(rank, os.getpid()))
+        self._opened = _Followed(path, stepping=opened.stepping)
+        self._opened.__enter__()
+        self._begin()
+
+    def _event(self, event: Event) -> None:
+        """Write the manifest a little later. A thread that begins while the interpreter ends can't."""
+        if event.name in _ENDS and self._timer is None and not sys.is_finalizing():
+            self._timer = threading.Timer(self._delay, self._write)
+            self._timer.daemon = True
+            safely("writing what was compiled so far")(self._timer.start)()
+
+    def _write(self) -> None:
+        self._timer = None  # what ends from now on is written later
+        session = self._opened.session
+        if session is not None and self._opened._open and not sys.is_finalizing():
+            begun = time.thread_time()
+            write_manifest(session, at_once=True)
+            self._delay = max(_DELAY, (time.thread_time() - begun) / _SHARE)
+
+
+@safely("dumping into a folder of its own")
+def begin(root: str, folder: str, *, stepping: bool = True) -> None:
+    """Dump what this process compiles into ``folder`` of ``root`` until it ends; its forked children have their own."""
+    worker = os.path.join(*private_names.INDUCTOR.whole.split("."), "compile_worker")
+    if worker in "".join(sys.argv[:1]):  # it compiles kernels for another process, which dumps them
+        return
+    opened = _Followed(os.path.join(root, folder), stepping=stepping)
+    opened.__enter__()
+    _Own(root, opened)
+
+
+def keep_following(root: str, opened: PrepareDebug) -> None:
+    """Give forked children folders of their own, and write while the process runs, for a session that is open."""
+    _Own(root, opened)

@@ -1,0 +1,34 @@
+"""What Python imports when it starts in a process that ``depyf run --follow`` has put this folder before others for.
+
+It begins what the environment asks for, and then is the ``sitecustomize`` that would have been found without it.
+"""
+
+import importlib.machinery
+import importlib.util
+import os
+import sys
+
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+
+def _begin() -> None:
+    try:
+        from depyf.running.by_environment import begin
+    except ImportError:  # another Python, which has no depyf
+        return
+    begin()
+
+
+def _be_the_next() -> None:
+    sys.path[:] = [path for path in sys.path if os.path.abspath(path) != _FOLDER]
+    sys.path_importer_cache.pop(_FOLDER, None)
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", sys.path)
+    if spec is None or spec.loader is None:
+        return
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["sitecustomize"] = module
+    spec.loader.exec_module(module)
+
+
+_begin()
+_be_the_next()

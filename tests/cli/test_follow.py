@@ -1,0 +1,246 @@
+"""``DEPYF_DUMP`` and ``depyf run --follow``: each process into a folder of its own, whatever becomes of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Dict, List, Set
+
+import pytest
+
+from depyf import file_names
+from depyf.report.model.manifest import from_json
+from depyf.report.read.reading import load
+from depyf.running import following, start_hook
+
+pytestmark = pytest.mark.torch
+SOURCE = Path(following.__file__).parents[2]
+AT_START = SOURCE / "depyf" / "running" / "at_start"
+
+PROGRAM = """
+import multiprocessing, os, subprocess, sys, torch
+
+def of_the_first(x):
+    return x + 1
+
+def of_a_child(x):
+    return x * x.sum().item()
+
+def work():
+    torch.compile(of_a_child, backend="eager")(torch.ones(2))
+
+def nothing():
+    pass
+
+if __name__ == "__main__":
+    print(sys.path[0], [name for name in sys.path if "at_start" in name])
+    torch.compile(of_the_first, backend="eager")(torch.ones(2))
+    for kind in sys.argv[1:]:
+        for target in (work, nothing):
+            child = multiprocessing.get_context(kind).Process(target=target)
+            child.start()
+            child.join()
+            print(kind, child.exitcode)
+"""
+
+
+def environment(**more: str) -> Dict[str, str]:
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("DEPYF_", "RANK", "WORLD_SIZE"))}
+    return {**kept, "PYTHONPATH": os.pathsep.join([str(AT_START), str(SOURCE)]), **more}
+
+
+def python(*arguments: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=cwd, env=environment(**more), capture_output=True, text=True, timeout=300)
+
+
+def functions_in(folder: Path) -> Set[str]:
+    run = from_json((folder / "manifest.json").read_text())
+    return {run.functions[each.function].name for each in run.compilations if each.function is not None}
+
+
+def folders_in(directory: Path) -> List[str]:
+    return file_names.process_folders(str(directory))
+
+
+def test_forked_and_spawned_children_have_folders_and_those_that_compile_nothing_have_none(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    done = python("program.py", "fork", "spawn", cwd=tmp_path, DEPYF_DUMP="dump")
+    assert done.stdout.splitlines() == [f"{tmp_path} []", *["fork 0"] * 2, *["spawn 0"] * 2]
+    folders = folders_in(tmp_path / "dump")
+    assert len(folders) == 3
+    compiled = sorted(functions_in(tmp_path / "dump" / name) & {"of_the_first", "of_a_child"} for name in folders)
+    assert sorted(map(sorted, compiled)) == [["of_a_child"], ["of_a_child"], ["of_the_first"]]
+    said = [line for line in done.stderr.splitlines() if line.startswith("depyf: ")]
+    assert said[0] == f"depyf: 3 processes dumped into {tmp_path / 'dump'}"
+    assert said[-1].endswith(str(tmp_path / "dump" / "index.html"))
+    assert len(said) == 5
+    names = {each.name for each in load([str(tmp_path / "dump")])}
+    assert names == {name.replace("pid", "process ") for name in folders}
+
+
+def test_run_follows_what_the_program_starts(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        "import subprocess, sys\n"
+        "code = 'import torch; torch.compile(lambda x: x + 1, backend=\"eager\")(torch.ones(2)); print(sys.path[0])'\n"
+        "subprocess.run([sys.executable, '-c', 'import sys;' + code])\n"
+    )
+    done = python("-m", "depyf", "run", "--follow", "-o", "dump", "program.py", cwd=tmp_path, PYTHONPATH=str(SOURCE))
+    assert (done.returncode, done.stdout) == (0, "\n")
+    assert len(folders_in(tmp_path / "dump")) == 1  # the program itself compiles nothing
+    assert f"depyf: 1 process dumped into {tmp_path / 'dump'}" in done.stderr
+    assert (tmp_path / "dump" / "index.html").exists()
+
+
+SERVER = """
+import time, torch
+
+def handler(x):
+    return x * x.sum().item()
+
+torch.compile(handler, backend="eager")(torch.ones(2))
+print("ready", flush=True)
+time.sleep(300)
+"""
+
+
+def test_what_never_ends_is_reported_while_it_runs_and_when_it_was_killed(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(SERVER)
+    command = [sys.executable, "server.py"]
+    variables = environment(DEPYF_DUMP="dump")
+    watch = [sys.executable, "-m", "depyf", "report", "dump", "--watch", "0.2"]
+    with open(tmp_path / "said.txt", "w") as said:
+        watching = subprocess.Popen(watch, cwd=tmp_path, env=environment(), stdout=said, stderr=said)
+        server = subprocess.Popen(command, cwd=tmp_path, env=variables, stderr=subprocess.DEVNULL)
+    try:
+        page, deadline = tmp_path / "dump" / "index.html", time.monotonic() + 120
+        while not (page.exists() and "graph breaks            1" in (tmp_path / "said.txt").read_text()):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert server.poll() is None
+    finally:
+        server.kill()
+        server.wait()
+        watching.send_signal(signal.SIGINT)
+    assert watching.wait(timeout=60) == 130
+    assert "waiting: dump: there is no such file or directory" in (tmp_path / "said.txt").read_text()
+    (loaded,) = load([str(tmp_path / "dump")])
+    assert loaded.has_manifest
+    assert len(loaded.run.breaks) > 0
+    assert os.listdir(tmp_path / "dump" / folders_in(tmp_path / "dump")[0] / ".depyf_writers")  # it was killed
+
+
+def test_a_process_that_is_killed_at_once_leaves_what_was_written(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(SERVER.replace("time.sleep(300)", "import os; os.kill(os.getpid(), 9)"))
+    assert python("program.py", cwd=tmp_path, DEPYF_DUMP="dump").returncode == -signal.SIGKILL
+    done = python("-m", "depyf", "report", "dump", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "graphs                  2" in done.stdout
+    assert done.stdout.splitlines()[-1].endswith("dump/index.html")
+
+
+def test_ranks_are_named_and_so_are_the_processes_that_they_start(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    for rank in ("0", "1"):
+        done = python("program.py", "spawn", cwd=tmp_path, DEPYF_DUMP="dump", RANK=rank, WORLD_SIZE="2")
+        assert done.returncode == 0, done.stderr
+    names = folders_in(tmp_path / "dump")
+    assert [re.sub(r"\d+$", "N", name) if "pid" in name else name for name in names] == [
+        "rank0",
+        "rank0_pidN",
+        "rank1",
+        "rank1_pidN",
+    ]
+    runs = load([str(tmp_path / "dump")])
+    assert sorted(each.name for each in runs if not each.is_child) == ["rank 0", "rank 1"]
+
+
+def test_what_compiles_nothing_leaves_nothing_and_is_silent(tmp_path: Path) -> None:
+    done = python("-c", "import torch._dynamo; print(1)", cwd=tmp_path, DEPYF_DUMP="dump")
+    assert (done.stdout, done.stderr) == ("1\n", "")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("flags", [["-O"], []])
+def test_a_directory_that_can_not_be_made_costs_one_message(flags: List[str], tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "file").write_text("")
+    done = python(*flags, "program.py", cwd=tmp_path, DEPYF_DUMP="file/dump")
+    assert (done.returncode, done.stdout) == (0, f"{tmp_path} []\n")
+    lines = [line for line in done.stderr.splitlines() if "depyf" in line or "dump" in line]
+    assert len(lines) == 1
+    assert "can't write to the dump directory" in lines[0]
+
+
+def test_without_pytorch_nothing_happens(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['torch'] = None\ntry:\n    import torch\nexcept ImportError:\n    print('none')"
+    done = python("-c", code, cwd=tmp_path, DEPYF_DUMP="dump")
+    assert (done.stdout, done.stderr) == ("none\n", "")
+
+
+def test_a_sitecustomize_of_somebody_else_is_still_run(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("print('theirs', __name__)\nvalue = 1\n")
+    path = os.pathsep.join([str(AT_START), str(tmp_path), str(SOURCE)])
+    done = python("-c", "import sitecustomize; print(sitecustomize.value)", cwd=tmp_path.parent, PYTHONPATH=path)
+    assert (done.stdout, done.stderr) == ("theirs sitecustomize\n1\n", "")
+
+
+# The hook
+
+
+def hook_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> List[str]:
+    monkeypatch.setattr(start_hook, "folder", lambda *, user: str(folder))
+    return start_hook.install_hook(user=False)
+
+
+def started_with(folder: Path, code: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run code as Python does whose site-packages are that folder."""
+    begin = f"import site; site.addsitedir({str(folder)!r}); "
+    return python("-c", begin + code, cwd=folder.parent, PYTHONPATH=str(SOURCE), **more)
+
+
+def test_the_hook_does_nothing_without_the_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    assert sorted(os.path.basename(path) for path in hook_in(folder, monkeypatch)) == sorted(start_hook.FILES)
+    code = "import sys; print(sorted(name for name in sys.modules if name.startswith('depyf')))"
+    assert started_with(folder, code).stdout == "[]\n"
+    assert started_with(folder, code, DEPYF_WATCH="0").stdout == "['depyf_hook']\n"
+    assert "'depyf.running.by_environment'" in started_with(folder, code, DEPYF_WATCH="1").stdout
+
+
+def test_the_hook_is_silent_where_depyf_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    hook_in(folder, monkeypatch)
+    gone = "import sys; sys.modules['depyf'] = None; import depyf_hook; depyf_hook.begin(); print(1)"
+    done = python("-c", f"import sys; sys.path.append({str(folder)!r}); {gone}", cwd=tmp_path, DEPYF_DUMP="dump")
+    assert (done.stdout, done.stderr) == ("1\n", "")
+
+
+def test_the_hook_dumps_and_is_removed_without_a_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    hook_in(folder, monkeypatch)
+    code = "import torch; torch.compile(lambda x: x + 1, backend='eager')(torch.ones(2))"
+    done = started_with(folder, code, DEPYF_DUMP="dump")
+    assert done.returncode == 0, done.stderr
+    assert len(folders_in(tmp_path / "dump")) == 1
+    assert len(start_hook.uninstall_hook(user=False)) == 3
+    assert [path for path in folder.rglob("*") if path.is_file()] == []
+    assert start_hook.uninstall_hook(user=False) == []
+
+
+def test_a_file_of_somebody_else_is_neither_replaced_nor_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "depyf_hook.pth").write_text("theirs")
+    with pytest.raises(start_hook.HookError, match="was not written by depyf"):
+        hook_in(tmp_path, monkeypatch)
+    assert start_hook.uninstall_hook(user=False) == []
+    assert os.listdir(tmp_path) == ["depyf_hook.pth"]
