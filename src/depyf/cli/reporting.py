@@ -24,6 +24,11 @@ from depyf.visible import visible
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add both to the subparsers of the command line."""
+    _add_report(commands)
+    _add_diff(commands)
+
+
+def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     report = commands.add_parser(
         "report",
         help="make the page that explains a run, from a dump or from a TORCH_TRACE log",
@@ -55,6 +60,8 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     report.add_argument("--open", action="store_true", help="open the page in a browser")
 
+
+def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     diff = commands.add_parser(
         "diff",
         help="compare two runs: graph breaks, recompiles, graphs, kernels, times",
