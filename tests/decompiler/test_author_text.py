@@ -457,6 +457,13 @@ def function_in_else(a, b):
                 c(d)
     return False
 
+def continues_after_or(items, a, b):
+    for item in items:
+        if item is a or not b:
+            continue
+        item.add(b)
+    return a
+
 def yields_none(a):
     yield None
     yield

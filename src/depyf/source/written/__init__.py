@@ -13,7 +13,7 @@ from depyf.source.written.asserts import with_written_asserts, with_written_zero
 from depyf.source.written.behind import Behind
 from depyf.source.written.branches import with_written_branches
 from depyf.source.written.clauses import Clauses
-from depyf.source.written.conditions import with_written_conditions
+from depyf.source.written.conditions import with_written_conditions, with_written_negations
 from depyf.source.written.indentation import Indentation
 from depyf.source.written.lists import with_written_lists
 from depyf.source.written.tests import Tests
@@ -23,6 +23,7 @@ __all__ = ["as_written"]
 
 def as_written(tree: Node) -> Node:
     """``tree`` with the branches, ``else`` clauses and conditions that its author wrote, where positions show them."""
+    tree = with_written_negations(tree)
     columns = Indentation(tree)
     behind, clauses, tests = Behind(columns), Clauses(columns), Tests(columns)
     tree = rewrite_blocks(

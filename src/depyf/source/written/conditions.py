@@ -36,6 +36,15 @@ def with_written_conditions(tree: Node) -> Node:
     return written
 
 
+def with_written_negations(tree: Node) -> Node:
+    """``tree`` with each condition that is ``not (a and b)`` in the form that its columns fit best.
+
+    What stands before the first operand says where the statement begins.
+    """
+    written: Node = _Negations().visit(tree)
+    return written
+
+
 class _Conditions(Rewriter):
     """Only where the truth of an expression counts and nothing else of it."""
 
@@ -58,8 +67,25 @@ class _Conditions(Rewriter):
 
     def _tested(self, node: Any) -> object:
         node = self.rewrite_children(node)
-        test = _best(node.test)
-        return node if test is node.test else replaced(node, test=test)
+        test = self.best(node.test)
+        if test is node.test:
+            return node
+        changed = replaced(node, test=test)
+        changed.__dict__.pop("start", None)  # it was known by the test
+        return changed
+
+    def best(self, test: ast.expr) -> ast.expr:
+        """``test`` in the form that fits best."""
+        return _best(test)
+
+
+class _Negations(_Conditions):
+    def best(self, test: ast.expr) -> ast.expr:
+        negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+        return _best(test) if negated and type(test.operand) is ast.BoolOp else test  # type: ignore[attr-defined]
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
+        return self.rewrite_children(node)
 
 
 @dataclass
