@@ -464,6 +464,28 @@ def continues_after_or(items, a, b):
         item.add(b)
     return a
 
+def passes_in_a_chain(a, b):
+    if a():
+        a.b()
+    elif b():
+        pass
+    elif b.a() and a.b:
+        pass
+    elif a.c():
+        b.d()
+    elif a.d():
+        return b.e()
+    return None
+
+def not_before_in(a, b, c):
+    if not b or not a in c:
+        return c
+    if (a in c) or (b in c):
+        c()
+    if (a in c) and (b not in c):
+        a()
+    return b
+
 def yields_none(a):
     yield None
     yield

@@ -69,6 +69,8 @@ class WrittenJumps:
                         yield instr.span, kind
                 elif self._is(instr.span, "continue"):
                     yield instr.span, kind
+                elif self._is(instr.span, "pass"):  # the end of a branch, which jumps over the others
+                    yield instr.span, Written.PASS
 
     def _passes(self, code: NormalCode) -> Iterator[Tuple[Span, Written]]:
         for span in code.idle:

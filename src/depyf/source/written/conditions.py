@@ -152,7 +152,8 @@ def _forms(test: ast.expr, *, negated: bool) -> List[_Form]:
     if type(test) is not ast.BoolOp:
         expr = negate(test) if negated else test
         nots = negated and isinstance(expr, ast.UnaryOp) and isinstance(expr.op, ast.Not)
-        return [_Form(expr, _NOT * nots, 4 * nots, 0, test, test)]
+        plain = _Form(expr, _NOT * nots, 4 * nots, 0, test, test)
+        return [plain, *_before_comparison(expr, test)]
     other = _opposite(test.op)
     inside = _joined(test.op, test.values, negated=False)
     outside = _joined(other, test.values, negated=True)
@@ -160,6 +161,15 @@ def _forms(test: ast.expr, *, negated: bool) -> List[_Form]:
     plain.cost += _CHANGE * negated
     opposite.cost += _CHANGE * (not negated)
     return [plain, _wrapped(opposite)]
+
+
+def _before_comparison(expr: ast.expr, test: ast.expr) -> List[_Form]:
+    """``not a in b`` beside ``a not in b``."""
+    opposite = {ast.NotIn: ast.In, ast.IsNot: ast.Is}
+    if not isinstance(expr, ast.Compare) or len(expr.ops) != 1 or type(expr.ops[0]) not in opposite:
+        return []
+    turned = ast.UnaryOp(ast.Not(), replaced(expr, ops=[opposite[type(expr.ops[0])]()]))
+    return [_Form(turned, _CHANGE + _NOT, 4, 0, test, test)]
 
 
 def _opposite(operator: ast.boolop) -> ast.boolop:
@@ -248,11 +258,13 @@ def _misfit(operator: ast.boolop, chain: List[_Form], right: _Form) -> float:
         return 0.0
     word = len("and ") if isinstance(operator, ast.And) else len("or ")
     if before[2] == behind[0]:
+        parentheses = [(closes, opens) for closes in _may_have(operator, left) for opens in _may_have(operator, right)]
+        if isinstance(left.expr, ast.Compare) and isinstance(right.expr, ast.Compare):
+            parentheses.append((1, 1))
         found = [
             behind[1] - end - (left.closes + closes + 1 + word + opens + right.opens)
             for end in _ends(left.last, before[3])
-            for closes in _may_have(operator, left)
-            for opens in _may_have(operator, right)
+            for closes, opens in parentheses
         ]
         return _evidence(min(map(abs, found)))
     # the operator begins a line, below the operator before, or below the first operand
