@@ -65,12 +65,16 @@ def _explicit_jump(structurer: _Structurer, target: int, place: Place, *, rest_l
 def _jump_was_added(structurer: _Structurer, node: Node) -> bool:
     """Whether the jump behind the test that ends ``node`` has the place of the test: then no ``continue`` was written,
     but the compiler turned a test round that would have jumped backwards (since 3.12)."""
-    block = structurer.flow.blocks.get(node.last_block)
+    block, ops = structurer.flow.blocks.get(node.last_block), structurer.flow.code.ops
     if block is None or not isinstance(block.term, Branch):
         return False
-    test, ops = block.term.instr, structurer.flow.code.ops
-    index = bisect_right(structurer.offsets, test.offset)
-    return index < len(ops) and ops[index].op is Op.JUMP and ops[index].span in (test.span, None)
+    first = bisect_right(structurer.offsets, block.term.instr.offset)
+    last = max(first, bisect_right(structurer.offsets, node.extent))  # further tests of the same condition
+    for index in range(first, min(last + 1, len(ops))):
+        test, jump = ops[index - 1], ops[index]
+        if test.op is Op.BRANCH and jump.op is Op.JUMP and jump.span in (test.span, None):
+            return True
+    return False
 
 
 def _merge(structurer: _Structurer, node: Node, place: Place) -> Optional[int]:

@@ -113,8 +113,8 @@ class Clauses:
         start = self._start(each)
         if start is None or start.column is None:
             return None
-        if inner is None:
-            inner = column + self.indentation.columns
+        if inner is None:  # ``column`` may be that of ``elif``, too far to the right
+            return start.column - column >= max(self.indentation.columns - len("el"), len("el"))
         return abs(start.column - inner) < abs(start.column - column)
 
     def _is_elif(self, statement: ast.stmt, each: ast.stmt, column: int) -> bool:
