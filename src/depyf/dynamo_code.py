@@ -24,7 +24,7 @@ import sys
 from types import CodeType
 from typing import AbstractSet, FrozenSet, Iterator, Optional, Sequence, Set
 
-from depyf.bytecode.code import Code, is_code
+from depyf.bytecode.code import Code, is_code, may_bind_globals
 from depyf.normal.lowering import lower
 from depyf.normal.ops import Instr, Op
 from depyf.result import Hints
@@ -92,6 +92,7 @@ def _bound_globals(code: Code) -> Set[str]:
     return {
         instr.arg[1]
         for each in _walk(code)
+        if may_bind_globals(each)
         for instr in lower(each).ops
         if instr.op in (Op.STORE, Op.DELETE) and instr.arg[0] == "global"
     }

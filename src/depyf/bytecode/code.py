@@ -9,7 +9,7 @@ import operator
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Optional, Tuple, Union
 
-from depyf.bytecode.opcode_table import Version, running_version
+from depyf.bytecode.opcode_table import Version, running_version, table_for
 from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -137,6 +137,13 @@ def fast_slots(code: Code) -> Tuple[str, ...]:
 def version_of(code: Code) -> Version:
     """The ``(major, minor)`` of the CPython that compiled ``code``."""
     return code.version if isinstance(code, PortableCode) else running_version()
+
+
+def may_bind_globals(code: Code) -> bool:
+    """Whether there are instructions that store or delete globals; false only where there are none."""
+    opcodes = table_for(version_of(code)).opcodes
+    used = code.co_code[::2]
+    return opcodes["STORE_GLOBAL"] in used or opcodes["DELETE_GLOBAL"] in used
 
 
 def docstring(code: Code) -> Optional[str]:

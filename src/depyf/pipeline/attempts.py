@@ -48,7 +48,7 @@ from depyf.source.written import as_written
 from depyf.structure.body_returns import without_returns
 from depyf.structure.dispatch import dispatch
 from depyf.structure.structurer import Unstructured, structure
-from depyf.verify import Comparison, compare
+from depyf.verify import Comparison, Finding, compare, same_docstring
 
 
 class Form(enum.Enum):
@@ -98,15 +98,31 @@ class Attempts:
         self.written_by_tool, self.hints = hints is not None, hints or Hints()
         self.culprits: Set[int] = set()  # the ids of what no other form could prove
         self.normal_forms: Dict[int, NormalCode] = {}  # by the id of a code object, which they hold
+        self.candidate_forms: Dict[int, NormalCode] = {}  # of the last candidate
         self.missing: Optional[Missing] = None
         self.holed: Set[int] = set()  # the ids of code objects that such statements were looked for in
         self.places: Places = {}
         self.assumed: AbstractSet[int] = set()  # the ids of functions that are not proved, and count as if they were
         self.form = Form.WRITTEN
         self.released: Set[str] = set()
+        self.unreleased: Optional[ast.Module] = None  # what the first attempt of a form printed, for the one behind it
         self.thorough = False
 
     def attempt(self) -> Attempt:
+        tree, self.unreleased = self.unreleased, None
+        if tree is None or not (self.released or self.places):
+            tree = self._tree()
+        if not (self.released or self.places):
+            self.unreleased = tree
+        self._release(tree)
+        numbers = delete_before(tree, self.places)
+        fix_missing_locations(tree)
+        source = to_source(tree, mode_of(self.lowered(self.code)))
+        self.candidate_forms.clear()
+        compiled = compile_source(source, self.code, self.filename, replaceable=not self.holed)
+        return replace(self._compared(source, compiled), numbers=tuple(numbers))
+
+    def _tree(self) -> ast.Module:
         tree = ast.Module(self._body(), [])
         fix_missing_locations(tree)
         if self.form is not Form.PLAIN:
@@ -114,12 +130,8 @@ class Attempts:
         if self.form is Form.WRITTEN:
             tree = as_written(tree)
         keep_unfolded(tree)
-        self._finish(tree)
-        numbers = delete_before(tree, self.places)
-        fix_missing_locations(tree)
-        source = to_source(tree, mode_of(self.lowered(self.code)))
-        compiled = compile_source(source, self.code, self.filename, replaceable=not self.holed)
-        return replace(self._compared(source, compiled), numbers=tuple(numbers))
+        self._name(tree)
+        return tree
 
     def _compared(self, source: SourceText, compiled: Compiled) -> Attempt:
         """What counts is the text alone. What can be proved only of the code that has constants and names put into it
@@ -131,8 +143,8 @@ class Attempts:
         placeholders = placeholders_of(source.constants, source.names, compiled.given)
         return Attempt(source, compiled.code, self._compare(compiled.code), placeholders)
 
-    def _finish(self, tree: ast.Module) -> None:
-        """Name what is left of temporaries, delete them where they would live too long."""
+    def _name(self, tree: ast.Module) -> None:
+        """Name what is left of temporaries."""
         function = tree.body[-1] if tree.body else None
         if self.written_by_tool and isinstance(function, ast.FunctionDef):
             function.body = name_temporaries(
@@ -142,16 +154,28 @@ class Attempts:
                 self.hints.parameters,
                 self.hints.tuple_results,
             )
+
+    def _release(self, tree: ast.Module) -> None:
+        """Delete temporaries where they would live too long."""
         if self.released:
             for node in ast.walk(tree):
                 if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                     node.body = release(node.body, self.released, thorough=self.thorough)
 
-    def assumptions(self, candidate: CodeType) -> Tuple[str, ...]:
-        """What the proof of ``candidate`` needs of the hints."""
+    def assumptions(self, attempt: Attempt) -> Tuple[str, ...]:
+        """What the proof of ``attempt`` needs of the hints."""
+        candidate = attempt.candidate
         if not self.written_by_tool:
             return ()
-        unhinted = compare(self.code, candidate, assumed=self.assumed, lowered=self.lowered)
+        if attempt.comparison.finding is Finding.EXACT and same_docstring(self.code, candidate):
+            return ()  # the operations are the same, whatever the hints say
+        unhinted = compare(
+            self.code,
+            candidate,
+            assumed=self.assumed,
+            lowered=self.lowered,
+            lowered_candidate=self._lowered_candidate,
+        )
         return () if unhinted.proved else self.hints.assumptions()
 
     def _compare(self, candidate: CodeType) -> Comparison:
@@ -162,7 +186,15 @@ class Attempts:
             check_docstring=not self.written_by_tool,
             assumed=self.assumed,
             lowered=self.lowered,
+            lowered_candidate=self._lowered_candidate,
         )
+
+    def _lowered_candidate(self, code: Code) -> NormalCode:
+        """The normal form of the candidate, or of code nested in it: a proof with hints is followed by one without."""
+        known = self.candidate_forms.get(id(code))
+        if known is None or known.code is not code:
+            known = self.candidate_forms[id(code)] = lower(code)
+        return known
 
     def reserve_stack(self, code: Code, lowered: Dict[int, NormalCode]) -> None:
         """Raise ``RecursionError`` before the work begins, if what is made of some code object will be too deep."""

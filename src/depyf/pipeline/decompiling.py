@@ -181,7 +181,7 @@ class _Decompiler:
             reasons = [f"{names[each]} is missing: {why}" for each, why in known.items()]
             reasons += [f"{hole.lines}: missing, {hole.reason}" for hole in holes]
             reason = "; ".join([*reasons, *(f"in {names[each]}: {why}" for each, why in salvage.unproved.items())])
-        assumptions = self._attempts.assumptions(attempt.candidate) if verdict.code_proved else ()
+        assumptions = self._attempts.assumptions(attempt) if verdict.code_proved else ()
         lines = line_map(candidate, comparison.pairs)
         return Decompilation(
             self._code, self._attempts.name, source.text, source.tree, verdict, reason, lines, source, missing,

@@ -10,7 +10,7 @@ May import ``normal``, ``bytecode`` and below. Start reading at ``compare.py``.
 
 from __future__ import annotations
 
-from depyf.verify.compare import compare
+from depyf.verify.compare import compare, same_docstring
 from depyf.verify.comparison import Comparison, Finding
 
-__all__ = ["Comparison", "Finding", "compare"]
+__all__ = ["Comparison", "Finding", "compare", "same_docstring"]

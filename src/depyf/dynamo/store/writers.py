@@ -83,9 +83,12 @@ class Place:
 
     def open_temporary(self) -> int:
         """Return a handle of ``temporary``, new and empty: a killed process left what lies there, or it is a link."""
-        with suppressed(FileNotFoundError):
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | no_follow()
+        try:
+            return os.open(self.temporary, flags, 0o666)
+        except synchronous(FileExistsError):
             os.unlink(self.temporary)
-        return os.open(self.temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | no_follow(), 0o666)
+        return os.open(self.temporary, flags, 0o666)
 
     def holds(self) -> bool:
         """Whether this is the running process's, and still there: a forked child has its parent's in its memory."""
