@@ -98,7 +98,6 @@ class Attempts:
         self.written_by_tool, self.hints = hints is not None, hints or Hints()
         self.culprits: Set[int] = set()  # the ids of what no other form could prove
         self.normal_forms: Dict[int, NormalCode] = {}  # by the id of a code object, which they hold
-        self.candidate_forms: Dict[int, NormalCode] = {}  # of the last candidate
         self.missing: Optional[Missing] = None
         self.holed: Set[int] = set()  # the ids of code objects that such statements were looked for in
         self.places: Places = {}
@@ -118,7 +117,6 @@ class Attempts:
         numbers = delete_before(tree, self.places)
         fix_missing_locations(tree)
         source = to_source(tree, mode_of(self.lowered(self.code)))
-        self.candidate_forms.clear()
         compiled = compile_source(source, self.code, self.filename, replaceable=not self.holed)
         return replace(self._compared(source, compiled), numbers=tuple(numbers))
 
@@ -174,7 +172,6 @@ class Attempts:
             candidate,
             assumed=self.assumed,
             lowered=self.lowered,
-            lowered_candidate=self._lowered_candidate,
         )
         return () if unhinted.proved else self.hints.assumptions()
 
@@ -186,15 +183,7 @@ class Attempts:
             check_docstring=not self.written_by_tool,
             assumed=self.assumed,
             lowered=self.lowered,
-            lowered_candidate=self._lowered_candidate,
         )
-
-    def _lowered_candidate(self, code: Code) -> NormalCode:
-        """The normal form of the candidate, or of code nested in it: a proof with hints is followed by one without."""
-        known = self.candidate_forms.get(id(code))
-        if known is None or known.code is not code:
-            known = self.candidate_forms[id(code)] = lower(code)
-        return known
 
     def reserve_stack(self, code: Code, lowered: Dict[int, NormalCode]) -> None:
         """Raise ``RecursionError`` before the work begins, if what is made of some code object will be too deep."""

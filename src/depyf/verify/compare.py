@@ -41,7 +41,6 @@ def compare(
     always_prove: bool = False,
     assumed: AbstractSet[int] = frozenset(),
     lowered: Callable[[Code], NormalCode] = lower,
-    lowered_candidate: Callable[[Code], NormalCode] = lower,
 ) -> Comparison:
     """Whether ``candidate`` behaves as ``original`` does; both are bytecode of the running Python.
 
@@ -58,8 +57,7 @@ def compare(
     ``always_prove`` leaves the short way out: what is exactly the same is proved EQUIVALENT, not EXACT.
     ``assumed``: the ``id`` of functions nested in the original that count as the same whatever they do; how they are
     called and what they close over is compared. What is proved that way is no proof of the whole.
-    ``lowered`` gives the normal form of the original and what is nested in it, where a caller has it already,
-    ``lowered_candidate`` that of the candidate.
+    ``lowered`` gives the normal form of the two and of what is nested in them, where a caller has it already.
 
     Same behaviour means: the same observable operations in the same order with the same operands on every path,
     exceptions included; the same values in the variables that both have, and the same values kept alive, whenever other
@@ -77,7 +75,7 @@ def compare(
         always_prove,
         assumed,
     )
-    return _Comparer(settings, lowered, lowered_candidate).compare(original, candidate, None)
+    return _Comparer(settings, lowered).compare(original, candidate, None)
 
 
 def same_docstring(original: Code, candidate: Code) -> bool:
@@ -88,14 +86,9 @@ def same_docstring(original: Code, candidate: Code) -> bool:
 class _Comparer:
     """Comparisons of one pair and its nested pairs, each made once."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        lowered: Callable[[Code], NormalCode],
-        lowered_candidate: Callable[[Code], NormalCode],
-    ) -> None:
+    def __init__(self, settings: Settings, lowered: Callable[[Code], NormalCode]) -> None:
         self._settings = settings
-        self._lowered, self._lowered_candidate = lowered, lowered_candidate
+        self._lowered = lowered
 
     def compare(self, original: Code, candidate: Code, around: Around) -> Comparison:
         children: List[Comparison] = []
@@ -158,7 +151,7 @@ class _Comparer:
 
     def _programs(self, original: Code, candidate: Code, around: Around) -> Tuple[Program, Program]:
         parents = around or (None, None)
-        mine, theirs = in_common_terms(self._lowered(original), self._lowered_candidate(candidate))
+        mine, theirs = in_common_terms(self._lowered(original), self._lowered(candidate))
         return Program(mine, {}, parents[0]), Program(theirs, self._settings.renamed, parents[1])
 
 
