@@ -220,3 +220,27 @@ def test_each_kernel_that_torch_attributes_to_a_line_is_reached_from_it(
     assert found.with_lines == found.kernels
     assert found.attributed > 0
     assert found.missed == []
+
+
+def test_a_guard_in_a_called_function_has_the_calls_that_led_to_it(tmp_path: Path) -> None:
+    def scale(x: Any, config: Any) -> Any:
+        return x * config["scale"]
+
+    def block(x: Any, config: Any) -> Any:
+        return scale(x, config) + 1
+
+    @torch.compile(backend="eager")
+    def f(x: Any, config: Any) -> Any:
+        return block(x, config).sin() * config["more"]
+
+    torch._dynamo.reset()
+    with depyf.prepare_debug(tmp_path):
+        f(torch.ones(3), {"scale": 2, "more": 1})
+        f(torch.ones(3), {"scale": 3, "more": 1})
+        f(torch.ones(3), {"scale": 3, "more": 5})
+    run = from_json((tmp_path / "manifest.json").read_text())
+    text = (run.sources[0].text or "").splitlines()
+    lines = [[text[line - 1].strip() for _, line in each.failed[0].stack] for each in run.recompiles]
+    if hasattr(torch._dynamo.guards.GuardBuilder, "SET_NOT_CONTAINS"):  # PyTorch 2.13 and later record these calls
+        calls = ['return block(x, config).sin() * config["more"]', "return scale(x, config) + 1"]
+        assert lines == [[*calls, 'return x * config["scale"]'], []]

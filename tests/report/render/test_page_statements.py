@@ -195,6 +195,7 @@ def storm(count: int) -> Run:
             str(entry),
             str(entry + 1),
             checked="n",
+            stack=((0, 17), (0, 9)),
         )
         for entry in range(count)
     ]
@@ -226,6 +227,7 @@ def test_equal_recompiles_are_one_row(chromium: Any, tmp_path: Path) -> None:
         assert page.locator("li[id^=recompile-]").count() == 80
     with opened(chromium, path, "#recompiles/0%2F250") as page:
         assert "n is 250" in page.inner_text(".recompiles > li.chosen")
+        assert "called from m.py:17" in page.inner_text(".recompiles > li.chosen .failed >> nth=0")
 
 
 def test_what_is_beyond_a_text_is_said_and_harms_nothing(chromium: Any, tmp_path: Path) -> None:

@@ -189,7 +189,18 @@ class Compilations:
                 place = each
         if place is None and entry is not None:
             place = self._place_of_value(entry, compile_id, words.subject)
-        return FailedGuard(entry, text, words.words, words.before, words.now, place, words.checked), words
+        stack = self._sources.places(failed.stack) if len(failed.stack) > 1 else ()
+        if not stack and place and key and not self._functions.holds(key, place):  # else no call leads there
+            stack = next(filter(None, (self._stack_to(each, place) for each in (entry, compile_id) if each)), ())
+        return FailedGuard(entry, text, words.words, words.before, words.now, place, words.checked, stack), words
+
+    def _stack_to(self, compile_id: str, place: Place) -> Tuple[Place, ...]:
+        """The calls, outermost first, by which a compilation came to a place, where there was one way only."""
+        for stack in self._whole_stacks(compile_id).values():
+            places = self._sources.places(stack)
+            if places and places[-1] == place:
+                return places
+        return ()
 
     def _place_of_value(self, entry: str, compile_id: str, subject: str) -> Optional[Place]:
         """The line that made Dynamo guard this value, from the guards of the entry that failed, or of the next one:
@@ -219,15 +230,19 @@ class Compilations:
         place = None if frame is None else self._sources.known_place(*frame[:2])
         if frame is None or place is None or not self._sources.is_library(place[0]):
             return place
+        stack = self._whole_stacks(compile_id).get((self._sources.full(frame[0]), frame[1]), ())
+        own = [each for each in self._sources.places(stack) if not self._sources.is_library(each[0])]
+        return own[-1] if own else place
+
+    def _whole_stacks(self, compile_id: str) -> Mapping[Tuple[str, int], Tuple[Frame, ...]]:
+        """The stacks of calls that a compilation recorded, by their innermost frames."""
         if compile_id not in self._whole:
             noted = [node_stacks(event) for event in self._named(compile_id, NODE_STACKS)]
             hit = compile_id in from_cache(self._events.get(compile_id, ()))  # then only this stage has today's lines
             stacks = [nodes for stage, nodes in noted if not hit or stage == CAPTURED]
             stacks += [{"": self._user_stack(event)} for event in self._named(compile_id, "create_symbol")]
             self._whole[compile_id] = whole_stacks(iter(stacks), self._sources)
-        stack = self._whole[compile_id].get((self._sources.full(frame[0]), frame[1]), ())
-        own = [each for each in self._sources.places(stack) if not self._sources.is_library(each[0])]
-        return own[-1] if own else place
+        return self._whole[compile_id]
 
     def _user_stack(self, event: Event) -> Tuple[Frame, ...]:
         """The frames of the user that an event about a symbol comes with."""

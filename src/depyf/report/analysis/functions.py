@@ -10,7 +10,7 @@ from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
 from depyf.diagnosis.guard_advice import GuardedFrame
 from depyf.report.analysis.sources import Sources
-from depyf.report.model.run import Function
+from depyf.report.model.run import Function, Place
 
 Key = Tuple[str, str, int]
 """Name of the code object, file, first line."""
@@ -148,6 +148,15 @@ class Functions:
         """The qualified name and the last line of a function, from its source."""
         name, path, first_line = key
         return self._of(path).get((name, first_line), (name, first_line))
+
+    def holds(self, key: Key, place: Place) -> bool:
+        """Return whether a place is in the function, or in the one that it resumes."""
+        (name, path, first_line), (source, line) = key, place
+        name = (resumed(name) or (name, None))[0]
+        return self._sources.index(path) == source and any(
+            other == name and start <= first_line <= last and start <= line <= last
+            for (other, start), (_, last) in self._of(path).items()
+        )
 
     def _of(self, path: str) -> Mapping[Tuple[str, int], Tuple[str, int]]:
         if path not in self._definitions:

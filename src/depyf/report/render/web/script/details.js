@@ -81,8 +81,14 @@ function breakCard(run, each) {
     each.advice ? el("p", { class: "advice" }, el("b", {}, "What to do: "), prose(each.advice)) : null,
     hintList(each.hints),
     each.url ? el("p", {}, "More: ", outwards(each.url)) : null,
-    each.stack.length > 1 ? el("p", { class: "quiet" }, "Called from ", each.stack.slice(0, -1).map((where) => [place(run, where), " "])) : null
+    el("p", {}, calledFrom(run, each.stack))
   );
+}
+
+// The calls that led to the last place of a stack, the innermost first.
+function calledFrom(run, stack) {
+  if (stack.length < 2) return null;
+  return el("span", { class: "quiet" }, "called from ", stack.slice(0, -1).reverse().map((where) => [place(run, where), " "]));
 }
 
 function fallbackCard(run, each) {
@@ -116,6 +122,7 @@ function failedGuard(run, failed) {
     failed.entry ? chip(run, failed.entry) : null, " ",
     el("strong", {}, failed.words || failed.text), " ",
     failed.place ? [place(run, failed.place), " "] : null,
+    calledFrom(run, failed.stack),
     told ? null : [el("span", { class: "quiet" }, "before "), el("code", {}, failed.before ?? "?"), el("span", { class: "quiet" }, " now "), el("code", {}, failed.now ?? "?"), " "],
     failed.text && failed.words ? [el("span", { class: "quiet" }, "guard "), el("code", { class: "quiet" }, failed.text)] : null
   );

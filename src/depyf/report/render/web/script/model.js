@@ -19,7 +19,7 @@ const DEFAULTS = {
   sources: { text: null, library: false },
 };
 const GUARD = { source: "", place: null };
-const FAILED = { entry: null, text: "", words: "", before: null, now: null, place: null, checked: "" };
+const FAILED = { entry: null, text: "", words: "", before: null, now: null, place: null, checked: "", stack: [] };
 const COLOURS = 10;
 
 const keyOf = (place) => `${place[0]}:${place[1]}`;
