@@ -244,3 +244,50 @@ def test_a_file_of_somebody_else_is_neither_replaced_nor_removed(
         hook_in(tmp_path, monkeypatch)
     assert start_hook.uninstall_hook(user=False) == []
     assert os.listdir(tmp_path) == ["depyf_hook.pth"]
+
+
+TWO = """
+import torch, time
+
+def wanted(x):
+    return x * x.sum().item()
+
+def other(x):
+    return x - 1
+
+for function in (wanted, other):
+    torch.compile(function, backend="eager")(torch.ones(2))
+torch._dynamo.reset()
+for function in (other, wanted):  # their compile ids are those of the others before
+    torch.compile(function, backend="eager")(torch.ones(2))
+"""
+
+
+@pytest.mark.parametrize("pattern", ["wanted", "nothing,program.py:want*"])
+def test_only_what_matches_is_dumped(pattern: str, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(TWO)
+    done = python("program.py", cwd=tmp_path, DEPYF_DUMP="dump", DEPYF_ONLY=pattern)
+    assert done.returncode == 0, done.stderr
+    (folder,) = folders_in(tmp_path / "dump")
+    names = os.listdir(tmp_path / "dump" / folder)
+    assert "full_code_for_wanted_0.py" in names
+    assert not [name for name in names if "other" in name]
+    assert functions_in(tmp_path / "dump" / folder) == {"wanted", "torch_dynamo_resume_in_wanted_at_5"}
+    assert "1 function compiled as 4 graphs" in done.stderr
+
+
+def test_what_matches_nothing_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(TWO)
+    done = python("program.py", cwd=tmp_path, DEPYF_DUMP="dump", DEPYF_ONLY="no_such")
+    assert (done.returncode, [line for line in done.stderr.splitlines() if "depyf" in line]) == (0, [])
+    assert not (tmp_path / "dump").exists()
+
+
+def test_a_limit_of_size_ends_the_dump_with_a_message(tmp_path: Path) -> None:
+    more = "time.sleep(3)\ntorch.compile(lambda x: x + 7, backend='eager')(torch.ones(2))\nprint('end')\n"
+    (tmp_path / "program.py").write_text(TWO + more)
+    done = python("program.py", cwd=tmp_path, DEPYF_DUMP="dump", DEPYF_DUMP_LIMIT="0.001")
+    assert (done.returncode, done.stdout) == (0, "end\n")
+    assert done.stderr.count("have reached 0.001 MB (DEPYF_DUMP_LIMIT)") == 1
+    (folder,) = folders_in(tmp_path / "dump")
+    assert "lambda" not in " ".join(os.listdir(tmp_path / "dump" / folder))

@@ -7,6 +7,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple, Type
 
 from depyf.dynamo.capture.records import CompiledFunction, GraphFile, KernelFile, R, Record, TransformedCode
+from depyf.dynamo.hooks import frames
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.store.directory import DumpDirectory
 from depyf.dynamo.store.names import StableNames
@@ -50,6 +51,10 @@ class Session:
         self._names: Dict[Optional[str], CompiledFunction] = {}
         self._reported = 0
         self._watchers: List[Callable[[Event], object]] = []
+        self.only: Optional[Callable[[CodeType], bool]] = None
+        """Which functions are recorded, where not all of them are."""
+        self.wanted: Dict[str, bool] = {}
+        """The compilations that were asked about, until Dynamo is reset and gives their ids out again."""
         self.runs_are_known = True
         self.ran: Dict[int, List[Any]] = {}
         """The transformed code that has run, by its id: a weak reference to it and how often (a list, because whoever
@@ -67,6 +72,18 @@ class Session:
         if isinstance(record, Event):
             for watch in self._watchers:
                 watch(record)
+
+    def wants(self, compile_id: Optional[str]) -> bool:
+        """Return whether this compilation, which may be the one that runs, is to be recorded."""
+        if self.only is None or compile_id is None:
+            return True
+        wanted = self.wanted.get(compile_id)
+        if wanted is None:
+            code = frames.code_being_compiled()
+            if code is None:
+                return True
+            wanted = self.wanted[compile_id] = self.only(code)
+        return wanted
 
     def watch(self, watch: Callable[[Event], object]) -> None:
         """Call ``watch`` with every event of torch's from now on, on the thread that compiles; it must not raise."""

@@ -84,10 +84,17 @@ class Capture:
         sessions = self._sessions
         return sessions[-1] if sessions else None
 
-    def receivers(self) -> Sequence[Session]:
-        """The sessions that receive now, the innermost last. One directory gets everything once."""
+    def receivers(self, compile_id: Optional[str] = None) -> Sequence[Session]:
+        """The sessions that receive now, the innermost last. One directory gets everything once.
+
+        ``compile_id`` is the compilation that it is about, where that is not the one that runs now.
+        """
         by_directory = {id(session.directory): session for session in self._sessions}
-        return [session for session in self._sessions if by_directory[id(session.directory)] is session]
+        found = [session for session in self._sessions if by_directory[id(session.directory)] is session]
+        if all(session.only is None for session in found):
+            return found
+        compile_id = compile_ids.current_compile_id() if compile_id is None else compile_id
+        return [session for session in found if session.wants(compile_id)]
 
     @safely("starting to capture")
     def start(self, session: Session) -> None:
@@ -143,6 +150,7 @@ class Capture:
         """Write the full_code files of what is compiled so far, before the cache entries that they are read from go."""
         for session in self._sessions:
             safely("writing what was compiled so far")(flush)(session)
+            session.wanted.clear()
 
     def _register_at_exit(self) -> None:
         """Register what flushes open sessions when the process ends. Forked children flush what they compiled."""
@@ -242,7 +250,7 @@ class Capture:
     def _name_compiled(self, compile_id: str) -> None:
         """Inductor begins to work for this compilation, which may be another session's, or nobody's but ours."""
         named = standalone_name(compile_id) if compile_id.startswith(STANDALONE) else self._names.get(compile_id)
-        for session in self.receivers():
+        for session in self.receivers(compile_id):
             if named is not None and session.compiled_function(compile_id) is None:
                 session.add(CompiledFunction(compile_id, *named))
 
@@ -255,11 +263,11 @@ class Capture:
     def _receive(self, event: Event) -> None:
         event = self._attribution.attributed(event)
         if event.name == PHASE:  # many, and of no interest to anybody else
-            for session in self.receivers():
+            for session in self.receivers(event.compile_id):
                 session.add(event)
             return
         self.count_runs()
-        for session in self.receivers():
+        for session in self.receivers(event.compile_id):
             session.add(event)
             _write_graph_file(session, event)
             note_custom_passes(session, event)
@@ -279,7 +287,7 @@ class Capture:
     @safely("making graphs run from their files")
     def _run_from_files(self, compile_id: str) -> None:
         modules = self._modules.take(compile_id)
-        for session in self.receivers():
+        for session in self.receivers(compile_id):
             safely(f"making the graphs of compile id {compile_id} run from their files")(run_from_files)(
                 session, compile_id, modules
             )

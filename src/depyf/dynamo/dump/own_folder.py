@@ -7,25 +7,71 @@ written while it runs, a little later than each burst of compilations, by a thre
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 import time
-from typing import Optional
+from fnmatch import fnmatchcase
+from types import CodeType
+from typing import Callable, Optional
 
 from depyf import file_names
+from depyf.asynchronous import suppressed
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.dump.active_sessions import capture
 from depyf.dynamo.dump.manifest import write_manifest
 from depyf.dynamo.dump.prepare import PrepareDebug
 from depyf.dynamo.hooks import private_names, torch_names
+from depyf.dynamo.hooks.nested_code import qualified_name
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.directory import DumpDirectory
+from depyf.messages import warn
 from depyf.torch_trace.events import Event
 
 _DELAY, _SHARE = 0.5, 0.05
 """Seconds after which the manifest is written, at least, and the share of the time that this may take."""
 
+_RESUMED = re.compile(r"(?:torch_dynamo_)?resume_in_(.+?)(?:_at_\d+)?$")
+
 _ENDS = ("compilation_metrics", "bwd_compilation_metrics")
+
+
+ONLY, LIMIT = "DEPYF_ONLY", "DEPYF_DUMP_LIMIT"
+"""The variables that say which functions are dumped, and how many megabytes all processes together may write."""
+
+
+def only_matching(patterns: str) -> Optional[Callable[[CodeType], bool]]:
+    """Return what recognises the code of functions that one of the patterns fits; None for no pattern.
+
+    They are separated by commas, and compared with the qualified name, the name and the file (without its folder) of
+    the function, and with file and name with a colon between them. Of resume functions it is that of their function.
+    """
+    wanted = [each.strip() for each in patterns.split(",") if each.strip()]
+
+    def is_wanted(code: CodeType) -> bool:
+        name, qualified = (_RESUMED.sub(r"\1", each) for each in (code.co_name, qualified_name(code)))
+        file = os.path.basename(code.co_filename)
+        names = (name, qualified, file, f"{file}:{name}", f"{file}:{qualified}")
+        return any(fnmatchcase(each, pattern) for each in names for pattern in wanted)
+
+    return is_wanted if wanted else None
+
+
+def megabytes(text: str) -> Optional[float]:
+    """Return a limit as a number; None where there is none, or it is no number."""
+    with suppressed(ValueError):
+        return float(text) if float(text) > 0 else None
+    return None
+
+
+def _size(root: str) -> float:
+    """Return how many megabytes the files below ``root`` have."""
+    total = 0
+    for directory, _, names in os.walk(root):
+        for name in names:
+            with suppressed(OSError):
+                total += os.lstat(os.path.join(directory, name)).st_size
+    return total / 1e6
 
 
 class _Followed(PrepareDebug):
@@ -56,6 +102,7 @@ class _Own:
         self._delay = _DELAY
         session = self._opened.session
         if session is not None:
+            session.only = only_matching(os.environ.get(ONLY, ""))
             session.watch(self._event)
 
     @safely("dumping into a folder of its own after a fork")
@@ -85,6 +132,15 @@ class _Own:
         if session is not None and self._opened._open and not sys.is_finalizing():
             begun = time.thread_time()
             write_manifest(session, at_once=True)
+            limit = megabytes(os.environ.get(LIMIT, ""))
+            if limit is not None and _size(self._root) > limit:
+                warn(
+                    "the dumps in %s have reached %s MB (%s): what this process compiles from now on is not dumped",
+                    self._root,
+                    os.environ[LIMIT],
+                    LIMIT,
+                )
+                self._opened.__exit__(None, None, None)
             self._delay = max(_DELAY, (time.thread_time() - begun) / _SHARE)
 
 

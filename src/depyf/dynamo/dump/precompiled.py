@@ -56,6 +56,8 @@ def _dump(session: Session, code: CodeType, reported: Set[str]) -> None:
         if original is not None
         else None
     )
+    if original is not None and session.only is not None and not session.only(original):
+        return
     if original is None or entry is None:
         return  # it has left the cache, or never was in it: torch has forgotten whose code it is
     scope = global_scope(entry.guard_manager)
