@@ -574,3 +574,26 @@ def test_temporaries_of_the_original_may_vanish_if_allowed() -> None:
     assert (
         compare(code(original), code(candidate), hints=Hints(droppable=frozenset({"t"}))).finding is Finding.EQUIVALENT
     )
+
+
+NEVER_ENTERED = "def f():\n try:\n  try:\n   pass\n  except A as e:\n   g(e)\n except B as e:\n  h(e)\n return {end}"
+
+
+def test_a_variable_of_a_handler_that_nothing_leads_to_need_not_be_there() -> None:
+    original = code(NEVER_ENTERED.format(end=1))
+    assert compare(original, code("def f():\n try:\n  pass\n except B as d:\n  h(d)\n return 1")).proved
+    assert compare(original, code("def f():\n return 1")).proved
+
+
+@pytest.mark.parametrize(
+    "original",
+    [
+        NEVER_ENTERED.replace("pass", "k()").format(end=1),
+        NEVER_ENTERED.replace("pass", "k").format(end=1),
+        NEVER_ENTERED.format(end="e"),
+    ],
+)
+def test_a_variable_that_some_path_binds_or_reads_must_be_there(original: str) -> None:
+    missing = original.replace("as e", "as d").replace("(e)", "(d)").replace("return e", "return 1")
+    assert not compare(code(original), code(missing)).proved
+    assert compare(code(original), code(original)).proved

@@ -77,7 +77,7 @@ class Product:
         self._queued: Set[Key] = set()
         self._raised: Set[Key] = set()
         self._pairs: Set[OffsetPair] = set()
-        missing = original.locals - self._common - settings.droppable
+        missing = original.used - self._common - settings.droppable
         self._doubt = f"locals: the candidate has no {', '.join(sorted(missing))}" if missing else None
 
     def prove(self) -> Set[OffsetPair]:

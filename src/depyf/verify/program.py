@@ -8,7 +8,7 @@ from typing import FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.bytecode.code import Code
 from depyf.bytecode.nesting import Names, qualified_name
-from depyf.normal.ops import ENDS, Instr, NormalCode, Op
+from depyf.normal.ops import ENDS, Instr, NormalCode, Op, is_silent
 
 LOCAL_SCOPES = ("fast", "deref", "classderef", "bodyderef", "cell")
 _ON_VARIABLES = (Op.LOAD, Op.STORE, Op.DELETE, Op.TAKE)
@@ -22,7 +22,9 @@ class Program:
     """The operations of one code object, local names mapped by ``renamed``.
 
     ``joins`` holds the indices that can be reached in more than one way. ``locals`` are the names that its operations
-    use as fast locals. A cell variable that no closure captures behaves like a fast local and is turned into one.
+    use as fast locals, ``used`` those of operations that control may get to: an operation that neither raises nor runs
+    anybody's code never leads to its handler, so what only such handlers mention (of ``try: pass``) is bound by no path.
+    A cell variable that no closure captures behaves like a fast local and is turned into one.
     ``changing_cells`` are variables that get new cells on the way, where a comprehension stands in line: which cell is
     theirs is a fast local called ``cell_name``.
     A class body stores its own qualified name: only the part behind that of the code object ``around`` it counts. The
@@ -52,12 +54,33 @@ class Program:
                 ops[index] = replace(before, arg=tuple(sorted(before.arg)))
         self.ops: Tuple[Instr, ...] = tuple(ops)
         self.joins = _joins(self.ops)
-        self.locals = frozenset(
-            instr.arg[1] for instr in self.ops if instr.op in _ON_VARIABLES and instr.arg[0] == "fast"
-        )
+        self.locals = _fast_locals(self.ops)
+        self.used = _fast_locals([self.ops[index] for index in _reached(self.ops)])
         self.changes_globals = any(
             instr.op in (Op.STORE, Op.DELETE) and instr.arg[0] in ("global", "name") for instr in self.ops
         )
+
+
+def _fast_locals(ops: Sequence[Instr]) -> FrozenSet[str]:
+    return frozenset(instr.arg[1] for instr in ops if instr.op in _ON_VARIABLES and instr.arg[0] == "fast")
+
+
+def _reached(ops: Sequence[Instr]) -> Set[int]:
+    """The indices of operations that some path leads to, whatever the values."""
+    todo, reached = [0], set()  # type: Tuple[List[int], Set[int]]
+    while todo:
+        index = todo.pop()
+        if index in reached or index >= len(ops):
+            continue
+        reached.add(index)
+        instr = ops[index]
+        if instr.op not in ENDS:
+            todo.append(index + 1)
+        if instr.target is not None:
+            todo.append(instr.target)
+        if instr.handler is not None and not is_silent(instr):
+            todo.append(instr.handler.target)
+    return reached
 
 
 def _last_store(ops: Sequence[Instr], name: str) -> Optional[int]:
