@@ -173,6 +173,39 @@ PROVED = {
             b, a = (b := c(a)), b
             return c(b, (b := c(a)), b)
     """,
+    "a chain of targets while a variable that may be unbound waits": """
+        def program(b, h):
+            g()
+            while h(b):
+                (a := h).p = d = b
+                d = d = a[1]
+            try:
+                g()
+            except B as b:
+                pass
+    """,
+    "a conditional expression as the test of one, in a lambda": """
+        def program():
+            d = lambda p: (p if (h if g else b) else h.r)
+            return [lambda p: (h if (p if g else b) else p) for h in d], lambda: 1 if (h if g else b) else 2
+    """,
+    "a walrus that is returned from a handler": """
+        def program(y):
+            try:
+                g()
+            except A:
+                return (a := [*k])
+            else:
+                b = g.q
+            d.r = g()
+    """,
+    "a lambda that is returned in the place of a value": """
+        def program():
+            try:
+                return k
+            finally:
+                return lambda p: {}
+    """,
     "operations on constants in the value of a walrus": """
         def program(a, b):
             a = (b := a(-1))
@@ -180,6 +213,7 @@ PROVED = {
             a = c = (b := (not a in b) + 2 * 3)
             a[0] = (b := a in [1, 2])
             a, b = (c := 'ab'[0], -2)
+            a.x = (a, b) = (b := (c := -0.0))
             a = (b := lambda: -3)
             if (b := c(-1)):
                 return (a := ())

@@ -203,6 +203,16 @@ async def f(s):
         case [x]:
             await x
 """,
+    "guards that are false when they are compiled": """
+def f(d):
+    match d.p:
+        case list() if False:
+            pass
+        case [1, x] if False:
+            pass
+        case {'k': _}:
+            print(1)
+""",
     "names that are no locals": """
 def f(s):
     n = 1

@@ -20,6 +20,7 @@ class Arms:
 
     def __init__(self, graph: FlowGraph) -> None:
         self._blocks, self._predecessors = graph.blocks, graph.predecessors()
+        self._one_statement = graph.one_statement
         self._numbers: Dict[int, Optional[int]] = {}
         self._known: Dict[FrozenSet[object], int] = {}
         self._open: Set[int] = set()  # the blocks whose tests are looked for
@@ -38,7 +39,7 @@ class Arms:
         return self._numbers[id]
 
     def _tests_of(self, block: Block) -> Optional[FrozenSet[object]]:
-        if not block.ops or block.ops[0].line is None or returns_constant(block):
+        if self._one_statement or not block.ops or block.ops[0].line is None or returns_constant(block):
             return None
         if [instr.op for instr in block.ops] == [Op.RETURN]:
             return None  # the value was computed before, in several ways

@@ -129,7 +129,7 @@ class FlowGraph:
     """``finally_regions``: those whose copies were joined; ``copied_tests``: blocks that end in a branch and stood in
     the bytecode twice; ``clause_ends``: the offsets of the POP_EXC that ``except`` clauses run to where nothing
     leaves them on the way, and ``clause_jumps`` those with which a jump leaves them, with its place, as far as that
-    shows."""
+    shows; ``one_statement``: all of it is one expression, so that equal blocks of one line are copies."""
 
     code: NormalCode
     blocks: Dict[int, Block]
@@ -137,6 +137,7 @@ class FlowGraph:
     next_id: int = 0
     finally_regions: Set[Region] = field(default_factory=set)
     copied_tests: Set[int] = field(default_factory=set)
+    one_statement: bool = False
     clause_ends: Set[int] = field(default_factory=set)
     clause_jumps: Dict[int, Optional[Span]] = field(default_factory=dict)
 

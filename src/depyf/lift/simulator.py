@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
 
 from depyf.flow.graph import Block
 from depyf.lift import build
@@ -202,8 +202,12 @@ class Simulator:
     # --- statements --------------------------------------------------------------------------------------------
 
     def emit(self, statement: Statement, stores: Optional[str] = None) -> None:
-        """Add a statement; whatever is still pending was evaluated before it."""
-        self.settle(stores)
+        """Add a statement; whatever is still pending was evaluated before it. ``stores``: the local variable that it
+        stores, "*" for all names that it does."""
+        if stores == "*" and self.stack and isinstance(statement, ast.stmt):
+            self.settle(*_stored_names(statement))
+        else:
+            self.settle(stores)
         if self.context.places and isinstance(statement, ast.stmt):
             put(statement, self.ops[self.index - 1].span)
         self.node.statements.append(statement)
@@ -217,8 +221,8 @@ class Simulator:
             put(statement, self.ops[self.index - 1].span)
         self.node.evaluate(item.expr, statement)
 
-    def settle(self, stores: Optional[str] = None) -> None:
-        """Keep pending values in temporaries: all that are not stable, and loads of the local ``stores``."""
+    def settle(self, *stores: Optional[str]) -> None:
+        """Keep what waits in temporaries: all that is not stable, and loads of the locals ``stores`` ("*": all)."""
         for item in self.stack:
             if isinstance(item, Target) and item.group is not None:
                 item.group.give_up(self)
@@ -232,7 +236,7 @@ class Simulator:
                 isinstance(item, Value)
                 and (
                     not item.stable
-                    or (stores is not None and item.local is not None and stores in (item.local, "*"))
+                    or (item.local is not None and (item.local in stores or "*" in stores))
                     or changed.get(item.local, 0) > item.order
                 )
             )
@@ -247,7 +251,7 @@ class Simulator:
         if isinstance(item, Copy):
             raise Retry("spill", item.offset)
         if isinstance(item, Function):
-            value = Value(build.function_expression(item))
+            value = Value(build.function_expression(item), order=item.order, born=self.node.id)
             replaced(self.stack, item, value)
             item = value
         if item.copies or item.tests is not None:
@@ -357,6 +361,10 @@ class Simulator:
                 item.group.give_up(self)
 
     def pending(self) -> Tuple[ast.expr, ...]:
+        """The expressions that wait; a value that was stored on the way is a walrus from here on."""
+        for item in self.stack:
+            if isinstance(item, Value) and item.chain and all(isinstance(target, ast.Name) for target in item.chain):
+                self._close_chain(item)
         return tuple(item.expr for item in self.stack if isinstance(item, Value))
 
     def fill(self, item: Target, target: ast.expr) -> None:
@@ -374,6 +382,12 @@ class Simulator:
 def _is_name(target: ast.expr, place: object) -> bool:
     """Whether ``target`` is the variable ``place``."""
     return isinstance(place, ast.Name) and isinstance(target, ast.Name) and place.id == target.id
+
+
+def _stored_names(statement: ast.stmt) -> Set[str]:
+    return {
+        node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+    }
 
 
 def stored_on_the_way(items: Sequence[Item]) -> Dict[Optional[str], int]:

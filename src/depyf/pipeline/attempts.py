@@ -238,7 +238,10 @@ class Attempts:
     def _statements(self, code: Code) -> Tuple[NormalCode, List[ast.stmt]]:
         normal = outline(self.lowered(code))
         if code.co_flags & inspect.CO_OPTIMIZED or (code is self.code and self._is_expression()):
-            return normal, self._lifted_statements(code, normal)
+            statements = self._lifted_statements(code, normal)
+            if code.co_name == "<lambda>" and len(statements) > 1:
+                statements = self._as_one_statement(code, normal) or statements
+            return normal, statements
         failure = Unstructured("a class or module would have to be left from inside of its statements")
         for joined in (False, True):
             try:
@@ -252,9 +255,21 @@ class Attempts:
                 return normal, statements
         raise failure
 
-    def _lifted_statements(self, code: Code, normal: NormalCode, *, joined: bool = False) -> List[ast.stmt]:
-        """``joined``: all ways out of a class or module lead to one place, as no ``return`` can be written there."""
+    def _as_one_statement(self, code: Code, normal: NormalCode) -> List[ast.stmt]:
+        """The statement of a lambda, where the same arm in several places was taken for arms that somebody wrote."""
+        try:
+            statements = self._lifted_statements(code, normal, one_statement=True)
+        except synchronous(ValueError, NotImplementedError, Unstructured):
+            return []
+        return statements if len(statements) == 1 else []
+
+    def _lifted_statements(
+        self, code: Code, normal: NormalCode, *, joined: bool = False, one_statement: bool = False
+    ) -> List[ast.stmt]:
+        """``joined``: all ways out of a class or module lead to one place, as no ``return`` can be written there.
+        ``one_statement``: all is one expression."""
         flow = build(normal)
+        flow.one_statement = one_statement
         undo_copies(flow)
         if joined:
             join_ends(flow)

@@ -22,11 +22,13 @@ def keep_unfolded(tree: ast.Module) -> None:
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and len(node.targets) > 1:
-            first = [target for target in node.targets[:-1] if isinstance(target, ast.Name)]
-            if len(first) == len(node.targets) - 1 and any(map(_would_be_folded, ast.walk(node.value))):
-                for target in first:
+            if any(map(_would_be_folded, ast.walk(node.value))):
+                while len(node.targets) > 1:
+                    target = node.targets[0]
+                    if not isinstance(target, ast.Name):
+                        break
                     node.value = ast.NamedExpr(target, node.value)
-                node.targets = node.targets[-1:]
+                    del node.targets[0]
 
 
 def _would_be_folded(node: ast.AST) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, List, Optional, Set, Tuple
 
 from depyf.lift import build
-from depyf.lift.nodes import Condition, MatchTest, Node
+from depyf.lift.nodes import Condition, Goto, MatchTest, Node
 from depyf.quick_dataclass import dataclass
 from depyf.structure.leaving import always_matches, leaves
 from depyf.structure.unstructured import Unstructured
@@ -87,6 +87,9 @@ def _read_case(structurer: _Structurer, node: Node, term: MatchTest) -> Tuple[_C
         return _Case(term.pattern, ast.Constant(False) if term.keeps else None, None, [node.id]), term.fail
     inside = structurer.nodes[term.success]
     test = inside.terminator
+    if term.keeps and term.fail is not None and _goes_on_at_once(inside, term.fail):
+        structurer.written.add(inside.id)
+        return _Case(term.pattern, ast.Constant(False), None, [node.id, inside.id]), term.fail
     guard = _guard(inside, test) if term.guarded and isinstance(test, Condition) else None
     if (
         guard is not None
@@ -100,6 +103,13 @@ def _read_case(structurer: _Structurer, node: Node, term: MatchTest) -> Tuple[_C
             return _Case(term.pattern, build.negate(guard), test.target, nodes), test.fall
         return _Case(term.pattern, guard, test.fall, nodes), test.target
     return _Case(term.pattern, None, term.success, [node.id]), term.fail
+
+
+def _goes_on_at_once(inside: Node, fail: int) -> bool:
+    """Whether ``inside``, which a pattern leads to that keeps the subject, does nothing but go on to the next case: its
+    guard was false when it was compiled."""
+    goes_on = isinstance(inside.terminator, Goto) and inside.terminator.target == fail
+    return goes_on and not inside.statements and not inside.leaves
 
 
 def _guard(inside: Node, condition: Condition) -> Optional[ast.expr]:

@@ -23,7 +23,7 @@ class Program:
 
     ``joins`` holds the indices that can be reached in more than one way. ``locals`` are the names that its operations
     use as fast locals, ``used`` those of operations that control may get to: an operation that neither raises nor runs
-    anybody's code never leads to its handler, so what only such handlers mention (of ``try: pass``) is bound by no path.
+    anybody's code never leads to its handler, so that no path binds what only such handlers mention (``try: pass``).
     A cell variable that no closure captures behaves like a fast local and is turned into one.
     ``changing_cells`` are variables that get new cells on the way, where a comprehension stands in line: which cell is
     theirs is a fast local called ``cell_name``.
