@@ -35,7 +35,7 @@ LAYERS: List[Tuple[str, ...]] = [
     ("bytecode",),
     ("file_names", "own_package", "regular_files", "visible", "without_warnings"),
     ("messages",),
-    ("asynchronous", "quick_dataclass"),
+    ("asynchronous", "lazy_pattern", "quick_dataclass"),
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
@@ -143,7 +143,11 @@ def violations(source: str, module: str, *, is_package: bool = False) -> List[st
     for line, name in imported_modules(tree, module, is_package):
         if name.split(".")[0] in ("torch", "torchvision", "triton") and here not in TORCH_IN:
             found.append(f"{module}:{line} imports {name}")
-        if name == "re" and module.startswith(WITHOUT_PATTERNS) and module not in PATTERNS_IN:
+        if (
+            (name == "re" or name.startswith("depyf.lazy_pattern"))
+            and module.startswith(WITHOUT_PATTERNS)
+            and module not in PATTERNS_IN
+        ):
             found.append(f"{module}:{line} reads text by patterns; that is for {', '.join(PATTERNS_IN)}")
         if name.split(".")[0] != "depyf" or (here, name) in UPWARDS_ALLOWED:
             continue

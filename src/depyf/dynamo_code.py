@@ -19,12 +19,12 @@ The hints rest on what Dynamo does, and are given for no other code:
 
 from __future__ import annotations
 
-import re
 import sys
 from types import CodeType
 from typing import AbstractSet, FrozenSet, Iterator, Optional, Sequence, Set
 
 from depyf.bytecode.code import Code, is_code, may_bind_globals
+from depyf.lazy_pattern import re_compile
 from depyf.normal.lowering import lower
 from depyf.normal.ops import Instr, Op
 from depyf.result import Hints
@@ -34,11 +34,11 @@ RESUME_PREFIX = "__resume_at_"
 
 _GRAPH = r"__compiled_fn_\d+(_[0-9a-f]{8}(_[0-9a-f]{4}){3}_[0-9a-f]{12})?"
 _RESUME = rf"{RESUME_PREFIX}\d+_\d+"
-_WRITTEN_BY_DYNAMO = re.compile(rf"({_GRAPH}|{_RESUME}|__import_torch_dot__dynamo_\w+)\Z")
-_INSTALLED = re.compile(rf"({_GRAPH}|{_RESUME}|__builtins_dict___\d+(_c\w+)?)\Z")
+_WRITTEN_BY_DYNAMO = re_compile(rf"({_GRAPH}|{_RESUME}|__import_torch_dot__dynamo_\w+)\Z")
+_INSTALLED = re_compile(rf"({_GRAPH}|{_RESUME}|__builtins_dict___\d+(_c\w+)?)\Z")
 _IMPORTED = "__import_"
-_CONTEXT_MANAGER = re.compile(r"___context_manager_\d+_\d+\Z")
-_OWN_VARIABLE = re.compile(r"(?:graph_out|tmp)_(\d+)\Z")
+_CONTEXT_MANAGER = re_compile(r"___context_manager_\d+_\d+\Z")
+_OWN_VARIABLE = re_compile(r"(?:graph_out|tmp)_(\d+)\Z")
 
 
 def hints_of(code: Code) -> Optional[Hints]:

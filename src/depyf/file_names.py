@@ -11,6 +11,7 @@ import re
 from typing import Dict, List, Literal, Mapping, NamedTuple, Optional, Tuple
 
 from depyf.asynchronous import synchronous
+from depyf.lazy_pattern import re_compile
 
 INDEX = "index"
 """The page and the Markdown index, without their endings."""
@@ -41,11 +42,11 @@ _PATTERNS: Dict[FileKind, str] = {
 }
 """By kinds of artifacts; the first that fits counts."""
 
-_KINDS = {kind: re.compile(pattern) for kind, pattern in _PATTERNS.items()}
-_OF_A_GRAPH = re.compile(rf"({_COMPILED}-?\d+)\.(.+)\.(\d+)\.py")
-_DUMPED = re.compile(rf"{_TRANSFORMED}\d+_for_.*\.py|{_COMPILED}\d+\..*\.py|{_FULL_CODE}.*\.py")
-_PROCESS_FOLDER = re.compile(r"rank(\d{1,9})|(?:rank(\d{1,9})_)?pid\d{1,10}")
-_NO_GRAPH = re.compile(rf"(?:{re.escape(_KERNEL)}|{re.escape(_WRAPPER)}).*")
+_KINDS = {kind: re_compile(pattern) for kind, pattern in _PATTERNS.items()}
+_OF_A_GRAPH = re_compile(rf"({_COMPILED}-?\d+)\.(.+)\.(\d+)\.py")
+_DUMPED = re_compile(rf"{_TRANSFORMED}\d+_for_.*\.py|{_COMPILED}\d+\..*\.py|{_FULL_CODE}.*\.py")
+_PROCESS_FOLDER = re_compile(r"rank(\d{1,9})|(?:rank(\d{1,9})_)?pid\d{1,10}")
+_NO_GRAPH = re_compile(rf"(?:{re.escape(_KERNEL)}|{re.escape(_WRAPPER)}).*")
 
 
 class FileName(NamedTuple):

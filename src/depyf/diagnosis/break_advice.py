@@ -7,6 +7,8 @@ import functools
 import re
 from typing import Mapping, Optional, Sequence, Tuple
 
+from depyf.lazy_pattern import re_compile
+
 
 class BreakCause(enum.Enum):
     """What kind of graph break it is, where there is something to say about it."""
@@ -52,16 +54,16 @@ _TITLES: Sequence[Tuple[BreakCause, str]] = [
 ]
 """How the titles of torch's reasons begin. An explanation mentions many things that are not the cause."""
 
-_BUILTIN = re.compile(r"^(?:Failed to trace builtin operator|Builtin)")
-_OF_PRINT = re.compile(r"builtin operator `?print`?|`print`")
+_BUILTIN = re_compile(r"^(?:Failed to trace builtin operator|Builtin)")
+_OF_PRINT = re_compile(r"builtin operator `?print`?|`print`")
 
-_ABOUT_A_FUNCTION = re.compile(
+_ABOUT_A_FUNCTION = re_compile(
     r"Attempted to (?:call|inline) function|Skip (?:calling|inlining) |Unsupported (?:function|method) call|"
     r"Failed to trace builtin operator|attempted to trace numpy"
 )
-_METHOD = re.compile(r"method `(\w+)` of class `([\w.]+)`")
-_REPR = re.compile(r"<(?:[a-z-]+ )+(?!0x)([\w.<>]+?)(?: at 0x| of |>(?![.\w]))")
-_FUNCTION = re.compile(r"(?:function|builtin|operator) `([\w.<>]*[\w>])\.?`")
+_METHOD = re_compile(r"method `(\w+)` of class `([\w.]+)`")
+_REPR = re_compile(r"<(?:[a-z-]+ )+(?!0x)([\w.<>]+?)(?: at 0x| of |>(?![.\w]))")
+_FUNCTION = re_compile(r"(?:function|builtin|operator) `([\w.<>]*[\w>])\.?`")
 _OF_TORCHS = "get_nonrecursive_disable_wrapper.<locals>."
 """The wrapper of ``torch.compiler.disable(recursive=False)``: torch does not report what is in it."""
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 import re
 from typing import Match, Optional
 
-_LOCAL = re.compile(r"\b[LG]\['([^'\\]+)'\]")
-_MEMBER = re.compile(r"\.(?:_modules|_parameters|_buffers)\['([^'\\]+)'\]")
-_IDENTIFIER = re.compile(r"[^\W\d]\w*\Z")
-_FROM_NUMPY = re.compile(r"___from_numpy\(([^()]*)\)")
-_CELL = re.compile(r"\.__closure__\[(\d+)\]\.cell_contents")
-_ONE_LOCAL = re.compile(r"L\['([^'\\]*)'\]\Z")
-_KEY = re.compile(r"\[('[^']*'|\"[^\"]*\"|-?\d+)\]")
-_CLASS = re.compile(r"<(?:class|enum) '([^']*)'>")
+from depyf.lazy_pattern import re_compile
+
+_LOCAL = re_compile(r"\b[LG]\['([^'\\]+)'\]")
+_MEMBER = re_compile(r"\.(?:_modules|_parameters|_buffers)\['([^'\\]+)'\]")
+_IDENTIFIER = re_compile(r"[^\W\d]\w*\Z")
+_FROM_NUMPY = re_compile(r"___from_numpy\(([^()]*)\)")
+_CELL = re_compile(r"\.__closure__\[(\d+)\]\.cell_contents")
+_ONE_LOCAL = re_compile(r"L\['([^'\\]*)'\]\Z")
+_KEY = re_compile(r"\[('[^']*'|\"[^\"]*\"|-?\d+)\]")
+_CLASS = re_compile(r"<(?:class|enum) '([^']*)'>")
 _SHORTER = (
-    (re.compile(r"G\['__builtins_dict___\d+'\]"), "builtins"),
-    (re.compile(r"\b[LG]\['(\w+)'\]"), r"\1"),
-    (re.compile(r"__import__\('([\w.]+)'\)"), r"\1"),
-    (re.compile(r"\['(\w+)'\]"), r".\1"),
+    (re_compile(r"G\['__builtins_dict___\d+'\]"), "builtins"),
+    (re_compile(r"\b[LG]\['(\w+)'\]"), r"\1"),
+    (re_compile(r"__import__\('([\w.]+)'\)"), r"\1"),
+    (re_compile(r"\['(\w+)'\]"), r".\1"),
 )
 
 
@@ -62,7 +64,7 @@ def key_read(subject: str, source: str) -> Optional[str]:
     return match and match.group(1)
 
 
-_HELPER = re.compile(r"___(\w+?)_(len|getitem)\((.*?)(?:, (\d+))?\)\Z|___normalize_(\w+)_iter\((.*)\)\Z")
+_HELPER = re_compile(r"___(\w+?)_(len|getitem)\((.*?)(?:, (\d+))?\)\Z|___normalize_(\w+)_iter\((.*)\)\Z")
 
 
 def helper_as_written(name: str) -> str:

@@ -14,9 +14,10 @@ from depyf.diagnosis.guard import Guard, GuardKind, TensorProperties
 from depyf.diagnosis.guard_expressions import read_expression
 from depyf.diagnosis.guard_sources import class_name
 from depyf.diagnosis.plain_guards import read_plain
+from depyf.lazy_pattern import re_compile
 from depyf.torch_trace.guard_comments import split_comment, users_line
 
-_CHECK_TENSOR = re.compile(
+_CHECK_TENSOR = re_compile(
     r"\Acheck_tensor\((?P<source>.*), (?P<class_name>[\w.<>]+), DispatchKeySet\((?P<dispatch_keys>[^()]*)\), "
     r"(?P<dtype>torch\.\w+), device=(?P<device>\w+), requires_grad=(?P<requires_grad>\w+), "
     r"size=(?P<size>\[.*?\]|None), stride=(?P<stride>\[.*?\]|None)\)\Z",
@@ -120,69 +121,72 @@ Rule = Tuple[Pattern[str], Callable[[Match[str]], Guard]]
 
 _RULES: List[Rule] = [
     (
-        re.compile(r"\Atensor '(.*)' size mismatch at index (\d+)\. expected (\S+), actual (\S+)"),
+        re_compile(r"\Atensor '(.*)' size mismatch at index (\d+)\. expected (\S+), actual (\S+)"),
         _of_dimension(GuardKind.SIZE),
     ),
     (
-        re.compile(r"\Atensor '(.*)' stride mismatch at index (\d+)\. expected (\S+), actual (\S+)"),
+        re_compile(r"\Atensor '(.*)' stride mismatch at index (\d+)\. expected (\S+), actual (\S+)"),
         _of_dimension(GuardKind.STRIDE),
     ),
     (
-        re.compile(r"\Atensor '(.*)' rank mismatch\. expected (\S+), actual (\S+)"),
+        re_compile(r"\Atensor '(.*)' rank mismatch\. expected (\S+), actual (\S+)"),
         lambda match: Guard(GuardKind.RANK, match[1], match[2], match[3]),
     ),
-    (re.compile(r"\Atensor '(.*)' dtype mismatch\. expected (.*), actual (.*)"), _dtype),
-    (re.compile(r"\Atensor '(.*)' requires_grad mismatch\. expected requires_grad=(\d)"), _requires_grad),
+    (re_compile(r"\Atensor '(.*)' dtype mismatch\. expected (.*), actual (.*)"), _dtype),
+    (re_compile(r"\Atensor '(.*)' requires_grad mismatch\. expected requires_grad=(\d)"), _requires_grad),
     (
-        re.compile(r"\Atensor '(.*)' dispatch key set mismatch\. expected DispatchKeySet\((.*)\), actual \w+\((.*)\)"),
+        re_compile(r"\Atensor '(.*)' dispatch key set mismatch\. expected DispatchKeySet\((.*)\), actual \w+\((.*)\)"),
         lambda match: Guard(GuardKind.DISPATCH_KEYS, match[1], match[2], match[3]),
     ),
     (
         # Before PyTorch 2.15 it did not say of which class the tensor was.
-        re.compile(r"\Aexpected type of '(.*)' to be (?:a tensor type, '|(<class '.*'>),) but found (.*)"),
+        re_compile(r"\Aexpected type of '(.*)' to be (?:a tensor type, '|(<class '.*'>),) but found (.*)"),
         lambda match: Guard(GuardKind.TENSOR_CLASS, match[1], match[2] and class_name(match[2]), class_name(match[3])),
     ),
     (_CHECK_TENSOR, _tensor),
     (
-        re.compile(r"\A(.*)\.raw_repr\(\) == DispatchKeySet\(([^()]*)\)\.raw_repr\(\)\Z", re.S),
+        re_compile(r"\A(.*)\.raw_repr\(\) == DispatchKeySet\(([^()]*)\)\.raw_repr\(\)\Z", re.S),
         lambda match: Guard(GuardKind.DISPATCH_KEYS, match[1], match[2]),
     ),
-    (re.compile(r"\ADuplicate tensors? found"), _of(GuardKind.SAME_TENSOR)),
-    (re.compile(r"\Acheck_(?:overlapping|no_aliasing)\("), _of(GuardKind.ALIASING)),
+    (re_compile(r"\ADuplicate tensors? found"), _of(GuardKind.SAME_TENSOR)),
+    (re_compile(r"\Acheck_(?:overlapping|no_aliasing)\("), _of(GuardKind.ALIASING)),
     (
-        re.compile(r"\AGLOBAL_STATE changed: (.*)"),
+        re_compile(r"\AGLOBAL_STATE changed: (.*)"),
         lambda match: Guard(GuardKind.GLOBAL_STATE, operands=tuple(match[1].split())),
     ),
     (
-        re.compile(r"___check_global_state\(\)(?: against (\{.*\})\Z)?", re.S),
+        re_compile(r"___check_global_state\(\)(?: against (\{.*\})\Z)?", re.S),
         lambda match: Guard(GuardKind.GLOBAL_STATE, expected=match[1]),
     ),
-    (re.compile(r"___check_torch_function_mode_stack"), _of(GuardKind.MODES)),
-    (re.compile(r"top_saved_tensors_hooks(?: ids == (None|\(.*\))\Z)?", re.S), _hooks),
-    (re.compile(r"\A(?:\w+Error on|getattr failed on source) (.*)"), _of(GuardKind.MISSING)),
-    (re.compile(r"\A'\w+' object (?:has no|is not) .*|\A\w+Error\b"), _of(GuardKind.NOT_COMPUTED)),
-    (re.compile(r"\Alen\((.*)\) != (\d{1,18})\Z"), lambda match: Guard(GuardKind.NUMBER_OF_KEYS, match[1], match[2])),
-    (re.compile(r"\ATYPE_MISMATCH\((.*)\)\Z"), _of(GuardKind.CLASS_OF_DICT)),
-    (re.compile(r"\A_dynamo_(\w+) not a subset: runtime (.*) is not a subset of compiled (.*)"), _marks),
-    (re.compile(r"\A_has_dynamo_dim_marking is present"), _of(GuardKind.MARKS)),
-    (re.compile(r"\Ahasattr\((?P<source>.*), '_dynamo_(?P<mark>\w+)'\) == False\Z", re.S), _marks_demanded),
+    (re_compile(r"___check_torch_function_mode_stack"), _of(GuardKind.MODES)),
+    (re_compile(r"top_saved_tensors_hooks(?: ids == (None|\(.*\))\Z)?", re.S), _hooks),
+    (re_compile(r"\A(?:\w+Error on|getattr failed on source) (.*)"), _of(GuardKind.MISSING)),
+    (re_compile(r"\A'\w+' object (?:has no|is not) .*|\A\w+Error\b"), _of(GuardKind.NOT_COMPUTED)),
     (
-        re.compile(
+        re_compile(r"\Alen\((.*)\) != (\d{1,18})\Z"),
+        lambda match: Guard(GuardKind.NUMBER_OF_KEYS, match[1], match[2]),
+    ),
+    (re_compile(r"\ATYPE_MISMATCH\((.*)\)\Z"), _of(GuardKind.CLASS_OF_DICT)),
+    (re_compile(r"\A_dynamo_(\w+) not a subset: runtime (.*) is not a subset of compiled (.*)"), _marks),
+    (re_compile(r"\A_has_dynamo_dim_marking is present"), _of(GuardKind.MARKS)),
+    (re_compile(r"\Ahasattr\((?P<source>.*), '_dynamo_(?P<mark>\w+)'\) == False\Z", re.S), _marks_demanded),
+    (
+        re_compile(
             r"\A\(\((?:getattr\()?(?P<source>.*?)(?:\.|, ')_dynamo_(?P<mark>\w+)(?:', set\(\)\))?"
             r"\.issubset\((?P<dimensions>[^()]*(?:\(\))?)\)\) if ",
             re.S,
         ),
         _marks_demanded,
     ),
-    (re.compile(r"\A_{2,3}check_type_id\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _class_id),
-    (re.compile(r"\A_{2,3}check_obj_id\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _object_id),
-    (re.compile(r"\A_{2,3}check_fake_script_type\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _script_class),
-    (re.compile(r"\ABACKEND_MATCH failure"), _of(GuardKind.BACKEND)),
-    (re.compile(r"\ACache line invalidated"), _of(GuardKind.GONE)),
+    (re_compile(r"\A_{2,3}check_type_id\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _class_id),
+    (re_compile(r"\A_{2,3}check_obj_id\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _object_id),
+    (re_compile(r"\A_{2,3}check_fake_script_type\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _script_class),
+    (re_compile(r"\ABACKEND_MATCH failure"), _of(GuardKind.BACKEND)),
+    (re_compile(r"\ACache line invalidated"), _of(GuardKind.GONE)),
 ]
 
-_ATTRIBUTE = re.compile(r"(?:Generic)?GetAttrGuardAccessor\((.*)\)\Z", re.S)
-_LOCAL_INDEX = re.compile(r"framelocals_idx=(\d{1,9})")
+_ATTRIBUTE = re_compile(r"(?:Generic)?GetAttrGuardAccessor\((.*)\)\Z", re.S)
+_LOCAL_INDEX = re_compile(r"framelocals_idx=(\d{1,9})")
 
 
 def attribute_of(accessor: str) -> Optional[str]:
@@ -197,8 +201,8 @@ def local_index_of(accessor: str) -> Optional[int]:
     return None if match is None else int(match.group(1))
 
 
-_NUMBER_IN_NAME = re.compile(r"_\d{9,}")
-_NUMBER_THAT_CHANGES = re.compile(r"\b(?!922337203685477580[78]\b)\d{9,}")  # an id or address; and not a limit of int64
+_NUMBER_IN_NAME = re_compile(r"_\d{9,}")
+_NUMBER_THAT_CHANGES = re_compile(r"\b(?!922337203685477580[78]\b)\d{9,}")  # an id or address; and not a limit of int64
 
 
 def has_id_in_name(text: str) -> bool:
@@ -216,7 +220,7 @@ def without_ids(code: str) -> str:
     return _NUMBER_THAT_CHANGES.sub("...", code)
 
 
-_AUTOCAST = re.compile(r"autocast\((\w+)\)_(enabled|dtype)\Z")
+_AUTOCAST = re_compile(r"autocast\((\w+)\)_(enabled|dtype)\Z")
 
 
 def autocast_setting(key: str) -> Optional[Tuple[str, str]]:

@@ -8,10 +8,10 @@ same for those that are.
 from __future__ import annotations
 
 import keyword
-import re
 from typing import FrozenSet, Optional, Tuple
 
 from depyf.diagnosis.guard import Guard, GuardKind
+from depyf.lazy_pattern import re_compile
 
 _STRING = r"'[\w .:/-]*'"
 _INTEGER = r"(?:0|-?[1-9]\d{0,17})"
@@ -21,11 +21,11 @@ _VALUE = rf"[LG]\[{_STRING}\]{_STEPS}"
 
 _NUMBER = rf"(?:\d{{1,9}}\.\d{{1,9}}|[1-9]e-\d\d|{_INTEGER})"
 
-_COMPARISON = re.compile(
+_COMPARISON = re_compile(
     rf"(?P<value>{_VALUE}) (?:== (?P<constant>True|False|None|{_NUMBER}|\({_INTEGER},\))|is (?P<no>not )?None)"
 )
-_LENGTH = re.compile(rf"(?P<length>len\((?P<value>{_VALUE})\)) == (?P<constant>{_INTEGER})")
-_CALL = re.compile(
+_LENGTH = re_compile(rf"(?P<length>len\((?P<value>{_VALUE})\)) == (?P<constant>{_INTEGER})")
+_CALL = re_compile(
     rf"(?P<no>not )?(?:___dict_contains\((?P<key>{_STRING}), (?P<container>{_VALUE})\)"
     rf"|hasattr\((?P<value>{_VALUE}), '(?P<attribute>\w+)'\))"
 )
@@ -64,12 +64,12 @@ _DTYPE = r"torch\.[a-z]\w*"
 _SIZES = rf"\[(?:(?:None|{_INTEGER})(?:, (?:None|{_INTEGER}))*)?\]"
 _STRINGS = r"'[\w .,:/-]*'"
 _ARGUMENT = rf"(?:[a-z_]+=)?(?:{_OBJECT}|{_STRINGS}|{_DTYPE}|{_SIZES}|True|False|None|{_NUMBER}|\({_INTEGER},\))"
-_PLAIN = re.compile(
+_PLAIN = re_compile(
     rf"(?:(?:not )?(?P<called>___\w+|hasattr|len)\({_ARGUMENT}(?:, {_ARGUMENT})*\)|{_OBJECT})"
     rf"(?: (?:==|is(?: not)?) (?:True|False|None|{_INTEGER}))?"
 )
-_POSITIONAL_AFTER_KEYWORD = re.compile(rf"[(,] ?[a-z_]+={_ARGUMENT}, (?![a-z_]+=)")
-_FIRST_NAMES = re.compile(r"(?<![\w.'])(?:L|G|___ids|___names)(?=\[')|\btorch(?=\.)")
+_POSITIONAL_AFTER_KEYWORD = re_compile(rf"[(,] ?[a-z_]+={_ARGUMENT}, (?![a-z_]+=)")
+_FIRST_NAMES = re_compile(r"(?<![\w.'])(?:L|G|___ids|___names)(?=\[')|\btorch(?=\.)")
 
 
 def names_of_plain(expression: str) -> Optional[FrozenSet[str]]:

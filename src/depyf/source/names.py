@@ -12,6 +12,7 @@ import unicodedata
 from types import CodeType
 from typing import Dict, FrozenSet, Iterable, Iterator, List, Optional, Set, Tuple, TypeVar, Union
 
+from depyf.lazy_pattern import re_compile
 from depyf.lift.build import is_writable as is_writable
 from depyf.source.futures import ANNOTATIONS, imported_flags
 from depyf.source.rewriting import Rewriter, replaced
@@ -28,7 +29,7 @@ def _mangles_parameters_only() -> bool:
 
 _MANGLES_PARAMETERS_ONLY = _mangles_parameters_only()
 
-_TEMPORARY = re.compile(r"__temp_\d+$")
+_TEMPORARY = re_compile(r"__temp_\d+$")
 _Node = TypeVar("_Node", bound=ast.AST)
 _Named = TypeVar(
     "_Named",

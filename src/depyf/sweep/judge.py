@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import os
-import re
 import time
 import traceback
 from typing import Callable, Optional, Tuple
@@ -12,6 +11,7 @@ from typing import Callable, Optional, Tuple
 from depyf.bytecode.code import flags_like
 from depyf.bytecode.parsing import parse
 from depyf.decompiler import decompile_code
+from depyf.lazy_pattern import re_compile
 from depyf.own_package import FOLDER, is_own
 from depyf.quick_dataclass import dataclass
 from depyf.result import Decompilation, DecompilationError, Verdict
@@ -137,7 +137,7 @@ def _place(error: BaseException) -> str:
     return f"{path}:{ours[-1].lineno} {ours[-1].name}"
 
 
-_VARYING = re.compile(r"0x[0-9a-fA-F]+|\d+|'[^']*'|\"[^\"]*\"|`[^`]*`")
+_VARYING = re_compile(r"0x[0-9a-fA-F]+|\d+|'[^']*'|\"[^\"]*\"|`[^`]*`")
 
 
 def reason_group(result: Result) -> str:

@@ -6,6 +6,7 @@ import re
 from dataclasses import field
 from typing import Dict, List, Optional, Tuple
 
+from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.addresses import without_addresses
 from depyf.torch_trace.events import Event
@@ -13,19 +14,19 @@ from depyf.torch_trace.events import Event
 Frame = Tuple[str, int, str]
 """File, line and name of the function."""
 
-_PLACE = re.compile(r"^Graph break in user code at (.*):(\d{1,9})$", re.MULTILINE)
-_REASON = re.compile(r"^Graph Break Reason: (.*?)(?=^User code traceback:|\Z)", re.MULTILINE | re.DOTALL)
-_USER_STACK = re.compile(r"^User code traceback:\n((?:[ \t]+.*\n?)*)", re.MULTILINE)
-_FRAME = re.compile(r'^[ \t]*File "(.+?)", line (\d{1,9})(?:, in (.+))?$', re.MULTILINE)
-_FRAME_WITH_CODE = re.compile(_FRAME.pattern + r"\n[ \t]+(?!File )(\S.*)$", re.MULTILINE)
-_ANOTHER = re.compile(r"^\*\*\* While handling this graph break", re.MULTILINE)
-_EXPLANATION = re.compile(r"^ *Explanation: (.*?)(?=^ *Hint:|^ *Developer debug context:|\Z)", re.MULTILINE | re.DOTALL)
-_HINT = re.compile(r"^ *Hint: (.*?)(?=^ *Hint:|^ *Developer debug context:|^\s*$|\Z)", re.MULTILINE | re.DOTALL)
-_URL = re.compile(r"please visit: (\S+)")
+_PLACE = re_compile(r"^Graph break in user code at (.*):(\d{1,9})$", re.MULTILINE)
+_REASON = re_compile(r"^Graph Break Reason: (.*?)(?=^User code traceback:|\Z)", re.MULTILINE | re.DOTALL)
+_USER_STACK = re_compile(r"^User code traceback:\n((?:[ \t]+.*\n?)*)", re.MULTILINE)
+_FRAME = re_compile(r'^[ \t]*File "(.+?)", line (\d{1,9})(?:, in (.+))?$', re.MULTILINE)
+_FRAME_WITH_CODE = re_compile(_FRAME.pattern + r"\n[ \t]+(?!File )(\S.*)$", re.MULTILINE)
+_ANOTHER = re_compile(r"^\*\*\* While handling this graph break", re.MULTILINE)
+_EXPLANATION = re_compile(r"^ *Explanation: (.*?)(?=^ *Hint:|^ *Developer debug context:|\Z)", re.MULTILINE | re.DOTALL)
+_HINT = re_compile(r"^ *Hint: (.*?)(?=^ *Hint:|^ *Developer debug context:|^\s*$|\Z)", re.MULTILINE | re.DOTALL)
+_URL = re_compile(r"please visit: (\S+)")
 _OLD_TITLES = (
-    (re.compile(r"generic_jump TensorVariable\("), "Data-dependent branching"),
-    (re.compile(r"call torch\._dynamo\.disable\(\) wrapped"), "Skip calling `torch.compiler.disable()`d function"),
-    (re.compile(r"'?skip function graph_break in file"), "Call to `torch._dynamo.graph_break()`"),
+    (re_compile(r"generic_jump TensorVariable\("), "Data-dependent branching"),
+    (re_compile(r"call torch\._dynamo\.disable\(\) wrapped"), "Skip calling `torch.compiler.disable()`d function"),
+    (re_compile(r"'?skip function graph_break in file"), "Call to `torch._dynamo.graph_break()`"),
 )
 """What PyTorch up to 2.5 says in the terms of its own source, and the title that later versions give it."""
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from typing import List, Mapping, Optional, Sequence, Tuple
 
+from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.events import Event
 
 SKIPPED = "cudagraph_skip"
 """The name of our own event for what torch only logs, as it does while a program runs; its payload is the message."""
 
-_PREFIX = re.compile(r"^(?:skipping cudagraphs due to\s*)+", re.IGNORECASE)
-_FOUND = re.compile(r"\s*Found from\s*:\s*")
-_FRAME = re.compile(r'File "([^"]+)", line (\d{1,9})')
+_PREFIX = re_compile(r"^(?:skipping cudagraphs due to\s*)+", re.IGNORECASE)
+_FOUND = re_compile(r"\s*Found from\s*:\s*")
+_FRAME = re_compile(r'File "([^"]+)", line (\d{1,9})')
 
 
 @dataclass(frozen=True)

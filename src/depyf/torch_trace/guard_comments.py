@@ -6,12 +6,13 @@ import functools
 import re
 from typing import Optional, Pattern, Tuple
 
+from depyf.lazy_pattern import re_compile
 from depyf.torch_trace.breaks import Frame
 
-_CODE = re.compile(r"""(?:[^'"#]+|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*""", re.S)
+_CODE = re_compile(r"""(?:[^'"#]+|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*""", re.S)
 """All of a text up to the first ``#`` that stands in no string, or to a quote that opens none."""
-_WITH_CODE = re.compile(r"#\s*([^#]*?)\s*#\s*(\S[^#]*?):(\d{1,9}) in (\S+)?")
-_WITHOUT_CODE = re.compile(r"#\s*([^\s#]+|[^#]*?\.py):(\d{1,9}) in (\S+)")
+_WITH_CODE = re_compile(r"#\s*([^#]*?)\s*#\s*(\S[^#]*?):(\d{1,9}) in (\S+)?")
+_WITHOUT_CODE = re_compile(r"#\s*([^\s#]+|[^#]*?\.py):(\d{1,9}) in (\S+)")
 
 
 @functools.lru_cache(maxsize=4096)  # PyTorch's trace, the live guards and the model of the run have the same texts

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from typing import Iterator, List, Optional, Sequence
 
 from depyf.asynchronous import synchronous
+from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.breaks import Frame
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.guard_comments import frame_of, split_comment
 from depyf.torch_trace.json_text import parsed
 
-_NODE = re.compile(r"^(?:\| )*\+- (?:__SHAPE_GUARD__|__[A-Z_]+__|(\w+)): ?(.*)$")
-_SOURCE = re.compile(r"source=(.*?), accessed_by=")
-_VALUE = re.compile(r"\b[LG]\['[^']*'\](?:\.\w+(?:\(\))?|\[[^\]]*\])*")
+_NODE = re_compile(r"^(?:\| )*\+- (?:__SHAPE_GUARD__|__[A-Z_]+__|(\w+)): ?(.*)$")
+_SOURCE = re_compile(r"source=(.*?), accessed_by=")
+_VALUE = re_compile(r"\b[LG]\['[^']*'\](?:\.\w+(?:\(\))?|\[[^\]]*\])*")
 
 _STATE = frozenset({"GLOBAL_STATE", "TORCH_FUNCTION_MODE_STACK", "DEFAULT_DEVICE"})
 

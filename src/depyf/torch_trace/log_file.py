@@ -21,6 +21,7 @@ from dataclasses import field
 from typing import Any, BinaryIO, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
 
 from depyf.asynchronous import suppressed, synchronous
+from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
 from depyf.regular_files import open_regular
 from depyf.torch_trace.events import Event, event_of
@@ -29,7 +30,7 @@ from depyf.torch_trace.json_text import parsed
 PATTERN = "dedicated_log_torch_trace_*.log*"
 """What torch calls these files."""
 
-_RECORD = re.compile(
+_RECORD = re_compile(
     r"^(?P<mark>[^\t{]*?)[VDIWEC](?P<date>\d{4} \d\d:\d\d:\d\d)\.(?P<micros>\d{6,}) (?P<process>\d+) "
     r"[^\]\n]*:\d+\] (?P<json>\{.*)$"
 )

@@ -7,9 +7,9 @@ beside warm caches has them as well.
 from __future__ import annotations
 
 import json
-import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.breaks import Frame, code_of, frames_of
 from depyf.torch_trace.events import Event
@@ -27,7 +27,7 @@ KERNEL_LAUNCHES = "depyf_kernel_launches"
 
 Stack = Tuple[Frame, ...]
 
-_NODE = re.compile(r"^\s+(\w+)(?:\s*:\s*(?:\"[^\"]*\"|'[^']*'|[\w.\[\], ]+?))?\s*= ")
+_NODE = re_compile(r"^\s+(\w+)(?:\s*:\s*(?:\"[^\"]*\"|'[^']*'|[\w.\[\], ]+?))?\s*= ")
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,15 @@ import re
 from typing import List, Optional, Tuple
 
 from depyf.asynchronous import synchronous
+from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.breaks import Frame, frames_of
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.guard_comments import frame_of, split_comment
 from depyf.torch_trace.json_text import parsed
 
-_ENTRY = re.compile(r"^(\[?!?\d*\]?/?\d+/\d+(?:_\d+)?):\s+(.*)\Z", re.DOTALL)
-_USER_STACK = re.compile(r"\nUser stack trace:\n(.*)\Z", re.DOTALL)
+_ENTRY = re_compile(r"^(\[?!?\d*\]?/?\d+/\d+(?:_\d+)?):\s+(.*)\Z", re.DOTALL)
+_USER_STACK = re_compile(r"\nUser stack trace:\n(.*)\Z", re.DOTALL)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
+from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
 
 
@@ -179,15 +180,15 @@ _PLACES = {stage: number for number, stage in enumerate(Stage)}
 
 _BY_TRACE_NAME = {name: stage for stage in Stage for name in stage.facts.records}
 
-_CLASS_LINE = re.compile(r"^(\s*)class\s+(.*?)\(torch\.nn\.Module\):", re.MULTILINE)
+_CLASS_LINE = re_compile(r"^(\s*)class\s+(.*?)\(torch\.nn\.Module\):", re.MULTILINE)
 
-_A_GRAPH = re.compile(r"(?:\s*#.*\n)*\s*(?:class [^\n]*\(torch\.nn\.Module\):|graph\(\):\n)")
+_A_GRAPH = re_compile(r"(?:\s*#.*\n)*\s*(?:class [^\n]*\(torch\.nn\.Module\):|graph\(\):\n)")
 
-_IMPORT_LINE = re.compile(r"^(?:import|from) .*$", re.MULTILINE)
+_IMPORT_LINE = re_compile(r"^(?:import|from) .*$", re.MULTILINE)
 
-_UNBOXED_INPUT = re.compile(r"^([ ]+)(\w+) = next\(", re.MULTILINE)
+_UNBOXED_INPUT = re_compile(r"^([ ]+)(\w+) = next\(", re.MULTILINE)
 
-_BOXED_INPUT = re.compile(r"^[ ]+\w+(?:: \"[^\"]*\")? = next\(", re.MULTILINE)
+_BOXED_INPUT = re_compile(r"^[ ]+\w+(?:: \"[^\"]*\")? = next\(", re.MULTILINE)
 
 _IMPORTS = {
     "torch": "import torch",

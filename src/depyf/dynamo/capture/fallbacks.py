@@ -25,14 +25,15 @@ from depyf.dynamo.hooks.safely import describe, safely
 from depyf.dynamo.hooks.structured_trace_listener import listen
 from depyf.dynamo.hooks.torch_types import DynamoFrame
 from depyf.dynamo.store.names import StableNames
+from depyf.lazy_pattern import re_compile
 from depyf.own_package import FOLDER
 from depyf.torch_trace.addresses import without_addresses
 from depyf.torch_trace.breaks import BreakReport, break_report
 from depyf.torch_trace.events import Event
 
 _NEVER_TO_BE_COMPILED = ("already Dynamo-generated code", "in the Dynamo skipfiles list")
-_ADDED_BY_TORCH = re.compile(r"\n+(?:from user code:|Set TORCHDYNAMO_VERBOSE|Set TORCH_LOGS).*", re.DOTALL)
-_LIMIT = re.compile(r"\b(?:accumulated_)?(?:recompile|cache_size)_limit\b")
+_ADDED_BY_TORCH = re_compile(r"\n+(?:from user code:|Set TORCHDYNAMO_VERBOSE|Set TORCH_LOGS).*", re.DOTALL)
+_LIMIT = re_compile(r"\b(?:accumulated_)?(?:recompile|cache_size)_limit\b")
 
 
 class Receiver(Protocol):

@@ -19,13 +19,14 @@ from depyf.dynamo.hooks import frames, generated_code
 from depyf.dynamo.hooks.attribution import current_compile_id, current_piece
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
 from depyf.dynamo.hooks.safely import report_failure, safely
+from depyf.lazy_pattern import re_compile
 
 Loader = Callable[..., object]
 
-_CALL = re.compile(r"^(?:def call\(|call = |class Runner\b)", re.MULTILINE)
+_CALL = re_compile(r"^(?:def call\(|call = |class Runner\b)", re.MULTILINE)
 """What only the wrapper of a whole graph has. Single kernels stay where Inductor keeps its notes about them."""
 
-_CACHE_PATH_COMMENT = re.compile(r"^(\s*# kernel path:) .*$", re.MULTILINE)
+_CACHE_PATH_COMMENT = re_compile(r"^(\s*# kernel path:) .*$", re.MULTILINE)
 
 
 def watch_kernels(receivers: Receivers) -> Optional[Undo]:

@@ -7,7 +7,6 @@ written while it runs, a little later than each burst of compilations, by a thre
 from __future__ import annotations
 
 import os
-import re
 import sys
 import threading
 import time
@@ -25,13 +24,14 @@ from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.nested_code import qualified_name
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.directory import DumpDirectory
+from depyf.lazy_pattern import re_compile
 from depyf.messages import warn
 from depyf.torch_trace.events import Event
 
 _DELAY, _SHARE = 0.5, 0.05
 """Seconds after which the manifest is written, at least, and the share of the time that this may take."""
 
-_RESUMED = re.compile(r"(?:torch_dynamo_)?resume_in_(.+?)(?:_at_\d+)?$")
+_RESUMED = re_compile(r"(?:torch_dynamo_)?resume_in_(.+?)(?:_at_\d+)?$")
 
 _ENDS = ("compilation_metrics", "bwd_compilation_metrics")
 

@@ -6,7 +6,6 @@ share: of its entries, those count that were made for the same callable.
 
 from __future__ import annotations
 
-import re
 from typing import Dict, List, Mapping
 
 from depyf.dynamo.entries.call_target import Called
@@ -15,10 +14,11 @@ from depyf.dynamo.guards.check_function import EntryGuards
 from depyf.dynamo.guards.live_values import NotLiveError
 from depyf.dynamo.guards.to_python import Naming
 from depyf.dynamo.hooks import cache_entries, private_names
+from depyf.lazy_pattern import re_compile
 
 _CALLED = ("L['fn']", "L['fn'].__code__")
 """What the guards of ``inner`` look at to know what it calls."""
-_CALLED_BY_FUNCTION = re.compile(r"___check_(?:obj|type)_id\(L\['fn'\](?:\.__code__)?, ")
+_CALLED_BY_FUNCTION = re_compile(r"___check_(?:obj|type)_id\(L\['fn'\](?:\.__code__)?, ")
 """The same before PyTorch 2.4, whose guards have no source but their text."""
 
 

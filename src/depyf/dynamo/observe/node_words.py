@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import linecache
 import os
-import re
 import sys
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Dict, List, Optional, Set, Tuple
@@ -13,6 +12,7 @@ from depyf import file_names
 from depyf.answers.nonfinite import Line
 from depyf.diagnosis.guard_sources import as_written
 from depyf.dynamo.hooks import known_code, private_names
+from depyf.lazy_pattern import re_compile
 from depyf.own_package import is_own
 from depyf.report.analysis.sources import is_library
 from depyf.torch_trace.breaks import code_of, frames_of
@@ -20,9 +20,9 @@ from depyf.torch_trace.breaks import code_of, frames_of
 if TYPE_CHECKING:
     import torch
 
-_COMPILED_MODULE = re.compile(r"\A(?:self|fn)(?:\.|\Z)")
+_COMPILED_MODULE = re_compile(r"\A(?:self|fn)(?:\.|\Z)")
 """How a module that is compiled itself is called: ``fn`` where Dynamo puts a function around one of torch's own."""
-_INDEX = re.compile(r"\[(\d+)\]")
+_INDEX = re_compile(r"\[(\d+)\]")
 _FARTHEST = 4
 """How many steps from a node without a line of its own one is looked for: passes of a backend forget some."""
 

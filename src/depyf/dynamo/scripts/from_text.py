@@ -18,6 +18,7 @@ from depyf.dynamo.scripts.graph import GraphCode
 from depyf.dynamo.scripts.imports import Imports
 from depyf.dynamo.scripts.sizes import size_of
 from depyf.dynamo.scripts.whole import HowItRuns, Script, ScriptInputs, script_text
+from depyf.lazy_pattern import re_compile
 
 _TYPES = {
     "f64": "float64",
@@ -36,13 +37,13 @@ _TYPES = {
     "f8e5m2": "float8_e5m2",
 }
 
-_TENSOR = re.compile(r"^(\w+)\[([^\]]*)\](?:\[([^\]]*)\])?([a-z]+(?::\d+)?)?$")
-_SYMBOL = re.compile(r"\b[suz]\d+\b")
-_BOXED = re.compile(r'^([ ]*)(\w+)(?:: "([^"]*)")? = next\(\w+\)(?:;.*)?\n', re.MULTILINE)
-_FLATTENED = re.compile(r"^[ ]*(.+?),? = fx_pytree\.tree_flatten_spec\(.*\)\n", re.MULTILINE)
-_UNFLATTENED = re.compile(r"return pytree\.tree_unflatten\((\[.*\]), self\._out_spec\)", re.DOTALL)
-_DELETED = re.compile(r";  (?:\w+ = )+None$", re.MULTILINE)
-_OPERATOR = re.compile(r"\btorch\.ops\.(\w+)\.(\w+)")
+_TENSOR = re_compile(r"^(\w+)\[([^\]]*)\](?:\[([^\]]*)\])?([a-z]+(?::\d+)?)?$")
+_SYMBOL = re_compile(r"\b[suz]\d+\b")
+_BOXED = re_compile(r'^([ ]*)(\w+)(?:: "([^"]*)")? = next\(\w+\)(?:;.*)?\n', re.MULTILINE)
+_FLATTENED = re_compile(r"^[ ]*(.+?),? = fx_pytree\.tree_flatten_spec\(.*\)\n", re.MULTILINE)
+_UNFLATTENED = re_compile(r"return pytree\.tree_unflatten\((\[.*\]), self\._out_spec\)", re.DOTALL)
+_DELETED = re_compile(r";  (?:\w+ = )+None$", re.MULTILINE)
+_OPERATOR = re_compile(r"\btorch\.ops\.(\w+)\.(\w+)")
 
 Inputs = List[Tuple[str, str]]
 

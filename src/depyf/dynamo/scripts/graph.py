@@ -16,6 +16,7 @@ from depyf.asynchronous import synchronous
 from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.scripts.imports import Imports
 from depyf.dynamo.scripts.tensors import Tensors
+from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
 from depyf.report.analysis.sources import is_library
 from depyf.torch_trace.breaks import Frame, frames_of
@@ -23,12 +24,12 @@ from depyf.torch_trace.breaks import Frame, frames_of
 if TYPE_CHECKING:
     import torch
 
-_DELETED = re.compile(r";  (?:\w+ = )+None$", re.MULTILINE)
-_NO_LINE = re.compile(r"^[ ]*# No stacktrace found for following nodes[ ]*\n", re.MULTILINE)
-_BLANK = re.compile(r"\n[ ]+\n")
-_FORWARD = re.compile(r"^def forward\(self(?:, )?")
+_DELETED = re_compile(r";  (?:\w+ = )+None$", re.MULTILINE)
+_NO_LINE = re_compile(r"^[ ]*# No stacktrace found for following nodes[ ]*\n", re.MULTILINE)
+_BLANK = re_compile(r"\n[ ]+\n")
+_FORWARD = re_compile(r"^def forward\(self(?:, )?")
 _INTERPRETING = ("autograd_function_apply", "tag_activation_checkpoint")
-_EMPTY_LINES = re.compile(r"\n{3,}")
+_EMPTY_LINES = re_compile(r"\n{3,}")
 
 
 @dataclass

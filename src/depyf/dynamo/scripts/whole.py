@@ -16,12 +16,13 @@ from depyf.dynamo.hooks import private_names, torch_names, torch_settings
 from depyf.dynamo.scripts import template
 from depyf.dynamo.scripts.graph import GraphCode, graph_code, names_of_inputs
 from depyf.dynamo.scripts.tensors import Tensors, compact, is_real, is_tensor
+from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import torch
 
-_RANDOM = re.compile(r"dropout|rand|bernoulli|multinomial|normal_|\.normal|uniform|exponential|poisson|rrelu|gumbel")
+_RANDOM = re_compile(r"dropout|rand|bernoulli|multinomial|normal_|\.normal|uniform|exponential|poisson|rrelu|gumbel")
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ A user who makes the first file there, or root, who works in the directories of 
 from __future__ import annotations
 
 import os
-import re
 import stat
 
 from depyf.asynchronous import suppressed
+from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
 from depyf.regular_files import no_follow
 
-_WRITERS_FILE = re.compile(r"[0-9]+(\.files|\.files\.new|\.writing)?")
+_WRITERS_FILE = re_compile(r"[0-9]+(\.files|\.files\.new|\.writing)?")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import stat
 import time
 from dataclasses import field
@@ -26,12 +25,13 @@ from depyf.dynamo.store.file_locks import close_all, exclusive, locked
 from depyf.dynamo.store.kept_locks import KeptLock, close_locks, lock_at
 from depyf.dynamo.store.process_end import at_process_end
 from depyf.dynamo.store.shared_directory import NOBODY
+from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
 from depyf.regular_files import no_follow, open_regular
 
 FOLDER = ".depyf_writers"
 
-_NUMBER = re.compile("0|[1-9][0-9]{0,8}")
+_NUMBER = re_compile("0|[1-9][0-9]{0,8}")
 
 _MOST_PLACES, _MOST_LOST, _PATIENCE = 10_000, 8, 10.0
 """So many places are tried, so many files are made that somebody else has locked or removed at once, and so many

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import replace
 from typing import Counter as CounterType
 from typing import Dict, List, Optional, Sequence, Tuple
 
+from depyf.lazy_pattern import re_compile
 from depyf.report.model.run import Artifact, ArtifactKind
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.stages import AnyStage, Stage, stage_of
@@ -17,7 +17,7 @@ WRAPPER_ORDER, KERNELS_ORDER, TRANSFORMED_ORDER, GUARDS_ORDER, FULL_CODE_ORDER, 
 _ONE_PIECE = 1000
 """More than any order of a stage."""
 
-_AOT_ID = re.compile(r"AOT ID: \[?'?\d+_(forward|backward|inference)")
+_AOT_ID = re_compile(r"AOT ID: \[?'?\d+_(forward|backward|inference)")
 
 _WRAPPERS = frozenset(
     {

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
 from depyf.diagnosis.guard_advice import GuardedFrame
+from depyf.lazy_pattern import re_compile
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Function, Place
 
@@ -19,7 +19,7 @@ _Known = Tuple[str, str, int, str]
 """The same with torch's number of the frame, which distinguishes resume functions of one line, or with the qualified
 name of a function that shares its code with another one (decorated functions run the wrapper); empty for all others."""
 
-_RESUME = re.compile(r"^(?:torch_dynamo_)?resume_in_(.+?)(?:_at_(\d{1,9}))?$")
+_RESUME = re_compile(r"^(?:torch_dynamo_)?resume_in_(.+?)(?:_at_(\d{1,9}))?$")
 
 
 def resumed(name: str) -> Optional[Tuple[str, Optional[int]]]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.lazy_pattern import re_compile
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Link, Place
 from depyf.torch_trace.breaks import Frame
 from depyf.torch_trace.provenance import node_in
 
-_COMMENT = re.compile(r"^\s*# File: (.+?):(\d{1,9}) in (.*?)(?:, code: (.*))?$")
-_DEFINITION = re.compile(r"^\s*(?:class|def)\b")
+_COMMENT = re_compile(r"^\s*# File: (.+?):(\d{1,9}) in (.*?)(?:, code: (.*))?$")
+_DEFINITION = re_compile(r"^\s*(?:class|def)\b")
 
 Stacks = Mapping[str, Tuple[Frame, ...]]
 

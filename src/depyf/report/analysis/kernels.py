@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from dataclasses import field, replace
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
 from depyf.report.analysis.facts import KernelFact, Provenance
 from depyf.report.analysis.graph_links import union
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Artifact, Kernel, Link, Place
 
-_DEFINITION = re.compile(r"^(\w+) = (?:async_compile|_?\w*async_compile)\.(\w+)\(")
-_EXTERN = re.compile(
+_DEFINITION = re_compile(r"^(\w+) = (?:async_compile|_?\w*async_compile)\.(\w+)\(")
+_EXTERN = re_compile(
     r"^\s+(?:\w+ = )?((?:extern_kernels|torch\.ops\.[\w.]+?|aten|inductor_ops|_quantized|prims)\.[\w.]+)\("
 )
-_CALL = re.compile(r"^\s+(?:\w+ = )?(\w+)(?:\.run)?\(")
-_NODES = re.compile(r"^\s*# (?:Topologically Sorted|Unsorted) Source Nodes: \[(.*?)\], Original ATen: \[(.*?)\]")
-_FRAGMENT = re.compile(r"^\s*#\s+%(\w+) : .*= call_function\[")
-_END_OF_RUNNER = re.compile(r"^(?:runner = |def (?:get_args|benchmark)|if __name__)")
+_CALL = re_compile(r"^\s+(?:\w+ = )?(\w+)(?:\.run)?\(")
+_NODES = re_compile(r"^\s*# (?:Topologically Sorted|Unsorted) Source Nodes: \[(.*?)\], Original ATen: \[(.*?)\]")
+_FRAGMENT = re_compile(r"^\s*#\s+%(\w+) : .*= call_function\[")
+_END_OF_RUNNER = re_compile(r"^(?:runner = |def (?:get_args|benchmark)|if __name__)")
 
 _NO_KERNELS = frozenset({"torch.ops.aten.set_.source_Tensor", "extern_kernels.record_function"})
 

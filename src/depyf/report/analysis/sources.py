@@ -7,13 +7,13 @@ import io
 import itertools
 import linecache
 import os
-import re
 import sysconfig
 import tokenize
 from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from depyf import file_names
 from depyf.asynchronous import synchronous
+from depyf.lazy_pattern import re_compile
 from depyf.own_package import is_own
 from depyf.regular_files import open_regular
 from depyf.report.model.run import Place, Source
@@ -21,7 +21,7 @@ from depyf.report.model.run import Place, Source
 ReadText = Callable[[str], Optional[str]]
 
 _INSTALLED = ("/site-packages/", "/dist-packages/")
-_COMPILER = re.compile(r"(?:^|[/\\]torch[/\\])_(?:dynamo|inductor|functorch[/\\]_aot_autograd)[/\\]")
+_COMPILER = re_compile(r"(?:^|[/\\]torch[/\\])_(?:dynamo|inductor|functorch[/\\]_aot_autograd)[/\\]")
 
 _STANDARD_LIBRARY = "/lib/python3."
 

@@ -6,12 +6,12 @@ difference: they are other in every run.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import field, replace
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from depyf.answers.happening import counted
+from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
 from depyf.report.diff.comparison_of_code import changed_graphs, changed_kernels
 from depyf.report.diff.matching import NO_FUNCTION, FunctionKey, Side, aligned, first_line, name_of, without_line
@@ -23,7 +23,7 @@ Diffs = Tuple[Tuple[str, Tuple[str, ...]], ...]
 """What was compared (a stage, a kernel), and the lines of a unified diff."""
 
 
-_OF_A_BREAK = re.compile(r"(?:Unsupported|UserError): ")
+_OF_A_BREAK = re_compile(r"(?:Unsupported|UserError): ")
 """The class of Dynamo's exceptions for graph breaks, with which a dump quotes those of ``fullgraph=True``."""
 
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 import re
 from typing import List, Match
 
-_COMMENT = re.compile(r"[ \t]*#.*")
-_ANNOTATION = re.compile(r': "[^"]*"')
-_COMPILED_NAME = re.compile(r"__compiled_fn_\d+\w*")
-_CLASS = re.compile(r"^class (?:\w+|<\w+>)\(", re.MULTILINE)
-_FORWARD = re.compile(r"^(\s*)def forward\((.*)\):$")
-_BOXED = re.compile(r"^\s*(\w+(?:: \"[^\"]*\")?) = next\(args_iter\)$")
-_OF_BOXES = re.compile(r"^\s*(?:args_iter = iter\(args_list\)|args_list\.clear\(\))$")
-_PARAMETER = re.compile(r"[^\s,\"][^,\"]*(?:\"[^\"]*\"[^,\"]*)*")
-_TRAILING_COMMA = re.compile(r"(\(\w+)?,\s*([)\]}])")
+from depyf.lazy_pattern import re_compile
+
+_COMMENT = re_compile(r"[ \t]*#.*")
+_ANNOTATION = re_compile(r': "[^"]*"')
+_COMPILED_NAME = re_compile(r"__compiled_fn_\d+\w*")
+_CLASS = re_compile(r"^class (?:\w+|<\w+>)\(", re.MULTILINE)
+_FORWARD = re_compile(r"^(\s*)def forward\((.*)\):$")
+_BOXED = re_compile(r"^\s*(\w+(?:: \"[^\"]*\")?) = next\(args_iter\)$")
+_OF_BOXES = re_compile(r"^\s*(?:args_iter = iter\(args_list\)|args_list\.clear\(\))$")
+_PARAMETER = re_compile(r"[^\s,\"][^,\"]*(?:\"[^\"]*\"[^,\"]*)*")
+_TRAILING_COMMA = re_compile(r"(\(\w+)?,\s*([)\]}])")
 
 
 def plain_graph(text: str) -> str:

@@ -5,10 +5,10 @@ Compile ids and paths differ between runs of one program; these do not.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
+from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
 from depyf.report.analysis.functions import beside
 from depyf.report.diff.graph_text import plain_graph
@@ -23,7 +23,7 @@ FunctionKey = Tuple[str, str]
 
 NO_FUNCTION: FunctionKey = ("", "")
 
-_RESUMED_AT = re.compile(r"_at_\d+")
+_RESUMED_AT = re_compile(r"_at_\d+")
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 from depyf import file_names
 from depyf.asynchronous import suppressed
 from depyf.file_names import FileKind, FileName
+from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
 from depyf.regular_files import read_text
 from depyf.report.analysis.artifacts import (
@@ -36,11 +37,11 @@ _ORDER_OF_STAGE = {stage.value: stage.facts.order for stage in Stage}
 _ORDER = {"wrapper": WRAPPER_ORDER, "kernels": KERNELS_ORDER, "transformed": TRANSFORMED_ORDER}
 _ORDER.update(full_code=FULL_CODE_ORDER, note=NOTE_ORDER)
 
-_COMPILE_ID = re.compile(r"^# .*compile id ([^\s,;]+)$", re.MULTILINE)
-_ORIGIN = re.compile(r"^# from (.{1,4096}) \((.{1,4096}):(\d{1,9})\), compile id (\S{1,99})$", re.MULTILINE)
-_VERDICT = re.compile(r"^# (exact|equivalent|placeholders|unverified|failed)\b:? ?(.*)$", re.MULTILINE)
-_CALLED_GRAPH = re.compile(r"\b__compiled_fn_\d+")
-_CALLED_RESUME = re.compile(r"\b__resume_at_\w+")
+_COMPILE_ID = re_compile(r"^# .*compile id ([^\s,;]+)$", re.MULTILINE)
+_ORIGIN = re_compile(r"^# from (.{1,4096}) \((.{1,4096}):(\d{1,9})\), compile id (\S{1,99})$", re.MULTILINE)
+_VERDICT = re_compile(r"^# (exact|equivalent|placeholders|unverified|failed)\b:? ?(.*)$", re.MULTILINE)
+_CALLED_GRAPH = re_compile(r"\b__compiled_fn_\d+")
+_CALLED_RESUME = re_compile(r"\b__resume_at_\w+")
 
 NOTE = (
     "made from the files alone, there is no manifest: the process was killed, or an older depyf wrote them. "

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Dict, List, Mapping, Optional, Sequence
 
 from depyf.asynchronous import synchronous
+from depyf.lazy_pattern import re_compile
 from depyf.report.analysis.facts import Files, Origin
 from depyf.report.analysis.from_events import build_run
 from depyf.report.analysis.sources import read_named_source
@@ -16,8 +17,8 @@ from depyf.torch_trace.generations import distinguished
 from depyf.torch_trace.json_text import parsed
 from depyf.torch_trace.log_file import TraceLog
 
-_IN_GRAPH = re.compile(r"# File: (\S.*?):(\d{1,9}) in [^,]+, code: (.*)$", re.MULTILINE)
-_IN_TRACEBACK = re.compile(r'^ *File "([^"\n]+)", line (\d{1,9})(?:, in [^\n]*)?\n +(\S[^\n]*)$', re.MULTILINE)
+_IN_GRAPH = re_compile(r"# File: (\S.*?):(\d{1,9}) in [^,]+, code: (.*)$", re.MULTILINE)
+_IN_TRACEBACK = re_compile(r'^ *File "([^"\n]+)", line (\d{1,9})(?:, in [^\n]*)?\n +(\S[^\n]*)$', re.MULTILINE)
 
 
 _MOST_LINES = 1 << 20

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 from typing import Dict, Iterator, List, Sequence, Tuple
 
+from depyf.lazy_pattern import re_compile
 from depyf.report.model.run import Compilation, Run
 from depyf.report.read.own_files import MARKDOWN_MARK, SVG_MARK
 from depyf.report.render.flow import MOST_ENTRIES, drawings, times
@@ -17,8 +18,8 @@ from depyf.report.render.flow_facts import FlowFacts
 from depyf.report.render.svg import stacked
 
 _STYLES = Path(__file__).parent / "web" / "style"
-_VARIABLE = re.compile(r"^ *(--[\w-]+): (?:light-dark\(([^,]+), [^)]+\)|(.+));$", re.MULTILINE)
-_USED = re.compile(r"var\((--[\w-]+)\)")
+_VARIABLE = re_compile(r"^ *(--[\w-]+): (?:light-dark\(([^,]+), [^)]+\)|(.+));$", re.MULTILINE)
+_USED = re_compile(r"var\((--[\w-]+)\)")
 
 
 def flow_markdown(runs: Sequence[Tuple[str, Run]]) -> str:

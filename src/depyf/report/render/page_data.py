@@ -10,7 +10,6 @@ import ast
 import base64
 import dataclasses
 import json
-import re
 import zlib
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -19,6 +18,7 @@ from depyf.bytecode.parsing import parse
 from depyf.diagnosis.break_advice import called
 from depyf.diagnosis.guard_groups import GROUPS, group_of, kind_in_words
 from depyf.diagnosis.guard_sources import as_written
+from depyf.lazy_pattern import re_compile
 from depyf.report.model.counts import counts_by_function, totals_of
 from depyf.report.model.headline import headline
 from depyf.report.model.manifest import to_json
@@ -33,8 +33,8 @@ Difference = Mapping[str, object]
 _PACKED_FROM = 500_000
 """Bytes from which on data is packed; what is smaller can be read in the page itself."""
 
-_MARKUP = re.compile(r"<(?=[/!sS])")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_MARKUP = re_compile(r"<(?=[/!sS])")
+_SURROGATE = re_compile("[\ud800-\udfff]")
 
 
 def data_element(

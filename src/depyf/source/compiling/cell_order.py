@@ -7,15 +7,15 @@ order in which Dynamo met them, and Dynamo demands that order of whatever replac
 from __future__ import annotations
 
 import ast
-import re
 from typing import Dict, List, Mapping, Optional, Sequence, Union
 
 from depyf.bytecode.code import Code
+from depyf.lazy_pattern import re_compile
 from depyf.source.names import mangle
 from depyf.source.rewriting import Node, Rewriter, replaced
 
 # "__class__" keeps its name, the compiler looks for it; "A" sorts before "_", "a" behind it.
-_PREFIX = re.compile(r"[Aa]\d{6}depyf_")
+_PREFIX = re_compile(r"[Aa]\d{6}depyf_")
 
 
 def sorted_spellings(reference: Code) -> Dict[str, str]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import ast
 import enum
-import re
 from types import CodeType, ModuleType
 from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, Tuple
 
 from depyf.asynchronous import synchronous
+from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
 from depyf.source.rewriting import Node, Rewriter
 
@@ -22,7 +22,7 @@ _MARK = "depyf stand-in"
 
 _LONGEST = 80
 
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_ADDRESS = re_compile(r" at 0x[0-9a-fA-F]+")
 
 
 class Kind(enum.Enum):

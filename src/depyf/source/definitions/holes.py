@@ -12,13 +12,14 @@ from typing import Callable, Dict, Iterable, List, Mapping, Sequence
 
 from depyf.bytecode.added_names import CELLS, added_at_end, added_at_start
 from depyf.bytecode.parsing import parse
+from depyf.lazy_pattern import re_compile
 from depyf.normal.inner_statements import InnerStatements
 from depyf.normal.ops import Instr, NormalCode, Op
 from depyf.normal.spine import Segment, segments, with_holes
 from depyf.quick_dataclass import dataclass
 from depyf.source.source_text import SourceText
 
-_CALL = re.compile(r"^( *)__depyf_missing_(\d+)__\(\)$", re.MULTILINE)
+_CALL = re_compile(r"^( *)__depyf_missing_(\d+)__\(\)$", re.MULTILINE)
 _LONGEST = 300
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ast
 import inspect
-import re
 from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple
 
 from depyf.bytecode.code import Code, docstring
 from depyf.bytecode.parsing import parse
 from depyf.bytecode.syntax_trees import children
+from depyf.lazy_pattern import re_compile
 from depyf.lift.build import CellName, Special, constant
 from depyf.lift.items import COMPREHENSIONS, Function
 from depyf.lift.nodes import ComprehensionExpression, FunctionExpression, FunctionStatement
@@ -30,8 +30,8 @@ from depyf.source.definitions.scopes import declarations, docstring_statement, l
 from depyf.source.signature import arguments
 from depyf.structure.structurer import AccumulateStatement, Unstructured
 
-_FIELD = re.compile(r"%-?\d*(?:\.\d+)?[sra]")
-_FORMATTED = re.compile(r"(?:[^%]|%%|%-?\d*(?:\.\d+)?[sra])*")
+_FIELD = re_compile(r"%-?\d*(?:\.\d+)?[sra]")
+_FORMATTED = re_compile(r"(?:[^%]|%%|%-?\d*(?:\.\d+)?[sra])*")
 """Formats that CPython's compiler (3.11, ``optimize_format`` in ast_opt.c) turns into f-strings."""
 
 Body = Callable[[Code], Tuple[NormalCode, List[ast.stmt]]]

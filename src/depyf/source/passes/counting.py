@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections import Counter
 from typing import Any, Iterator, List, Set
 
 from depyf.bytecode.syntax_trees import children, walk
+from depyf.lazy_pattern import re_compile
 
-_TEMPORARY = re.compile(r"__temp_\d+$")
+_TEMPORARY = re_compile(r"__temp_\d+$")
 
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 """Definitions whose bodies have names of their own. (Comprehensions share the temporaries of what is around them.)"""

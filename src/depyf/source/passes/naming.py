@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import builtins
 import keyword
-import re
 from typing import AbstractSet, Dict, List, Mapping, Set, Tuple
 
-_TEMPORARY = re.compile(r"__temp_\d+$")
+from depyf.lazy_pattern import re_compile
+
+_TEMPORARY = re_compile(r"__temp_\d+$")
 
 
 def name_temporaries(

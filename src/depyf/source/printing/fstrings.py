@@ -11,9 +11,9 @@ In a t-string the text of an expression is part of the value, so it is written a
 from __future__ import annotations
 
 import ast
-import re
 from typing import Any, Callable, List, Optional, Tuple
 
+from depyf.lazy_pattern import re_compile
 from depyf.result import DecompilationError
 from depyf.source.printing.literals import Placeholders, verbatim
 from depyf.source.rewriting import Rewriter
@@ -37,7 +37,7 @@ FORMATTED = (ast.JoinedStr, ast.FormattedValue, *([ast.TemplateStr] if hasattr(a
 """The nodes that ``print_fstrings`` writes."""
 
 _QUOTES = ("'", '"', '"""', "'''")
-_PERCENT_SPEC = re.compile(r"(>?)(\d*)((?:\.\d+)?)")
+_PERCENT_SPEC = re_compile(r"(>?)(\d*)((?:\.\d+)?)")
 """What the compiler makes of ``%5.2s`` (``>5.2``) and ``%-5.2s`` (``5.2``)."""
 _INNER_QUOTES = ('"""', "'''")
 

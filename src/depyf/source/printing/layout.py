@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
-import re
 import tokenize
 from typing import Set
 
-_TEMPORARY = re.compile(r"\b__temp_(?=\d+\b)")
+from depyf.lazy_pattern import re_compile
+
+_TEMPORARY = re_compile(r"\b__temp_(?=\d+\b)")
 
 
 def reindented(text: str, spaces: int) -> str:

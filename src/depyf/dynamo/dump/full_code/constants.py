@@ -6,7 +6,6 @@ of them is renamed then.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Dict, Iterator, Mapping, Optional, Sequence, Tuple
@@ -16,9 +15,10 @@ from depyf.dynamo.dump.full_code.story import Entry
 from depyf.dynamo.dump.full_code.user_globals import description
 from depyf.dynamo.guards.literals import literal_value
 from depyf.dynamo.guards.to_python import Naming, tidy
+from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
 
-_PLACEHOLDER = re.compile(r"\b__const_(\w+)_\d+\b")
+_PLACEHOLDER = re_compile(r"\b__const_(\w+)_\d+\b")
 
 _NAMED = (type, FunctionType, BuiltinFunctionType, ModuleType)
 

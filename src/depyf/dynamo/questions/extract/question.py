@@ -20,16 +20,17 @@ from depyf.dynamo.scripts.backend import backend_in_script
 from depyf.dynamo.scripts.from_text import script_from_text
 from depyf.dynamo.scripts.whole import HowItRuns, RecordedCall, Script, write_script
 from depyf.dynamo.store.names import compiled_fn_number
+from depyf.lazy_pattern import re_compile
 from depyf.regular_files import read_text
 from depyf.torch_trace.stages import NamedStage, Stage
 
 _PATIENCE = 600
 """Seconds that a script may take when it is checked."""
 
-_COMPILE_ID = re.compile(r"!?\d+/\d+.*")
+_COMPILE_ID = re_compile(r"!?\d+/\d+.*")
 
-_TITLE = re.compile(r"\A#.*, compile id (\S+)$", re.MULTILINE)
-_PIECE = re.compile(r"\A#.*, piece ([^\s,]+)", re.MULTILINE)
+_TITLE = re_compile(r"\A#.*, compile id (\S+)$", re.MULTILINE)
+_PIECE = re_compile(r"\A#.*, piece ([^\s,]+)", re.MULTILINE)
 """The first line of a graph file: with the compile id, and with which piece of a split graph it is."""
 
 

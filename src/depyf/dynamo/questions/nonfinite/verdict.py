@@ -6,18 +6,18 @@ comes from. A parameter that is not finite, or a NaN that comes in, is told itse
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Callable, Optional, Sequence
 
 from depyf.dynamo.observe import graph_facts
 from depyf.dynamo.observe.observation import GraphCall
 from depyf.dynamo.questions.nonfinite.origin import Chain, is_written_down
+from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import torch
 
-_STATE = re.compile(r"_(?:parameters|buffers)\[")
+_STATE = re_compile(r"_(?:parameters|buffers)\[")
 
 
 @dataclass(frozen=True)

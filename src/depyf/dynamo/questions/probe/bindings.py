@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
 import threading
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
@@ -21,14 +20,15 @@ from depyf.dynamo.hooks.nested_code import qualified_name
 from depyf.dynamo.hooks.patching import registered, replace_attribute
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.torch_types import TranslatedInstruction, Translator
+from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import torch
 
 _STORES = ("STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL", "STORE_ATTR")
-_INPUT = re.compile(r"(?:(?P<owner>.+)\.)?(?P<name>[^\W\d]\w*)(?P<part>(?:\[[^\]]*\])*)$")
-_RESUMED = re.compile(r"(?:torch_dynamo_)?resume_in_(.+?)(?:_at_\d+)?$")
+_INPUT = re_compile(r"(?:(?P<owner>.+)\.)?(?P<name>[^\W\d]\w*)(?P<part>(?:\[[^\]]*\])*)$")
+_RESUMED = re_compile(r"(?:torch_dynamo_)?resume_in_(.+?)(?:_at_\d+)?$")
 _TRANSLATORS = (private_names.TRANSLATOR, private_names.INLINING_TRANSLATOR, private_names.GENERATOR_TRANSLATOR)
 
 RETURNED = "return"

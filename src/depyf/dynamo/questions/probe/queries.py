@@ -12,6 +12,7 @@ from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.nested_code import is_qualified
 from depyf.dynamo.observe.node_words import line_of
 from depyf.dynamo.questions.probe.bindings import RETURNED, Binding, function_name
+from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.breaks import frames_of
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _QUALIFIED = is_qualified(re.compile.__code__)
 """Whether code objects know more than the plain name of their function: from Python 3.11 on."""
 
-_LINE = re.compile(r"(?:(?P<file>.+):)?(?P<line>\d+)$")
+_LINE = re_compile(r"(?:(?P<file>.+):)?(?P<line>\d+)$")
 
 
 @dataclass(frozen=True)
