@@ -84,5 +84,13 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def load_ipython_extension(ipython: object) -> None:
+    """Add the magics ``%%depyf`` and ``%depyf why f(x)``: what ``%load_ext depyf`` calls with IPython's shell.
+
+    Raises ``ImportError`` without PyTorch.
+    """
+    importlib.import_module("depyf.dynamo.questions.magics").load(ipython)
+
+
 def __dir__() -> List[str]:
     return sorted({*globals(), *__all__})

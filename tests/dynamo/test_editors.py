@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import sysconfig
 from pathlib import Path
 from typing import Any, Dict, List
@@ -86,3 +88,45 @@ def test_an_editor_stops_in_the_listing_of_a_frame_that_is_not_decompiled(
         editor.request("configurationDone")
         visit(editor, tmp_path, [LISTING, CAPTURED], step_from=LISTING)
         assert editor.stopped().path == STEPPED
+
+
+LAUNCHED = """\
+import torch
+
+@torch.compile(backend="eager")
+def doubled(x):
+    return x + x
+
+print(doubled(torch.ones(2)))
+print(doubled(torch.ones(2)))
+"""
+
+
+def test_a_program_is_launched_under_depyf_run_as_the_documentation_says(
+    environment: Dict[str, str], tmp_path: Path
+) -> None:
+    """The launch.json of docs/editors.md: ``"module": "depyf"`` in the place of the program."""
+    text = (ROOT / "docs" / "editors.md").read_text()
+    (configuration,) = json.loads(re.findall(r"```json\n(.*?)```", text, re.DOTALL)[0])["configurations"]
+    program, dump = tmp_path / "train.py", tmp_path / "dump"
+    program.write_text(LAUNCHED)
+    names = {"${file}": str(program), "${workspaceFolder}": str(tmp_path)}
+    words = [str(each) for each in configuration["args"]]
+    for name, value in names.items():
+        words = [word.replace(name, value) for word in words]
+    assert words[0] == "run"
+    options = {"program": None, "module": configuration["module"], "args": words, "justMyCode": True}
+    with launched([""], environment=environment, options=options) as editor:
+        editor.set_breakpoints(str(program), [8])
+        editor.request("configurationDone")
+        stop = editor.stopped()
+        assert (stop.path, stop.line) == (str(program), 8)
+        transformed = dump / "__transformed_code_0_for_doubled.py"
+        (line,) = (n for n, text in enumerate(transformed.read_text().splitlines(), 1) if "__compiled_fn" in text)
+        editor.set_breakpoints(str(transformed), [line])
+        editor.resume("continue", stop)
+        stop = editor.stopped()
+        assert (stop.path, stop.line) == (str(transformed), line)
+        editor.resume("continue", stop)
+        assert editor.finished() == 0
+    assert "tensor([2., 2.])" in "".join(editor.output)

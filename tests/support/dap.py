@@ -272,7 +272,7 @@ def launched(
             "subProcess": False,
             **(options or {}),
         }
-        editor.send("launch", arguments)
+        editor.send("launch", {key: value for key, value in arguments.items() if value is not None})
         editor.event("initialized")
         yield editor
     finally:
