@@ -254,6 +254,24 @@ def test_time_adds_up(chromium: Any, pages: Dict[str, Path]) -> None:
         assert "dynamo, tracing the program (Dynamo): 900 ms" in page.inner_text(".timeline [role=status]")
 
 
+def test_a_chosen_phase_fills_the_timeline(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"], "#time") as page:
+        whole = page.locator(".axis span").all_inner_texts()
+        first = page.locator(".track .phase").first
+        narrow = first.bounding_box()["width"]
+        first.focus()
+        page.keyboard.press("Enter")
+        page.wait_for_function("() => document.activeElement.textContent === 'Show the whole run'")
+        assert page.locator(".track:has(.phase)").count() == 1  # nothing else was compiled meanwhile
+        assert page.locator(".track .phase").first.bounding_box()["width"] > 3 * narrow
+        assert page.locator(".axis span").all_inner_texts() != whole
+        page.click(".track .phase >> nth=1")  # one inside of it
+        page.keyboard.press("Escape")
+        page.wait_for_function("() => document.activeElement.className === 'timeline'")
+        assert page.locator(".axis span").all_inner_texts() == whole
+        assert not page.locator("button:has-text('Show the whole run')").is_visible()
+
+
 def test_a_stage_is_compared_with_the_one_before(chromium: Any, pages: Dict[str, Path]) -> None:
     with opened(chromium, pages["sample"], "#stages/__compiled_fn_1.Forward_graph.0.py/L9") as page:
         assert lit(page, "stage-text") == [9]

@@ -21,43 +21,72 @@ function showTime({ run }, node) {
   );
 }
 
-// The timeline, and a switch between one axis for all and each compilation stretched to the whole width.
+// The timeline: one axis for all compilations, or each stretched to the whole width, or one phase that was chosen.
 function timelines(run) {
   if (!run.phases.length) return el("p", { class: "quiet" }, "No times were recorded.");
+  const phases = nested(run);
   const box = el("div");
-  const draw = () => fill(box, timeline(run, stretch.checked, deep.checked ? Infinity : SHALLOW));
+  const whole = el("button", { type: "button", onclick: () => zoom(null) }, "Show the whole run");
+  let chosen = null;
+  const draw = () => {
+    const shown = { chosen, stretched: stretch.checked && !chosen, deepest: deep.checked || chosen ? Infinity : SHALLOW };
+    fill(box, timeline(run, phases, shown, zoom));
+    whole.hidden = !chosen;
+  };
+  const zoom = (phase) => {
+    if (phase === chosen) return;
+    chosen = phase;
+    draw();
+    (phase ? whole : box.querySelector(".timeline")).focus();
+  };
   const deep = el("input", { type: "checkbox", id: "deep", onchange: draw });
   const stretch = el("input", { type: "checkbox", id: "stretch", onchange: draw });
   draw();
-  return [el("div", { class: "bar" }, stretch, el("label", { for: "stretch" }, "Stretch each compilation to the whole width"), deep, el("label", { for: "deep" }, "All levels")), box];
+  return el("div", { onkeydown: (event) => event.key === "Escape" && zoom(null) },
+    el("div", { class: "bar" }, stretch, el("label", { for: "stretch" }, "Stretch each compilation to the whole width"), deep, el("label", { for: "deep" }, "All levels"), whole), box);
 }
 
-function timeline(run, stretched, deepestShown) {
-  const start = Math.min(...run.phases.map((each) => each.start));
-  const end = Math.max(...run.phases.map((each) => each.start + each.seconds));
-  const span = Math.max(end - start, 1e-9);
-  const depths = [];
-  run.phases.forEach((each, index) => (depths[index] = each.parent === null || each.parent >= index ? 0 : depths[each.parent] + 1));
-  const groups = grouped(run.phases.map((each, index) => ({ ...each, depth: depths[index] })), (each) => each.compile_id);
-  const shown = (each) => each.depth < deepestShown;
-  const detail = el("p", { class: "quiet", role: "status" }, "Point at a phase, or move to it with Tab, to see how long it took.");
-  const tell = (phase) => fill(detail, `${phase.compile_id || "no compile id"}  ${phase.name}${inWords(run, phase.name)}${phase.backward ? " (backward)" : ""}: ${seconds(phase.seconds)}, from ${seconds(phase.start - start)}`);
-  const last = ([one], [other]) => (one === null) - (other === null); // what belongs to no compilation
-  const rows = [...groups].sort(last).map(([id, list]) => {
-    const from = stretched ? Math.min(...list.map((each) => each.start)) : start;
-    const wide = stretched ? Math.max(...list.map((each) => each.start + each.seconds), from + 1e-9) - from : span;
-    const deepest = Math.max(...list.filter(shown).map((each) => each.depth), 0);
-    const bars = list.filter((each) => shown(each) && each.seconds / wide > 4e-4).map((each) =>
-      el("span", {
-        class: each.backward ? "phase backward" : "phase", tabindex: each.depth === 0 ? "0" : null, role: "img", "aria-label": `${each.name}, ${seconds(each.seconds)}`,
-        style: { left: `${(100 * (each.start - from)) / wide}%`, width: `${(100 * each.seconds) / wide}%`, top: `${each.depth * ROW}px`, "--shade": String(Math.min(each.depth, 5)) },
-        onmouseenter: () => tell(each), onfocus: () => tell(each),
-      }, each.seconds / wide > 0.03 ? each.name : null)
-    );
-    return el("div", { class: "track" }, el("span", { class: "label", title: id ? run.titleOf(id) : null }, id ? chip(run, id) : "other"), el("div", { class: "bars", style: { height: `${(deepest + 1) * ROW}px` } }, bars));
+// The phases with their depths, the time that none of the phases inside of them took, and what they are called: in words,
+// or as PyTorch calls them where the phase around has the same words.
+function nested(run) {
+  const all = run.phases.map((each) => ({ ...each, end: each.start + each.seconds, own: each.seconds, depth: 0, called: run.phaseWords[each.name] || each.name }));
+  all.forEach((each, index) => {
+    if (each.parent === null || each.parent >= index) return;
+    each.depth = all[each.parent].depth + 1;
+    if ((run.phaseWords[run.phases[each.parent].name] || "") === each.called) each.called = each.name;
+    all[each.parent].own = Math.max(0, all[each.parent].own - each.seconds);
   });
-  const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => el("span", { style: { left: `${share * 100}%` } }, seconds(share * span)));
-  return el("div", { class: "timeline", role: "region", "aria-label": "Timeline", tabindex: "0" }, stretched ? null : el("div", { class: "track axis" }, el("span", { class: "label" }), el("div", { class: "bars" }, ticks)), rows, detail);
+  return all;
+}
+
+function timeline(run, phases, { chosen, stretched, deepest }, zoom) {
+  const start = Math.min(...phases.map((each) => each.start));
+  const from = chosen ? chosen.start : start;
+  const span = Math.max((chosen ? chosen.end : Math.max(...phases.map((each) => each.end))) - from, 1e-9);
+  const shown = phases.filter((each) => each.depth < deepest && each.start < from + span && each.end > from);
+  const detail = el("p", { class: "quiet", role: "status" }, "Point at a phase, or move to it with Tab, to see how long it took; click it, or press Enter, to enlarge it.");
+  const tell = (phase) => fill(detail, `${phase.compile_id || "no compile id"}  ${phase.name}${inWords(run, phase.name)}${phase.backward ? " (backward)" : ""}: ${seconds(phase.seconds)}, from ${seconds(phase.start - start)}; ${seconds(phase.own)} in no phase inside of it`);
+  const last = ([one], [other]) => (one === null) - (other === null); // what belongs to no compilation
+  const rows = [...grouped(shown, (each) => each.compile_id)].sort(last).map(([id, list]) => {
+    const left = stretched ? Math.min(...list.map((each) => each.start)) : from;
+    const wide = stretched ? Math.max(...list.map((each) => each.end), left + 1e-9) - left : span;
+    const part = (each) => Math.min(each.end, left + wide) - Math.max(each.start, left); // what of it is on the axis
+    const levels = Math.max(...list.map((each) => each.depth), 0);
+    const bars = list.filter((each) => part(each) / wide > 4e-4).map((each) =>
+      el("button", {
+        type: "button", class: each.backward ? "phase backward" : "phase", tabindex: each.depth === 0 || chosen ? null : "-1", "aria-label": `${each.name}, ${seconds(each.seconds)}`,
+        style: { left: `${(100 * (Math.max(each.start, left) - left)) / wide}%`, width: `${(100 * part(each)) / wide}%`, top: `${each.depth * ROW}px`, "--own": String(each.own / Math.max(each.seconds, 1e-9)) },
+        onmouseenter: () => tell(each), onfocus: () => tell(each), onclick: () => zoom(each),
+      }, part(each) / wide > 0.03 ? each.called : null)
+    );
+    const cached = id && Object.values((run.compilation.get(id) || { cache: {} }).cache).includes("hit");
+    return el("div", { class: "track" },
+      el("span", { class: "label", title: id ? `${run.titleOf(id)}${cached ? ", from a cache of PyTorch's" : ""}` : null }, id ? chip(run, id) : "other", cached ? el("small", {}, " cached") : null),
+      el("div", { class: "bars", style: { height: `${(levels + 1) * ROW}px` } }, bars));
+  });
+  const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => el("span", { style: { left: `${share * 100}%` } }, seconds(from - start + share * span)));
+  return el("div", { class: "timeline", role: "region", "aria-label": chosen ? `Timeline of ${chosen.name}` : "Timeline", tabindex: "0" },
+    stretched ? null : el("div", { class: "track axis" }, el("span", { class: "label" }), el("div", { class: "bars" }, ticks)), rows, detail);
 }
 
 function inWords(run, name) {
@@ -66,9 +95,7 @@ function inWords(run, name) {
 }
 
 function phaseTable(run) {
-  const inside = run.phases.map(() => 0);
-  run.phases.forEach((each) => each.parent !== null && (inside[each.parent] += each.seconds));
-  const names = grouped(run.phases.map((each, index) => ({ ...each, own: Math.max(0, each.seconds - inside[index]) })), (each) => each.name);
+  const names = grouped(nested(run), (each) => each.name);
   const sum = (list, key) => list.reduce((total, each) => total + each[key], 0);
   const rows = [...names].map(([name, list]) => [name, list.length, sum(list, "seconds"), sum(list, "own")]);
   rows.sort((one, other) => other[2] - one[2]);
