@@ -109,6 +109,17 @@ time.sleep(300)
 """
 
 
+def test_a_program_that_only_starts_others_is_not_said_to_compile_nothing(tmp_path: Path) -> None:
+    (tmp_path / "starts.py").write_text("import subprocess, sys\nsubprocess.run([sys.executable, 'program.py'])\n")
+    (tmp_path / "program.py").write_text(PROGRAM)
+    ran = python("-m", "depyf", "run", "--follow", "-o", "dump", "starts.py", cwd=tmp_path)
+    assert "nothing was compiled" not in ran.stderr
+    assert "1 process dumped into" in ran.stderr
+    (tmp_path / "program.py").write_text("")
+    ran = python("-m", "depyf", "run", "--follow", "-o", "other", "starts.py", cwd=tmp_path)
+    assert "nothing was compiled" in ran.stderr
+
+
 def test_what_never_ends_is_reported_while_it_runs_and_when_it_was_killed(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(SERVER)
     command = [sys.executable, "server.py"]

@@ -179,7 +179,8 @@ class _Recording:
         with _alone(self.root or self._directory):  # ranks end at the same time: one summary after the other
             lines = self.summary()
             if self.root is not None:
-                lines += report_lines(self.root)
+                of_all = report_lines(self.root)
+                lines = of_all if of_all and self._open is None else lines + of_all  # its children compiled something
                 self.page = page_of_all(self.root)
             if not quiet:
                 _say(lines)
