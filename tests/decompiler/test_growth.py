@@ -32,7 +32,7 @@ SHAPES = [
     ("while, breaks and continues", 90),
     ("conditional expression, chain", 25),
     ("while, long and", 12),
-    ("finally with returns", 12),
+    ("finally with returns", 50),
     ("finally nested", 10),
     ("match, constants", 12),
     ("match, sequences", 8),
@@ -40,6 +40,10 @@ SHAPES = [
     ("subscript chain", 60),
     ("method chain", 40),
     ("generator, yield from", 12),
+    ("elif chain, returns", 80),
+    ("while in a row", 80),
+    ("finally in a row", 160),
+    ("dict of constants and names", 1200),
 ]
 MOST = 1.15
 

@@ -47,34 +47,36 @@ class _Joiner:
     def join(self, region: Region) -> bool:
         """Replace the copies of the ``finally`` body of ``region``, if all ways out of it are copies."""
         matches: List[Tuple[int, Optional[Position]]] = []
-        for target in self._exits(region):
+        exits, known = self._exits(region), len(self.inside.get(region, ()))
+        for target in exits:
             match = _find_copy(self.graph, region, target)
             if match is None:
                 return False
             matches.append((target, match.continuation))
         for target, continuation in matches:
-            self._leave(region, target, continuation)
+            added = self.inside.get(region, [])[known:]
+            self._leave(region, target, continuation, [*exits[target], *added])
         self.graph.finally_regions.add(region)
         return True
 
-    def _exits(self, region: Region) -> List[int]:
-        """Targets of the normal edges that leave ``region``."""
+    def _exits(self, region: Region) -> Dict[int, List[int]]:
+        """Targets of the normal edges that leave ``region``, and the blocks that they come from."""
         inside = set(self.inside.get(region, ()))
-        targets: Dict[int, None] = {}
+        targets: Dict[int, List[int]] = {}
         for id in sorted(inside):
             for target in self.graph.blocks[id].successors():
                 if target not in inside:
-                    targets[target] = None
-        return list(targets)
+                    targets.setdefault(target, []).append(id)
+        return targets
 
-    def _leave(self, region: Region, copy: int, continuation: Optional[Position]) -> None:
-        """Edges from ``region`` to the copy go to a new block instead, and from there to what follows the copy."""
+    def _leave(self, region: Region, copy: int, continuation: Optional[Position], sources: List[int]) -> None:
+        """Edges from ``sources`` to the copy go to a new block instead, and from there to what follows the copy."""
         # Without an end that is reached, the handler's version says where control goes.
         term: Term = End() if continuation is None else Jump(self._split(continuation))
         target = self.graph.new_block([], term, self.graph.outer(region))
         target.leaves = (region,)
         self._add(target)
-        for id in self.inside.get(region, ()):
+        for id in sources:
             self.graph.blocks[id].redirect(copy, target.id)
 
     def _split(self, position: Position) -> int:

@@ -5,7 +5,8 @@ of a function, ``pass``. The bytecode is the same without them, but a jump has a
 from __future__ import annotations
 
 import enum
-from typing import Iterator, Optional, Tuple
+from bisect import bisect_left
+from typing import Iterator, List, Optional, Tuple
 
 from depyf.bytecode.lines import Span
 from depyf.normal.ops import ENDS, Instr, NormalCode, Op
@@ -34,17 +35,20 @@ class WrittenJumps:
         self._busy = frozenset(_busy(code.ops))
         self._busy_lines = frozenset(span.line for span in self._busy)
         self._left = _left(code.ops)
-        self._idle = code.idle
+        self._idle = sorted({span for span in code.idle if None not in span})
+        self._starts = [span.line for span in self._idle]
+        self._within = _within(self._idle)
         self.jumps = sorted(set(self._continues(code)) | set(self._passes(code)), key=lambda jump: jump[0][:2])
         """``continue`` and ``pass`` statements with their places, in the order of the source."""
 
     def around(self, first: Span) -> Optional[Span]:
         """The place of the innermost statement around ``first`` that begins with an instruction that does nothing."""
-        found: Optional[Span] = None
-        for span in self._idle:
-            if span.column is not None and span.line < first.line and span[2:] >= first[2:]:
-                found = span if found is None else max(found, span)
-        return found
+        if None in first:
+            return None
+        index = bisect_left(self._starts, first.line) - 1
+        while index >= 0 and self._idle[index][2:] < first[2:]:
+            index = self._within[index]
+        return self._idle[index] if index >= 0 else None
 
     def of_return(self, span: Optional[Span]) -> Optional[Written]:
         """What statement returns the constant None that has this span; ``None`` if nobody wrote one."""
@@ -84,6 +88,18 @@ class WrittenJumps:
         if span.column is None or span.end_column is None or span.line != span.end_line:
             return False
         return span.end_column - span.column == len(text) and span not in self._busy
+
+
+def _within(spans: List[Span]) -> List[int]:
+    """For each of ``spans``, which are sorted, the index of the innermost one around it; -1 if there is none."""
+    around: List[int] = []
+    result: List[int] = []
+    for index, span in enumerate(spans):
+        while around and spans[around[-1]][2:] < span[2:]:
+            around.pop()
+        result.append(around[-1] if around else -1)
+        around.append(index)
+    return result
 
 
 def _left(ops: Tuple[Instr, ...]) -> int:

@@ -247,7 +247,10 @@ def extend_display(display: ast.expr, more: ast.expr, *, for_call: bool = False)
     if isinstance(display, ast.Dict):
         apart = isinstance(more, ast.Dict) and not (for_call and None in more.keys)
         if apart and isinstance(more, ast.Dict) and more.keys and _dict_goes_on(display):
-            return ast.Dict([*display.keys, *more.keys], [*display.values, *more.values])
+            longer = ast.Dict([*display.keys, *more.keys], [*display.values, *more.values])
+            if None not in more.keys:
+                longer.__dict__["plain"] = _plain_items(display) + len(more.keys)
+            return longer
         return ast.Dict([*display.keys, None], [*display.values, more])
     assert isinstance(display, (ast.List, ast.Set))
     constants = [] if display.elts else _folded_elements(display, constant(more))
@@ -271,12 +274,17 @@ def _folded_elements(display: ast.expr, value: object) -> List[ast.expr]:
 def _dict_goes_on(display: ast.Dict) -> bool:
     """Whether the compiler would put further items of ``display`` into a dict of their own: behind ``**``, and
     after every 17 items."""
-    plain = 0
-    for key in reversed(display.keys):
-        if key is None:
-            break
-        plain += 1
-    return plain % 17 == 0 and bool(display.keys)
+    return _plain_items(display) % 17 == 0 and bool(display.keys)
+
+
+def _plain_items(display: ast.Dict) -> int:
+    """How many items of ``display`` stand behind the last ``**``. Remembered in the node."""
+    facts = display.__dict__
+    if "plain" not in facts:
+        plain = next((index for index, key in enumerate(reversed(display.keys)) if key is None), len(display.keys))
+        facts["plain"] = plain
+    found: int = facts["plain"]
+    return found
 
 
 def add_to_display(display: ast.expr, kind: str, element: ast.expr, key: Optional[ast.expr]) -> ast.expr:

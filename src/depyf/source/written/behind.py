@@ -17,7 +17,7 @@ import ast
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from depyf.lift.build import negate
-from depyf.lift.places import Start, column_of, start_of
+from depyf.lift.places import Start, start_of
 from depyf.source.passes.blocks import Block, Leaving, is_loop, rewrite_blocks, same
 from depyf.source.passes.loops import breaks_in, own_statements
 from depyf.source.rewriting import replaced
@@ -111,7 +111,7 @@ class Behind:
 
     def _column(self, statement: ast.stmt, block: Block) -> Optional[int]:
         start = start_of(statement)
-        return start.column if start is not None and start.exact else column_of(block)
+        return start.column if start is not None and start.exact else self.indentation.column_of(block)
 
     def _is_outside(self, start: Optional[Start], column: Optional[int]) -> bool:
         if start is None or start.column is None or column is None:

@@ -90,7 +90,7 @@ class Clauses:
         """The columns of ``statement`` and of what stands in its body; the first is ``None`` if they don't show it."""
         inner = column_of(statement.body)
         start = self._start(statement)
-        column = column_of(block) if start is None else start.column
+        column = self.indentation.column_of(block) if start is None else start.column
         if column is None or (inner is not None and inner <= column):
             return None, None
         return column, inner

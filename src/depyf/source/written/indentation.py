@@ -1,4 +1,4 @@
-"""By how many columns blocks are indented."""
+"""At which columns blocks begin, and by how many they are indented."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 from collections import Counter
 from typing import Iterator, List, Optional, Tuple
 
-from depyf.lift.places import start_of
+from depyf.lift.places import column_of, start_of
 from depyf.lift.split_tests import operands
 from depyf.source.passes.blocks import FIELDS, Block
 
@@ -19,6 +19,13 @@ class Indentation:
     def __init__(self, tree: ast.AST) -> None:
         self._tree: Optional[ast.AST] = tree
         self._columns = 0
+        self._measured: Tuple[Block, Optional[int]] = ([], None)
+
+    def column_of(self, block: Block) -> Optional[int]:
+        """The column that the statements of ``block`` begin at. Remembered for the last block that was asked for."""
+        if self._measured[0] is not block:
+            self._measured = block, column_of(block)
+        return self._measured[1]
 
     @property
     def columns(self) -> int:

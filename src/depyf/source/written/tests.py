@@ -34,7 +34,7 @@ class Tests:
             if not statement.orelse:
                 values = operands(statement.test)
                 if around is None and values:
-                    around = column_of(block)
+                    around = self.indentation.column_of(block)
                 split = self._split(statement, values, around)
                 if split:
                     outer, inner_test = parts(values, split)
