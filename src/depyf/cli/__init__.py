@@ -9,10 +9,13 @@ import argparse
 import contextlib
 import io
 import os
+import platform
 import sys
 import warnings
+from importlib import metadata
 from typing import Optional, Sequence
 
+from depyf import __version__
 from depyf.cli import decompiling, extracting, hooking, reporting, running
 from depyf.messages import error_line
 from depyf.report.model.manifest import ManifestError
@@ -85,10 +88,26 @@ def _in_words(error: Exception) -> str:
     return str(error)
 
 
+class _Version(argparse.Action):
+    """Prints the versions, which are not looked up before somebody asks."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        try:
+            torch = f"PyTorch {metadata.version('torch')}"
+        except metadata.PackageNotFoundError:
+            torch = "no PyTorch"
+        print(f"depyf {__version__}, Python {platform.python_version()}, {torch}")
+        parser.exit()
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="depyf", description="Opens up torch.compile; decompiles CPython bytecode, verified."
+        prog="depyf",
+        description="Opens up torch.compile; decompiles CPython bytecode, verified.",
+        epilog="Exit status: 0; 1 where not all could be proved, or runs differ; 2 where a command can't be done; 130 "
+        "after Ctrl-C. That of `depyf run` is the program's. `depyf COMMAND --help` says more.",
     )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the versions of depyf, Python and PyTorch")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     running.add_command(commands)
     reporting.add_commands(commands)

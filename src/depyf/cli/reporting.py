@@ -34,7 +34,8 @@ def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="make the page that explains a run, from a dump or from a TORCH_TRACE log",
         description="Writes a page (index.html), index.md and manifest.json from what was captured earlier: a dump "
         "directory, or logs that were recorded with TORCH_TRACE=<directory>, packed with gzip or not. Several ranks, "
-        "in one directory or in several, give one page, which shows where they differ. PyTorch is not needed.",
+        "in one directory or in several, give one page, which shows where they differ. PyTorch is not needed. "
+        "Exit status 0, 2 when there is nothing to read or the page can't be written, 130 after Ctrl-C.",
     )
     report.set_defaults(run=_report)
     report.add_argument("paths", nargs="+", metavar="PATH", help="a dump directory, a log, or a directory of logs")
@@ -153,7 +154,7 @@ def _write_one(options: argparse.Namespace) -> int:
         print(visible(f"! {each['title']}"))
     for note in dict.fromkeys(note for loaded in runs for note in loaded.run.notes):
         print(visible(f"note: {note}"))
-    print(f"{'the page':<24}{page}")
+    print(f"{'the page':<24}{linked(page)}")
     if options.perfetto:
         print(f"{'the trace':<24}{visible(options.perfetto)}")
     if options.flow:
@@ -178,7 +179,7 @@ def _diff(options: argparse.Namespace) -> int:
         write_comparison(before.named(names[0]), after.named(names[1]), comparison, options.html)
     _print(comparison_lines(comparison, options.lines))
     if options.html:
-        print(f"\n{'the page':<24}{os.path.abspath(options.html)}")
+        print(f"\n{'the page':<24}{linked(os.path.abspath(options.html))}")
     if options.exit_code == "differs":
         return 0 if comparison.same else 1
     try:
@@ -201,7 +202,7 @@ def _names(before: str, after: str) -> tuple[str, str]:
 
 def _print(lines: Iterable[str]) -> None:
     """In colours where there is a terminal, and rich to write on it."""
-    if sys.stdout.isatty():
+    if is_coloured():
         try:
             from rich.console import Console
             from rich.text import Text
@@ -214,6 +215,19 @@ def _print(lines: Iterable[str]) -> None:
             return
     for line in lines:
         print(visible(line))
+
+
+def is_coloured() -> bool:
+    """Whether what is printed goes to a terminal whose user has not asked for plain text (https://no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def linked(path: str) -> str:
+    """Return the path as it is printed: on a terminal as a link (OSC 8) that opens it."""
+    shown = visible(path)
+    if not is_coloured():
+        return shown
+    return f"\x1b]8;;{Path(path).resolve().as_uri()}\x1b\\{shown}\x1b]8;;\x1b\\"
 
 
 def _style(line: str) -> str:

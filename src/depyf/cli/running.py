@@ -7,11 +7,12 @@ import os
 import sys
 from typing import List, NoReturn, Sequence, Tuple
 
+from depyf.cli.defaults import DefaultsError, apply_defaults
 from depyf.messages import error_line
 from depyf.running.program import Program
 from depyf.running.runner import CannotRunError, run_dumped
 
-_OPTIONS = "[-o DIR] [--open] [--trace] [-q] [--follow] [--find-nonfinite] [--no-stepping]"
+_OPTIONS = "[-o DIR] [--open] [--trace] [-q] [--follow] [--find-nonfinite] [--no-stepping] [--no-config]"
 USAGE = f"depyf run {_OPTIONS} SCRIPT [ARGS...]\n       depyf run {_OPTIONS} -m MODULE [ARGS...]"
 
 _WITH_VALUE = ("-o", "--output")
@@ -27,7 +28,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "Python) or MODULE as the interpreter does, and dumps what torch.compile makes into DIR. The output and the "
         "exit status are the program's. Progress and a summary go to the error stream. Processes that the program "
         "starts run as they do without depyf; with --follow each is dumped, too. For each rank of a distributed "
-        "program: torchrun --no-python ... depyf run -o DIR SCRIPT.",
+        "program: torchrun --no-python ... depyf run -o DIR SCRIPT. Defaults for these options may be in the "
+        "table [tool.depyf] of pyproject.toml. The exit status is 2 when there is nothing to run.",
     )
     parser.set_defaults(run=run)
     parser.add_argument("-o", "--output", metavar="DIR", help="where to dump (depyf_NAME)")
@@ -50,6 +52,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="run nothing from the dump: lines in tracebacks and coverage stay those of your files, and breakpoints in "
         "the dump do not stop",
     )
+    parser.add_argument("--no-config", action="store_true", help="leave [tool.depyf] of pyproject.toml alone")
     parser.add_argument("-m", action="store_true", dest="module", help="what follows is a module, as for python -m")
 
 
@@ -74,6 +77,12 @@ def run(options: argparse.Namespace, words: Sequence[str]) -> int:
     """Run the program that ``words`` begin with; the exit status is the program's, or 2 when there is none to run."""
     if not words:
         error_line(f"usage: {USAGE}\ndepyf run: name a script, or a module with -m")
+        return 2
+    try:
+        if not options.no_config:
+            apply_defaults(options)
+    except DefaultsError as error:
+        error_line(f"depyf: {error}")
         return 2
     program = Program(words[0], words[1:], options.module)
     directory = os.path.abspath(options.output or f"depyf_{program.short_name}")

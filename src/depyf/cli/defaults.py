@@ -1,0 +1,79 @@
+"""The table ``[tool.depyf]`` of ``pyproject.toml``: defaults for the options of ``depyf run``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import os
+from typing import Dict, Mapping, Optional, Tuple, Type
+
+NAMES: Mapping[str, Tuple[str, Type[object]]] = {
+    "output": ("output", str),
+    "open": ("open", bool),
+    "trace": ("trace", bool),
+    "quiet": ("quiet", bool),
+    "follow": ("follow", bool),
+    "find-nonfinite": ("find_nonfinite", bool),
+    "stepping": ("no_stepping", bool),
+}
+"""What may be in the table, the option that it is the default of, and its type."""
+
+
+class DefaultsError(Exception):
+    """What is wrong with the table, in words."""
+
+
+def apply_defaults(options: argparse.Namespace) -> None:
+    """Set the options that were not given on the command line. Raises ``DefaultsError``."""
+    path = _project_file()
+    table = {} if path is None else _table(path)
+    for key, value in table.items():
+        if key not in NAMES:
+            raise DefaultsError(f"{path}: [tool.depyf] has no {key!r} (it has {', '.join(NAMES)})")
+        name, kind = NAMES[key]
+        if not isinstance(value, kind):
+            raise DefaultsError(f"{path}: {key} of [tool.depyf] is a {kind.__name__}, and not {value!r}")
+        if key == "output" and path is not None:
+            value = os.path.join(os.path.dirname(path), str(value))
+        if key == "stepping":
+            value = not value
+        if not getattr(options, name):  # the options only switch on
+            setattr(options, name, value)
+
+
+def _project_file() -> Optional[str]:
+    """Return the ``pyproject.toml`` of the current directory or of the nearest one above it."""
+    try:
+        directory = os.getcwd()
+    except OSError:  # it is gone
+        return None
+    while True:
+        path = os.path.join(directory, "pyproject.toml")
+        if os.path.isfile(path):
+            return path
+        parent = os.path.dirname(directory)
+        if parent == directory:
+            return None
+        directory = parent
+
+
+def _table(path: str) -> Dict[str, object]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except (OSError, ValueError):
+        return {}  # whose affair it is, is another tool's
+    if "tool.depyf" not in text:
+        return {}
+    names = [name for name in ("tomllib", "tomli") if importlib.util.find_spec(name) is not None]
+    if not names:
+        raise DefaultsError(f"{path}: [tool.depyf] needs Python 3.11 or tomli to be read (or --no-config)")
+    reader = importlib.import_module(names[0])
+    try:
+        table = reader.loads(text).get("tool", {}).get("depyf", {})
+    except (ValueError, AttributeError) as error:
+        raise DefaultsError(f"{path}: can't be read ({error})") from error
+    if not isinstance(table, dict):
+        raise DefaultsError(f"{path}: tool.depyf is no table")
+    return table
