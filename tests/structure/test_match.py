@@ -213,6 +213,33 @@ def f(d):
         case {'k': _}:
             print(1)
 """,
+    "guards of patterns that always match": """
+def f(s):
+    match s.x:
+        case _ if g():
+            print(1)
+        case _ if g() < h() < 3 or s:
+            print(2)
+        case [1]:
+            print(3)
+        case _ if h() and s:
+            print(4)
+        case x if x.y:
+            print(x)
+        case 5:
+            print(5)
+""",
+    "a guard of a pattern that always matches, then one that names": """
+def f(s):
+    for x in s:
+        match g(x):
+            case _ if x and s:
+                return 1
+            case y if y.z:
+                print(y)
+            case [y]:
+                print(4)
+""",
     "names that are no locals": """
 def f(s):
     n = 1
@@ -236,17 +263,12 @@ def test_statements(name: str) -> None:
     assert_comes_back(STATEMENTS[name].lstrip())
 
 
-UNVERIFIED = pytest.mark.xfail(
-    sys.version_info >= (3, 12),
-    reason="`case _ if guard` as the first case: an `if` whose subject stays alive on the stack (3.12: no trace of it)",
-    strict=True,
-)
 COPIED = pytest.mark.xfail(
     sys.version_info < (3, 11),
     reason="`if g() < h() < 3` as a guard, with the last `return` copied to each of its ways out",
     strict=True,
 )
-KNOWN = {8: UNVERIFIED, 40: COPIED, 93: COPIED}
+KNOWN = {40: COPIED, 93: COPIED}
 
 
 @pytest.mark.parametrize("seed", [pytest.param(seed, marks=KNOWN.get(seed, ())) for seed in range(120)])

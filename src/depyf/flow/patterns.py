@@ -7,7 +7,7 @@ case fails, the next one begins. A chain that can't be read to its end is left a
 from __future__ import annotations
 
 import ast
-from typing import Dict, List, Optional, Set, Tuple
+from typing import Dict, Iterator, List, Optional, Set, Tuple
 
 from depyf.bytecode.lines import line_ranges
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Test
@@ -16,6 +16,11 @@ from depyf.flow.patterns_reader import PatternReader, Position, Reading
 from depyf.normal.effects import effect
 from depyf.normal.ops import Instr, Op
 from depyf.quick_dataclass import dataclass
+
+_LONGEST_GUARD = 60
+_LONGEST_TEST = 200
+"""How many blocks a guard may have, and operations one of its tests, where nothing but the subject below them shows
+that they are a guard."""
 
 
 @dataclass
@@ -66,6 +71,7 @@ class _Recovery:
         self.consumed: Set[int] = set()
         self.idle: Optional[Set[int]] = None
         self.unlike: Set[Position] = set()
+        self.predecessors: Optional[Dict[int, List[int]]] = None
 
     def run(self) -> None:
         todo = list(reversed(self.graph.blocks))
@@ -93,7 +99,7 @@ class _Recovery:
                 continue
             cases = self._statement((block.id, start))
             if cases:
-                return cases
+                return [*self._wildcards_before(cases[0].start), *cases]
         return []
 
     def _statement(self, start: Position) -> List[Case]:
@@ -118,7 +124,7 @@ class _Recovery:
             return Case(start, reading, False)
         ops = self.graph.blocks[start[0]].ops
         if start[1] >= len(ops) or (ops[start[1]].op, ops[start[1]].arg) != (Op.COPY, 1):
-            return None
+            return None if first else self._wildcard(start)
         reading = self._read(start, copied=True)
         if reading is None:
             return None
@@ -127,6 +133,45 @@ class _Recovery:
         if reading.fail is None or self._op_at(reading.fail) is Op.POP:
             return None
         return Case(start, reading, True)
+
+    # Since 3.12 ``case _ if guard`` begins with its guard: nothing shows where the subject is looked at.
+
+    def _wildcard(self, start: Position) -> Optional[Case]:
+        """The case at ``start`` if that is a guard, with the subject below it, and nothing else."""
+        fail = self._fail_of_guard(start, alone=True)
+        if fail is None or self._op_at(fail) is Op.POP:
+            return None
+        return Case(start, Reading(ast.MatchAs(None, None), start, fail, 0, tests=False), True)
+
+    def _wildcards_before(self, start: Position) -> List[Case]:
+        """The first cases of a statement that seems to begin at ``start``, as far as they are such guards."""
+        cases: List[Case] = []
+        while start[1] == 0:
+            found = min(self._positions_before(start), default=None)
+            case = self._wildcard(found[1]) if found is not None else None
+            if case is None:
+                break
+            cases.insert(0, case)
+            start = case.start
+        return cases
+
+    def _positions_before(self, start: Position) -> Iterator[Tuple[Tuple[int, int], Position]]:
+        """Where a guard may begin that leads to ``start`` when it does not hold, with its place in the bytecode."""
+        if self.predecessors is None:
+            self.predecessors = self.graph.predecessors()
+        todo, seen = list(self.predecessors.get(start[0], ())), {start[0]}
+        while todo and len(seen) < _LONGEST_GUARD:
+            id = todo.pop()
+            block = self.graph.blocks.get(id)
+            if id in seen or block is None or id in self.consumed or block.region != self.graph.blocks[start[0]].region:
+                continue
+            seen.add(id)
+            first = max(0, len(block.ops) - _LONGEST_TEST) if isinstance(block.term, Branch) else len(block.ops)
+            for index in range(first, len(block.ops)):
+                if self._fail_of_guard((id, index), alone=True) == start:
+                    yield (block.offset(), index), (id, index)
+                    break
+            todo.extend(self.predecessors.get(id, ()))
 
     def _captures_at_once(self, start: Position) -> bool:
         ops = self.graph.blocks[start[0]].ops[start[1] : start[1] + 2]
@@ -142,20 +187,38 @@ class _Recovery:
         ops = self.graph.blocks[position[0]].ops
         return ops[position[1]].op if position[1] < len(ops) else None
 
-    def _fail_of_guard(self, start: Position) -> Optional[Position]:
+    def _fail_of_guard(self, start: Position, *, alone: bool = False) -> Optional[Position]:
         """Where the guard behind a pattern that can't fail goes when it does not hold: the subject lies on the stack,
-        the body begins by dropping it, the next case by looking at it."""
+        the body begins by dropping it, the next case by looking at it. ``alone``: the next case may be a guard, too."""
+        found = self._behind_guard(start, None)
+        if found is None:
+            return None
+        fails, bodies, seen = found
+        if alone and len(bodies) > 1:
+            for id in sorted(seen, key=lambda id: self.graph.blocks[id].offset()):
+                found = self._behind_guard(start, id)
+                if found is not None and found[0] == {(id, 0)} and len(found[1]) == 1:
+                    return (id, 0)
+        return next(iter(fails)) if bodies and len(fails) == 1 else None
+
+    def _behind_guard(
+        self, start: Position, following: Optional[int]
+    ) -> Optional[Tuple[Set[Position], Set[int], Set[int]]]:
+        """Where the next case begins (in block ``following``, if that is given), the bodies, and the blocks between."""
         fails: Set[Position] = set()
-        body = False
+        bodies: Set[int] = set()
         todo: List[Tuple[Position, int]] = [(start, 1)]
         seen: Set[int] = set()
         while todo:
             position, height = todo.pop()
             block = self.graph.blocks[position[0]]
+            if block.id == following:
+                fails.add(position)
+                continue
             touched, height, at = _touches_subject(block.ops, position[1], height)
             if touched:
                 if at == position[1] and block.ops[at].op is Op.POP:
-                    body = True
+                    bodies.add(block.id)
                 elif position[1] == 0 and position != start:
                     fails.add(position)
                 else:
@@ -168,7 +231,7 @@ class _Recovery:
                 if target not in seen:
                     seen.add(target)
                     todo.append(((target, 0), height))
-        return fails.pop() if body and len(fails) == 1 else None
+        return fails, bodies, seen
 
     # --- replacing ---------------------------------------------------------------------------------------------
 
@@ -182,11 +245,12 @@ class _Recovery:
         following: List[int] = []
         for case in cases:
             block = self.graph.blocks[blocks[case.start]]
-            end = blocks[case.reading.end]
+            end = blocks[case.reading.end] if case.reading.end != case.start else self._copy_behind(block).id
             following.append(end)
             self._replace(block, case, end, blocks)
             self.consumed.add(block.id)
         self.unlike.clear()
+        self.predecessors = None
         last = cases[-1].reading.fail
         if last is not None:
             following.append(blocks[last])
@@ -206,6 +270,14 @@ class _Recovery:
                 Test.PATTERN, False, blocks[fail], end, first, pattern, case.keeps, guarded, default
             )
         block.ops = []
+
+    def _copy_behind(self, block: Block) -> Block:
+        """A block with the operations of ``block``, which leads to it: the caller takes away those of ``block``."""
+        rest = self.graph.new_block(block.ops, block.term, block.region)
+        rest.implicit, rest.jumps_from = block.implicit, block.jumps_from
+        block.term = Jump(rest.id)
+        self.sources[rest.id] = 1
+        return rest
 
     def _is_default(self, block: Block) -> bool:
         """Whether the line ``case _:`` shows before ``block``."""
