@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
-from typing import Iterator, Optional, Tuple
+from typing import Iterator, Optional, Tuple, get_args
 
 import pytest
 
@@ -20,8 +20,7 @@ CASES = [
     (file_names.wrapper_file("__compiled_fn_1", "runtime_wrapper", 0), "wrapper", "runtime_wrapper", "0"),
     (file_names.transformed_file(4, "f_for_2"), "transformed", None, "4"),
     (file_names.full_code_file("f_1", 7), "full_code", None, "7"),
-    (file_names.eager_fallbacks_file(0), "note", "eager_fallbacks", "0"),
-    (file_names.missing_stages_file(5), "note", "missing_stages", "5"),
+    *((file_names.note_file(note, 0), "note", note, "0") for note in get_args(file_names.Note)),
 ]
 
 
@@ -45,9 +44,9 @@ def test_names_are_those_of_the_first_depyf() -> None:
         "__compiled_fn_1.AOT_runtime_wrapper.0.py",
         "__transformed_code_4_for_f_for_2.py",
         "full_code_for_f_1_7.py",
-        "eager_fallbacks_0.txt",
-        "missing_stages_5.txt",
+        *(f"{note}_0.txt" for note in get_args(file_names.Note)),
     ]
+    assert {"eager_fallbacks", "missing_stages"} <= set(get_args(file_names.Note))
     assert [file_names.page_file(), file_names.index_file(), file_names.manifest_file(".rank_1")] == [
         "index.html",
         "index.md",
@@ -98,8 +97,8 @@ def test_a_graph_is_told_from_what_belongs_to_it() -> None:
 # Nothing else spells one
 
 PATTERN = re.compile(
-    r"\.kernel_|\.AOT_|__transformed_code_|full_code_for_|eager_fallbacks_|missing_stages_"
-    r"|^\.?(rank|process)_$|^manifest(\*?\.json)?$|^index\.(html|md)$"
+    r"\.kernel_|\.AOT_|__transformed_code_|full_code_for_|^\.?(rank|process)_$|^manifest(\*?\.json)?$"
+    rf"|^index\.(html|md)$|(?:{'|'.join(get_args(file_names.Note))})_"
 )
 
 

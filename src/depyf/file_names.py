@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Dict, List, Literal, Mapping, NamedTuple, Optional, Tuple
+from typing import Dict, List, Literal, Mapping, NamedTuple, Optional, Tuple, get_args
 
 from depyf.asynchronous import synchronous
 from depyf.lazy_pattern import re_compile
@@ -29,6 +29,9 @@ _MARKED_BEFORE = (".json", ".md", ".html")
 _MARK = rf"(?:\.(?P<mark>(?:{_RANK}|{_PROCESS})\d{{1,9}}))?"
 _NUMBER = r"(?P<number>\d{1,9})"
 
+Note = Literal["eager_fallbacks", "missing_stages"]
+"""The texts for the user about a dump as a whole, as their files are named."""
+
 FileKind = Literal["graph", "kernels", "wrapper", "transformed", "full_code", "note"]
 """What a file of a dump holds, as manifests call it."""
 
@@ -38,7 +41,7 @@ _PATTERNS: Dict[FileKind, str] = {
     "graph": rf"(?P<graph>[\w-]+)\.(?P<stage>[A-Za-z][\w.-]*)\.{_NUMBER}{_MARK}\.py",
     "transformed": rf"{_TRANSFORMED}{_NUMBER}_for_(?P<function>.+?){_MARK}\.py",
     "full_code": rf"{_FULL_CODE}(?P<function>[^.]+)_{_NUMBER}{_MARK}\.py",
-    "note": rf"(?P<stage>eager_fallbacks|missing_stages)_{_NUMBER}(?:\.txt){_MARK}(?:\.txt)?",
+    "note": rf"(?P<stage>{'|'.join(get_args(Note))})_{_NUMBER}(?:\.txt){_MARK}(?:\.txt)?",
 }
 """By kinds of artifacts; the first that fits counts."""
 
@@ -102,12 +105,8 @@ def full_code_file(function: str, number: int) -> str:
     return f"{_FULL_CODE}{function}_{number}.py"
 
 
-def eager_fallbacks_file(number: int) -> str:
-    return f"eager_fallbacks_{number}.txt"
-
-
-def missing_stages_file(number: int) -> str:
-    return f"missing_stages_{number}.txt"
+def note_file(note: Note, number: int) -> str:
+    return f"{note}_{number}.txt"
 
 
 def page_file(stem: str = INDEX, suffix: str = "") -> str:

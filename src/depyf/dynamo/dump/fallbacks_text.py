@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Iterator, List, Optional, Sequence
 
-from depyf import file_names
 from depyf.dynamo.capture.fallbacks import fallbacks
 from depyf.dynamo.capture.records import Cause, FrameSkipped
 from depyf.dynamo.capture.session import Session
@@ -19,10 +18,7 @@ _HEAD = "What ran as plain Python although torch.compile was to compile it."
 def write_fallbacks(session: Session) -> Optional[str]:
     """Write the file if there is anything to tell; return its path."""
     found = fallbacks(session)
-    if not found:
-        return None
-    number = session.directory.take_number("eager fallbacks")
-    return session.directory.write(file_names.eager_fallbacks_file(number), fallbacks_text(session, found))
+    return session.directory.write_note("eager_fallbacks", fallbacks_text(session, found)) if found else None
 
 
 def fallbacks_text(session: Session, found: Sequence[FrameSkipped]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from depyf import file_names
 from depyf.dynamo.capture.records import EarlierFunction, GraphFile, KernelFile
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.capture.warm_caches import sees_look_ups
@@ -117,10 +116,7 @@ def _lacking(files: Sequence[GraphFile], kernels: Sequence[KernelFile]) -> Itera
 def write_missing(session: Session) -> Optional[str]:
     """Write the file if anything is missing; return its path."""
     found = missing(session)
-    if not found:
-        return None
-    number = session.directory.take_number("missing stages")
-    return session.directory.write(file_names.missing_stages_file(number), missing_text(found))
+    return session.directory.write_note("missing_stages", missing_text(found)) if found else None
 
 
 def missing_text(found: Sequence[Missing]) -> str:

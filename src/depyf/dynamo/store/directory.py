@@ -128,6 +128,10 @@ class DumpDirectory:
         """The path that a file called ``name`` has here."""
         return os.path.join(self.path, name)
 
+    def write_note(self, note: file_names.Note, text: str) -> Optional[str]:
+        """Write the next text of this name about the whole dump, as ``write`` does."""
+        return self.write(file_names.note_file(note, self.take_number(note)), text)
+
     def write(self, name: str, content: Union[str, bytes]) -> Optional[str]:
         """Write ``content`` as the file ``name``; the path, or ``None`` when it can't be written.
 
