@@ -15,8 +15,8 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-# The Pythons that the decompiler supports, and the one that everything else runs on. tools/check/check_pythons.sh reads both.
-SUPPORTED := 3.8 3.9 3.10 3.11 3.12 3.13 3.14 3.15
+# The Python that everything but the decompiler runs on. What the decompiler supports are the classifiers in pyproject.toml;
+# tools/check/check_pythons.sh reads both.
 MAIN := 3.11
 TORCH := torch==2.13.0
 VENV := .venv

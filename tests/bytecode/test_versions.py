@@ -1,4 +1,4 @@
-"""The supported Pythons are the same in every list: tables, rules, the Makefile, the package's metadata, the README."""
+"""The supported Pythons are the same in every list: tables, rules, the package's metadata, the README."""
 
 from __future__ import annotations
 
@@ -20,9 +20,6 @@ def test_every_table_has_rules() -> None:
 
 
 def test_a_version_is_in_every_list() -> None:
-    supported = re.search(r"^SUPPORTED := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert supported is not None
-    assert supported[1].split() == NAMES
     classifiers = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', (ROOT / "pyproject.toml").read_text())
     assert classifiers == NAMES
     assert f"| CPython, the decompiler | {NAMES[0]} to {NAMES[-1]} |" in (ROOT / "README.md").read_text()

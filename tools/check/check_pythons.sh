@@ -3,8 +3,8 @@
 #
 #   tools/check/check_pythons.sh [--quick] [VERSION...]
 #
-# Without VERSIONs: all that the Makefile has in SUPPORTED, except its MAIN. A VERSION that is named (3.9) is tested
-# whether it is in SUPPORTED or not. --quick: only the modules of the corpus, proved and run; a few seconds a version.
+# Without VERSIONs: all that pyproject.toml has as classifiers, except the Makefile's MAIN. A VERSION that is named (3.9)
+# is tested whether it has one or not. --quick: only the modules of the corpus, proved and run; a few seconds a version.
 # Pythons are found by .ci/pythons; PYTHONS="/path/to/python3.14 ..." names more. One that isn't there is skipped, with a
 # line that says so, unless it was named. The venvs are in .venvs beside the main worktree's .git, for all worktrees.
 set -euo pipefail
@@ -19,9 +19,8 @@ for argument in "$@"; do
         *) echo "usage: tools/check/check_pythons.sh [--quick] [VERSION...]" >&2; exit 2 ;;
     esac
 done
-from_makefile() { sed -n "s/^$1 := //p" Makefile; }
-supported=" $(from_makefile SUPPORTED) "
-main=$(from_makefile MAIN)
+supported=" $(sed -n 's/^ *"Programming Language :: Python :: \(3\.[0-9]*\)",$/\1/p' pyproject.toml | tr '\n' ' ')"
+main=$(sed -n 's/^MAIN := //p' Makefile)
 
 found=$(.ci/pythons)
 declare -A paths
@@ -38,7 +37,7 @@ if [ ${#versions[@]} -eq 0 ]; then
     done
     for version in "${!paths[@]}"; do
         if [[ "$supported" != *" $version "* ]]; then
-            echo "skipped: CPython $version (${paths[$version]}): not in SUPPORTED yet"
+            echo "skipped: CPython $version (${paths[$version]}): no classifier in pyproject.toml yet"
         fi
     done | sort -V
 fi

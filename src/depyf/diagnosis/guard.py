@@ -61,6 +61,13 @@ class GuardKind(enum.Enum):
     GONE = "an object is gone"
 
 
+COMPARISONS = frozenset(
+    (GuardKind.NUMBER, GuardKind.CHOICE, GuardKind.TRAINING, GuardKind.NONE, GuardKind.LENGTH, GuardKind.KEYS)
+    + (GuardKind.ITERATOR_LENGTH, GuardKind.ITERATOR_STATE)
+)
+"""Kinds that compare a value, the left operand, with a constant."""
+
+
 @dataclass(frozen=True)
 class TensorProperties:
     """What a guard demands of a tensor, as PyTorch prints it; ``size`` and ``stride`` have brackets, or are "None"."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Iterator, Mapping, Optional
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
-from depyf.diagnosis.guard import Guard, GuardKind, TensorProperties
+from depyf.diagnosis.guard import COMPARISONS, Guard, GuardKind, TensorProperties
 from depyf.diagnosis.guard_expressions import of_constant
 from depyf.diagnosis.guard_sources import as_written
 from depyf.diagnosis.guard_text import autocast_setting
@@ -21,12 +21,6 @@ from depyf.source.printing.unparsing import unparse
 if TYPE_CHECKING:
     import torch
 
-_COMPARED = frozenset(
-    (GuardKind.NUMBER, GuardKind.CHOICE, GuardKind.TRAINING, GuardKind.NONE, GuardKind.LENGTH, GuardKind.KEYS)
-    + (GuardKind.ITERATOR_LENGTH, GuardKind.ITERATOR_STATE)
-)
-"""Kinds that compare a value, the left operand, with a constant."""
-
 
 def value_of(guard: Guard, frame_locals: Mapping[str, object], frame_globals: Mapping[str, object]) -> Optional[str]:
     """Return what the guard compares with a constant, evaluated; None where it is no comparison of values.
@@ -36,7 +30,7 @@ def value_of(guard: Guard, frame_locals: Mapping[str, object], frame_globals: Ma
     scope = {"L": frame_locals, "G": frame_globals}
     if guard.kind is GuardKind.RELATION:
         return _values_in(guard, scope)
-    if guard.kind in _COMPARED and not guard.operands[1].startswith("<"):  # a class or an object
+    if guard.kind in COMPARISONS and not guard.operands[1].startswith("<"):  # a class or an object
         return _evaluated(guard.operands[0], scope)
     if guard.kind is GuardKind.MARKS and guard.source:
         return _evaluated(f"getattr({guard.source}, '_dynamo_{guard.detail}', None)", scope)
