@@ -28,7 +28,7 @@ BOUNDS: Dict[str, int] = {
 }
 
 INSTEAD: Dict[str, str] = {
-    "any": "object where nothing is asked of the value; torch.Tensor, torch.fx.Node, ... under TYPE_CHECKING",
+    "any": 231,
     "booleans": "keyword-only parameters, after *",
     "parameters": "a frozen dataclass of the values that travel together",
     "functions": "functions with a name for each step",

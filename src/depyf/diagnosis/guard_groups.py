@@ -106,6 +106,7 @@ _WORDS = {
     "TRUE_MATCH": "is True",
     "TYPE_MATCH": "class",
 }
+"""What guards of a class look at, for the page. Of a class that is not here it shows the text of the guard itself."""
 
 
 def group_of(kind: str, source: str, text: str) -> int:

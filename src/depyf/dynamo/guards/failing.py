@@ -14,7 +14,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 from depyf.answers.lookup import FailedGuard
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
-from depyf.diagnosis.guard import NO_GUARD, Guard, GuardKind
+from depyf.diagnosis.guard import COMPARISONS, NO_GUARD, Guard, GuardKind
 from depyf.diagnosis.guard_advice import GuardCause
 from depyf.diagnosis.guard_explanations import GuardExplanation, explain
 from depyf.diagnosis.guard_sources import is_reached_through
@@ -149,7 +149,7 @@ def _named_first(
         line = GuardLine("", missing, named.code, "", "", guard=named)
         return [_Found(line, of_torch, missing, missing, bool(missing)), *found]
     known, of_call = found[position], as_known_here(named)
-    if " == " in of_call.code:  # a comparison, of which the value now is known
+    if of_call.kind in COMPARISONS or " == " in of_call.code:  # the value now is known
         of_call = of_call.with_actual(known.guard.explanation.now)
     in_its_words = replace(known, guard=replace(known.guard, explanation=explain(of_call)))
     return [in_its_words, *(each for each in found if each is not known)]
