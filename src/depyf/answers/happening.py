@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Final, Iterator, List, Literal, Optional, Sequence, Tuple, get_args
 
 from depyf.asynchronous import synchronous
 
-_KINDS = RECOMPILE, BREAK, FALLBACK = "recompile", "graph break", "fallback"
+HappeningKind = Literal["recompile", "graph break", "fallback"]
+RECOMPILE: Final = "recompile"
+BREAK: Final = "graph break"
+FALLBACK: Final = "fallback"
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ class Happening:
     first: the user's that called compiled code, and from there on all.
     """
 
-    kind: str
+    kind: HappeningKind
     compile_id: Optional[str]
     function: str
     place: Optional[Tuple[str, int]]
@@ -55,7 +58,7 @@ def summary(happened: Sequence[Happening], *, compiled: bool) -> Iterator[str]:
     if not compiled:
         yield "depyf watched: nothing was compiled"
         return
-    numbers = [_counted([each for each in happened if each.kind == kind], kind) for kind in _KINDS]
+    numbers = [_counted([each for each in happened if each.kind == kind], kind) for kind in get_args(HappeningKind)]
     yield "depyf watched: " + ", ".join(numbers)
     groups: Dict[Tuple[object, ...], List[Happening]] = {}  # by what one advice is for
     for each in happened:

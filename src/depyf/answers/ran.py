@@ -7,9 +7,14 @@ came several times in a row is there once, as ``Repeated``, with the times of al
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Dict, Mapping, Optional, Tuple, Union
+from typing import Dict, Final, Literal, Mapping, Optional, Tuple, Union
 
-CODE, GRAPH, BACKWARD, COMPILATION, PLAIN = "code", "graph", "backward", "compilation", "plain Python"
+ThingKind = Literal["code", "graph", "backward", "compilation", "plain Python"]
+CODE: Final = "code"
+GRAPH: Final = "graph"
+BACKWARD: Final = "backward"
+COMPILATION: Final = "compilation"
+PLAIN: Final = "plain Python"
 
 
 @dataclass(frozen=True)
@@ -21,7 +26,7 @@ class Thing:
     function or ``__compiled_fn_<id>``; ``filename`` and ``line`` are where the function begins.
     """
 
-    kind: str
+    kind: ThingKind
     name: str
     compile_id: Optional[str] = None
     filename: str = ""

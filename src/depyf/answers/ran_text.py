@@ -6,7 +6,7 @@ import html
 from typing import Iterator, List, NamedTuple, Optional, Sequence
 
 from depyf.answers.happening import counted, shortened
-from depyf.answers.ran import COMPILATION, PLAIN, Event, Repeated, WhatRan
+from depyf.answers.ran import BACKWARD, COMPILATION, GRAPH, PLAIN, Event, Repeated, ThingKind, WhatRan
 
 _MOST_LINES = 400
 
@@ -20,7 +20,7 @@ class _Line(NamedTuple):
     start: Optional[float] = None
     mean: Optional[float] = None
     total: Optional[float] = None
-    kind: str = ""
+    kind: Optional[ThingKind] = None
 
 
 def text_of(answer: WhatRan) -> str:
@@ -81,7 +81,7 @@ def _lines(events: Sequence[Event], depth: int = 0) -> Iterator[_Line]:
         thing = event.thing
         mean = None if event.seconds is None else event.seconds / event.count
         place = f"{shortened(thing.filename)}:{thing.line}" if thing.filename and thing.line else ""
-        shown = place if thing.kind not in ("graph", "backward") else ""
+        shown = place if thing.kind not in (GRAPH, BACKWARD) else ""
         text = f"{thing.label} ({thing.note})" if thing.note else thing.label
         yield _Line(depth, text, shown, event.start, mean, event.seconds if event.count > 1 else None, thing.kind)
         yield from _lines(event.inside, depth + 1)

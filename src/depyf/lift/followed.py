@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, List, Tuple
+from typing import TYPE_CHECKING, Dict, List, Tuple
 
 from depyf.lift import build
 from depyf.lift.containers import as_display, constant_key
-from depyf.lift.items import BoundMethod, Container, Item, Value
+from depyf.lift.items import BoundMethod, Container, Display, Item, Value
 
 if TYPE_CHECKING:
     from depyf.lift.simulator import Simulator
 
 
+_DISPLAYS: Dict[str, Display] = {"list": "list", "tuple": "tuple"}
+"""What BUILD makes of the items that lie on the stack."""
+
+
 def build_container(sim: Simulator, kind: str, count: int) -> bool:
     """A list, tuple or dict display with the top items as elements; False for other kinds."""
-    if kind in ("list", "tuple"):
+    display = _DISPLAYS.get(kind)
+    if display is not None:
         elements = sim.stack[len(sim.stack) - count :] if count else []
         del sim.stack[len(sim.stack) - count :]
-        sim.stack.append(Container(kind, elements))
+        sim.stack.append(Container(display, elements))
         return True
     if kind == "const_key_map":
         top = sim.stack[-1]

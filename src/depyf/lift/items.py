@@ -214,11 +214,14 @@ class Target:
     needed: bool = False
 
 
+Display = Literal["list", "tuple", "dict"]
+
+
 @dataclass(eq=False)
 class Container:
-    """A list, tuple or dict display whose elements are still items. Several slots may hold the same one."""
+    """A display whose elements are still items. Several slots may hold the same one."""
 
-    kind: str
+    kind: Display
     elements: List[Item]
     keys: Optional[List[str]] = None
     offset: int = -1

@@ -6,13 +6,13 @@ extending and popping a list that has not escaped is no event. Whatever does not
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Dict, Optional, Set, Tuple
 
 from depyf.bytecode.set_order import has_fixed_order
 from depyf.normal.ops import Instr, Op
 from depyf.verify.constants import FOLDABLE, constant_key
 from depyf.verify.events import EVENTS
-from depyf.verify.side import Fresh, Side
+from depyf.verify.side import Fresh, FreshKind, Side
 from depyf.verify.stops import Event
 from depyf.verify.values import Const, Ref, Value
 
@@ -23,7 +23,7 @@ Answer = Optional[Event]
 Items = Tuple[Value, ...]
 
 
-def contents(machine: Machine, side: Side, value: Value, kinds: Tuple[str, ...]) -> Optional[Items]:
+def contents(machine: Machine, side: Side, value: Value, kinds: Tuple[FreshKind, ...]) -> Optional[Items]:
     """The items of a fresh object of one of ``kinds``, or of a constant tuple if that is one of them."""
     value = machine.resolve(value)
     if isinstance(value, Ref):
@@ -34,7 +34,7 @@ def contents(machine: Machine, side: Side, value: Value, kinds: Tuple[str, ...])
     return None
 
 
-SEQUENCES = ("list", "tuple")
+SEQUENCES: Tuple[FreshKind, ...] = ("list", "tuple")
 
 
 def reaches(side: Side, value: Value, target: Ref) -> bool:
@@ -49,7 +49,7 @@ def reaches(side: Side, value: Value, target: Ref) -> bool:
     return False
 
 
-def new_object(machine: Machine, side: Side, kind: str, items: Items) -> Value:
+def new_object(machine: Machine, side: Side, kind: FreshKind, items: Items) -> Value:
     """Make an object that nothing holds yet. A tuple or slice of constants is a constant: only its identity differs."""
     if kind in ("tuple", "slice"):
         plain = [item.value for item in items if isinstance(item, Const)]
@@ -97,7 +97,7 @@ def build(machine: Machine, side: Side, instr: Instr) -> Answer:
     return EVENTS[Op.BUILD](machine, side, instr)
 
 
-_DISPLAYS_OF = {
+_DISPLAYS_OF: Dict[str, FreshKind] = {
     "list_of": "list",
     "tuple_of": "tuple",
     "arguments_of": "tuple",

@@ -15,7 +15,7 @@ from depyf.verify.events import EVENTS
 from depyf.verify.folding import binary, compare, is_, truth_of, unary
 from depyf.verify.program import Program, cell_name
 from depyf.verify.side import GONE, Fresh, Side
-from depyf.verify.stops import Event, Exit, Split, Stop
+from depyf.verify.stops import Event, Exit, Outcome, Split, Stop
 from depyf.verify.values import NULL, OUTER, Const, Maybe, Prev, Saved, Term, Value, Values
 
 
@@ -121,7 +121,8 @@ def _load(machine: Machine, side: Side, instr: Instr) -> Answer:
 def _store(machine: Machine, side: Side, instr: Instr) -> Answer:
     scope, name = instr.arg
     if scope != "fast":
-        outcome = "safe" if scope == "deref" else "next"  # a cell takes any value; a namespace may be any mapping
+        # A cell takes any value; a namespace may be any mapping.
+        outcome: Outcome = "safe" if scope == "deref" else "next"
         return Event(f"store {scope}", name, (*side.cell(name), side.stack[-1]), "", 1, outcome=outcome)
     value = side.stack[-1]
     if isinstance(value, Saved):

@@ -7,7 +7,7 @@ of values that exactly one of both sides keeps alive.
 from __future__ import annotations
 
 import itertools
-from typing import Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Dict, List, Literal, NamedTuple, Optional, Set, Tuple
 
 from depyf.normal.ops import Handler
 from depyf.verify.program import Program, cell_name
@@ -19,13 +19,16 @@ GONE = -1
 """The position of a side that an exception has left."""
 
 
+FreshKind = Literal["list", "tuple", "map", "set", "slice", "function", "method", "cell"]
+
+
 class Fresh(NamedTuple):
-    """A fresh object: ``kind`` ("list", "tuple", "map", "set", "slice", "function", "method") and what it holds.
+    """A fresh object: its kind and what it holds.
 
     ``detail`` is a method's name or a function's flags; a map's items are key, value, key, value ...
     """
 
-    kind: str
+    kind: FreshKind
     items: Tuple[Value, ...]
     detail: object = None
 

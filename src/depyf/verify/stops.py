@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Hashable, NamedTuple, Tuple, Union
+from typing import Hashable, Literal, NamedTuple, Tuple, Union
 
 from depyf.verify.values import Value
+
+Outcome = Literal["next", "raise", "for", "bound", "safe"]
+Ending = Literal["return", "raise", "diverge"]
 
 
 class Event(NamedTuple):
@@ -24,7 +27,7 @@ class Event(NamedTuple):
     pops: int
     advance: bool = True
     negated: bool = False
-    outcome: str = "next"
+    outcome: Outcome = "next"
 
     def describe(self) -> str:
         arg = "" if self.arg is None else f" {self.arg!r}"
@@ -44,7 +47,7 @@ class Split(NamedTuple):
 class Exit(NamedTuple):
     """The end: "return", "raise" (an exception leaves the function) or "diverge" (it runs silently for ever)."""
 
-    kind: str
+    kind: Ending
     value: Value
 
     def describe(self) -> str:

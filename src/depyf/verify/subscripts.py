@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, List, Optional, Tuple, Union
 from depyf.normal.ops import Instr, Op
 from depyf.verify.containers import SEQUENCES, Answer, Items, contents, new_object, reaches, replace_topmost
 from depyf.verify.events import EVENTS
-from depyf.verify.side import Side
+from depyf.verify.side import FreshKind, Side
 from depyf.verify.values import Const, Ref, Value
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def subscr(machine: Machine, side: Side, instr: Instr) -> Answer:
     return None
 
 
-def kind_of(machine: Machine, side: Side, value: Value) -> str:
+def kind_of(machine: Machine, side: Side, value: Value) -> FreshKind:
     value = machine.resolve(value)
     return side.heap[value].kind if isinstance(value, Ref) else "tuple"
 

@@ -7,7 +7,7 @@ lifetimes (constants, markers and truth values do not).
 
 from __future__ import annotations
 
-from typing import Dict, FrozenSet, Hashable, Optional, Tuple
+from typing import Dict, FrozenSet, Hashable, Literal, Optional, Tuple
 
 from depyf.verify.constants import TESTABLE, constant_key, holds_nan, members_key
 
@@ -56,13 +56,16 @@ class Sym(Value):
         return f"<{self.name}>"
 
 
+TermKind = Literal["is", "not"]
+
+
 class Term(Value):
     """A pure truth: ``a is b``, or ``not a`` for a truth ``a``."""
 
     __slots__ = ("kind", "left", "right")
     is_bool = True
 
-    def __init__(self, kind: str, left: Value, right: Optional[Value] = None) -> None:
+    def __init__(self, kind: TermKind, left: Value, right: Optional[Value] = None) -> None:
         self.kind, self.left, self.right = kind, left, right
 
     def __repr__(self) -> str:
@@ -200,7 +203,7 @@ class Values:
             left, right = right, left
         return self._term("is", left, right)
 
-    def _term(self, kind: str, left: Value, right: Optional[Value]) -> Term:
+    def _term(self, kind: TermKind, left: Value, right: Optional[Value]) -> Term:
         key = (kind, left, right)
         term = self._terms.get(key)
         if term is None:
