@@ -263,15 +263,7 @@ def test_statements(name: str) -> None:
     assert_comes_back(STATEMENTS[name].lstrip())
 
 
-COPIED = pytest.mark.xfail(
-    sys.version_info < (3, 11),
-    reason="`if g() < h() < 3` as a guard, with the last `return` copied to each of its ways out",
-    strict=True,
-)
-KNOWN = {40: COPIED, 93: COPIED}
-
-
-@pytest.mark.parametrize("seed", [pytest.param(seed, marks=KNOWN.get(seed, ())) for seed in range(120)])
+@pytest.mark.parametrize("seed", range(120))
 def test_random_statements_are_proved(seed: int) -> None:
     decompiled(Matches(seed).function("f"))
 

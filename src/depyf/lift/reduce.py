@@ -170,7 +170,7 @@ class Reducer:
         elif not term.keep and drops == [(Op.POP, None)] and isinstance(second, Condition):
             negated = isinstance(second.test, ast.UnaryOp) and isinstance(second.test.op, ast.Not)
             if (
-                (second.fall if negated else second.target) != out
+                not self._is_same_way(second.fall if negated else second.target, out)
                 or second.keep
                 or not self._same_stack(node.stack, below)
             ):
@@ -179,6 +179,19 @@ class Reducer:
             return None
         self._absorb(before, [node], second, below)
         return before
+
+    def _is_same_way(self, one: int, two: int) -> bool:
+        """Whether both blocks are one, or do nothing but leave the same region for the same place: what follows a
+        ``try`` is copied to each way out of it, before 3.11 also where a test fails in two ways."""
+        if one == two:
+            return True
+        ways = [(block.leaves, block.region, block.term) for block in (self.graph.blocks[one], self.graph.blocks[two])]
+        (leaves, region, term), (others, other_region, other) = ways
+        if not leaves or leaves != others or region is not other_region:
+            return False
+        if self.graph.blocks[one].ops or self.graph.blocks[two].ops:
+            return False
+        return isinstance(term, Jump) and isinstance(other, Jump) and term.target == other.target
 
     # --- helpers -----------------------------------------------------------------------------------------------------
 
