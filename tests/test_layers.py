@@ -17,6 +17,7 @@ LAYERS: List[Tuple[str, ...]] = [
     ("__main__",),
     ("cli",),
     ("sweep", "running"),
+    ("integrations",),
     ("__init__", "explain", "optimization", "utils"),  # the drop-in surface: names that users already import
     ("dynamo",),
     ("report",),
@@ -323,6 +324,7 @@ LOADED_OTHERWISE = (
     "depyf.running.pytest_plugin",  # the entry point pytest11
     "depyf.bytecode.tables.",  # by the number of the version
     "depyf.normal.v3",  # likewise
+    "depyf.integrations.",
     "depyf.explain.",  # imported by other projects
     "depyf.optimization",
     "depyf.utils",
