@@ -68,6 +68,7 @@ class Counted:
 
     def check(self, expected: Mapping[str, Number]) -> None:
         """Raise ``ExpectationError`` where a number is not the expected one."""
+        __tracebackhide__ = True  # pytest shows the test's own line
         counts = self.counts
         wrong = [name for name, number in expected.items() if not _fits(counts[name], number)]
         if wrong:

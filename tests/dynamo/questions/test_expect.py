@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Dict
 
@@ -193,3 +195,20 @@ def test_the_error_goes_through_pickle() -> None:
     assert str(again) == str(raised.value)
     assert again.counts == raised.value.counts
     assert again.happened == raised.value.happened
+
+
+def test_pytest_shows_the_lines_of_the_test_alone(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import depyf, torch\n"
+        "@depyf.expect(graphs=0)\n"
+        "def test_it():\n"
+        "    torch.compile(lambda x: x + 1, backend='eager')(torch.ones(2))\n"
+        "def test_block():\n"
+        "    with depyf.expect(graphs=0):\n"
+        "        torch.compile(lambda x: x + 2, backend='eager')(torch.ones(2))\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:logging", "test_it.py"]
+    out = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300).stdout
+    assert out.count("1 graph, expected 0") >= 2
+    assert "expectation.py" not in out
+    assert "questions/expect.py" not in out

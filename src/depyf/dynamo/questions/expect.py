@@ -51,6 +51,7 @@ class Expect:
         exc_value: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
+        __tracebackhide__ = True  # pytest shows the test's own line
         watched = self._open.pop()
         watched.__exit__(exc_type, exc_value, traceback)
         self._last = Counted(tuple(watched.happened), watched.graphs)
@@ -69,6 +70,7 @@ class Expect:
 
             @functools.wraps(function)
             async def awaited(*args: object, **kwargs: object) -> object:
+                __tracebackhide__ = True
                 with Expect(expected):
                     return await function(*args, **kwargs)
 
@@ -76,6 +78,7 @@ class Expect:
 
         @functools.wraps(function)
         def called(*args: object, **kwargs: object) -> object:
+            __tracebackhide__ = True
             with Expect(expected):
                 return function(*args, **kwargs)
 
