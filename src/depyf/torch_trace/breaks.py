@@ -58,7 +58,7 @@ def break_report(event: Event) -> BreakReport:
     stack = _USER_STACK.search(text)
     first = _ANOTHER.split(reason)[0]  # what broke; then what Dynamo could not do about it
     url = _URL.search(first)
-    line = _title_line(first)
+    line = title_line(first)
     title = next((words for pattern, words in _OLD_TITLES if pattern.match(line)), line)
     return BreakReport(
         filename=place.group(1) if place else None,
@@ -84,8 +84,9 @@ def code_of(traceback: str) -> Dict[Frame, str]:
     return {(name, int(line), function or ""): code.strip() for name, line, function, code in found}
 
 
-def _title_line(reason: str) -> str:
-    """``Encountered graph break when attempting to trace ...:``, an empty line, and then what it was."""
+def title_line(reason: str) -> str:
+    """Return the line of a reason that says what it is. Dynamo puts one that ends with a colon before it:
+    ``Encountered graph break when attempting to trace ...:``, an empty line, and then what it was."""
     lines = [line.strip() for line in reason.splitlines() if line.strip()]
     return next((line for line in lines if not line.endswith(":")), reason.strip())
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Dict, Optional, Set, Tuple
 from depyf.bytecode.set_order import has_fixed_order
 from depyf.normal.ops import Instr, Op
 from depyf.verify.constants import FOLDABLE, constant_key
-from depyf.verify.events import EVENTS
+from depyf.verify.events import EVENTS, topmost
 from depyf.verify.side import Fresh, FreshKind, Side
 from depyf.verify.stops import Event
 from depyf.verify.values import Const, Ref, Value
@@ -56,10 +56,6 @@ def new_object(machine: Machine, side: Side, kind: FreshKind, items: Items) -> V
         if len(plain) == len(items):
             return machine.values.const(tuple(plain) if kind == "tuple" else slice(*plain))
     return side.allocate(Fresh(kind, items))
-
-
-def topmost(side: Side, count: int) -> Items:
-    return tuple(side.stack[len(side.stack) - count :])
 
 
 def replace_topmost(side: Side, count: int, value: Value) -> None:

@@ -19,43 +19,44 @@ def _plain(kind: str, looks: int, pops: int, results: str) -> EventRule:
     """An event on the ``looks`` topmost values, which takes ``pops`` of them."""
 
     def rule(machine: Machine, side: Side, instr: Instr) -> Event:
-        return Event(kind, instr.arg, _top(side, looks), results, pops)
+        return Event(kind, instr.arg, topmost(side, looks), results, pops)
 
     return rule
 
 
-def _top(side: Side, count: int) -> Tuple[Value, ...]:
+def topmost(side: Side, count: int) -> Tuple[Value, ...]:
+    """Return the ``count`` values on top of the stack, the top last."""
     return tuple(side.stack[len(side.stack) - count :])
 
 
 def _in(machine: Machine, side: Side, instr: Instr) -> Event:
-    item, container = _top(side, 2)
+    item, container = topmost(side, 2)
     if isinstance(container, Const) and type(container.value) is frozenset:
         container = machine.values.members(container.value)
     return Event("in", None, (item, container), "b", 2, negated=instr.arg)
 
 
 def _unpack(machine: Machine, side: Side, instr: Instr) -> Event:
-    return Event("unpack", instr.arg, _top(side, 1), "v" * instr.arg, 1)
+    return Event("unpack", instr.arg, topmost(side, 1), "v" * instr.arg, 1)
 
 
 def _unpack_ex(machine: Machine, side: Side, instr: Instr) -> Event:
-    return Event("unpack", instr.arg, _top(side, 1), "v" * (sum(instr.arg) + 1), 1)
+    return Event("unpack", instr.arg, topmost(side, 1), "v" * (sum(instr.arg) + 1), 1)
 
 
 def _intrinsic(machine: Machine, side: Side, instr: Instr) -> Event:
     count = instr.arg[1]
-    return Event("intrinsic", instr.arg, _top(side, count), "v", count)
+    return Event("intrinsic", instr.arg, topmost(side, count), "v", count)
 
 
 def _format(machine: Machine, side: Side, instr: Instr) -> Event:
     count = 2 if instr.arg[1] else 1
-    return Event("format", instr.arg, _top(side, count), "v", count)
+    return Event("format", instr.arg, topmost(side, count), "v", count)
 
 
 def _interpolation(machine: Machine, side: Side, instr: Instr) -> Event:
     count = 3 if instr.arg[1] else 2
-    return Event("interpolation", instr.arg, _top(side, count), "v", count)
+    return Event("interpolation", instr.arg, topmost(side, count), "v", count)
 
 
 def _build(machine: Machine, side: Side, instr: Instr) -> Event:
@@ -64,7 +65,7 @@ def _build(machine: Machine, side: Side, instr: Instr) -> Event:
         count *= 2
     elif kind == "const_key_map":
         count += 1
-    return Event("build", instr.arg, _top(side, count), "v", count)
+    return Event("build", instr.arg, topmost(side, count), "v", count)
 
 
 def _into(kind: str) -> EventRule:
@@ -73,7 +74,7 @@ def _into(kind: str) -> EventRule:
     def rule(machine: Machine, side: Side, instr: Instr) -> Event:
         what, depth = instr.arg
         count = 2 if kind == "add" and what == "map" else 1
-        return Event(f"{kind} {what}", None, (side.stack[-count - depth], *_top(side, count)), "", count)
+        return Event(f"{kind} {what}", None, (side.stack[-count - depth], *topmost(side, count)), "", count)
 
     return rule
 

@@ -15,9 +15,8 @@ from depyf.verify.containers import (
     new_object,
     reaches,
     replace_topmost,
-    topmost,
 )
-from depyf.verify.events import EVENTS
+from depyf.verify.events import EVENTS, topmost
 from depyf.verify.side import Fresh, Side
 from depyf.verify.stops import Event
 from depyf.verify.subscripts import constant_index, kind_of

@@ -17,7 +17,6 @@ from typing import Any, Callable, ContextManager, Dict, Iterator, Mapping, Optio
 from depyf.dynamo.entries.callables import (
     behind,
     calls_torchs_own,
-    closure_of,
     context_of,
     is_entered,
     is_of_torchs,
@@ -30,6 +29,7 @@ from depyf.dynamo.entries.callables import (
 )
 from depyf.dynamo.entries.hints import RESUMED
 from depyf.dynamo.hooks import cache_entries, compiled_callables, frame_evaluation, private_names, torch_settings
+from depyf.dynamo.hooks.nested_code import closure_of
 from depyf.quick_dataclass import dataclass
 
 

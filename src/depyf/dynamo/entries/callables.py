@@ -9,10 +9,10 @@ import copy
 import functools
 import inspect
 from types import CodeType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, Callable, ContextManager, Iterator, Optional, Tuple, Type
+from typing import TYPE_CHECKING, Any, Callable, ContextManager, Optional, Type
 
-from depyf.asynchronous import synchronous
 from depyf.dynamo.hooks import compiled_callables, known_code, private_names
+from depyf.dynamo.hooks.nested_code import closure_of
 
 if TYPE_CHECKING:
     import torch
@@ -105,16 +105,6 @@ def is_of_torchs(function: object) -> bool:
 def behind(function: object) -> object:
     """What torch's function ``inner`` calls."""
     return dict(closure_of(function))["fn"]
-
-
-def closure_of(function: Any) -> Iterator[Tuple[str, Any]]:
-    """The variables of the enclosing functions, with their values; cells that are empty are left out."""
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
-        try:
-            yield name, cell.cell_contents
-        except synchronous(ValueError):
-            # PyTorch's frame locals lack it too.
-            continue
 
 
 def plain_function(function: object) -> Any:

@@ -24,6 +24,7 @@ from depyf.dynamo.guards import runtime as guard_runtime
 from depyf.dynamo.guards.check_function import EntryGuards, GuardLine
 from depyf.dynamo.guards.current_values import as_known_here, tensor_mismatch, value_of
 from depyf.dynamo.guards.live_values import NotLiveError
+from depyf.dynamo.guards.python_guards import reads_values
 from depyf.dynamo.guards.to_python import Naming
 from depyf.dynamo.guards.tree import EPILOGUE, TEXT
 from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespaces
@@ -209,12 +210,8 @@ def _missing(code: str, values: Mapping[str, object], scope: Mapping[str, object
         return ""
     names = {**guard_runtime.torch_guard_names(), "L": values, "G": scope}
     parts = [each for each in ast.walk(tree) if isinstance(each, (ast.Attribute, ast.Subscript, ast.Call))]
-    smallest = (each for each in reversed(parts) if _reads_values(each) and not _can_be_read(each, names))
+    smallest = (each for each in reversed(parts) if reads_values(each) and not _can_be_read(each, names))
     return next(map(unparse, smallest), "")
-
-
-def _reads_values(tree: ast.AST) -> bool:
-    return any(isinstance(each, ast.Name) and each.id in ("L", "G") for each in ast.walk(tree))
 
 
 def _can_be_read(tree: ast.expr, names: Dict[str, object]) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import weakref
 from types import CodeType
-from typing import Any, Callable, Dict, FrozenSet, Iterator, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Generic, Iterator, Mapping, Optional, Sequence, Tuple, TypeVar
 
 from depyf.dynamo.guards import python_guards as guards_function
 from depyf.dynamo.hooks.locks import Lock
@@ -46,20 +46,28 @@ class LiveId:
         return f"LiveId({self.name!r})"
 
 
-class LiveIds(Mapping[str, LiveId]):
-    """The ids of one file by name. Any name is answered: one that is not known has no value."""
+T = TypeVar("T")
+V = TypeVar("V")
 
-    def __init__(self, values: Mapping[str, int]) -> None:
+
+class _ByName(Mapping[str, T], Generic[V, T]):
+    """What is known of one file by name; of any other name as well."""
+
+    def __init__(self, values: Mapping[str, V]) -> None:
         self._values = dict(values)
-
-    def __getitem__(self, name: str) -> LiveId:
-        return LiveId(name, self._values.get(name))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
 
     def __len__(self) -> int:
         return len(self._values)
+
+
+class LiveIds(_ByName[int, LiveId]):
+    """The ids of one file by name. Any name is answered: one that is not known has no value."""
+
+    def __getitem__(self, name: str) -> LiveId:
+        return LiveId(name, self._values.get(name))
 
 
 _OTHER_GRAD_MODE = "GLOBAL_STATE changed: grad_mode"
@@ -225,20 +233,11 @@ class LiveTable:
         return {}
 
 
-class LiveNames(Mapping[str, str]):
+class LiveNames(_ByName[str, str]):
     """Names of globals that differ from run to run, by stable name; a name that is not known stands for itself."""
-
-    def __init__(self, values: Mapping[str, str]) -> None:
-        self._values = dict(values)
 
     def __getitem__(self, name: str) -> str:
         return self._values.get(name, name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
 
 
 _tables: Dict[str, LiveTable] = {}

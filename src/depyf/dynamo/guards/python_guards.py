@@ -56,19 +56,20 @@ def source_of(code: str) -> str:
         elif isinstance(tree, ast.Compare) and len(tree.ops) == 1:
             tree = tree.comparators[0] if isinstance(tree.ops[0], (ast.In, ast.NotIn)) else tree.left
         elif isinstance(tree, ast.Call):
-            tree = next(filter(_reads_values, [*reversed(tree.args), tree.func]), ast.Constant(None))
+            tree = next(filter(reads_values, [*reversed(tree.args), tree.func]), ast.Constant(None))
         elif isinstance(tree, ast.Attribute):
             tree = tree.value
         else:
             return ""
-    return unparse(tree) if _reads_values(tree) and not code.startswith(TENSORS) else ""
+    return unparse(tree) if reads_values(tree) and not code.startswith(TENSORS) else ""
 
 
 def _is_method(tree: ast.expr) -> bool:
     return isinstance(tree, ast.Attribute) and tree.attr == "keys"
 
 
-def _reads_values(tree: ast.AST) -> bool:
+def reads_values(tree: ast.AST) -> bool:
+    """Return whether an expression reads a local or global variable of the compiled frame."""
     return any(isinstance(each, ast.Name) and each.id in ("L", "G") for each in ast.walk(tree))
 
 

@@ -1,9 +1,11 @@
-"""Code objects, those nested in them, and their names."""
+"""Code objects, those nested in them, their names, and the variables of enclosing functions."""
 
 from __future__ import annotations
 
 from types import CodeType
-from typing import Any, Dict, Iterator
+from typing import Any, Dict, Iterator, Tuple
+
+from depyf.asynchronous import synchronous
 
 
 def nested_codes(code: CodeType) -> Iterator[CodeType]:
@@ -33,3 +35,13 @@ def is_qualified(code: CodeType) -> bool:
 def name_fields(code: CodeType) -> Dict[str, Any]:
     """Return the fields of the code that hold its names, for ``code.replace``."""
     return {field: getattr(code, field) for field in ("co_name", "co_qualname") if hasattr(code, field)}
+
+
+def closure_of(function: Any) -> Iterator[Tuple[str, Any]]:
+    """The variables of the enclosing functions, with their values; cells that are empty are left out."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        try:
+            yield name, cell.cell_contents
+        except synchronous(ValueError):
+            # PyTorch's frame locals lack it too.
+            continue

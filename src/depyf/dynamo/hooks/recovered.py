@@ -11,8 +11,8 @@ from dataclasses import field
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Deque, Dict, Iterator, List, Optional, Tuple
 
-from depyf.asynchronous import synchronous
 from depyf.dynamo.hooks import private_names, torch_names
+from depyf.dynamo.hooks.nested_code import closure_of
 from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.stages import Stage
 
@@ -92,7 +92,7 @@ def _stage_behind(part: object, name: str, stage: Stage) -> Stage:
 
 def _parts(part: object) -> List[Tuple[str, object]]:
     if isinstance(part, FunctionType):
-        return [*_closure(part), *vars(part).items()]
+        return [*closure_of(part), *vars(part).items()]
     if isinstance(part, MethodType):
         return [("", part.__self__), ("", part.__func__)]
     if isinstance(part, BuiltinMethodType) and isinstance(part.__self__, type):
@@ -107,14 +107,6 @@ def _parts(part: object) -> List[Tuple[str, object]]:
     if type(part).__module__.startswith(_WALKED_INTO):
         return list(getattr(part, "__dict__", {}).items())
     return []
-
-
-def _closure(function: FunctionType) -> Iterator[Tuple[str, object]]:
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
-        try:
-            yield name, cell.cell_contents
-        except synchronous(ValueError):  # empty
-            continue
 
 
 def _is_compiled_graph(part: object) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Dict, Iterator, List, Optional, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.hooks import private_names, torch_names
+from depyf.dynamo.observe.graph_facts import attribute_at
 from depyf.dynamo.scripts.imports import Imports
 from depyf.dynamo.scripts.tensors import Tensors
 from depyf.lazy_pattern import re_compile
@@ -100,7 +101,7 @@ class _Classes:
                 if outer not in containers and not _is_leaf(module, outer):
                     containers[outer] = None
                     yield _assign(path[:depth], "torch.nn.Module()")
-            value = _member(module, target)
+            value = attribute_at(module, target)
             made = self._made(value, target, interpreted=_is_interpreted(module, target))
             yield _assign(path, made)
 
@@ -157,14 +158,8 @@ def _makes(text: str, cls: type) -> bool:
 
 def _is_leaf(module: torch.fx.GraphModule, path: str) -> bool:
     """Whether what is at ``path`` is made by an expression of its own, with all that is in it."""
-    found = _member(module, path)
+    found = attribute_at(module, path)
     return hasattr(found, "graph") or any(n.op == "call_module" and n.target == path for n in module.graph.nodes)
-
-
-def _member(module: torch.fx.GraphModule, target: str) -> object:
-    for name in target.split("."):
-        module = getattr(module, name)
-    return module
 
 
 def _assign(path: List[str], value: str) -> str:

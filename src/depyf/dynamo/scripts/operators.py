@@ -17,9 +17,9 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
-from depyf.dynamo.entries.callables import closure_of
 from depyf.dynamo.hooks import known_code, private_names, torch_names
 from depyf.dynamo.hooks.loaded_modules import loaded_namespace, source_text
+from depyf.dynamo.hooks.nested_code import closure_of
 
 _KNOWN = frozenset(dir(builtins)) | {"__name__", "__file__", "__class__"}
 

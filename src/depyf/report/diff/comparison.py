@@ -14,10 +14,11 @@ from depyf.answers.happening import counted
 from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
 from depyf.report.diff.comparison_of_code import changed_graphs, changed_kernels
-from depyf.report.diff.matching import NO_FUNCTION, FunctionKey, Side, aligned, first_line, name_of, without_line
+from depyf.report.diff.matching import NO_FUNCTION, FunctionKey, Side, aligned, name_of, without_line
 from depyf.report.model.counts import counts_of, distinct_breaks, lost
 from depyf.report.model.phases import phase_totals
 from depyf.report.model.run import Compilation
+from depyf.torch_trace.breaks import title_line
 
 Diffs = Tuple[Tuple[str, Tuple[str, ...]], ...]
 """What was compared (a stage, a kernel), and the lines of a unified diff."""
@@ -197,7 +198,7 @@ def _texts(
 
 def _breaks(side: Side) -> List[Tuple[Tuple[str, str], str]]:
     return [
-        ((without_line(side.function_of_id(each.compile_id))[0], first_line(each.reason)), side.place(each.place))
+        ((without_line(side.function_of_id(each.compile_id))[0], title_line(each.reason)), side.place(each.place))
         for each in distinct_breaks(side.run.breaks)
     ]
 
@@ -210,7 +211,7 @@ def _fallbacks(side: Side) -> List[Tuple[Tuple[str, str], str]]:
         cause = each.cause.partition(",")[0]
         is_break, text = _OF_A_BREAK.match(each.reason), _OF_A_BREAK.sub("", each.reason)
         cause = "graph break that Dynamo can't go on from" if is_break else cause
-        reason = "" if "limit" in cause else f": {first_line(text).rpartition('Error: ')[2]}"
+        reason = "" if "limit" in cause else f": {title_line(text).rpartition('Error: ')[2]}"
         found.append(((without_line(side.function_at(each.function))[0], f"{cause}{reason}"), side.place(each.place)))
     return found
 
@@ -246,7 +247,7 @@ def _failures(matched: Sequence[Pair]) -> List[Change]:
         Change(
             "failure",
             f"{_title(key, number)}: {one.status} before, {other.status} now",
-            first_line(other.failure or one.failure),
+            title_line(other.failure or one.failure),
         )
         for key, number, one, other in matched
         if one.status != other.status

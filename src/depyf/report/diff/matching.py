@@ -144,9 +144,3 @@ def _with_name(run: Run, index: int, function: Function, names: Mapping[int, str
 def without_line(key: FunctionKey) -> FunctionKey:
     """The key of a resume function without its line, which moves when something above it is edited."""
     return (_RESUMED_AT.sub("", key[0]), key[1])
-
-
-def first_line(text: str) -> str:
-    """The line of a reason that says what it is; Dynamo puts one that ends with a colon before it."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return next((line for line in lines if not line.endswith(":")), text.strip())

@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from depyf.report.diff.graph_text import without_types
-from depyf.report.diff.matching import NO_FUNCTION, FunctionKey, Side, first_line, name_of
+from depyf.report.diff.matching import NO_FUNCTION, FunctionKey, Side, name_of
 from depyf.report.diff.unified import changed_lines
 from depyf.report.model.counts import counts_of
 from depyf.report.model.run import Compilation, Place, Recompile
+from depyf.torch_trace.breaks import title_line
 
 Difference = Dict[str, Any]
 """``title``, ``text``, ``ranks`` (what there is to say of each, by its name), ``place`` in the first one's sources."""
@@ -63,7 +64,7 @@ def _breaks(sides: Sequence[Side]) -> List[Difference]:
     counts: Dict[Key, List[int]] = {}
     for number, side in enumerate(sides):
         for each in side.run.breaks:
-            key = (_path_and_line(side, each.place), first_line(each.reason))
+            key = (_path_and_line(side, each.place), title_line(each.reason))
             counts.setdefault(key, [0] * len(sides))[number] += 1
     return [
         _difference(
@@ -158,7 +159,7 @@ def _fallbacks(sides: Sequence[Side]) -> List[Difference]:
     for number, side in enumerate(sides):
         for each in side.run.fallbacks:
             key = (side.function_at(each.function), each.cause)
-            texts.setdefault(key, [""] * len(sides))[number] = first_line(each.reason) or each.cause
+            texts.setdefault(key, [""] * len(sides))[number] = title_line(each.reason) or each.cause
     return [
         _difference(
             sides,

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List,
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.entries.call_target import Called
-from depyf.dynamo.entries.callables import closure_of
 from depyf.dynamo.hooks import compiled_callables, private_names
-from depyf.dynamo.hooks.nested_code import names_in
+from depyf.dynamo.hooks.nested_code import closure_of, names_in
 from depyf.dynamo.hooks.safely import describe
 from depyf.dynamo.scripts.tensors import compact
 from depyf.quick_dataclass import dataclass
