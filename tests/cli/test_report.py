@@ -96,12 +96,12 @@ def test_two_ranks_give_one_page_that_says_where_they_part(tmp_path: Path, capsy
     apart = [line for line in printed.splitlines() if line.startswith("! ")]
     assert apart == [
         "! Graph break on rank 1 only",
-        "! shared was compiled again on rank 1 only",
+        "! shared was recompiled on rank 1 only",
         "! uneven gave another graph",
     ]
     assert {path.name for path in tmp_path.iterdir()} >= {"index.html", "manifest.rank_0.json", "manifest.rank_1.json"}
     page = (tmp_path / "index.html").read_text()
-    assert "shared was compiled again on rank 1 only" in page
+    assert "shared was recompiled on rank 1 only" in page
 
 
 def test_ranks_may_come_from_several_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

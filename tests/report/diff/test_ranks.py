@@ -77,9 +77,9 @@ def test_a_recompilation_on_one_rank_is_told_with_its_reason() -> None:
     more = run([("0/0", 0, GRAPH.format(4, "x")), ("1/0", 1, GRAPH.format(4, "x + 1")), ("0/1", 0, "")])
     more = replace(more, recompiles=(Recompile("0/1", 0, (FailedGuard("0/0", "x == 1", "x was 1, is 2"),)),))
     assert told(SAME, more, SAME) == {
-        "f was compiled again on rank 1 only": {"rank 0": "0/0", "rank 1": "0/0\n0/1: x was 1, is 2", "rank 2": "0/0"}
+        "f was recompiled on rank 1 only": {"rank 0": "0/0", "rank 1": "0/0\n0/1: x was 1, is 2", "rank 2": "0/0"}
     }
-    assert list(told(more, more, SAME)) == ["f was compiled again on all but rank 2"]
+    assert list(told(more, more, SAME)) == ["f was recompiled on all but rank 2"]
 
 
 def test_a_function_that_one_rank_does_not_compile_is_told() -> None:

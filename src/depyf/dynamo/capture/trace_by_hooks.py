@@ -196,7 +196,7 @@ class _Hooks:
         undo = private_names.RECOMPILE_REASONS.replace(get_reasons)
         return _both(undo, _before_metrics(self._send_reasons))
 
-    @safely("noting why a function is compiled again")
+    @safely("noting why a function is recompiled")
     def _send_reasons(self, metrics: Any, *_: object, **__: object) -> None:
         """``metrics`` (or the code object) name the function that is compiled."""
         place, reasons = getattr(self._thread, "reasons", (None, []))

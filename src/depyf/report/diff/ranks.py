@@ -116,7 +116,7 @@ def _recompiles(sides: Sequence[Side]) -> List[Difference]:
         found.append(
             _difference(
                 sides,
-                f"{key[0]} was compiled again {_where(sides, more)}",
+                f"{key[0]} was recompiled {_where(sides, more)}",
                 f"Compilations: {', '.join(f'{s.name}: {n}' for s, n in zip(sides, numbers))}. "
                 "The others wait at the next collective while a rank compiles.",
                 [_reasons(side, each) for side, each in zip(sides, present)],

@@ -11,7 +11,7 @@ function aboutNothing(view) {
     view.details,
     el("h2", {}, shortened(name, 120)),
     el("p", { class: "quiet" }, "Choose a line, here or in a pane: its part in each stage and in the kernels lights up. ",
-      stops ? `${count(stops, "line")} of this file broke a graph or made Dynamo compile again (n, p).` : "No line of this file broke a graph.")
+      stops ? `${count(stops, "line")} of this file broke a graph or made Dynamo recompile (n, p).` : "No line of this file broke a graph.")
   );
 }
 
@@ -106,7 +106,7 @@ function recompileCard(run, each, advised) {
   return el(
     "article",
     { class: "card recompile" },
-    el("h3", {}, "Compiled again as ", chip(run, each.compile_id)),
+    el("h3", {}, "Recompiled as ", chip(run, each.compile_id)),
     each.failed.slice(0, MOST_FAILED).map((failed) => failedGuard(run, failed)),
     each.failed.length > MOST_FAILED ? el("p", { class: "quiet" }, `and ${count(each.failed.length - MOST_FAILED, "guard")} of other entries`) : null,
     each.advice && each.advice !== advised ? el("p", { class: "advice" }, el("b", {}, "What would avoid it: "), each.advice) : null

@@ -45,7 +45,7 @@ function recompileGroup(run, index, list, chosen) {
     "section",
     { id: `recompiles-f${index}`, "aria-label": `Recompiles of ${shortened(run.nameOf(index), 60)}` },
     el("h2", {}, shortened(run.nameOf(index), 80), " ", where ? place(run, where) : null),
-    el("p", { class: "quiet" }, `compiled again ${list.length === 1 ? "once" : `${list.length.toLocaleString("en")} times`}`),
+    el("p", { class: "quiet" }, `recompiled ${list.length === 1 ? "once" : `${list.length.toLocaleString("en")} times`}`),
     advice ? el("p", { class: "advice" }, el("b", {}, "What would avoid them: "), advice) : null,
     matrix(run, rows),
     cardsOf(run, list, advice, chosen)
