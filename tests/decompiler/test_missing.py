@@ -253,6 +253,25 @@ def test_a_bad_line_in_the_last_statement_costs_that_line(monkeypatch: pytest.Mo
     assert answer.missing == ("line 4 of <module>",)
 
 
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        pytest.param("b = 1\n except E as e:\n  c = BAD\n  continue\n f = 1", 5, id="clause that continues"),
+        pytest.param("b = BAD\n  break\n except E as e:\n  c = 1\n  continue\n f = 1", 3, id="break and continue"),
+        pytest.param("b = 1\n except E as e:\n  if c: break\n  c = BAD\n f = 1", 6, id="clause with a break"),
+        pytest.param("b = 1\n except E as e:\n  c = BAD\n  d = e\n f = 1", 5, id="first in a clause"),
+    ],
+)
+def test_a_bad_line_beside_a_named_exception_costs_that_line(
+    body: str, line: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What forgets the name of the exception belongs to the clause, not to a statement in it."""
+    refuse_bad_names(monkeypatch)
+    source = f"for i in a:\n try:\n  {body}\ng = f(1)\nh = g(2, 3)\nk = h(g)\n"
+    answer = decompile_code(compile(source, "<module>", "exec", dont_inherit=True))
+    assert answer.missing == (f"line {line} of <module>",)
+
+
 def test_a_compound_statement_that_fails_as_a_whole_is_left_out_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """With none of the statements inside of it there, it still can't be had."""
     true = attempts.Attempts._lifted_statements

@@ -32,6 +32,7 @@ class InnerStatements:
                 backwards[count].append(index)
         self._behind = immediate_dominators(backwards, count)
         self._added = frozenset(self._nobody_wrote())
+        self._bound = dict(self._bindings())
 
     def within(self, segment: Segment) -> List[Segment]:
         """The outermost statements inside of ``segment``, in the order of the bytecode."""
@@ -75,6 +76,8 @@ class InnerStatements:
             todo.extend(successors(self._ops, index))
         if any(not self._into[index] <= seen for index in seen if index != start):
             return None
+        if any(self._bound.get(index, index) not in seen for index in seen):
+            return None  # part of an except clause with a name is no try statement
         return frozenset(seen) if seen else None
 
     def _from(self, start: int, handler: Optional[Handler], whole: FrozenSet[int], end: int) -> Optional[Segment]:
@@ -112,6 +115,15 @@ class InnerStatements:
             if [each.op for each in ops[index : index + 3]] == [Op.CONST, Op.STORE, Op.DELETE]:
                 if instr.arg is None and ops[index + 1].arg == ops[index + 2].arg:
                     yield from range(index, index + 3)
+
+    def _bindings(self) -> Iterator[Tuple[int, int]]:
+        """The handlers that forget the name of an exception, each with where the name is bound."""
+        ops = self._ops
+        for index, instr in enumerate(ops):
+            entry = None if instr.handler is None else instr.handler.target
+            if index and entry is not None and entry in self._added and ops[index - 1].handler != instr.handler:
+                if ops[index - 1].op is Op.STORE and ops[index - 1].arg == ops[entry + 1].arg:
+                    yield entry, index - 1
 
     def _nesting(self, handler: Optional[Handler]) -> int:
         return len(list(self._targets(handler)))
