@@ -43,7 +43,7 @@ SHAPES = [
     ("elif chain, returns", 80),
     ("while in a row", 80),
     ("finally in a row", 160),
-    ("dict of constants and names", 1200),
+    ("many variables", 250),
 ]
 MOST = 1.15
 

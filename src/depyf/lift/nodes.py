@@ -167,6 +167,7 @@ class Node:
     ``finally`` body runs as the node begins. ``handling``: entries of handlers the node runs under. ``offset`` and
     ``extent``: the first and last byte offset that belong to it. ``last_block``: the block it ends with. ``kept``: the
     value that a condition with ``keep`` leaves on the stack.
+    ``marks``: the statements that leave a region with something pending.
     ``containers``: variables that hold a container which is followed element by element and was not built.
     """
 
@@ -182,6 +183,7 @@ class Node:
     base: List[Item] = field(default_factory=list)
     stack: List[Item] = field(default_factory=list)
     containers: Dict[str, Container] = field(default_factory=dict)
+    marks: List[Union[WithExit, PopException]] = field(default_factory=list)
     last_block: int = -1
     kept: Optional[Value] = None
 
@@ -192,10 +194,15 @@ class Node:
 
     def left_with(self, expr: ast.expr) -> int:
         """Which statement leaves a region while ``expr`` is pending; -1 if none does."""
-        for index, other in enumerate(self.statements):
-            if isinstance(other, (WithExit, PopException)) and any(expr is pending for pending in other.pending):
-                return index
+        for mark in self.marks:
+            if any(expr is pending for pending in mark.pending):
+                return next(index for index, other in enumerate(self.statements) if other is mark)
         return -1
+
+    def leave(self, mark: Union[WithExit, PopException]) -> None:
+        """Add ``mark``, with which a region is left."""
+        self.statements.append(mark)
+        self.marks.append(mark)
 
     def successors(self) -> Tuple[int, ...]:
         term = self.terminator

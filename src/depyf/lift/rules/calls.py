@@ -78,7 +78,7 @@ def _call(sim: Simulator, instr: Instr) -> None:
 def _call_marker(sim: Simulator, callee: Marker, arguments: List[Item], names: Tuple[str, ...]) -> None:
     if callee.kind is Mark.EXIT and len(arguments) == 3:
         sim.settle_exit()
-        sim.node.statements.append(WithExit(callee.origin, sim.pending()))
+        sim.node.leave(WithExit(callee.origin, sim.pending()))
         sim.stack.append(Marker(Mark.EXIT_RESULT, callee.origin))
         return
     if callee.kind is Mark.BUILD_CLASS and len(arguments) >= 2 and isinstance(arguments[0], Function):

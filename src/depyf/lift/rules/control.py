@@ -107,7 +107,7 @@ def _pop_exc(sim: Simulator, instr: Instr) -> None:
     if not (isinstance(prev, Marker) and prev.kind is Mark.PREV):
         raise ValueError(f"POP_EXCEPT without a handled exception at offset {instr.offset}")
     sim.settle_exit()
-    sim.node.statements.append(PopException(prev.origin, sim.pending(), instr.offset))
+    sim.node.leave(PopException(prev.origin, sim.pending(), instr.offset))
 
 
 def _check_exc(sim: Simulator, instr: Instr) -> None:
