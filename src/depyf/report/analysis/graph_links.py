@@ -31,6 +31,7 @@ def graph_links(
     ``moves`` says where a frame in a comment is now (None: nobody knows), for a text that is out of a cache.
     """
     found: List[Link] = []
+    known: Dict[Tuple[Frame, ...], Tuple[Place, ...]] = {}  # many nodes have one stack
     comment: Optional[Tuple[Frame, ...]] = None
     first = 0
     for number, line in enumerate(text.splitlines(), 1):
@@ -51,7 +52,11 @@ def graph_links(
         if node is None:
             continue
         frames = stacks.get(node) or comment
-        places = sources.places(frames) if frames else ()
+        places = known.get(frames, ()) if frames else ()
+        if frames and not places:
+            places = sources.places(frames)
+            if len(places) == len(frames):  # else the rest of a path may come to be known
+                known[frames] = places
         if places:
             found.append(Link(first or number, number, places, (node,)))
         first = 0

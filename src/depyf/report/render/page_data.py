@@ -11,7 +11,8 @@ import base64
 import dataclasses
 import json
 import zlib
-from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from collections import deque
+from typing import Callable, Deque, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
@@ -107,10 +108,20 @@ def _statements(run: Run) -> Dict[int, List[Tuple[int, int]]]:
             tree = parse(source.text or "")
         except synchronous(SyntaxError, ValueError, RecursionError, MemoryError):
             continue
-        simple = (node for node in ast.walk(tree) if isinstance(node, ast.stmt) and not hasattr(node, "body"))
-        spans = [(node.lineno, node.end_lineno or node.lineno) for node in simple]
+        spans = [(node.lineno, node.end_lineno or node.lineno) for node in _simple_statements(tree)]
         found[index] = [span for span in spans if span[0] < span[1]]
     return found
+
+
+def _simple_statements(tree: ast.Module) -> Iterator[ast.stmt]:
+    """The statements without a body, those around them first. Expressions hold none, and are most of a tree."""
+    todo: Deque[ast.AST] = deque([tree])
+    while todo:
+        node = todo.popleft()
+        if isinstance(node, ast.stmt) and not hasattr(node, "body"):
+            yield node
+        for name in ("body", "handlers", "orelse", "finalbody", "cases"):
+            todo.extend(getattr(node, name, ()))
 
 
 def _json(value: object) -> str:
