@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections import deque
-from typing import Deque, Dict, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Callable, Deque, Dict, Iterator, List, Optional, Tuple
 
 _NO_NODES = frozenset(
     ("id", "attr", "ctx", "op", "ops", "kind", "type_comment", "conversion", "simple", "is_async", "level")
@@ -52,6 +52,52 @@ def walk(tree: ast.AST) -> Iterator[ast.AST]:
         node = todo.popleft()
         todo.extend(children(node))
         yield node
+
+
+class Transformer(ast.NodeTransformer):
+    """As ``ast.NodeTransformer``, which changes the tree that it is given."""
+
+    def __init__(self) -> None:
+        self._methods: Dict[type, Callable[[ast.AST], object]] = {}
+
+    if not TYPE_CHECKING:  # its type is that of ast.NodeTransformer
+
+        def visit(self, node):
+            """Return what stands for ``node`` in the tree from now on."""
+            cls = node.__class__
+            method = self._methods.get(cls)
+            if method is None:
+                method = self._methods[cls] = getattr(self, "visit_" + cls.__name__, self.generic_visit)
+            return method(node)
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """``node`` with its children visited."""
+        cls = node.__class__
+        fields = _fields.get(cls)
+        if fields is None:
+            fields = _fields_of(cls)
+        values = node.__dict__
+        for field in fields:
+            old = values.get(field)
+            if old.__class__ is list:
+                old[:] = self._visited(old)
+            elif isinstance(old, ast.AST):
+                new = self.visit(old)
+                if new is None:
+                    delattr(node, field)
+                elif new is not old:
+                    setattr(node, field, new)
+        return node
+
+    def _visited(self, nodes: List[object]) -> List[object]:
+        result: List[object] = []
+        for node in nodes:
+            new = self.visit(node) if isinstance(node, ast.AST) else node
+            if isinstance(new, list):
+                result.extend(new)
+            elif new is not None or node is None:
+                result.append(new)
+        return result
 
 
 def fix_missing_locations(tree: ast.AST) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple
 
 from depyf.bytecode.code import Code, docstring
 from depyf.bytecode.parsing import parse
-from depyf.bytecode.syntax_trees import children
+from depyf.bytecode.syntax_trees import Transformer, children
 from depyf.lazy_pattern import re_compile
 from depyf.lift.build import CellName, Special, constant
 from depyf.lift.items import COMPREHENSIONS, Function
@@ -37,7 +37,7 @@ _FORMATTED = re_compile(r"(?:[^%]|%%|%-?\d*(?:\.\d+)?[sra])*")
 Body = Callable[[Code], Tuple[NormalCode, List[ast.stmt]]]
 
 
-class Definer(ast.NodeTransformer):
+class Definer(Transformer):
     """Replaces placeholders below the statements it visits.
 
     ``body`` gives the normal form and the structured statements of a nested code object. ``enclosing`` are the names
@@ -55,6 +55,7 @@ class Definer(ast.NodeTransformer):
         postponed: bool = False,
         missing: Optional[Missing] = None,
     ) -> None:
+        super().__init__()
         self.body, self.enclosing, self.nested, self.postponed = body, enclosing, nested, postponed
         self.missing = missing
         self.comprehensions: List[NormalCode] = []
@@ -265,7 +266,7 @@ class Definer(ast.NodeTransformer):
         return node
 
 
-class _BareReturns(ast.NodeTransformer):
+class _BareReturns(Transformer):
     """``return`` instead of ``return None``, where a function never returns anything else."""
 
     def visit_Return(self, node: ast.Return) -> ast.Return:

@@ -7,6 +7,7 @@ import builtins
 import keyword
 from typing import AbstractSet, Dict, List, Mapping, Set, Tuple
 
+from depyf.bytecode.syntax_trees import Transformer, walk
 from depyf.lazy_pattern import re_compile
 
 _TEMPORARY = re_compile(r"__temp_\d+$")
@@ -26,19 +27,19 @@ def name_temporaries(
     and those of the user's ``variables`` only to what is passed as them.
     """
     taken = set(reserved)
-    taken |= {node.id for statement in statements for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    taken |= {node.id for statement in statements for node in walk(statement) if isinstance(node, ast.Name)}
     wanted: Dict[str, str] = {}
     for statement in statements:
-        for node in ast.walk(statement):
+        for node in walk(statement):
             if isinstance(node, ast.Call):
                 _from_call(node, parameters, wanted, taken)
     for statement in statements:
-        for node in ast.walk(statement):
+        for node in walk(statement):
             if isinstance(node, ast.Assign) and _callee(node.value) in results:
                 _from_results(node, wanted, taken)
     taken |= variables
     for statement in statements:
-        for node in ast.walk(statement):
+        for node in walk(statement):
             if isinstance(node, ast.Assign) and len(node.targets) == 1:
                 _from_place(node.targets[0], node.value, wanted, taken)
     _number(statements, wanted)
@@ -79,7 +80,7 @@ def _number(statements: List[ast.stmt], wanted: Dict[str, str]) -> None:
     """What is left is numbered from 0 in the order of the text."""
     rest: Dict[str, None] = {}
     for statement in statements:
-        for node in ast.walk(statement):
+        for node in walk(statement):
             if isinstance(node, ast.Name) and _TEMPORARY.match(node.id) and node.id not in wanted:
                 rest[node.id] = None
     wanted.update({name: f"__temp_{number}" for number, name in enumerate(rest)})
@@ -104,8 +105,9 @@ def _from_place(target: ast.expr, value: ast.expr, wanted: Dict[str, str], taken
     taken.add(name)
 
 
-class _Renaming(ast.NodeTransformer):
+class _Renaming(Transformer):
     def __init__(self, names: Mapping[str, str]) -> None:
+        super().__init__()
         self.names = names
 
     def visit_Name(self, node: ast.Name) -> ast.Name:

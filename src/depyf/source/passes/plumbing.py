@@ -10,6 +10,8 @@ import ast
 from collections import Counter
 from typing import AbstractSet, Dict, List, Optional, Set, Tuple, Union
 
+from depyf.bytecode.syntax_trees import Transformer
+
 
 def drop_plumbing(statements: List[ast.stmt], droppable: AbstractSet[str], first_temporary: int) -> List[ast.stmt]:
     """The statements without the variables ``droppable``; new temporaries count from ``first_temporary``."""
@@ -102,8 +104,9 @@ class _Uses(ast.NodeVisitor):
     visit_ClassDef = visit_FunctionDef
 
 
-class _Dropper(ast.NodeTransformer):
+class _Dropper(Transformer):
     def __init__(self, unread: Set[str], names: Dict[str, str]) -> None:
+        super().__init__()
         self.unread, self.names = unread, names
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> object:

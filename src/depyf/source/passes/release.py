@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from typing import AbstractSet, Dict, List, Optional, Sequence, Set, Tuple, Union
 
+from depyf.bytecode.syntax_trees import walk
 from depyf.source.rewriting import replaced
 from depyf.structure.except_star import TRY_STATEMENTS, TryStatement
 
@@ -218,7 +219,7 @@ class _Release:
         reads: Set[str] = set()
         writes: Set[str] = set()
         for node in nodes:
-            for inner in ast.walk(node):
+            for inner in walk(node):
                 if isinstance(inner, ast.Name) and inner.id in self.names:
                     (writes if isinstance(inner.ctx, ast.Store) else reads).add(inner.id)
                 elif isinstance(inner, ast.AugAssign) and isinstance(inner.target, ast.Name):
