@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from typing import Dict, FrozenSet, Hashable, List, Mapping, Optional, Set, Tuple
+from typing import Dict, FrozenSet, Hashable, List, Mapping, Set, Tuple
 
-from depyf.normal.ops import Handler
 from depyf.verify.comparison import Finding, MismatchError, OffsetPair, Overdue
 from depyf.verify.constants import FOLDABLE
 from depyf.verify.joint import CompareCodes, Joint, Matcher
@@ -22,9 +21,9 @@ from depyf.verify.program import Program, cell_name, live_flags
 from depyf.verify.progress import Progress
 from depyf.verify.reasons import different_event, lifetimes, local_differs, offsets_of, operand_differs, where
 from depyf.verify.settings import Settings
-from depyf.verify.side import GONE, Fresh, Side
+from depyf.verify.side import Fresh, Side
 from depyf.verify.stops import Event, Exit, Split
-from depyf.verify.values import OUTER, Const, Maybe, Ref, Sym, Value, Values
+from depyf.verify.values import OUTER, Const, Maybe, Sym, Value, Values
 
 Key = Tuple[Hashable, ...]
 
@@ -189,7 +188,7 @@ class Product:
             results = [Sym(f"item {index} of the call at {offset}") for index in range(count)]
         for side, event in ((joint.left, mine), (joint.right, theirs)):
             if event.outcome == "bound":
-                _bind(side, str(event.arg))
+                side.bind(str(event.arg))
             if count is not None:
                 side.push(side.allocate(Fresh("tuple", tuple(results))))
             else:
@@ -227,7 +226,7 @@ class Product:
         earlier), and what the candidate's own variables hold while an exception unwinds (the original's stack was
         cut, but a variable stays as long as the frame)."""
         left, right = joint.sides()
-        dropped = _reached(left, [value for name, value in left.locals.items() if name in self._droppable])
+        dropped = left.reached([value for name, value in left.locals.items() if name in self._droppable])
         excused = {value for value in dropped if value not in right.counts}
         if right.handled is not OUTER:
             names = left.program.locals
@@ -257,7 +256,7 @@ class Product:
         handlers = [side.program.ops[side.position].handler for side in joint.sides()]
         if handlers == [None, None]:
             return
-        key = (joint.path, *(_seen_by(side, handler) for side, handler in zip(joint.sides(), handlers)))
+        key = (joint.path, *(side.seen_by(handler) for side, handler in zip(joint.sides(), handlers)))
         if key in self._raised:
             return
         self._raised.add(key)
@@ -312,37 +311,6 @@ class Product:
         if left >= 0 and right >= 0:
             self._pairs.add(offsets)
         return offsets
-
-
-def _reached(side: Side, values: List[Value]) -> Set[Value]:
-    """``values`` and what they keep alive."""
-    todo, found = list(values), set()  # type: Tuple[List[Value], Set[Value]]
-    while todo:
-        value = todo.pop()
-        if value in found:
-            continue
-        found.add(value)
-        if isinstance(value, Maybe):
-            todo.append(value.inner)
-        elif isinstance(value, Ref) and value in side.heap:
-            todo.extend(side.heap[value].items)
-    return found
-
-
-def _bind(side: Side, name: str) -> None:
-    """A local that might have been unbound turned out to be bound."""
-    value = side.locals[name]
-    assert isinstance(value, Maybe)
-    side.hold(value.inner)
-    side.locals[name] = value.inner
-    side.release(value)
-
-
-def _seen_by(side: Side, handler: Optional[Handler]) -> Hashable:
-    """What a handler can see of the side: equal keys mean equal states at its entry."""
-    if handler is None:
-        return GONE
-    return (handler, side.version, tuple(side.stack[: handler.depth]), side.handled)
 
 
 def _flags(side: Side, live: Mapping[int, FrozenSet[str]]) -> List[Hashable]:

@@ -7,7 +7,7 @@ of values that exactly one of both sides keeps alive.
 from __future__ import annotations
 
 import itertools
-from typing import Dict, List, Literal, NamedTuple, Optional, Set, Tuple
+from typing import Dict, Hashable, List, Literal, NamedTuple, Optional, Set, Tuple
 
 from depyf.normal.ops import Handler
 from depyf.verify.program import Program, cell_name
@@ -260,3 +260,31 @@ class Side:
         self.release(exception)
         self.position = handler.target
         self.crossed = True
+
+    def reached(self, values: List[Value]) -> Set[Value]:
+        """``values`` and what they keep alive."""
+        todo, found = list(values), set()  # type: Tuple[List[Value], Set[Value]]
+        while todo:
+            value = todo.pop()
+            if value in found:
+                continue
+            found.add(value)
+            if isinstance(value, Maybe):
+                todo.append(value.inner)
+            elif isinstance(value, Ref) and value in self.heap:
+                todo.extend(self.heap[value].items)
+        return found
+
+    def bind(self, name: str) -> None:
+        """A local that might have been unbound turned out to be bound."""
+        value = self.locals[name]
+        assert isinstance(value, Maybe)
+        self.hold(value.inner)
+        self.locals[name] = value.inner
+        self.release(value)
+
+    def seen_by(self, handler: Optional[Handler]) -> Hashable:
+        """What a handler can see of this side: equal keys mean equal states at its entry."""
+        if handler is None:
+            return GONE
+        return (handler, self.version, tuple(self.stack[: handler.depth]), self.handled)
