@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Dict, List, Tuple
 
-from depyf.lift import build
+from depyf.lift import build, call_expressions, display_expressions
 from depyf.lift.containers import as_display, constant_key
 from depyf.lift.items import BoundMethod, Container, Display, Item, Value
 
@@ -122,7 +122,7 @@ def extend_container(sim: Simulator, container: Container, kind: str) -> None:
         value = sim.pop_value()
         expr, values = as_display(container, sim.as_value)
         sim.check_order([*values, value])
-        extended = build.extend_display(expr, value.expr)
+        extended = display_expressions.extend_display(expr, value.expr)
         index = sim.stack.index(container)
         sim.stack[index] = Value(extended, order=sim.context.next_order(), born=sim.node.id)
         return
@@ -182,6 +182,6 @@ def call_with_containers(sim: Simulator, null: str, *, has_keywords: bool) -> bo
     arguments = [*positional.elements, *(keywords.elements if keywords is not None else [])]
     sim.stack.extend([callee, *arguments])
     values = sim.pop_values(1 + len(arguments))
-    sim.combine(lambda *exprs: build.call(exprs, names), values)
+    sim.combine(lambda *exprs: call_expressions.call(exprs, names), values)
     take_result_apart(sim, sim.ops[sim.index - 1].offset)
     return True

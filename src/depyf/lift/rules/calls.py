@@ -6,7 +6,7 @@ import ast
 from typing import List, Optional, Tuple
 
 from depyf.bytecode.code import check_facts, is_code
-from depyf.lift import build
+from depyf.lift import build, call_expressions, display_expressions
 from depyf.lift.followed import (
     call_container_method,
     call_with_containers,
@@ -71,7 +71,7 @@ def _call(sim: Simulator, instr: Instr) -> None:
         sim.stack.append(callee)
         return
     values = [sim.as_value(item) for item in [callee, *arguments]]
-    sim.combine(lambda *exprs: build.call(exprs, names), values)
+    sim.combine(lambda *exprs: call_expressions.call(exprs, names), values)
     take_result_apart(sim, instr.offset)
 
 
@@ -124,7 +124,7 @@ def _call_ex(sim: Simulator, instr: Instr) -> None:
     if keywords is not None and keywords.whole:
         keywords.expr = ast.Dict([None], [keywords.expr])
     values = [sim.as_value(callee), positional, *([keywords] if keywords else [])]
-    sim.combine(lambda *exprs: build.call_ex(*exprs), values)
+    sim.combine(lambda *exprs: call_expressions.call_ex(*exprs), values)
 
 
 def _class_ex(sim: Simulator, positional: Value, keywords: Optional[Value]) -> None:
@@ -133,7 +133,7 @@ def _class_ex(sim: Simulator, positional: Value, keywords: Optional[Value]) -> N
         raise ValueError("a class is made from arguments that are no display")
     expression = positional.expr.elts[0]
     function: Function = expression.function  # type: ignore[attr-defined]
-    call = build.call_ex(
+    call = call_expressions.call_ex(
         ast.Name("class"), ast.Tuple(positional.expr.elts[2:], ast.Load()), *([keywords.expr] if keywords else [])
     )
     function.class_arguments = (_without_generic_base(call.args), call.keywords)
@@ -175,14 +175,14 @@ def _make_function(sim: Simulator, instr: Instr) -> None:
     defaults = sim.pop_value() if flags & 1 else None
     if defaults is not None:
         if not _inherits(function, defaults.expr, DEFAULTS):
-            function.defaults = build.elements(defaults.expr)
+            function.defaults = display_expressions.elements(defaults.expr)
         values.append(defaults)
     if kw_defaults is not None:
         if not _inherits(function, kw_defaults.expr, KW_DEFAULTS):
-            function.kw_defaults = build.string_pairs(kw_defaults.expr)
+            function.kw_defaults = display_expressions.string_pairs(kw_defaults.expr)
         values.append(kw_defaults)
     if annotations is not None:
-        function.annotations = build.annotation_pairs(annotations.expr)
+        function.annotations = display_expressions.annotation_pairs(annotations.expr)
         values.append(annotations)
     sim.check_order(values)
     function.order = sim.context.next_order()

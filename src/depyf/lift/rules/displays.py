@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Callable, Dict, Type
 
-from depyf.lift import build
+from depyf.lift import build, display_expressions, string_expressions
 from depyf.lift.followed import (
     build_container,
     extend_container,
@@ -39,7 +39,7 @@ def _build(sim: Simulator, instr: Instr) -> None:
         values = sim.pop_values(2 * count)
         sim.combine(lambda *exprs: ast.Dict(list(exprs[::2]), list(exprs[1::2])), values)
     else:
-        make = build.DISPLAYS[kind]
+        make = display_expressions.DISPLAYS[kind]
         values = sim.pop_values(count)
         constant = kind == "slice" and all(isinstance(value.expr, ast.Constant) for value in values)
         sim.combine(lambda *exprs: make(list(exprs)), values, stable=constant).whole = kind in ("tuple_of", "map_of")
@@ -68,7 +68,8 @@ def _add(sim: Simulator, instr: Instr) -> None:
         sim.emit(mark)
         return
     if isinstance(container, Value) and _grows_display(container, kind):
-        container.expr = build.add_to_display(container.expr, kind, element.expr, key.expr if key else None)
+        keyed = key.expr if key else None
+        container.expr = display_expressions.add_to_display(container.expr, kind, element.expr, keyed)
         container.order = sim.context.next_order()
         return
     if not sim.context.is_comprehension:
@@ -111,7 +112,7 @@ def _update(sim: Simulator, instr: Instr) -> None:
         sim.wants_containers()
         raise ValueError(f"a {kind} that is no display is extended at offset {instr.offset}")
     sim.check_order([container, more])
-    container.expr = build.extend_display(container.expr, more.expr, for_call=kind == "kwargs")
+    container.expr = display_expressions.extend_display(container.expr, more.expr, for_call=kind == "kwargs")
     container.order = sim.context.next_order()
 
 
@@ -173,9 +174,9 @@ def _format(sim: Simulator, instr: Instr) -> None:
     values = sim.pop_values(1 + has_spec)
     value = values[0].converted
     if value is not None and not conversion:
-        sim.combine(lambda _, *spec: build.formatted(value[0], value[1], *spec), values)
+        sim.combine(lambda _, *spec: string_expressions.formatted(value[0], value[1], *spec), values)
     else:
-        sim.combine(lambda *exprs: build.formatted(conversion, *exprs), values)
+        sim.combine(lambda *exprs: string_expressions.formatted(conversion, *exprs), values)
     _place_field(sim, instr)
 
 
@@ -189,15 +190,15 @@ def _place_field(sim: Simulator, instr: Instr) -> None:
 def _convert(sim: Simulator, instr: Instr) -> None:
     """3.13 converts before it evaluates the format specification; alone, ``f"{x!r}"`` does the same."""
     value = sim.pop_value()
-    sim.combine(lambda expr: build.formatted(instr.arg, expr), [value]).converted = (instr.arg, value.expr)
+    sim.combine(lambda expr: string_expressions.formatted(instr.arg, expr), [value]).converted = (instr.arg, value.expr)
     _place_field(sim, instr)
 
 
 def _interpolation(sim: Simulator, instr: Instr) -> None:
     conversion, has_spec = instr.arg
     values = sim.pop_values(2 + has_spec)
-    sim.combine(lambda *exprs: build.interpolation(conversion, *exprs), values)
+    sim.combine(lambda *exprs: string_expressions.interpolation(conversion, *exprs), values)
 
 
 def _template(sim: Simulator, instr: Instr) -> None:
-    sim.combine(build.template, sim.pop_values(2))
+    sim.combine(string_expressions.template, sim.pop_values(2))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from typing import List
 
-from depyf.lift import build
+from depyf.lift import build, display_expressions
 from depyf.lift.items import GENERIC_BASE, Function
 from depyf.lift.nodes import FunctionExpression, TypeParameter
 from depyf.lift.simulator import Simulator
@@ -42,7 +42,7 @@ def _intrinsic(sim: Simulator, instr: Instr) -> None:
         value.default = default
         sim.push(value)
     elif name == "SET_FUNCTION_TYPE_PARAMS":
-        parameters = build.elements(sim.pop_value().expr)
+        parameters = display_expressions.elements(sim.pop_value().expr)
         function = _function(sim, instr)
         function.type_parameters = parameters
         sim.stack.append(function)
@@ -50,7 +50,7 @@ def _intrinsic(sim: Simulator, instr: Instr) -> None:
         sim.pop_value()
         sim.push(ast.Name(GENERIC_BASE, ast.Load()), stable=True)
     elif name == "TYPEALIAS":
-        _alias(sim, build.elements(sim.pop_value().expr), instr)
+        _alias(sim, display_expressions.elements(sim.pop_value().expr), instr)
     else:
         raise ValueError(f"the intrinsic function {name} has no syntax at offset {instr.offset}")
 
@@ -61,7 +61,7 @@ def _alias(sim: Simulator, parts: List[ast.expr], instr: Instr) -> None:
         raise ValueError(f"the value of a type alias is no function at offset {instr.offset}")
     function: Function = value.function
     function.is_alias = True
-    function.type_parameters = [] if isinstance(parameters, ast.Constant) else build.elements(parameters)
+    function.type_parameters = [] if isinstance(parameters, ast.Constant) else display_expressions.elements(parameters)
     function.order = sim.context.next_order()
     sim.stack.append(function)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Callable, Dict, List, Optional
 
-from depyf.lift.build import elements, names_match, string_pairs
+from depyf.lift.build import names_match
+from depyf.lift.display_expressions import elements, string_pairs
 from depyf.lift.items import DEFAULTS, KW_DEFAULTS, Function
 from depyf.lift.nodes import FunctionExpression, TypeParameter
 from depyf.source.compiling.scaffold import TYPE_PARAMS
