@@ -23,7 +23,7 @@ BOUNDS: Dict[str, int] = {
     "booleans": 3,
     "parameters": 0,
     "functions": 0,
-    "files": 4,
+    "files": 3,
     "private": 2,
 }
 

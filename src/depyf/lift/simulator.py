@@ -9,22 +9,10 @@ from depyf.flow.graph import Block
 from depyf.lift import build
 from depyf.lift.containers import as_display, parts, references, replaced, wanted
 from depyf.lift.context import Context
-from depyf.lift.items import (
-    Augmented,
-    BoundMethod,
-    Container,
-    Copy,
-    Function,
-    ImportMarker,
-    Item,
-    Mark,
-    Marker,
-    Retry,
-    Target,
-    Value,
-)
-from depyf.lift.nodes import BindException, Node, Statement
+from depyf.lift.items import BoundMethod, Container, Copy, Function, Item, Mark, Marker, Retry, Target, Value
+from depyf.lift.nodes import Node, Statement
 from depyf.lift.places import put
+from depyf.lift.stored_items import store_item
 from depyf.normal.ops import Instr
 
 
@@ -297,62 +285,7 @@ class Simulator:
     def store(self, target: ast.expr, item: Item, local: Optional[str] = None) -> None:
         """``target = item`` in whatever form the item asks for."""
         self.check_latest(item)
-        if self.context.places:
-            put(target, self.ops[self.index - 1].span)
-        if isinstance(item, Copy):
-            item.of.chain.append(target)
-            item.of.copies -= 1
-        elif isinstance(item, Target):
-            self.fill(item, target)
-        elif isinstance(item, Function):
-            self.emit(self.definition(item, target), local)
-        elif isinstance(item, Container):
-            self.store_container(item, target, local)
-        elif isinstance(item, ImportMarker):
-            self.store_import(item, target, local)
-        elif isinstance(item, Marker) and item.kind is Mark.EXC:
-            self.emit(BindException(item.origin, target), local)
-        elif isinstance(item, Value) and isinstance(item.augments, Augmented) and _is_name(target, item.augments.place):
-            self.emit(build.augmented(target, item.augments), local)
-        else:
-            if isinstance(item, Value):
-                if item.copies or item.tests is not None:
-                    raise Retry("spill", item.copied_at)
-                chain, item.chain = item.chain, []
-                self.emit(ast.Assign([*chain, target], item.expr), local)
-            else:
-                self.emit(ast.Assign([target], self.as_value(item).expr), local)
-
-    def store_container(self, item: Container, target: ast.expr, local: Optional[str]) -> None:
-        expr, values = as_display(item, self.as_value)
-        self.check_order(values)
-        if references(self.stack, item):
-            name = self.context.temporary()
-            replaced(self.stack, item, Value(ast.Name(name, ast.Load()), stable=True))
-            self.emit(ast.Assign([ast.Name(name, ast.Store()), target], expr), local)
-        else:
-            self.emit(ast.Assign([target], expr), local)
-
-    def store_import(self, item: ImportMarker, target: ast.expr, local: Optional[str]) -> None:
-        """``import a``, ``import a.b as c`` or one name of ``from a import b as c``."""
-        if not isinstance(target, ast.Name):
-            raise ValueError("a module is imported into something that is no name")
-        request, name = item.request, item.name
-        if name is None:
-            top = request.name.partition(".")[0]
-            self.emit(request.statement(ast.alias(request.name, None if target.id == top else target.id)), local)
-            return
-        if request.names is None:
-            self.emit(request.statement(ast.alias(request.name, target.id)), local)
-            return
-        alias = ast.alias(name, None if name == target.id else target.id)
-        last = self.node.statements[-1] if self.node.statements else None
-        if isinstance(last, ast.ImportFrom) and last.__dict__.get("request") is request:
-            last.names.append(alias)
-            return
-        statement = request.statement(alias)
-        statement.__dict__["request"] = request
-        self.emit(statement, local)
+        store_item(self, target, item, local)
 
     def settle_exit(self) -> None:
         """A region is left: what is pending is at most the value to return, and that was evaluated inside."""
@@ -371,17 +304,6 @@ class Simulator:
         if item.group is not None:
             item.group.continue_in(self)
         item.fill(target)
-
-    def definition(self, function: Function, target: ast.expr) -> ast.stmt:
-        name = target.id if isinstance(target, ast.Name) else None
-        if name is None or function.is_lambda or not build.names_match(function.name, name):
-            return ast.Assign([target], build.function_expression(function))
-        return build.function_statement(function, name)
-
-
-def _is_name(target: ast.expr, place: object) -> bool:
-    """Whether ``target`` is the variable ``place``."""
-    return isinstance(place, ast.Name) and isinstance(target, ast.Name) and place.id == target.id
 
 
 def _stored_names(statement: ast.stmt) -> Set[str]:
