@@ -43,6 +43,7 @@ SHAPES = [
     ("elif chain, returns", 80),
     ("while in a row", 80),
     ("finally in a row", 160),
+    ("try in a row, except pass", 160),
     ("many variables", 250),
 ]
 MOST = 1.15

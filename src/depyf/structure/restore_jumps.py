@@ -28,6 +28,7 @@ class _Restorer:
     def __init__(self, block: Block) -> None:
         self.lines: Dict[int, Tuple[int, int]] = {}  # first and last line of each statement, by id
         self._chains: Dict[int, List[Block]] = {}  # of else clauses, each in the one before, by the id of the first
+        self._columns: Dict[int, Tuple[Block, int, Optional[int]]] = {}  # with the lengths of blocks, by their ids
         for statement in block:
             self._measure(statement)
 
@@ -103,8 +104,15 @@ class _Restorer:
 
     def _is_deeper(self, block: Block, span: Span) -> bool:
         """Whether ``span`` stands further to the right than the statements of ``block``."""
-        column = column_of(block)
+        column = self._column_of(block)
         return span.column is not None and (column is None or span.column > column)
+
+    def _column_of(self, block: Block) -> Optional[int]:
+        """The column of ``block``, which is looked for again when it has become longer or shorter."""
+        known = self._columns.get(id(block))
+        if known is None or known[1] != len(block):
+            known = self._columns[id(block)] = block, len(block), column_of(block)
+        return known[2]
 
     def _part(self, statement: ast.stmt, span: Span) -> Optional[Block]:
         """The block in ``statement`` that a statement at ``span`` stands in."""
