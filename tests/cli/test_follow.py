@@ -295,7 +295,13 @@ def test_what_matches_nothing_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_limit_of_size_ends_the_dump_with_a_message(tmp_path: Path) -> None:
-    more = "time.sleep(3)\ntorch.compile(lambda x: x + 7, backend='eager')(torch.ones(2))\nprint('end')\n"
+    more = (
+        "from depyf.dynamo.dump.active_sessions import capture\n"
+        "for _ in range(1200):\n"
+        "    if capture.current() is None: break\n"
+        "    time.sleep(0.1)\n"
+        "torch.compile(lambda x: x + 7, backend='eager')(torch.ones(2))\nprint('end')\n"
+    )
     (tmp_path / "program.py").write_text(TWO + more)
     done = python("program.py", cwd=tmp_path, DEPYF_DUMP="dump", DEPYF_DUMP_LIMIT="0.001")
     assert (done.returncode, done.stdout) == (0, "end\n")

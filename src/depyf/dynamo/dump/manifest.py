@@ -96,6 +96,15 @@ def reset_after_fork() -> None:
             known.skipped = {id(session): session.count() for session in known.open}
 
 
+def move_after_fork(session: Session, parents: DumpDirectory) -> None:
+    """In a forked child, after ``reset_after_fork``: its session dumps into a directory of its own from now on."""
+    with _lock:
+        known = _chronicles.pop(id(parents), None)
+        if known is not None:
+            known.started, known.forked = time.time(), False
+            _chronicles[id(session.directory)] = known
+
+
 @safely("writing the manifest")
 def write_manifest(session: Session, *, at_once: bool = False) -> None:
     """Write the files about the directory of this session, which ends or whose process does.

@@ -17,8 +17,7 @@ from typing import Callable, Optional
 from depyf import file_names
 from depyf.asynchronous import suppressed
 from depyf.dynamo.capture.session import Session
-from depyf.dynamo.dump.active_sessions import capture
-from depyf.dynamo.dump.manifest import write_manifest
+from depyf.dynamo.dump.manifest import move_after_fork, write_manifest
 from depyf.dynamo.dump.prepare import PrepareDebug
 from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.nested_code import qualified_name
@@ -93,6 +92,7 @@ class _Own:
     def __init__(self, root: str, opened: PrepareDebug) -> None:
         self._root = root
         self._opened = opened
+        self._is_full = False
         self._begin()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._after_fork_in_child)
@@ -107,17 +107,15 @@ class _Own:
 
     @safely("dumping into a folder of its own after a fork")
     def _after_fork_in_child(self) -> None:
-        if not self._opened._open:  # the program has left it
+        session = self._opened.session
+        if session is None or not self._opened._open:  # the program has left it
             return
-        session, opened = self._opened.session, self._opened
-        opened._open = []
-        if session is not None:
-            capture.drop(session)
         rank = torch_names.distributed_rank()
         path = os.path.join(self._root, file_names.process_folder(rank, os.getpid()))
-        self._opened = _Followed(path, stepping=opened.stepping)
-        self._opened.__enter__()
-        self._begin()
+        parents, session.directory = session.directory, DumpDirectory.at(path, made_by_first_file=True)
+        self._opened.dump_src_dir = path
+        move_after_fork(session, parents)
+        self._timer, self._delay = None, _DELAY
 
     def _event(self, event: Event) -> None:
         """Write the manifest a little later. A thread that begins while the interpreter ends can't."""
@@ -133,7 +131,8 @@ class _Own:
             begun = time.thread_time()
             write_manifest(session, at_once=True)
             limit = megabytes(os.environ.get(LIMIT, ""))
-            if limit is not None and _size(self._root) > limit:
+            if limit is not None and _size(self._root) > limit and not self._is_full:
+                self._is_full = True  # another thread may be here, too
                 warn(
                     "the dumps in %s have reached %s MB (%s): what this process compiles from now on is not dumped",
                     self._root,
