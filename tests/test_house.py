@@ -23,7 +23,7 @@ BOUNDS: Dict[str, int] = {
     "booleans": 3,
     "parameters": 0,
     "functions": 0,
-    "files": 3,
+    "files": 2,
     "private": 2,
 }
 

@@ -9,9 +9,11 @@ from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Term, Tes
 from depyf.flow.order import Order, order_blocks
 from depyf.flow.patterns import PatternBranch, PatternJump
 from depyf.lift import build
-from depyf.lift.containers import copied, holds_containers, parts
+from depyf.lift.containers import copied, holds_containers
 from depyf.lift.context import Context, Decisions
+from depyf.lift.entries import Entries
 from depyf.lift.items import Container, Copy, Function, Item, Mark, Marker, Retry, Target, Value
+from depyf.lift.marks import split_at_marks
 from depyf.lift.matches import end_with_match
 from depyf.lift.nodes import (
     Condition,
@@ -21,11 +23,9 @@ from depyf.lift.nodes import (
     Loop,
     Node,
     Overridden,
-    PopException,
     Return,
     WithDecision,
     WithEnter,
-    WithExit,
 )
 from depyf.lift.places import moved, put_jump
 from depyf.lift.reduce import Reducer
@@ -62,12 +62,12 @@ class _Lifter:
         self.edges: Dict[int, List[Node]] = {id: [] for id in graph.blocks}
         self.skip: Dict[int, int] = {}
         self.reducer = Reducer(graph, order.headers, self.nodes, self.edges, self.context.next_order)
-        self.handler_bases: Dict[int, List[Item]] = {}
+        self.entries = Entries(graph, order, self.context, self.edges)
         self.block_predecessors = graph.predecessors()
 
     def run(self) -> LiftedGraph:
         for id in self.order.blocks:
-            if id != self.graph.entry and not self.edges[id] and id not in self.handler_bases:
+            if id != self.graph.entry and not self.edges[id] and id not in self.entries.handler_bases:
                 continue  # folded into an expression
             self._lift_block(self.graph.blocks[id])
         for node in self.nodes.values():
@@ -75,7 +75,7 @@ class _Lifter:
                 raise Retry("spill", node.terminator.copied_at)
             if isinstance(node.terminator, Loop) and node.terminator.target is None:
                 node.terminator.target = ast.Name(self.context.temporary(), ast.Store())
-        _split_at_marks(self.nodes)
+        split_at_marks(self.nodes)
         return LiftedGraph(self.nodes, self.graph.entry, self.context.temporaries)
 
     # --- one block -------------------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ class _Lifter:
         node = self._fusable(block)
         if node is None:
             node = Node(block.id, block.region, leaves=block.leaves)
-            node.base = self._entry_stack(block)
+            node.base = self.entries.entry_stack(block)
             node.stack = list(node.base)
             self._settled_before_it_leaves(block, node)
             self._inherit_locals(block, node)
@@ -98,7 +98,7 @@ class _Lifter:
             self.edges[block.id].remove(node)
         node.extent = max(node.extent, block.extent())
         node.last_block = block.id
-        self._remember_handler_base(block, node)
+        self.entries.remember_handler_base(block, node)
         simulator = Simulator(self.context, node)
         start = self.skip.get(block.id, 0)
         ops = block.ops
@@ -115,7 +115,7 @@ class _Lifter:
         for target in node.successors():
             self.edges[target].append(node)
             if self.order.is_back_edge(block.id, target):
-                self._close_loop(node, target)
+                self.entries.close_loop(node, target)
         self.reducer.reduce(node)
 
     def _settled_before_it_leaves(self, block: Block, node: Node) -> None:
@@ -133,7 +133,9 @@ class _Lifter:
             if isinstance(item, Value) and not item.stable:
                 if item.copies:
                     raise self.context.waits_no_longer(item)
-                node.base[slot] = node.stack[slot] = self._phi(self.graph.blocks[node.id], slot, self.edges[node.id])
+                node.base[slot] = node.stack[slot] = self.entries.phi(
+                    self.graph.blocks[node.id], slot, self.edges[node.id]
+                )
 
     def _return_from_each(self, block: Block) -> None:
         """A block that only returns a value from the stack is written behind each way to it."""
@@ -141,8 +143,8 @@ class _Lifter:
         for before in edges[1:]:
             if not isinstance(before.terminator, Goto):
                 continue
-            copy = Node(self._fresh_id(), block.region)
-            copy.base = self._stack_on_edge(before, block.id)
+            copy = Node(self.entries.fresh_id(), block.region)
+            copy.base = self.entries.stack_on_edge(before, block.id)
             copy.stack = list(copy.base)
             copy.handling = _handled(copy.base)
             copy.offset, copy.extent = block.offset(), block.extent()
@@ -152,14 +154,8 @@ class _Lifter:
             self.edges[block.id].remove(before)
             Simulator(self.context, copy).run(block)
         if len(self.edges[block.id]) > 1:
-            raise Retry("spill", self._copy_offset(self.edges[block.id][-1]))
+            raise Retry("spill", self.entries.copy_offset(self.edges[block.id][-1]))
         self._lift_block(block)
-
-    def _fresh_id(self) -> int:
-        id = -len(self.nodes) - 1
-        while id in self.nodes:
-            id -= 1
-        return id
 
     def _inherit_locals(self, block: Block, node: Node) -> None:
         """Containers that only lie in variables go on to a node that has one entry, else they are built."""
@@ -178,7 +174,7 @@ class _Lifter:
     def _fusable(self, block: Block) -> Optional[Node]:
         """The node that ``block`` simply continues, if there is one."""
         edges = self.edges[block.id]
-        if len(edges) != 1 or block.id in self.order.headers or block.leaves or block.id in self.handler_bases:
+        if len(edges) != 1 or block.id in self.order.headers or block.leaves or block.id in self.entries.handler_bases:
             return None
         node = edges[0]
         if not isinstance(node.terminator, Goto) or (isinstance(block.term, For) and not block.ops):
@@ -300,202 +296,6 @@ class _Lifter:
         span = term.instr.span if self.context.places else None
         node.terminator = Loop(term.async_, term.body, term.exhausted, iterable, span=span)
 
-    # --- stacks at block entries -----------------------------------------------------------------------------------
-
-    def _remember_handler_base(self, block: Block, node: Node) -> None:
-        region = block.region
-        if region is None or region.entry in self.handler_bases:
-            return
-        base = list(node.base[: region.depth]) if node.id == block.id else list(node.stack[: region.depth])
-        if len(base) < region.depth:
-            raise ValueError("a handler keeps more values than there are")
-        for item in base:
-            if (isinstance(item, Value) and not item.stable) or isinstance(item, (Copy, Function, Target)):
-                raise (
-                    self.context.waits_no_longer(item)
-                    if isinstance(item, Value)
-                    else ValueError("something is pending where an exception handler begins")
-                )
-        if region.lasti:
-            base.append(Marker(Mark.LASTI, region.entry))
-        base.append(Marker(Mark.EXC, region.entry))
-        self.handler_bases[region.entry] = base
-
-    def _stack_on_edge(self, node: Node, target: int) -> List[Item]:
-        term = node.terminator
-        if len(node.successors()) > 1 and not isinstance(term, Loop) and holds_containers(node.stack):
-            return [*copied(node.stack), *_kept(node, target)]
-        if isinstance(term, Loop):
-            base = copied(node.stack[:-1])
-            if target == term.exhausted:
-                return base
-            loop = term
-
-            def fill(expr: ast.expr) -> None:
-                loop.target = expr
-
-            item = Target(fill, needed=True)
-            return [*base, Marker(Mark.ITER, node.id), item]
-        return [*node.stack, *_kept(node, target)]
-
-    def _entry_stack(self, block: Block) -> List[Item]:
-        if block.id in self.handler_bases:
-            return list(self.handler_bases[block.id])
-        edges = self.edges[block.id]
-        if block.id == self.graph.entry and not edges:
-            stack: List[Item] = []
-        elif len(edges) == 1:
-            stack = self._stack_on_edge(edges[0], block.id)
-        else:
-            stack = self._meet(block, edges)
-        if isinstance(block.term, For) and not block.ops:
-            stack = self._enter_loop(block, edges, stack)
-        if block.id in self.order.headers:
-            stack = self._header_stack(block, edges, stack)
-        return stack
-
-    def _enter_loop(self, block: Block, edges: List[Node], stack: List[Item]) -> List[Item]:
-        """The iterator is no longer a value: the loop holds it."""
-        item = stack[-1]
-        if isinstance(item, Marker) and item.kind is Mark.ITER:
-            return stack
-        if not isinstance(item, Value):
-            raise ValueError("a loop runs over something that is no value")
-        for other in stack[:-1]:
-            if isinstance(other, Value) and not other.stable:
-                raise self.context.waits_no_longer(other)
-        if item.copies or item.tests:
-            raise Retry("spill", item.copied_at)
-        return [*stack[:-1], Marker(Mark.ITER, block.id, item.expr)]
-
-    def _header_stack(self, block: Block, edges: List[Node], stack: List[Item]) -> List[Item]:
-        """At the head of a loop only markers and values that no iteration changes may be pending."""
-        result: List[Item] = []
-        for slot, item in enumerate(stack):
-            if isinstance(item, Marker):
-                result.append(item)
-            elif isinstance(item, Container):
-                if not all(isinstance(part, Marker) or _is_stable(part) for part in parts([item])):
-                    raise Retry("spill_end", edges[0].last_block)
-                result.append(item)
-            elif (
-                isinstance(item, Value)
-                and item.stable
-                and (block.id, slot) not in self.context.decisions.phi
-                and (
-                    isinstance(item.expr, ast.Constant)
-                    or (isinstance(item.expr, ast.Name) and item.local is None and item.expr.id.startswith("__temp_"))
-                )
-            ):
-                result.append(item)
-            else:
-                result.append(self._phi(block, slot, edges))
-        return result
-
-    def _meet(self, block: Block, edges: List[Node]) -> List[Item]:
-        stacks = [self._stack_on_edge(node, block.id) for node in edges]
-        depth = len(stacks[0])
-        if any(len(stack) != depth for stack in stacks):
-            raise ValueError(f"the stack has different depths where block {block.id} begins")
-        result: List[Item] = []
-        for slot in range(depth):
-            items = [stack[slot] for stack in stacks]
-            first = items[0]
-            if all(isinstance(item, Marker) for item in items):
-                result.append(first)
-            elif any(isinstance(item, Container) for item in items):
-                if not all(_same_container(first, item) for item in items):
-                    raise ValueError(f"lists that move values meet where block {block.id} begins")
-                result.append(first)
-            elif isinstance(first, Value) and all(_is_stable_and_same(item, first.expr) for item in items):
-                result.append(Value(first.expr, True, first.local))
-            else:
-                result.append(self._phi(block, slot, edges))
-        return result
-
-    def _phi(self, block: Block, slot: int, edges: List[Node]) -> Value:
-        """A temporary for ``slot`` that every way into ``block`` assigns."""
-        name = f"__temp_{self.context.temporaries}"
-        stored = []
-        for node in list(edges):
-            stack = self._stack_on_edge(node, block.id)
-            item = stack[slot]
-            if isinstance(item, Function):
-                raise Retry("spill_end", node.last_block)
-            if not isinstance(item, Value):
-                raise ValueError(f"something without value meets a value where block {block.id} begins")
-            if not isinstance(node.terminator, Goto) and not item.stable:
-                if node.kept is item:
-                    raise Retry("spill", self._copy_offset(node))
-                raise self.context.waits_no_longer(item)
-            if not item.stable and item.born != node.id and len(self.edges[node.id]) == 1:
-                shared = [
-                    other for other in edges if other is not node and item in self._stack_on_edge(other, block.id)
-                ]
-                if shared:
-                    raise self.context.waits_no_longer(item)
-            stored.append((node, item))
-        self.context.temporaries += 1
-        for node, item in stored:
-            statement = ast.Assign([ast.Name(name, ast.Store()), *item.chain], item.expr)
-            if isinstance(node.terminator, Goto):
-                if item.copies or item.tests is not None:
-                    raise Retry("spill", item.copied_at)
-                self._keep_before(node, item)
-                node.evaluate(item.expr, statement)
-                place = node.stack.index(item)
-                node.stack[place] = Value(ast.Name(name, ast.Load()), True)
-            else:
-                self._split_edge(node, block, statement, slot, name)
-        return Value(ast.Name(name, ast.Load()), True)
-
-    def _keep_before(self, node: Node, item: Value) -> None:
-        """Values evaluated before ``item`` are stored before it."""
-        simulator = Simulator(self.context, node)
-        earlier = [other for other in node.stack if isinstance(other, Value) and not other.stable and other is not item]
-        for other in sorted(earlier, key=lambda value: value.order):
-            if other.order < item.order:
-                simulator.keep(other)
-
-    def _copy_offset(self, node: Node) -> int:
-        return self.graph.blocks[node.last_block].ops[-1].offset
-
-    def _split_edge(self, node: Node, block: Block, statement: ast.stmt, slot: int, name: str) -> None:
-        id = self._fresh_id()
-        stack = self._stack_on_edge(node, block.id)
-        between = Node(id, node.region, [statement], Goto(block.id), base=list(stack), stack=stack, offset=node.offset)
-        between.handling = node.handling
-        stack[slot] = Value(ast.Name(name, ast.Load()), True)
-        self.nodes[id] = between
-        self.edges[id] = [node]
-        node.redirect(block.id, id)
-        edges = self.edges[block.id]
-        edges[edges.index(node)] = between
-
-    def _close_loop(self, node: Node, header: int) -> None:
-        """At a jump back the pending values must be the header's."""
-        target = self.nodes.get(header)
-        if target is None:
-            return
-        stack = self._stack_on_edge(node, header)
-        if len(stack) != len(target.base):
-            raise ValueError(f"the stack has another depth at the end of the loop at block {header}")
-        for slot, (item, base) in enumerate(zip(stack, target.base)):
-            if (isinstance(item, Marker) and isinstance(base, Marker)) or _same_container(item, base):
-                continue
-            if not isinstance(base, Value):
-                raise ValueError(f"the iterator of the loop at block {header} is replaced")
-            if isinstance(item, Value) and item.stable and _same(item.expr, base.expr):
-                continue
-            if not (isinstance(base.expr, ast.Name) and base.expr.id.startswith("__temp_")):
-                raise Retry("phi", (header, slot))
-            if not isinstance(item, Value) or item.copies or not isinstance(node.terminator, Goto):
-                raise Retry("spill_end", node.last_block)
-            if (header, slot) not in self.context.decisions.phi and item.stable and base.stable:
-                raise Retry("phi", (header, slot))
-            self._keep_before(node, item)
-            node.statements.append(ast.Assign([ast.Name(base.expr.id, ast.Store()), *item.chain], item.expr))
-
 
 def _end_as_operands(simulator: Simulator, block: Block) -> None:
     """What is still there when its block ends is an operand: a lambda in ``key or (lambda x: x)``, a value that was
@@ -514,19 +314,6 @@ def _handled(stack: List[Item]) -> Tuple[int, ...]:
     return tuple(item.origin for item in stack if isinstance(item, Marker) and item.kind is Mark.PREV)
 
 
-def _is_stable(item: Item) -> bool:
-    return isinstance(item, Value) and item.stable
-
-
-def _kept(node: Node, target: int) -> List[Item]:
-    """The value that the condition at the end of ``node`` leaves on the stack on the way to ``target``."""
-    term = node.terminator
-    if isinstance(term, Condition) and term.keep and target == term.target:
-        assert node.kept is not None
-        return [node.kept]
-    return []
-
-
 def _holds_values(node: Node) -> bool:
     """Whether something was evaluated in ``node`` that waits to be used."""
     return any(isinstance(item, (Value, Function)) and not getattr(item, "stable", False) for item in node.stack)
@@ -542,67 +329,3 @@ def _returns_at_once(block: Block) -> bool:
 
 
 _RETURNING = frozenset({Op.RETURN, Op.SWAP, Op.POP, Op.POP_EXC})
-
-
-def _same_container(one: Item, two: Item) -> bool:
-    """Whether two items are followed containers with the same values in them."""
-    if isinstance(one, Container) and isinstance(two, Container):
-        same_size = one.kind == two.kind and len(one.elements) == len(two.elements) and one.keys == two.keys
-        return same_size and all(map(_same_element, one.elements, two.elements))
-    return False
-
-
-def _same_element(one: Item, two: Item) -> bool:
-    if isinstance(one, Value) and isinstance(two, Value):
-        return one.stable and two.stable and _same(one.expr, two.expr)
-    return one is two or _same_container(one, two)
-
-
-def _is_stable_and_same(item: Item, expr: ast.expr) -> bool:
-    return isinstance(item, Value) and item.stable and _same(item.expr, expr)
-
-
-def _same(one: ast.expr, two: ast.expr) -> bool:
-    if one is two:
-        return True
-    if isinstance(one, ast.Constant) and isinstance(two, ast.Constant):
-        return one.value is two.value
-    return isinstance(one, ast.Name) and type(one) is type(two) and one.id == two.id
-
-
-def _split_at_marks(nodes: Dict[int, Node]) -> None:
-    """A region ends with its mark: what follows WithExit or PopException is a node of its own."""
-    fresh = max([abs(id) for id in nodes] or [0]) + 1
-    for node in list(nodes.values()):
-        current = node
-        index = 0
-        while index < len(current.statements):
-            if isinstance(current.statements[index], (WithExit, PopException)):
-                mark = current.statements[index]
-                assert isinstance(mark, (WithExit, PopException))
-                rest = Node(
-                    fresh,
-                    current.region,
-                    current.statements[index + 1 :],
-                    current.terminator,
-                    current.silent,
-                    (),
-                    current.handling,
-                    current.offset,
-                    current.extent,
-                )
-                if not rest.statements and isinstance(rest.terminator, Return):
-                    value = rest.terminator.value
-                    rest.silent = isinstance(value, ast.Constant) or any(value is expr for expr in mark.pending)
-                if isinstance(mark, PopException):
-                    gone = mark.handler
-                    rest.handling = tuple(handler for handler in current.handling if handler != gone)
-                if not rest.statements and isinstance(rest.terminator, Goto):
-                    current.statements = current.statements[: index + 1]
-                    break
-                current.statements, current.terminator = current.statements[: index + 1], Goto(fresh)
-                nodes[fresh] = rest
-                current, index = rest, 0
-                fresh += 1
-                continue
-            index += 1

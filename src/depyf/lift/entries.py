@@ -1,0 +1,266 @@
+"""The stacks with which blocks begin: what comes over each edge, and what becomes of values where edges meet."""
+
+from __future__ import annotations
+
+import ast
+from typing import Dict, List
+
+from depyf.flow.graph import Block, FlowGraph, For
+from depyf.flow.order import Order
+from depyf.lift.containers import copied, holds_containers, parts
+from depyf.lift.context import Context
+from depyf.lift.items import Container, Copy, Function, Item, Mark, Marker, Retry, Target, Value
+from depyf.lift.nodes import Condition, Goto, Loop, Node
+from depyf.lift.simulator import Simulator
+
+
+class Entries:
+    """The stacks at the entries of blocks; ``edges`` are the nodes that each block is entered from."""
+
+    def __init__(self, graph: FlowGraph, order: Order, context: Context, edges: Dict[int, List[Node]]) -> None:
+        self.graph, self.order, self.context, self.edges = graph, order, context, edges
+        self.nodes = context.nodes
+        self.handler_bases: Dict[int, List[Item]] = {}
+        """What lies on the stack where each handler begins."""
+
+    def remember_handler_base(self, block: Block, node: Node) -> None:
+        """Note what lies on the stack where the handler of this block begins, if it is the first that says so."""
+        region = block.region
+        if region is None or region.entry in self.handler_bases:
+            return
+        base = list(node.base[: region.depth]) if node.id == block.id else list(node.stack[: region.depth])
+        if len(base) < region.depth:
+            raise ValueError("a handler keeps more values than there are")
+        for item in base:
+            if (isinstance(item, Value) and not item.stable) or isinstance(item, (Copy, Function, Target)):
+                raise (
+                    self.context.waits_no_longer(item)
+                    if isinstance(item, Value)
+                    else ValueError("something is pending where an exception handler begins")
+                )
+        if region.lasti:
+            base.append(Marker(Mark.LASTI, region.entry))
+        base.append(Marker(Mark.EXC, region.entry))
+        self.handler_bases[region.entry] = base
+
+    def stack_on_edge(self, node: Node, target: int) -> List[Item]:
+        """Return the stack on the way from a node to a block."""
+        term = node.terminator
+        if len(node.successors()) > 1 and not isinstance(term, Loop) and holds_containers(node.stack):
+            return [*copied(node.stack), *_kept(node, target)]
+        if isinstance(term, Loop):
+            base = copied(node.stack[:-1])
+            if target == term.exhausted:
+                return base
+            loop = term
+
+            def fill(expr: ast.expr) -> None:
+                loop.target = expr
+
+            item = Target(fill, needed=True)
+            return [*base, Marker(Mark.ITER, node.id), item]
+        return [*node.stack, *_kept(node, target)]
+
+    def entry_stack(self, block: Block) -> List[Item]:
+        """Return the stack with which a block begins."""
+        if block.id in self.handler_bases:
+            return list(self.handler_bases[block.id])
+        edges = self.edges[block.id]
+        if block.id == self.graph.entry and not edges:
+            stack: List[Item] = []
+        elif len(edges) == 1:
+            stack = self.stack_on_edge(edges[0], block.id)
+        else:
+            stack = self._meet(block, edges)
+        if isinstance(block.term, For) and not block.ops:
+            stack = self._enter_loop(block, edges, stack)
+        if block.id in self.order.headers:
+            stack = self._header_stack(block, edges, stack)
+        return stack
+
+    def _enter_loop(self, block: Block, edges: List[Node], stack: List[Item]) -> List[Item]:
+        """The iterator is no longer a value: the loop holds it."""
+        item = stack[-1]
+        if isinstance(item, Marker) and item.kind is Mark.ITER:
+            return stack
+        if not isinstance(item, Value):
+            raise ValueError("a loop runs over something that is no value")
+        for other in stack[:-1]:
+            if isinstance(other, Value) and not other.stable:
+                raise self.context.waits_no_longer(other)
+        if item.copies or item.tests:
+            raise Retry("spill", item.copied_at)
+        return [*stack[:-1], Marker(Mark.ITER, block.id, item.expr)]
+
+    def _header_stack(self, block: Block, edges: List[Node], stack: List[Item]) -> List[Item]:
+        """At the head of a loop only markers and values that no iteration changes may be pending."""
+        result: List[Item] = []
+        for slot, item in enumerate(stack):
+            if isinstance(item, Marker):
+                result.append(item)
+            elif isinstance(item, Container):
+                if not all(isinstance(part, Marker) or _is_stable(part) for part in parts([item])):
+                    raise Retry("spill_end", edges[0].last_block)
+                result.append(item)
+            elif (
+                isinstance(item, Value)
+                and item.stable
+                and (block.id, slot) not in self.context.decisions.phi
+                and (
+                    isinstance(item.expr, ast.Constant)
+                    or (isinstance(item.expr, ast.Name) and item.local is None and item.expr.id.startswith("__temp_"))
+                )
+            ):
+                result.append(item)
+            else:
+                result.append(self.phi(block, slot, edges))
+        return result
+
+    def _meet(self, block: Block, edges: List[Node]) -> List[Item]:
+        stacks = [self.stack_on_edge(node, block.id) for node in edges]
+        depth = len(stacks[0])
+        if any(len(stack) != depth for stack in stacks):
+            raise ValueError(f"the stack has different depths where block {block.id} begins")
+        result: List[Item] = []
+        for slot in range(depth):
+            items = [stack[slot] for stack in stacks]
+            first = items[0]
+            if all(isinstance(item, Marker) for item in items):
+                result.append(first)
+            elif any(isinstance(item, Container) for item in items):
+                if not all(_same_container(first, item) for item in items):
+                    raise ValueError(f"lists that move values meet where block {block.id} begins")
+                result.append(first)
+            elif isinstance(first, Value) and all(_is_stable_and_same(item, first.expr) for item in items):
+                result.append(Value(first.expr, True, first.local))
+            else:
+                result.append(self.phi(block, slot, edges))
+        return result
+
+    def phi(self, block: Block, slot: int, edges: List[Node]) -> Value:
+        """A temporary for ``slot`` that every way into ``block`` assigns."""
+        name = f"__temp_{self.context.temporaries}"
+        stored = []
+        for node in list(edges):
+            stack = self.stack_on_edge(node, block.id)
+            item = stack[slot]
+            if isinstance(item, Function):
+                raise Retry("spill_end", node.last_block)
+            if not isinstance(item, Value):
+                raise ValueError(f"something without value meets a value where block {block.id} begins")
+            if not isinstance(node.terminator, Goto) and not item.stable:
+                if node.kept is item:
+                    raise Retry("spill", self.copy_offset(node))
+                raise self.context.waits_no_longer(item)
+            if not item.stable and item.born != node.id and len(self.edges[node.id]) == 1:
+                shared = [other for other in edges if other is not node and item in self.stack_on_edge(other, block.id)]
+                if shared:
+                    raise self.context.waits_no_longer(item)
+            stored.append((node, item))
+        self.context.temporaries += 1
+        for node, item in stored:
+            statement = ast.Assign([ast.Name(name, ast.Store()), *item.chain], item.expr)
+            if isinstance(node.terminator, Goto):
+                if item.copies or item.tests is not None:
+                    raise Retry("spill", item.copied_at)
+                self.keep_before(node, item)
+                node.evaluate(item.expr, statement)
+                place = node.stack.index(item)
+                node.stack[place] = Value(ast.Name(name, ast.Load()), True)
+            else:
+                self._split_edge(node, block, statement, slot, name)
+        return Value(ast.Name(name, ast.Load()), True)
+
+    def keep_before(self, node: Node, item: Value) -> None:
+        """Values evaluated before ``item`` are stored before it."""
+        simulator = Simulator(self.context, node)
+        earlier = [other for other in node.stack if isinstance(other, Value) and not other.stable and other is not item]
+        for other in sorted(earlier, key=lambda value: value.order):
+            if other.order < item.order:
+                simulator.keep(other)
+
+    def copy_offset(self, node: Node) -> int:
+        """Return the offset of the last operation of a node."""
+        return self.graph.blocks[node.last_block].ops[-1].offset
+
+    def _split_edge(self, node: Node, block: Block, statement: ast.stmt, slot: int, name: str) -> None:
+        id = self.fresh_id()
+        stack = self.stack_on_edge(node, block.id)
+        between = Node(id, node.region, [statement], Goto(block.id), base=list(stack), stack=stack, offset=node.offset)
+        between.handling = node.handling
+        stack[slot] = Value(ast.Name(name, ast.Load()), True)
+        self.nodes[id] = between
+        self.edges[id] = [node]
+        node.redirect(block.id, id)
+        edges = self.edges[block.id]
+        edges[edges.index(node)] = between
+
+    def close_loop(self, node: Node, header: int) -> None:
+        """At a jump back the pending values must be the header's."""
+        target = self.nodes.get(header)
+        if target is None:
+            return
+        stack = self.stack_on_edge(node, header)
+        if len(stack) != len(target.base):
+            raise ValueError(f"the stack has another depth at the end of the loop at block {header}")
+        for slot, (item, base) in enumerate(zip(stack, target.base)):
+            if (isinstance(item, Marker) and isinstance(base, Marker)) or _same_container(item, base):
+                continue
+            if not isinstance(base, Value):
+                raise ValueError(f"the iterator of the loop at block {header} is replaced")
+            if isinstance(item, Value) and item.stable and _same(item.expr, base.expr):
+                continue
+            if not (isinstance(base.expr, ast.Name) and base.expr.id.startswith("__temp_")):
+                raise Retry("phi", (header, slot))
+            if not isinstance(item, Value) or item.copies or not isinstance(node.terminator, Goto):
+                raise Retry("spill_end", node.last_block)
+            if (header, slot) not in self.context.decisions.phi and item.stable and base.stable:
+                raise Retry("phi", (header, slot))
+            self.keep_before(node, item)
+            node.statements.append(ast.Assign([ast.Name(base.expr.id, ast.Store()), *item.chain], item.expr))
+
+    def fresh_id(self) -> int:
+        """Return an id for a node that is no block."""
+        id = -len(self.nodes) - 1
+        while id in self.nodes:
+            id -= 1
+        return id
+
+
+def _is_stable(item: Item) -> bool:
+    return isinstance(item, Value) and item.stable
+
+
+def _kept(node: Node, target: int) -> List[Item]:
+    """The value that the condition at the end of ``node`` leaves on the stack on the way to ``target``."""
+    term = node.terminator
+    if isinstance(term, Condition) and term.keep and target == term.target:
+        assert node.kept is not None
+        return [node.kept]
+    return []
+
+
+def _same_container(one: Item, two: Item) -> bool:
+    """Whether two items are followed containers with the same values in them."""
+    if isinstance(one, Container) and isinstance(two, Container):
+        same_size = one.kind == two.kind and len(one.elements) == len(two.elements) and one.keys == two.keys
+        return same_size and all(map(_same_element, one.elements, two.elements))
+    return False
+
+
+def _same_element(one: Item, two: Item) -> bool:
+    if isinstance(one, Value) and isinstance(two, Value):
+        return one.stable and two.stable and _same(one.expr, two.expr)
+    return one is two or _same_container(one, two)
+
+
+def _is_stable_and_same(item: Item, expr: ast.expr) -> bool:
+    return isinstance(item, Value) and item.stable and _same(item.expr, expr)
+
+
+def _same(one: ast.expr, two: ast.expr) -> bool:
+    if one is two:
+        return True
+    if isinstance(one, ast.Constant) and isinstance(two, ast.Constant):
+        return one.value is two.value
+    return isinstance(one, ast.Name) and type(one) is type(two) and one.id == two.id
