@@ -189,6 +189,16 @@ PROVED = {
             d = lambda p: (p if (h if g else b) else h.r)
             return [lambda p: (h if (p if g else b) else p) for h in d], lambda: 1 if (h if g else b) else 2
     """,
+    "a return behind with, in a branch in a try": """
+        def program(a):
+            try:
+                if f(a):
+                    with x:
+                        a = d
+                    return h
+            except E as error:
+                h(error)
+    """,
     "a walrus that is returned from a handler": """
         def program(y):
             try:

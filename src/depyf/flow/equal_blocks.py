@@ -179,12 +179,21 @@ class _Joiner:
         self.users = {
             block.id: {block.term.target}
             for block in graph.blocks.values()
-            if isinstance(block.term, Jump) and leaves_operand(block) and computes_alone(block.ops)
+            if isinstance(block.term, Jump) and leaves_operand(block) and self._is_operand(block)
         }
         self.entries = {region.entry for region in graph.regions()}
         self.candidates = _alike(graph)
         self.groups: Dict[object, Set[int]] = {}
         self.keys: Dict[int, object] = {}
+
+    def _is_operand(self, block: Block) -> bool:
+        """Whether ``block`` computes one value. What it drops before was tested, and is no result of an
+        exit method, where the statement behind ``with`` is copied to both ways out of it."""
+        if block.ops[0].op is Op.POP and not any(
+            isinstance(self.graph.blocks[id].term, Branch) for id in self.sources[block.id]
+        ):
+            return False
+        return computes_alone(block.ops)
 
     def run(self) -> None:
         changed = set(self.candidates)
