@@ -199,6 +199,16 @@ PROVED = {
             except E as error:
                 h(error)
     """,
+    "a return behind with of two managers, in a branch in a try": """
+        def program(a):
+            try:
+                while f(a):
+                    with y, x:
+                        a = d
+                    return h
+            except E as error:
+                h(error)
+    """,
     "a walrus that is returned from a handler": """
         def program(y):
             try:

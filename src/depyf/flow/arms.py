@@ -50,6 +50,8 @@ class Arms:
         line = block.ops[0].line
         if all(instr.op is Op.POP for instr in block.ops if instr.line == line):
             return None  # it only drops what is below, as behind the guard of a case
+        if any(instr.op is Op.POP_EXC for instr in block.ops):
+            return None  # an exception was handled: by ``with``, and the statement behind it follows
         tests = set()
         for id in self._predecessors[block.id]:
             before = self._blocks[id]
