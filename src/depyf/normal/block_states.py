@@ -7,13 +7,17 @@ form has for it.
 
 from __future__ import annotations
 
-from typing import List, NamedTuple, Optional, Tuple
+from typing import Final, List, Literal, NamedTuple, Optional, Tuple
+
+SlotKind = Literal["type", "traceback", "exception", "nothing", "placeholder", "previous", "fall through", "come back"]
+FALL_THROUGH: Final = "fall through"
+COME_BACK: Final = "come back"
 
 
 class Slot(NamedTuple):
     """A slot that holds no plain value, and how many values the normal form has there."""
 
-    kind: str
+    kind: SlotKind
     width: int
     came_from: int = -1
     """For what END_FINALLY looks at: the index of the draft that began the ``finally`` body."""
@@ -23,8 +27,6 @@ TYPE = Slot("type", 0)
 EXCEPTION = (Slot("traceback", 0), Slot("exception", 1), TYPE)
 NOTHING = Slot("nothing", 0)
 PLACEHOLDER = Slot("placeholder", 0)
-FALL_THROUGH = "fall through"
-COME_BACK = "come back"
 
 
 def previous(width: int) -> Tuple[Slot, ...]:
