@@ -1,8 +1,7 @@
-"""What a call of something comes down to: the code that Dynamo compiles, inside of what people put around it.
-
-``why``, ``extract`` and ``compare`` are given what ``torch.compile`` returned, or what holds it: a method that is
-decorated in its class, a module after ``Module.compile()``, a partial, a plain wrapper (``@torch.no_grad()``) above the
-compiled function. This is the one place that resolves callables.
+"""Resolve a callable to the code that Dynamo compiles, through all wrappers. ``why``, ``extract`` and ``compare`` take
+the result of ``torch.compile``, or something that contains it: a method that is decorated in its class, a module after
+``Module.compile()``, a partial, a plain wrapper (``@torch.no_grad()``) above the compiled function. This is the one
+place that resolves callables.
 """
 
 from __future__ import annotations
@@ -35,11 +34,10 @@ from depyf.quick_dataclass import dataclass
 
 @dataclass(frozen=True)
 class Called:
-    """The way from what a person has to the code that is compiled.
-
-    ``inner`` is what ``torch.compile`` was given: a function, a bound method, a module, a callable object; where
-    nothing is compiled, what the person gave. ``outer`` is that with all that is around it. ``entered`` is Dynamo's
-    object around it, None where there is none. ``frame`` is the function or bound method whose code Dynamo compiles.
+    """The path from a given callable to the code that is compiled. ``inner`` is what was passed to ``torch.compile``: a
+    function, a bound method, a module, a callable object; if nothing is compiled, the given callable. ``outer`` is that
+    with all its wrappers. ``entered`` is Dynamo's object around it, None if there is none. ``frame`` is the function or
+    bound method whose code Dynamo compiles.
 
     ``wrappers`` are the plain functions around the compiled one, outermost first, ``contexts`` what torch's among all
     plain ones enter, and ``opaque`` the others. ``args`` and ``kwargs`` are those of partials.
@@ -63,7 +61,7 @@ class Called:
 
     @property
     def shown(self) -> Tuple[str, CodeType]:
-        """The name of what is called, for a person, and its code."""
+        """The display name of the callable, and its code."""
         function = plain_function(self.frame)
         if calls_torchs_own(function.__code__):
             function = plain_function(python_function(behind(function)) or function)
@@ -73,7 +71,7 @@ class Called:
 
     @property
     def name(self) -> str:
-        """What a person calls it: a function's name, a module's class."""
+        """The display name: a function's name, a module's class."""
         function = plain_function(self.inner)
         if isinstance(function, FunctionType) or hasattr(function, "__qualname__"):
             return str(function.__qualname__)
@@ -81,7 +79,7 @@ class Called:
 
     @property
     def parts(self) -> Mapping[str, object]:
-        """What is compiled by itself in something that is not, with Dynamo's objects around it.
+        """Return the compiled parts of something that is not compiled as a whole, with Dynamo's objects around them.
 
         These are the modules in a module, and functions and methods that its code names.
         """
@@ -99,7 +97,7 @@ class Called:
 
     @property
     def switched_off(self) -> str:
-        """Why no compiled code runs now, although there may be some; empty where it does."""
+        """Return why no compiled code runs now, although there may be some; empty if it does."""
         if self.entered is not None and getattr(self.entered, "callback", None) is None:
             return "torch.compiler.disable keeps Dynamo out"
         if torch_settings.dynamo_setting("disable"):
@@ -110,7 +108,7 @@ class Called:
 
     @property
     def left_alone(self) -> str:
-        """Why Dynamo does not compile this code, whatever it is called with; empty where it does."""
+        """Return why Dynamo does not compile this code, whatever the arguments; empty if it does."""
         if self.switched_off:
             return self.switched_off
         if frame_evaluation.skips(self.code) and not _has_hooks(self.inner):
@@ -134,7 +132,9 @@ class Called:
             yield
 
     def frame_locals(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Dict[str, object]:
-        """What guards see as ``L`` for these arguments. Raises ``TypeError`` when they do not fit."""
+        """Return what guards see as ``L`` for these arguments. Raises ``TypeError`` if they do not match the
+        signature.
+        """
         plain = plain_function(self.frame)
         owner = (self.frame.__self__,) if inspect.ismethod(self.frame) else ()
         try:
@@ -149,9 +149,8 @@ class Called:
 
 
 def called(given: object, question: str) -> Called:
-    """The way into ``given``, for ``depyf.<question>``.
-
-    Raises ``TypeError``, in words for the person who asked, where there is no Python function behind it.
+    """Resolve ``given`` for ``depyf.<question>``. Raises ``TypeError``, with a message for the user, if there is no
+    Python function behind it.
     """
     outer, args = given, ()
     kwargs: Dict[str, object] = {}
@@ -171,7 +170,7 @@ def called(given: object, question: str) -> Called:
 
 
 def _way_in(target: Any) -> Tuple[Optional[object], object, object]:
-    """Dynamo's object around ``target``, what is in there, and where the frames of a call begin."""
+    """Return Dynamo's object around ``target``, what it contains, and where the frames of a call start."""
     if compiled_callables.is_compiled_module(target):
         own = vars(target)
         begin = compiled_callables.unwrapped(own.get(private_names.FORWARD_OF_COMPILED.name) or own.get("forward"))
@@ -203,7 +202,7 @@ def _way_in(target: Any) -> Tuple[Optional[object], object, object]:
 
 
 def _named_by(frame: object) -> Iterator[Tuple[str, object]]:
-    """What the code of a function or bound method may call by a name: functions, modules, its owner's methods."""
+    """Return what the code of a function or bound method may call by name: functions, modules, its owner's methods."""
     plain, owner = plain_function(frame), getattr(frame, "__self__", None)
     for name in plain.__code__.co_names:
         for where in (plain.__globals__, getattr(owner, "__dict__", {}), {name: static_attribute(type(owner), name)}):
@@ -219,7 +218,7 @@ def _innermost(target: object) -> object:
 
 
 def _down_to_code(found: Called) -> Called:
-    """Go through compiled and plain wrappers that Dynamo does not compile themselves, down to what it does."""
+    """Unwrap compiled and plain wrappers that Dynamo does not compile themselves, down to what it compiles."""
     plain = list(found.wrappers)
     frame = found.frame
     while frame is not None and not calls_torchs_own(plain_function(frame).__code__):

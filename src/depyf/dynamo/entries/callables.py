@@ -1,6 +1,5 @@
-"""What one callable has inside: the Python function that a call of it begins with, what a wrapper is around.
-
-What of several of these a call goes through is for ``call_target``.
+"""Inspect one callable: the Python function that a call of it starts with, and what a wrapper wraps. ``call_target``
+follows chains of them.
 """
 
 from __future__ import annotations
@@ -19,12 +18,14 @@ if TYPE_CHECKING:
 
 
 def static_attribute(cls: type, name: str) -> object:
-    """Return what a class has by that name, as it is stored; None where there is nothing."""
+    """Return the attribute of a class as it is stored; None if there is none."""
     return inspect.getattr_static(cls, name, None)
 
 
 def python_function(target: Any) -> Optional[object]:
-    """The Python function or bound method that a call of ``target`` begins with, behind what torch does for modules."""
+    """Return the Python function or bound method that a call of ``target`` starts with, after torch's code for
+    modules.
+    """
     if isinstance(target, functools.partial):
         return python_function(target.func)
     if _is_torchs_call(target):
@@ -38,7 +39,7 @@ def python_function(target: Any) -> Optional[object]:
 
 
 def _is_torchs_call(target: object) -> bool:
-    """Whether this is ``__call__`` of a module as torch has it, which calls ``forward``."""
+    """Return whether this is torch's own ``__call__`` of modules, which calls ``forward``."""
     modules = module_classes()
     if not isinstance(target, MethodType) or not isinstance(target.__self__, modules):
         return False
@@ -61,7 +62,7 @@ def _call_of(cls: type) -> object:
 
 
 def one_in(target: object) -> Optional[object]:
-    """What a plain wrapper (made with ``functools.wraps``) is around, bound as it is; None for others."""
+    """Return what a plain wrapper (made with ``functools.wraps``) wraps, bound like the wrapper; None for others."""
     if not isinstance(target, (FunctionType, MethodType)):
         return None
     wrapped = getattr(plain_function(target), "__wrapped__", None)
@@ -71,8 +72,8 @@ def one_in(target: object) -> Optional[object]:
 
 
 def leads_to_compiled(target: object) -> bool:
-    """Whether a plain wrapper has something compiled inside, or is it."""
-    for _ in range(100):  # wrappers may go round in a circle
+    """Return whether a plain wrapper is compiled, or wraps something compiled."""
+    for _ in range(100):  # wrappers may form a cycle
         if target is None or is_entered(target):
             return target is not None
         target = one_in(target)
@@ -80,7 +81,9 @@ def leads_to_compiled(target: object) -> bool:
 
 
 def context_of(wrapper: FunctionType) -> Optional[Callable[[], ContextManager[object]]]:
-    """What makes the context that a wrapper of torch's enters (``no_grad``, ``autocast``); None for other wrappers."""
+    """Return the factory of the context that one of torch's wrappers enters (``no_grad``, ``autocast``); None for
+    others.
+    """
     if not known_code.is_torchs(wrapper.__code__):
         return None
     variables = dict(closure_of(wrapper))
@@ -92,7 +95,9 @@ def context_of(wrapper: FunctionType) -> Optional[Callable[[], ContextManager[ob
 
 
 def calls_torchs_own(code: CodeType) -> bool:
-    """Whether this is the function by which Dynamo compiles a call of code of torch's; all of these share one code."""
+    """Return whether this is the function by which Dynamo compiles a call of torch's own code; all of these share one
+    code.
+    """
     return code.co_name == "inner" and code.co_filename.endswith("external_utils.py")
 
 

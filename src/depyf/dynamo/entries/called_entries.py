@@ -1,7 +1,7 @@
 """The cache entries that a call looks through.
 
-Where Dynamo compiles a call of code of torch's, it compiles a function of its own, ``inner``, whose code all such calls
-share: of its entries, those count that were made for the same callable.
+To compile a call of torch's own code, Dynamo compiles its own function ``inner``, whose code all such calls share: only
+its entries for the same callable apply.
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ from depyf.dynamo.hooks.nested_code import closure_of
 from depyf.lazy_pattern import re_compile
 
 _CALLED = ("L['fn']", "L['fn'].__code__")
-"""What the guards of ``inner`` look at to know what it calls."""
+"""The source that the guards of ``inner`` check to identify the callable."""
 _CALLED_BY_FUNCTION = re_compile(r"___check_(?:obj|type)_id\(L\['fn'\](?:\.__code__)?, ")
 """The same before PyTorch 2.4, whose guards have no source but their text."""
 
 
 def entries_of(found: Called, *, same_tensors: bool = False) -> List[cache_entries.CacheEntry]:
-    """Dynamo's cache entries for what is called, in the order in which they are tried.
-
-    A module of another object but of the same class fits as well: Dynamo uses its entry if all guards hold. With
-    ``same_tensors`` its parameters have to fit, too.
+    """Return Dynamo's cache entries for the call target, in the order in which they are tried. The entry of another
+    module of the same class applies as well: Dynamo uses it if all guards pass. With ``same_tensors`` its parameters
+    have to match, too.
     """
     entries = cache_entries.cache_entries(found.code, private_names.REGION.of(found.entered, -1))
     if not calls_torchs_own(found.code):

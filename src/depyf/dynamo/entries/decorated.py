@@ -1,4 +1,4 @@
-"""What a decorated function or method is called: its own name, and not that of the wrapper around it.
+"""The name of a decorated function or method: its own, not that of the wrapper around it.
 
 Dynamo compiles the wrapper (``can_return_tuple.<locals>.wrapper``), whose code all functions with that decorator share.
 The class of the frame's ``self``, or of the one that guards were made for, says which one it is.
@@ -27,12 +27,12 @@ def shown_name(code: CodeType, frame_locals: Mapping[str, object]) -> str:
 
 
 def shown_name_now(code: CodeType) -> str:
-    """The same of the code that Dynamo compiles now, seen from within a hook."""
+    """The same for the code that Dynamo is compiling, called from a hook."""
     return shown_name(code, frames.frame_locals(code) or {})
 
 
 def short_name_now(code: CodeType) -> str:
-    """The same in one line: a plain name, unless it is a wrapper, which is called by what it is around."""
+    """The same on one line: a plain name; a wrapper has the name of what it wraps."""
     found = shown_name_now(code)
     return code.co_name if found == qualified_name(code) else found
 
@@ -45,7 +45,7 @@ def short_name_of_entry(code: CodeType, manager: Guards) -> str:
 
 
 def _may_wrap(code: CodeType) -> bool:
-    """Whether the code is that of a function inside of another, which closes over something."""
+    """Return whether the code is that of a nested function with free variables."""
     return bool(code.co_freevars) and ("<locals>" in qualified_name(code) or not is_qualified(code))
 
 
@@ -85,5 +85,5 @@ def _is_wrapped_by(value: object, code: CodeType) -> bool:
             value = value.__func__
         if isinstance(value, FunctionType) and value.__code__ is code:
             return True
-        value = namespace_of(value).get("__wrapped__")  # never asked for as an attribute: it may be any object's
+        value = namespace_of(value).get("__wrapped__")  # not read with getattr: it may belong to any object
     return False

@@ -1,4 +1,4 @@
-"""Whether a cache entry would serve a call: asked of PyTorch in the way that counts and moves nothing."""
+"""Check whether a cache entry would serve a call, with PyTorch's check that changes no counters and no order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from depyf.dynamo.hooks.torch_types import Guards
 
 
 def first_failure(manager: Guards, values: Mapping[str, object]) -> Tuple[Sequence[str], bool]:
-    """What PyTorch says of the first guard that fails for these local variables, and whether none does."""
+    """Return PyTorch's message about the first guard that fails for these local variables, and whether all pass."""
     invalidated = getattr(manager, "invalidation_reason", None)
     if invalidated is not None:
         return [f"Cache line invalidated: {invalidated}"], False
@@ -22,7 +22,7 @@ def first_failure(manager: Guards, values: Mapping[str, object]) -> Tuple[Sequen
 
 
 def is_backend_of(entry: cache_entries.CacheEntry, backend: object) -> bool:
-    """Whether the entry was compiled with this backend of the user's, as Dynamo compares them."""
+    """Return whether the entry was compiled with this backend, as Dynamo compares them."""
     used = entry.backend
     if backend is None or used is None:
         return True

@@ -1,4 +1,4 @@
-"""What a guard that failed means in the function that it is of: what its caller can do, and which keyword is new."""
+"""Explain a failed guard in terms of its function: what its caller can do, and which keyword is new."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from depyf.dynamo.hooks.torch_types import Guards
 
 
 def guarded_frame_of(code: Optional[CodeType]) -> GuardedFrame:
-    """Return what the code of a function says: whether it is a resume function, and its starred parameters."""
+    """Return whether a code object is that of a resume function, and its starred parameters."""
     if code is None:
         return GuardedFrame()
     names = iter(code.co_varnames[code.co_argcount + code.co_kwonlyargcount :])
@@ -28,7 +28,9 @@ def guarded_frame_of(code: Optional[CodeType]) -> GuardedFrame:
 def in_call(
     words: GuardExplanation, frame: GuardedFrame, manager: Guards, values: Mapping[str, object]
 ) -> GuardExplanation:
-    """Return the words for a guard that fails in a call with these ``values``; ``manager`` has the entry's guards."""
+    """Return the explanation of a guard that fails in a call with these ``values``; ``manager`` has the entry's
+    guards.
+    """
     words = in_frame(words, frame)
     if words.cause not in CHANGED_KEYS:
         return words

@@ -1,4 +1,4 @@
-"""What Dynamo knows about the code that it wrote, for the decompiler."""
+"""What Dynamo knows about the code that it generated, as hints for the decompiler."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from depyf.dynamo_code import RESUME_PREFIX, installed_globals, loaded_globals
 from depyf.result import Hints
 
 RESUMED = ("torch_dynamo_resume_in_", "resume_in_")
-"""How the names of the code of resume functions begin; the second is that of PyTorch 2.2 and older."""
+"""The prefixes of the names of resume functions; the second is that of PyTorch 2.2 and older."""
 
 
 def hints_for(
@@ -29,7 +29,7 @@ def hints_for(
     """
     try:
         installed = installed_globals(transformed) - _of_the_user(original, frame_globals or {})
-    except synchronous(ValueError):  # bytecode that breaks what all compilers keep to: it is refused, whatever is known
+    except synchronous(ValueError):  # bytecode that no compiler emits: it is refused anyway
         installed = frozenset()
     own = set(original.co_varnames) | set(original.co_cellvars) | set(original.co_freevars)
     parameters: Dict[str, Tuple[str, ...]] = {}
@@ -47,7 +47,7 @@ def hints_for(
 
 
 def _of_the_user(original: CodeType, frame_globals: Mapping[str, object]) -> FrozenSet[str]:
-    """The globals that ``original`` loads itself, and that are called as Dynamo calls its own.
+    """The globals that ``original`` loads itself, and whose names look like those that Dynamo generates.
 
     Resume functions load modules that Dynamo has put there.
     """

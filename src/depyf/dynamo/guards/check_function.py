@@ -1,6 +1,6 @@
 """The guards of a cache entry as a Python function that can be read and called.
 
-``EntryGuards.of`` renders them; the answer can be evaluated at once, or written into a file whose functions agree with
+``EntryGuards.of`` renders them. The result can be evaluated at once, or written into a file whose functions agree with
 PyTorch when the file is imported in the process that compiled (see ``guards_live`` for how, and for elsewhere).
 """
 
@@ -61,7 +61,7 @@ class EntryGuards:
         known: Set[str] = set()
         invalidated = getattr(manager, "invalidation_reason", None)
         if invalidated is not None:
-            # What stands in the place of its guards checks nothing, and PyTorch never asks it.
+            # The object in the place of its guards checks nothing, and PyTorch never calls it.
             lines.append(
                 GuardLine("INVALIDATED", "", naming.stable(str(invalidated)), "False", naming.stable(str(invalidated)))
             )
@@ -91,13 +91,15 @@ class EntryGuards:
     def evaluate(
         self, frame_locals: Mapping[str, object], frame_globals: Optional[Mapping[str, object]] = None
     ) -> bool:
-        """Whether all guards hold for these arguments and free variables (by name), under the current global state."""
+        """Return whether all guards pass for these arguments and free variables (by name), under the current global
+        state.
+        """
         return self.function()(frame_locals, self._globals(frame_globals))
 
     def failing(
         self, frame_locals: Mapping[str, object], frame_globals: Optional[Mapping[str, object]] = None
     ) -> List[GuardLine]:
-        """Every guard that does not hold, also those that PyTorch would not have come to."""
+        """Return every guard that fails, also those that PyTorch would not have reached."""
         scope = self._globals(frame_globals)
         names = namespace([self], self.table())
         return [line for line in self.lines if not _holds(line.expression, names, frame_locals, scope)]
@@ -174,7 +176,7 @@ def _live_line(check: Check, name: str, guard: Guard, naming: Naming) -> GuardLi
 
 
 def _mode_stack(manager: Guards, naming: Naming) -> Optional[str]:
-    """The expression for the stack of torch function modes; the classes stand in the closure of PyTorch's checker."""
+    """The expression for the stack of torch function modes; the classes are in the closure of PyTorch's checker."""
     checker: Any = (getattr(manager, "closure_vars", None) or {}).get("___check_torch_function_mode_stack")
     code = getattr(checker, "__code__", None)
     if checker is None or code is None or "types" not in code.co_freevars:
@@ -191,10 +193,10 @@ def live_table_of(
     codes: Optional[Mapping[str, CodeType]] = None,
     constants: Optional[Mapping[str, Tuple[CodeType, Tuple[int, ...]]]] = None,
 ) -> LiveTable:
-    """What a file with all these guard functions, rendered with ``naming``, needs at run time.
+    """Return what a file with all these guard functions, rendered with ``naming``, needs at run time.
 
-    ``codes`` are code objects that the file runs as they are, by the name of the function that does so, ``constants``
-    where in a code object the objects stand that the file has names for.
+    ``codes`` are code objects that the file runs unchanged, by the name of the function that runs them; ``constants``
+    locates, in code objects, the objects that the file has names for.
     """
     paths: Dict[Tuple[str, str], Tuple[str, FrozenSet[str]]] = {}
     for entry in entries:
@@ -207,7 +209,7 @@ def live_table_of(
 
 
 def header(entries: Sequence[EntryGuards]) -> str:
-    """The imports and tables that the guard functions of a file need, to stand before them."""
+    """The imports and tables that must precede the guard functions of a file."""
     used = names_used(entries)
     modules = [text for name, text in _IMPORTED_MODULES.items() if name in used]
     builtin_names = set(dir(__import__("builtins")))

@@ -1,4 +1,4 @@
-"""The value that a guard looks at, now, in a few words: what ``why`` shows beside the value that was compiled for."""
+"""A short text for the current value that a guard reads: ``why`` shows it beside the value that was compiled for."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 
 
 def value_of(guard: Guard, frame_locals: Mapping[str, object], frame_globals: Mapping[str, object]) -> Optional[str]:
-    """Return what the guard compares with a constant, evaluated; None where it is no comparison of values.
-
-    For relations of sizes it is all values in it: ``x.size()[0] is 5``.
+    """Return the value that the guard compares with a constant; None if it does not compare values. For relations of
+    sizes it is all values in it: ``x.size()[0] is 5``.
     """
     scope = {"L": frame_locals, "G": frame_globals}
     if guard.kind is GuardKind.RELATION:
@@ -38,10 +37,8 @@ def value_of(guard: Guard, frame_locals: Mapping[str, object], frame_globals: Ma
 
 
 def as_known_here(guard: Guard) -> Guard:
-    """Return the guard with what only this process knows.
-
-    Those are the ids of ``None``, ``True`` and ``False`` (PyTorch up to 2.8 compares booleans by their ids), and the
-    state of what has changed globally.
+    """Return the guard with the names that only this process can resolve: the ids of ``None``, ``True`` and ``False``
+    (PyTorch up to 2.8 compares booleans by their ids), and the state of what has changed globally.
     """
     if guard.kind is GuardKind.GLOBAL_STATE and guard.operands:
         changed = tuple(map(_with_state, guard.operands))
@@ -59,7 +56,7 @@ _STATES = {
 
 
 def _with_state(key: str) -> str:
-    """PyTorch's name of a setting, with what it is now where that can be asked for."""
+    """Return PyTorch's name of a setting, with its current value where that can be read."""
     autocast = autocast_setting(key)
     try:
         if autocast is None:
@@ -74,9 +71,8 @@ def _with_state(key: str) -> str:
 def tensor_mismatch(
     guard: Guard, frame_locals: Mapping[str, object], frame_globals: Mapping[str, object]
 ) -> Optional[Guard]:
-    """Return how a tensor differs from what a guard of kind TENSOR demands; None where nothing differs that is known.
-
-    PyTorch reports that for the first guard that fails only.
+    """Return how a tensor differs from what a TENSOR_MATCH guard requires; None if no difference is known. PyTorch
+    reports this only for the first guard that fails.
     """
     demanded = guard.tensor
     if demanded is None:

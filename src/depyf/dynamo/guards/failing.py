@@ -1,7 +1,6 @@
-"""Which guards of a cache entry fail for a call: the causes, PyTorch's own first one before all, and what follows.
-
-A dict without a key, or an object of another class, makes every guard fail on what was reached through it. Those follow
-from one cause and are no findings of their own.
+"""Which guards of a cache entry fail for a call: the causes, PyTorch's own first one first, and what follows. If a dict
+lacks a key, or an object has another class, every guard on what is reached through it fails. These follow from one
+cause and are not reported separately.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ from depyf.source.printing.unparsing import unparse
 _OF_WHAT_A_VALUE_IS = frozenset(
     (GuardKind.CLASS, GuardKind.IDENTITY, GuardKind.FUNCTION, GuardKind.TENSOR_CLASS, GuardKind.NONE)
 )
-"""Guards on what a value is: where one fails, all that is reached through the value is another, too."""
+"""Guards on the identity or type of a value: if one fails, everything reached through the value is different, too."""
 
 _OF_A_TENSOR = frozenset(
     (GuardKind.TENSOR, GuardKind.TENSOR_CLASS, GuardKind.SIZE, GuardKind.STRIDE, GuardKind.RANK, GuardKind.DTYPE)
     + (GuardKind.REQUIRES_GRAD, GuardKind.DISPATCH_KEYS)
 )
-"""What PyTorch reports where a guard on all properties of a tensor fails."""
+"""PyTorch's messages for a failed guard on all properties of a tensor."""
 
 _MODES = "function_mode_stack"
 """Part of the sources of torch function modes."""
@@ -49,7 +48,7 @@ _MODES = "function_mode_stack"
 
 @dataclass(frozen=True)
 class Failing:
-    """The guards that fail, a cause each, and those that fail because of them; PyTorch's first one comes first."""
+    """The guards that fail on their own, and those that fail because of them; PyTorch's first one comes first."""
 
     causes: Tuple[FailedGuard, ...]
     follow: Tuple[FailedGuard, ...] = ()
@@ -57,9 +56,8 @@ class Failing:
 
 @dataclass(frozen=True)
 class _Found:
-    """A line that fails. ``missing`` is what can't be read of the ``source`` that it looks at, if anything.
-
-    ``is_another`` says that what is reached through its value is another, too.
+    """A line that fails. ``missing`` is the part of its ``source`` that can't be read, if any. ``is_another`` says that
+    everything reached through its value is different, too.
     """
 
     line: GuardLine
@@ -75,15 +73,14 @@ class _Found:
 
 
 def failing_guards(manager: Guards, values: Mapping[str, object], first: Sequence[str], file: str) -> Failing:
-    """All guards of an entry that fail for these local variables, in causes and what follows from them.
-
-    ``first`` is what PyTorch says of the first one, ``file`` that of the function.
+    """Return all guards of an entry that fail for these local variables, as causes and what follows from them.
+    ``first`` is PyTorch's message about the first one, ``file`` the function's file.
     """
     guards = EntryGuards.of(manager, "guard", Naming(lambda text: text))
     scope: Mapping[str, object] = guards.live.global_scope() or {}
     try:
         lines = guards.failing(values, scope)
-        if not guards.live.distinguishes():  # those that only PyTorch can check: the one that it names, if any
+        if not guards.live.distinguishes():  # of those that only PyTorch can check: the one that it names, if any
             named = read(first[0]) if len(first) == 1 else NO_GUARD
             lines = [line for line in lines if not line.live or _is_about(line, named)]
     except NotLiveError:
@@ -92,7 +89,7 @@ def failing_guards(manager: Guards, values: Mapping[str, object], first: Sequenc
     failing = _causes(_named_first(found, first, values, scope))
     if not failing.causes:
         failing = Failing((_reported_by_torch(read(first[0]), values, scope) if first else _UNKNOWN,))
-    places = {each.place for each in (*failing.causes, *failing.follow)}  # hundreds of guards may be of one line
+    places = {each.place for each in (*failing.causes, *failing.follow)}  # hundreds of guards may come from one line
     whole = {place: with_whole_path(place, file) for place in places}
     return Failing(_with_places(failing.causes, whole), _with_places(failing.follow, whole))
 
@@ -110,7 +107,7 @@ def _found(
     failed = None if reported is None else as_known_here(read(reported))
     failed = failed or tensor_mismatch(guard, values, scope) or guard
     explanation = explain(failed.with_actual(value_of(guard, values, scope)))
-    is_text = line.kind == TEXT  # of a condition of PyTorch's before 2.4, whose source is in its text
+    is_text = line.kind == TEXT  # of a condition of PyTorch before 2.4, whose source is in its text
     source = guards_function.source_of(line.code) if is_text else line.source
     missing = _missing(guard.code if line.source == EPILOGUE else source, values, scope)
     return _Found(
@@ -131,12 +128,12 @@ def _reported_for(line: GuardLine, guards: EntryGuards, values: Mapping[str, obj
 def _named_first(
     found: Sequence[_Found], first: Sequence[str], values: Mapping[str, object], scope: Mapping[str, object]
 ) -> List[_Found]:
-    """The guard that PyTorch names before the others, as PyTorch reports it."""
-    if len(first) != 1:  # a whole list of relations of sizes, some of which fails
+    """Return the guard that PyTorch reports first, in PyTorch's text."""
+    if len(first) != 1:  # a list of relations of sizes, at least one of which fails
         return list(found)
     named = read(first[0])
     of_torch = _reported_by_torch(named, values, scope)
-    if named.kind is GuardKind.MISSING:  # PyTorch does not say where it comes from; what was to be read there does
+    if named.kind is GuardKind.MISSING:  # PyTorch does not say which line it comes from
         missing = named.source
         place = next((each.guard for each in found if each.missing == missing and each.guard.place), of_torch)
         guard = replace(of_torch, user_code=place.user_code, place=place.place)
@@ -168,7 +165,7 @@ def _causes(found: Sequence[_Found]) -> Failing:
 
 
 def _missing_once(found: Sequence[_Found]) -> List[_Found]:
-    """The first guard on something that is missing says so, unless what leads there is another."""
+    """Report the first guard on something missing as such, unless the path to it already differs."""
     said = set()
     out: List[_Found] = []
     for each in found:
@@ -198,12 +195,14 @@ def _follows(each: _Found, cause: _Found) -> bool:
         return True
     if cause.line.guard.kind is GuardKind.MODES and _MODES in each.source:
         return True
-    is_mode = not other.subject and other.advice  # it shows in each tensor as well
+    is_mode = not other.subject and other.advice  # each tensor shows it as well
     return bool(is_mode and explanation.subject and explanation.advice == other.advice)
 
 
 def _missing(code: str, values: Mapping[str, object], scope: Mapping[str, object]) -> str:
-    """The first part of a source, or of an expression of them, that can't be read for this call; empty if all can."""
+    """Return the first part of a source, or of an expression of sources, that can't be read for this call; empty if all
+    can.
+    """
     try:
         tree = parse(code, mode="eval").body
     except synchronous(SyntaxError, ValueError, RecursionError, MemoryError):
@@ -217,7 +216,7 @@ def _missing(code: str, values: Mapping[str, object], scope: Mapping[str, object
 def _can_be_read(tree: ast.expr, names: Dict[str, object]) -> bool:
     try:
         eval(compile(ast.Expression(tree), "<guard>", "eval"), names)
-    except NameError:  # a helper of PyTorch's that is not known: the guard itself says more
+    except NameError:  # an unknown helper of PyTorch: the guard itself says more
         return True
     except synchronous():
         return False
@@ -225,7 +224,9 @@ def _can_be_read(tree: ast.expr, names: Dict[str, object]) -> bool:
 
 
 def _is_about(line: GuardLine, named: Guard) -> bool:
-    """Whether what PyTorch reports is about this guard: it is the same text, or about what the guard looks at."""
+    """Return whether PyTorch's message is about this guard: it is the same text, or about the value that the guard
+    reads.
+    """
     if line.guard.code == named.code:
         return True
     if named.kind in _OF_A_TENSOR:
@@ -251,7 +252,9 @@ def _with_places(guards: Sequence[FailedGuard], places: Mapping[_Place, _Place])
 
 
 def with_whole_path(place: Optional[Tuple[str, int]], function_file: str) -> Optional[Tuple[str, int]]:
-    """``place`` with the whole path of its file: PyTorch leaves out the first characters that its own path has too."""
+    """Return ``place`` with the full path of its file: PyTorch omits the prefix that it shares with PyTorch's own
+    path.
+    """
     if place is None or os.path.isabs(place[0]):
         return place
     files = [function_file, *(file_of(namespace) for _, namespace in loaded_namespaces())]

@@ -1,4 +1,4 @@
-"""Values as the text of a guard shows them: which texts are safe to evaluate, and what they are."""
+"""Values as the text of a guard shows them: which texts are safe to evaluate, and their values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from depyf.dynamo.guards import runtime as guard_runtime
 
 _LITERAL_NAMES = frozenset({"frozenset", "set", "device", "torch", "np", "inf"})
 _CONSTRUCTORS = frozenset({"frozenset", "set", "range", "slice", "device", "float", "complex"})
-"""What a shown value may call: nothing that could do more than make a small object."""
+"""Calls that are allowed in a shown value: they only make a small object."""
 
 _OF_MODULES = {"torch": ("Size", "device"), "np": ("bool", "int", "uint", "float", "complex")}
 """The same in modules; those of numpy may have a number of bits."""
@@ -63,12 +63,12 @@ def _literal_namespace() -> Dict[str, object]:
 
 
 def literal_value(text: str) -> Tuple[bool, object]:
-    """(True, value) of a text that is a literal in the sense of ``is_literal``; (False, None) otherwise."""
+    """Return (True, value) for a text that ``is_literal`` accepts, otherwise (False, None)."""
     try:
         tree = parse(text, mode="eval")
         if is_literal(tree):
             return True, eval(compile(tree, "<guard>", "eval"), _literal_namespace())
     except synchronous():
-        # Not Python, or a value that the type refuses: there is no literal.
+        # Not Python, or a value that the type rejects: not a literal.
         return False, None
     return False, None

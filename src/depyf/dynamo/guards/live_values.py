@@ -1,8 +1,8 @@
-"""What guards compare with and no file can hold: object ids, and guards that only PyTorch itself can evaluate.
+"""Values that guards need and no file can contain: object ids, and guards that only PyTorch itself can evaluate.
 
-The process that compiled registers a ``LiveTable`` for every file of guards that it writes, under the path of the
-file. Imported in that process, the file finds its table and its guards are those of PyTorch. Imported elsewhere it
-gets an empty table: types are then compared by name, and what can't be known raises ``NotLiveError``.
+The process that compiled registers a ``LiveTable`` for every file of guards that it writes, under the path of the file.
+Imported in that process, the file finds its table and its guards are those of PyTorch. Imported elsewhere it gets an
+empty table: types are then compared by name, and anything unknown raises ``NotLiveError``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from depyf.dynamo.hooks.torch_types import GuardAnswer, GuardRoot, Guards
 
 
 class NotLiveError(RuntimeError):
-    """A guard was asked that means something only in the process that compiled, while its cache entry exists."""
+    """A guard was evaluated that is only valid in the process that compiled, while its cache entry exists."""
 
 
 class LiveId:
@@ -31,7 +31,7 @@ class LiveId:
         self.value = value
 
     def number(self) -> int:
-        """The id; raises ``NotLiveError`` where it is not known."""
+        """Return the id. Raises ``NotLiveError`` if it is unknown."""
         if self.value is None:
             raise NotLiveError(f"the id of {self.name} is known only in the process that compiled")
         return self.value
@@ -51,7 +51,7 @@ V = TypeVar("V")
 
 
 class _ByName(Mapping[str, T], Generic[V, T]):
-    """What is known of one file by name; of any other name as well."""
+    """The values of one file, by name; unknown names have one, too."""
 
     def __init__(self, values: Mapping[str, V]) -> None:
         self._values = dict(values)
@@ -64,7 +64,7 @@ class _ByName(Mapping[str, T], Generic[V, T]):
 
 
 class LiveIds(_ByName[int, LiveId]):
-    """The ids of one file by name. Any name is answered: one that is not known has no value."""
+    """The ids of one file, by name. An unknown name has an id without a value."""
 
     def __getitem__(self, name: str) -> LiveId:
         return LiveId(name, self._values.get(name))
@@ -74,7 +74,7 @@ _OTHER_GRAD_MODE = "GLOBAL_STATE changed: grad_mode"
 
 
 class LiveGuard:
-    """The guards of one cache entry in PyTorch's own form, held weakly: it answers as long as the entry exists."""
+    """The guards of one cache entry in PyTorch's own form, referenced weakly: they work as long as the entry exists."""
 
     def __init__(self, manager: Guards) -> None:
         self._manager = weakref.ref(manager)
@@ -88,7 +88,7 @@ class LiveGuard:
         return manager
 
     def check(self, frame_locals: Mapping[str, object]) -> bool:
-        """All guards of the entry, as PyTorch checks them; ``frame_locals`` holds the arguments and free variables."""
+        """Check all guards of the entry with PyTorch; ``frame_locals`` has the arguments and free variables."""
         manager = self._living()
         if guards_function.is_function(manager):
             return guards_function.holds(manager, frame_locals)
@@ -96,9 +96,8 @@ class LiveGuard:
         return bool(manager.root.check_verbose(dict(frame_locals)).result)
 
     def check_path(self, frame_locals: Mapping[str, object], sources: FrozenSet[str], own: str = "") -> bool:
-        """Only the guards on the values with these sources and on the global state, as PyTorch checks them.
-
-        With ``own``, which is the last of them, only its guards: where those fail that lead to it, this is True.
+        """Check only the guards on the values with these sources and on the global state, with PyTorch. With ``own``,
+        the last of them, check only its guards: if a guard on the path to it fails, the result is True.
         """
         manager = self._living()
         if guards_function.is_function(manager):
@@ -110,7 +109,7 @@ class LiveGuard:
         return self._failure(frame_locals, sources) is None
 
     def words_of_path(self, frame_locals: Mapping[str, object], sources: FrozenSet[str]) -> Sequence[str]:
-        """What PyTorch says of the first of these guards that fails; empty where it says nothing."""
+        """Return PyTorch's message about the first of these guards that fails; empty if it has none."""
         manager = self._living()
         if guards_function.is_function(manager) or not self.distinguishes():
             return ()
@@ -126,14 +125,14 @@ class LiveGuard:
             self._partial[sources] = root.clone_manager(
                 lambda node: isinstance(node, root_type) or node.get_source() in sources
             )
-        # The guards on PyTorch's state themselves, which look at no value, are asked as they are.
+        # Guards on PyTorch's state read no value; they are checked as they are.
         ask = check_in_its_grad_mode if any(sources) else _check
         answer = ask(self._partial[sources], frame_locals)
         holds = bool(answer.result) or _only_relations_fail(root, answer.verbose_code_parts)
         return None if holds else list(answer.verbose_code_parts)
 
     def distinguishes(self) -> bool:
-        """Whether single guards can be asked with ``check_path``; an older PyTorch only answers for all of them."""
+        """Whether ``check_path`` can check single guards; an older PyTorch can only check all of them."""
         manager = self._living()
         return guards_function.is_function(manager) or hasattr(getattr(manager, "root", None), "clone_manager")
 
@@ -149,9 +148,8 @@ def _check(root: GuardRoot, frame_locals: Mapping[str, object]) -> GuardAnswer:
 
 
 def check_in_its_grad_mode(root: GuardRoot, frame_locals: Mapping[str, object]) -> GuardAnswer:
-    """Return PyTorch's answer for these guards, in the grad mode that they were made in if that is all that differs.
-
-    The guards on PyTorch's state come first, and where one fails the answer says nothing of the values.
+    """Return PyTorch's result for these guards, in the grad mode that they were made in if only that differs. The
+    guards on PyTorch's state come first; if one fails, the result says nothing about the values.
     """
     answer = _check(root, frame_locals)
     if answer.result or [part.strip() for part in answer.verbose_code_parts] != [_OTHER_GRAD_MODE]:
@@ -163,8 +161,9 @@ def check_in_its_grad_mode(root: GuardRoot, frame_locals: Mapping[str, object]) 
 
 
 def _only_relations_fail(root: object, failed: Sequence[str]) -> bool:
-    """Whether what fails are the relations between sizes, which a partial copy of the guards has, too: they come last,
-    so that all that was asked for holds."""
+    """Return whether only the relations between sizes fail, which a partial copy of the guards has, too. They come
+    last, so all requested guards pass.
+    """
     relations_of = getattr(root, "get_epilogue_lambda_guards", None)
     relations = {text for guard in (relations_of() if relations_of else ()) for text in guard.verbose_code_parts()}
     return bool(failed) and relations.issuperset(failed)
@@ -210,12 +209,12 @@ class LiveTable:
         return check
 
     def code(self, name: str) -> Optional[CodeType]:
-        """The code object of that name, ``None`` when it is not known or gone."""
+        """The code object of that name, ``None`` if it is unknown or gone."""
         reference = self._codes.get(name)
         return None if reference is None else reference()
 
     def constant(self, name: str) -> Tuple[bool, object]:
-        """(True, object) for a name that stands for a constant of a code object, while that exists."""
+        """Return (True, object) for the name of a constant of a code object, while that exists."""
         reference, position = self._constants.get(name, (None, ()))
         value: Any = None if reference is None else reference()
         if value is None:
@@ -225,7 +224,7 @@ class LiveTable:
         return True, value
 
     def global_scope(self) -> Dict[str, object]:
-        """The user's globals, empty where they are not known."""
+        """The user's globals, empty if they are unknown."""
         for guard in self._guards.values():
             scope = guard.global_scope()
             if scope is not None:
@@ -245,12 +244,12 @@ _tables_lock = Lock()
 
 
 def register(path: str, table: LiveTable) -> None:
-    """Make ``table`` what the file at ``path`` gets when it is imported in this process from now on."""
+    """Register ``table`` for the file at ``path``, which gets it when it is imported in this process."""
     with _tables_lock:
         _tables[os.path.realpath(path)] = table
 
 
 def live_table(path: str) -> LiveTable:
-    """The table of the file at ``path``; an empty one in a process that has not written this file."""
+    """Return the table of the file at ``path``; an empty one in a process that did not write this file."""
     with _tables_lock:
         return _tables.get(os.path.realpath(path)) or LiveTable()

@@ -19,20 +19,21 @@ _ABOUT_THE_CALL = (
     "___compile_config_hash(",
     "___needs_nopython(",
 )
-"""Conditions on how ``torch.compile`` was called (backend, options), which hold for calls of the same compiled function
-and mean nothing elsewhere. Later versions compare that outside of the guards."""
+"""Conditions on how ``torch.compile`` was called (backend, options). They pass for calls of the same compiled function
+and mean nothing elsewhere. Later versions compare this outside of the guards.
+"""
 
 TENSORS = "___check_tensors("
-"""How the condition begins that is about all tensors."""
+"""The start of the condition on all tensors."""
 
 
 def is_function(manager: object) -> TypeIs[GuardFunction]:
-    """Whether these are guards of that kind."""
+    """Return whether these are Python guards."""
     return not hasattr(manager, "root") and hasattr(manager, "code_parts")
 
 
 def conditions(manager: GuardFunction) -> Iterator[Tuple[str, str]]:
-    """Each condition as Python, and once more with the line of the user that caused it as a comment."""
+    """Yield each condition as Python, and again with the user's line that caused it as a comment."""
     verbose = getattr(manager, "verbose_code_parts", None) or manager.code_parts
     seen = set()
     for code, with_comment in zip(manager.code_parts, verbose):
@@ -42,7 +43,7 @@ def conditions(manager: GuardFunction) -> Iterator[Tuple[str, str]]:
 
 
 def source_of(code: str) -> str:
-    """Return what a condition is about, in PyTorch's terms; empty where it is about several values or none.
+    """Return the source that a condition checks, in PyTorch's terms; empty if it checks several values or none.
 
     ``___check_obj_id(L['x'].y, 7)`` is about ``L['x'].y``, ``set(L['d'].keys()) == {'a'}`` about ``L['d']``.
     """
@@ -76,7 +77,7 @@ def reads_values(tree: ast.AST) -> bool:
 def holds(
     manager: GuardFunction, frame_locals: Mapping[str, object], wanted: Optional[AbstractSet[str]] = None
 ) -> bool:
-    """Whether all conditions hold, or all of those ``wanted``; what can't be evaluated does not."""
+    """Return whether all conditions, or all of those ``wanted``, pass; one that can't be evaluated fails."""
     chosen: List[str] = [code for code, _ in conditions(manager) if wanted is None or code in wanted]
     scope = _scope(manager, frame_locals)
     try:
@@ -87,7 +88,7 @@ def holds(
 
 
 def first_failure(manager: GuardFunction, frame_locals: Mapping[str, object]) -> List[str]:
-    """What PyTorch says of the first condition that does not hold; empty when all do."""
+    """Return PyTorch's message about the first condition that fails; empty if all pass."""
     for code, with_comment in conditions(manager):
         words = mismatch(manager, code, frame_locals)
         if words is not None:
@@ -98,7 +99,9 @@ def first_failure(manager: GuardFunction, frame_locals: Mapping[str, object]) ->
 
 
 def mismatch(manager: Guards, code: str, frame_locals: Mapping[str, object]) -> Optional[str]:
-    """How tensors differ from what the condition ``code`` demands, in PyTorch's words; None for other conditions."""
+    """Return how tensors differ from what the condition ``code`` requires, in PyTorch's text; None for other
+    conditions.
+    """
     if not is_function(manager) or not code.startswith(TENSORS):
         return None
     scope = _scope(manager, frame_locals)

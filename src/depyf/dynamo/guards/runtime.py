@@ -1,7 +1,7 @@
-"""What the guard functions in ``full_code_*.py`` call. Each helper checks what the guard of PyTorch checks.
+"""The helpers that the guard functions in ``full_code_*.py`` call. Each helper checks what the guard of PyTorch checks.
 
-Names that PyTorch's own guard text uses (``___dict_contains``, ``___tuple_iterator_len``, ``__math_isnan`` ...) are
-answered by this module too: ``from depyf.dynamo.guards.runtime import ___dict_contains`` is PyTorch's function.
+Names that PyTorch's own guard text uses (``___dict_contains``, ``___tuple_iterator_len``, ``__math_isnan`` ...) can be
+imported from this module too: ``from depyf.dynamo.guards.runtime import ___dict_contains`` is PyTorch's function.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Expected = Union[LiveId, int]
 
 
 def ___guard(function: Callable[..., bool]) -> Callable[..., bool]:
-    """Decorator: a value that can't be read, or can't be compared, is a guard that does not hold."""
+    """Decorator: a guard whose value can't be read, or can't be compared, fails."""
 
     @functools.wraps(function)
     def check(*args: object, **kwargs: object) -> bool:
@@ -50,22 +50,22 @@ def ___guard(function: Callable[..., bool]) -> Callable[..., bool]:
 
 
 def ___reads(*values: object) -> bool:
-    """True: that its arguments could be computed is what the guard asks."""
+    """Return True: the guard only requires that its arguments can be computed."""
     return True
 
 
 def ___equals(value: object, expected: object) -> bool:
-    """Equal and of the very same type, or the same object: ``1``, ``True`` and ``1.0`` are three values."""
+    """Equal and of exactly the same type, or the same object: ``1``, ``True`` and ``1.0`` are three values."""
     return value is expected or (type(value) is type(expected) and bool(value == expected))
 
 
 def ___check_obj_id(value: object, expected: Expected) -> bool:
-    """The very object that was there when the code was compiled."""
+    """The same object as when the code was compiled."""
     return expected == id(value)
 
 
 def ___check_type_id(value: object, expected: Expected) -> bool:
-    """An instance of exactly that class; compared by its name where ids mean nothing."""
+    """An instance of exactly that class; compared by name where ids are not valid."""
     if isinstance(expected, LiveId) and expected.value is None:
         return _class_name(type(value)) == expected.name.partition("#")[0]
     return expected == id(type(value))
@@ -136,7 +136,7 @@ def ___check_no_aliasing(*values: object) -> bool:
 
 
 def ___check_overlapping(*, overlapping: List[torch.Tensor], non_overlapping: List[torch.Tensor]) -> bool:
-    """The first tensors, and only they, share memory with another one."""
+    """Exactly the first tensors share memory with another one."""
     compute = private_names.OVERLAPPING.find()
     if compute is None:
         raise NotLiveError("this PyTorch does not report which tensors share memory")
@@ -145,12 +145,12 @@ def ___check_overlapping(*, overlapping: List[torch.Tensor], non_overlapping: Li
 
 
 def ___check_global_state(**expected: object) -> bool:
-    """Grad mode, autocast, determinism, default dtype and the other global switches are what they were."""
+    """Grad mode, autocast, determinism, default dtype and the other global settings have not changed."""
     return {key: value for key, value in ___global_state().items() if key in expected} == expected
 
 
 def ___global_state() -> Dict[str, object]:
-    """The global switches now, as ``___check_global_state`` takes them."""
+    """Return the current global settings, as ``___check_global_state`` takes them."""
     guard = private_names.GLOBAL_STATE.find()
     if guard is None or not hasattr(guard, "__getstate__"):
         raise NotLiveError("this PyTorch does not show the global state that it guards")

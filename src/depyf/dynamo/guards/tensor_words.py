@@ -1,4 +1,4 @@
-"""Values in a few words, whatever they are: tensors by kind and shape, other things by a ``repr`` that may fail."""
+"""Short texts for any value: tensors by kind and shape, others by their ``repr``, which may fail."""
 
 from __future__ import annotations
 

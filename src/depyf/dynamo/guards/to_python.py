@@ -1,7 +1,8 @@
-"""PyTorch's text of one guard, turned into a Python expression that checks the same; ``None`` where there is none.
+"""Turn PyTorch's text of one guard into a Python expression that checks the same; ``None`` where there is none.
 
 The text is made for people: it mixes in class names, ids and JSON, and is less strict than the check behind it
-(``L['n'] == 2`` also demands an ``int``). So the kind of the guard decides, and the text only gives the operands.
+(``L['n'] == 2`` also demands an ``int``). So the kind of the guard selects the check, and the text only provides the
+operands.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from depyf.quick_dataclass import dataclass
 Converter = Callable[["Check", "Guard", "Naming"], Optional[str]]
 
 Edit = Tuple[Tuple[int, int], Tuple[int, int], str]
-"""From and to, as line (from 1) and column (in UTF-8 bytes), and the text to stand there."""
+"""Start and end, as line (from 1) and column (in UTF-8 bytes), and the replacement text."""
 
 
 @dataclass(frozen=True)
 class Naming:
-    """Names for what differs from run to run, collected while guards are rendered.
+    """Stable names for values that differ from run to run, collected while guards are rendered.
 
     ``stable`` makes text the same in every run. ``ids`` and ``names`` are what a ``LiveTable`` needs, ``used`` are the
     names that the expressions refer to.
@@ -64,7 +65,7 @@ class Naming:
 
 
 def convert(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
-    """Return the Python expression for ``guard``, one text part of ``check``; None for a class that is not known."""
+    """Return the Python expression for ``guard``, one text part of ``check``; None for an unknown class."""
     converter = LEAVES.get(check.kind)
     expression = None if converter is None else converter(check, guard, naming)
     return None if expression is None else tidy(expression, naming)
@@ -82,7 +83,9 @@ def convert_structure(check: Check, naming: Naming) -> Optional[str]:
 
 
 def tidy(expression: str, naming: Naming) -> Optional[str]:
-    """The expression with names that are the same in every run; ``None`` when it is no Python or uses unknown names."""
+    """Return the expression with names that are the same in every run; ``None`` if it is not Python or uses unknown
+    names.
+    """
     plain = None if has_id_in_name(expression) else names_of_plain(expression)
     if plain is not None and plain <= _known_names():
         naming.used.update(plain)
@@ -168,7 +171,7 @@ def _equals(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
 
 
 def _enum_member(cls: Optional[type], shown: str) -> Optional[enum.Enum]:
-    """The member that is shown as ``shown``, if only that object is equal to it."""
+    """Return the member that is shown as ``shown``, if only that object is equal to it."""
     if cls is None or not issubclass(cls, enum.Enum) or cls.__eq__ is not object.__eq__:
         return None
     return next((member for member in cls if repr(member) == shown), None)
@@ -217,7 +220,7 @@ def _global_state(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
 
 def _lambda(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
     if guard.kind is not GuardKind.HOOKS or guard.expected is None:
-        # A checker that is a Python object is shown by its name with its id, which says nothing.
+        # A checker that is a Python object is shown by its name with its id, which is of no use.
         return None if guard.code.isidentifier() or ends_in_id(guard.code) else guard.code
     if not guard.operands:
         return "___inlined_saved_tensors_hooks() is None"
@@ -245,7 +248,7 @@ def _dict_length(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
 
 
 def _argument(call: str) -> str:
-    """The only argument of a call, as it stands in the text."""
+    """Return the text of the only argument of a call."""
     return call.partition("(")[2].rstrip()[:-1]
 
 
@@ -345,4 +348,4 @@ LEAVES: Mapping[str, Converter] = {
     "TUPLE_ITERATOR_LEN": _iterator,
     "TYPE_MATCH": _id_check,
 }
-"""What makes an expression of each of PyTorch's classes of guards. Of one that is not here PyTorch is asked itself."""
+"""The converter for each of PyTorch's guard classes. Guards of other classes are evaluated by PyTorch."""

@@ -1,7 +1,7 @@
-"""The tree of guards of a cache entry, walked: every check that PyTorch's C++ does, in its order.
+"""Walk the guard tree of a cache entry: every check that PyTorch's C++ does, in its order.
 
 Most checks are leaf guards, which carry their own text. Two are not: a dict manager compares class and length, and an
-accessor that leads to no further guard still demands that its value is there.
+accessor without further guards still requires that its value exists.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ACCESS = "ACCESS"
 """The two kinds of check that have no leaf guard."""
 
 TEXT = "TEXT"
-"""A guard that is known by PyTorch's Python text alone."""
+"""A guard of which only PyTorch's Python text is known."""
 
 EPILOGUE = "epilogue"
 """The source of guards that run after all others; they read several values."""
@@ -53,7 +53,7 @@ class Check:
 
 
 def checks_of(manager: Guards) -> Iterator[Check]:
-    """Every check of a cache entry's guards: global state, arguments in their order, globals, then the epilogue.
+    """Yield every check of a cache entry's guards: global state, arguments in order, globals, then the epilogue.
 
     PyTorch before 2.4 has no tree but a function: the path to a check is its text.
     """
@@ -65,7 +65,7 @@ def checks_of(manager: Guards) -> Iterator[Check]:
     seen: Set[Tuple[str, Tuple[str, ...]]] = set()
     for check in [*_visit(root, root, frozenset(), None), *_epilogue(root)]:
         if check.kind in _RELATIONAL:
-            # Such a guard hangs at each of the values that it relates.
+            # Such a guard is attached to each of the values that it relates.
             if (check.kind, check.parts) in seen:
                 continue
             seen.add((check.kind, check.parts))
@@ -76,7 +76,7 @@ def _epilogue(root: GuardNode) -> Iterator[Check]:
     lookup = getattr(root, "get_epilogue_lambda_guards", None)
     for leaf in lookup() if lookup is not None else ():
         parts = tuple(leaf.verbose_code_parts())
-        if parts:  # up to 2.5 there is one for symbolic shapes in any case; without any it asks nothing
+        if parts:  # up to 2.5 there is always one for symbolic shapes; without any it checks nothing
             yield Check(type(leaf).__name__, EPILOGUE, parts, None, frozenset())
 
 
@@ -136,7 +136,9 @@ def _place(accessor: Optional[GuardAccessor], manager: GuardNode) -> Tuple[int, 
 
 
 def _dict_length(node: GuardNode, root: GuardNode, source: str, path: FrozenSet[str]) -> Optional[int]:
-    """How many keys a dict manager demands. PyTorch has no question for that; it says so when the number is wrong."""
+    """Return how many keys a dict manager requires. PyTorch has no getter for it; it is in the message when the number
+    is wrong.
+    """
     local = local_name(source)
     probe = _empty_dict(_value_type(node))
     if local is None or probe is None or not hasattr(root, "clone_manager"):
@@ -152,12 +154,12 @@ def _dict_length(node: GuardNode, root: GuardNode, source: str, path: FrozenSet[
 
 
 def _empty_dict(dict_type: Optional[type]) -> Optional[Dict[object, object]]:
-    """An empty dict of that class, made without running code of the class; ``None`` where that can't be."""
+    """Return an empty dict of that class, made without running code of the class; ``None`` if that is impossible."""
     for base in (collections.OrderedDict, dict):
         if dict_type is not None and issubclass(dict_type, base):
             try:
                 return base.__new__(dict_type)
             except TypeError:
-                # The class has an own layout in C, which only its own constructor may lay out.
+                # The class has its own C layout, which only its constructor can create.
                 return None
     return None
