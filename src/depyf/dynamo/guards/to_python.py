@@ -83,9 +83,7 @@ def convert_structure(check: Check, naming: Naming) -> Optional[str]:
 
 
 def tidy(expression: str, naming: Naming) -> Optional[str]:
-    """Return the expression with names that are the same in every run; ``None`` if it is not Python or uses unknown
-    names.
-    """
+    """Return the expression with stable names; ``None`` if it is not Python or uses unknown names."""
     plain = None if has_id_in_name(expression) else names_of_plain(expression)
     if plain is not None and plain <= _known_names():
         naming.used.update(plain)

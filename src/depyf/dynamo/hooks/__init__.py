@@ -1,4 +1,4 @@
-"""Every use of PyTorch's private parts, and how patches are made, undone and kept from failing.
+"""Every use of PyTorch's private names, and how patches are installed, undone and kept from failing.
 
 ``private_names`` is the table of the names that depyf relies on, ``patching`` replaces attributes and restores them,
 ``safely`` keeps exceptions of depyf out of the user's program. The other modules are one hook or one concept of PyTorch

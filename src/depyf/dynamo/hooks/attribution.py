@@ -1,9 +1,7 @@
-"""Which compilation work belongs to that PyTorch does outside of one, and which piece of a split graph.
-
-PyTorch gives an id to what Dynamo compiles, for as long as that takes. ``standalone_compile`` may be called without
-Dynamo, or later, with a piece of a graph that Dynamo captured earlier; ``aot_compile`` calls the backend after the
-capture has ended. Whoever asks for the current compile id asks here, and is told the id that such work belongs to.
-Where no compilation of Dynamo's is behind it, there is a compile id of our own: ``standalone/0``.
+"""Attribute work that PyTorch does outside of a Dynamo compilation to a compile id, and to a piece of a split graph.
+PyTorch has a compile id only while Dynamo compiles. ``standalone_compile`` may be called without Dynamo, or later, with
+a piece of a graph that Dynamo captured earlier; ``aot_compile`` calls the backend after the capture has ended. This
+module returns the compile id for such work. Without a Dynamo compilation behind it, it is made up: ``standalone/0``.
 """
 
 from __future__ import annotations
@@ -34,39 +32,39 @@ _numbers = itertools.count()
 
 
 def current_compile_id() -> Optional[str]:
-    """The id of the compilation that this thread works for; None where it works for none."""
+    """The id of the compilation that this thread works for; None if there is none."""
     return compile_ids.current_compile_id() or getattr(_here, "compile_id", None)
 
 
 def current_piece() -> str:
-    """The name of the piece of a split graph that this thread compiles; empty where it compiles a whole one."""
+    """The name of the piece of a split graph that this thread compiles; empty for a whole graph."""
     return getattr(_here, "piece", "")
 
 
 def standalone_name(compile_id: str) -> Tuple[str, int]:
-    """``__compiled_fn_-1`` of ``standalone/0``, and its number: where Dynamo is not asked, it gives no number."""
+    """``__compiled_fn_-1`` of ``standalone/0``, and its number: without Dynamo there is no other number."""
     number = -1 - int(compile_id[len(STANDALONE) :])
     return f"__compiled_fn_{number}", number
 
 
 @dataclass
 class _Owner:
-    """A compilation that graph modules belong to. Its id is made up when a piece of a graph is compiled that nobody's
-    compilation has split."""
+    """A compilation that graph modules belong to. Its id is made up when a compiled piece belongs to no Dynamo
+    compilation.
+    """
 
     compile_id: Optional[str]
 
 
 class GraphOwners:
-    """To which compilation graph modules belong, as long as they live, and which of them are pieces of others."""
+    """Maps live graph modules to their compilation, and pieces to the graph that they were split from."""
 
     def __init__(self) -> None:
         self._known: Dict[int, Tuple[weakref.ref[torch.nn.Module], _Owner, str]] = {}
 
     def note(self, module: torch.fx.GraphModule, compile_id: Optional[str], origin: object) -> None:
-        """A graph module was made, while this thread worked for ``compile_id``, as a copy of ``origin`` if that is one.
-
-        The graph modules that it calls are its pieces.
+        """Record a new graph module, made while this thread worked for ``compile_id``, as a copy of ``origin`` if that
+        is a graph module. The graph modules that it calls are its pieces.
         """
         owner, piece = self._of(origin) or (_Owner(compile_id), "")
         pieces = list(_pieces(module))
@@ -87,10 +85,8 @@ class GraphOwners:
         return None if module is None or known is None or known[0]() is not module else known[1:]
 
     def of(self, module: object, current: Optional[str]) -> Tuple[Optional[str], str]:
-        """The compile id that work on this module belongs to, and the name of the piece that it is.
-
-        ``current`` is the id that the thread works for. The pieces of a graph that nobody's compilation has made belong
-        together: they get an id of their own.
+        """Return the compile id that work on this module belongs to, and the name of the piece. ``current`` is the id
+        that the thread works for. The pieces of a graph without a Dynamo compilation share a made-up id.
         """
         known = self._of(module)
         if known is not None:
@@ -107,7 +103,9 @@ def new_id() -> str:
 
 
 def origin_of(maker: Optional[FrameType], root: object) -> Optional[object]:
-    """What a graph module is a copy of, or was made from; ``maker`` is the frame that makes it, out of ``root``."""
+    """Return the graph module that another was copied or made from; ``maker`` is the frame that makes it from
+    ``root``.
+    """
     if maker is not None and maker.f_code.co_name in ("__deepcopy__", "__copy__"):
         return maker.f_locals.get("self")
     return root if hasattr(root, "print_readable") else None
@@ -123,7 +121,7 @@ def _pieces(module: torch.fx.GraphModule) -> Iterator[Tuple[str, torch.nn.Module
 
 @dataclass
 class _Work:
-    """What a thread did before it began to work for another compilation, and since when it does that."""
+    """The previous work of a thread that works for another compilation, and since when it does."""
 
     compile_id: Optional[str]
     piece: str
@@ -146,7 +144,7 @@ class _Work:
         )
 
     def restore(self) -> None:
-        """Let the thread work for what it worked for before. May be called again."""
+        """Restore what the thread worked for before. May be called again."""
         _here.compile_id, _here.piece = self.compile_id, self.piece
         _here.compiling, _here.ahead_of_time = self.compiling, self.ahead_of_time
 
@@ -158,8 +156,9 @@ class Ended(Protocol):
 
 
 class Attribution:
-    """Notes what Inductor works for. ``begins`` is called with the id when Inductor is; ``ends`` when it returns, with
-    the id and whether nothing else of that compilation is on its way; ``receive`` gets events."""
+    """Records which compilation Inductor works for. ``begins`` is called with the id when Inductor is called; ``ends``
+    when it returns, with the id and whether the compilation is complete; ``receive`` gets events.
+    """
 
     def __init__(
         self,
@@ -174,24 +173,26 @@ class Attribution:
         self._receive = receive
 
     def watch(self) -> List[Undo]:
-        """Attribute what is compiled ahead of time from now on; return the functions that end it."""
+        """Start to attribute ahead-of-time compilations; return the functions that stop it."""
         ahead = private_names.AOT_COMPILE.find()
         return [] if ahead is None else [private_names.AOT_COMPILE.replace(self._ahead_of_time(ahead))]
 
     def watch_inductor(self) -> List[Undo]:
-        """Attribute what Inductor compiles from now on; return the functions that end it."""
+        """Start to attribute Inductor's compilations; return the functions that stop it."""
         compiler = private_names.COMPILE_FX.find()
         if compiler is None:
             return []
         return [replace_everywhere(private_names.COMPILE_FX.name, compiler, self._compiling(compiler))]
 
     def captured(self, compile_id: Optional[str]) -> None:
-        """Dynamo has captured a graph on this thread: what ``aot_compile`` does with it belongs to that."""
+        """Record that Dynamo captured a graph on this thread: what ``aot_compile`` does with it belongs to that
+        compilation.
+        """
         if getattr(_here, "ahead_of_time", False) and getattr(_here, "compile_id", None) is None:
             _here.compile_id = compile_id
 
     def attributed(self, event: Event) -> Event:
-        """The event with the compile id that it belongs to, where torch gives none."""
+        """Return the event with its compile id, if torch gives none."""
         compile_id = getattr(_here, "compile_id", None)
         if event.compile_id is not None or compile_id is None:
             return event
@@ -275,7 +276,7 @@ class Attribution:
 
 
 def _metrics(compile_id: str, work: _Work, failure: Optional[BaseException]) -> Event:
-    """What torch reports at the end of a compilation of Dynamo's, as far as it is known of this one."""
+    """What torch reports at the end of a Dynamo compilation, as far as it is known for this one."""
     ended = time.time()
     meta: Dict[str, object] = {
         **work.described,
@@ -289,8 +290,7 @@ def _metrics(compile_id: str, work: _Work, failure: Optional[BaseException]) -> 
 
 
 def _described(name: str, code: Optional[CodeType]) -> Dict[str, object]:
-    """The function that is compiled, as torch's metrics have it: what is compiled without one is called where its
-    compiler was called."""
+    """The function that is compiled, as in torch's metrics; without one, the caller of the compiler."""
     if code is not None:
         return {"co_name": code.co_name, "co_filename": code.co_filename, "co_firstlineno": code.co_firstlineno}
     frame: Optional[FrameType] = sys._getframe(1)
@@ -302,6 +302,6 @@ def _described(name: str, code: Optional[CodeType]) -> Dict[str, object]:
 
 
 def _code_of(model: object) -> Optional[CodeType]:
-    """The code of what ``aot_compile`` was given: a function, a method, a module."""
+    """Return the code of the argument of ``aot_compile``: a function, a method, a module."""
     function = getattr(model, "forward", model) if hasattr(model, "named_children") else model
     return getattr(getattr(function, "__func__", function), "__code__", None)

@@ -1,8 +1,6 @@
-"""Letting the debugger into autograd's threads.
-
-Autograd runs backward graphs of a GPU, and those nested deeply, in threads of its own. Python did not start them, so a
-debugger that traces thread by thread knows nothing of them and its breakpoints there would not stop. Here it is told,
-when the thread comes to a backward function written in Python; it is in charge until that function returns.
+"""Debugging in autograd's threads. Autograd runs backward graphs of a GPU, and deeply nested ones, in its own threads.
+Python did not start them, so a debugger that traces thread by thread does not trace them, and its breakpoints do not
+stop there. Here the debugger's trace function is set for the time of each backward function written in Python.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ _RUNS_BACKWARD = ("apply", "apply_boxed")
 
 
 def watch_autograd_threads() -> Optional[Undo]:
-    """From now on backward functions are run with the debugger, if there is one; return the function that ends it."""
+    """Start to run backward functions with the debugger, if there is one; return the function that stops it."""
     node = private_names.BACKWARD_NODE.find_or_report()
     if node is None:
         return None
@@ -57,7 +55,7 @@ def _is_foreign() -> bool:
 
 @safely("letting the debugger into a thread of autograd's")
 def _enter_debugger() -> Optional[Undo]:
-    """Give this thread to the debugger that the program runs under; return what takes it back, if anything has to."""
+    """Let the program's debugger trace this thread; return the function that stops it, if one is needed."""
     debugpy = sys.modules.get("debugpy")
     if debugpy is not None and debugpy.is_client_connected():
         debugpy.debug_this_thread()
@@ -72,7 +70,7 @@ def _enter_debugger() -> Optional[Undo]:
 def _trace_function_of_pdb() -> Any:
     """The trace function of the ``pdb`` (or another that is made from ``bdb``) that traces a thread; None without one.
 
-    It has marked the frames that it watches. Which thread it is in does not matter: that one waits for this one.
+    It has marked the frames that it watches. Its thread does not matter: it waits for this one.
     """
     for innermost in sys._current_frames().values():
         frame: Optional[FrameType] = innermost

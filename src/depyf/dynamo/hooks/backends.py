@@ -16,7 +16,9 @@ def interprets_graphs() -> bool:
 
 
 def registered_backend(name: str, *, required: bool = False) -> Any:
-    """The backend of that name; None where torch has none, or, if it is ``required``, what torch raises then."""
+    """Return the backend of that name; None if torch has none. If it is ``required``, raise torch's exception
+    instead.
+    """
     lookup = private_names.LOOKUP_BACKEND.find()
     return lookup(name) if required or name in names_of_backends() else None
 

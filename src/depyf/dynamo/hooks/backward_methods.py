@@ -1,4 +1,4 @@
-"""The methods that run compiled backwards: AOTAutograd keeps each backward in a class, which autograd's node calls."""
+"""The methods that run compiled backwards. AOTAutograd stores each backward in a class, which autograd's node calls."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from depyf.dynamo.hooks import frame_evaluation, private_names, torch_names
 from depyf.dynamo.hooks.patching import Undo, registered
 
 _METHODS = (private_names.BACKWARD_IMPL.name, "backward")
-"""What runs the backward graph; older versions of PyTorch have the second only, which does a little more."""
+"""The methods that run the backward graph; older versions of PyTorch have only the second, which does a little more."""
 
 Method = Callable[..., object]
 
 
 def all_backward_classes() -> List[type]:
-    """Those of all graphs that are alive, also of those that Dynamo has forgotten."""
+    """Return the classes of all live graphs, also of those that Dynamo no longer has."""
     function: Any = torch_names.find("torch.autograd.function", "Function")
     return [each for each in function.__subclasses__() if "compiled_bw" in vars(each)]
 
 
 def replace_backward(owner: type, around: Callable[[Method], Method]) -> Optional[Undo]:
-    """Let ``around(method)`` run where ``owner`` runs its backward; return what restores the method.
-
-    Whoever puts something else there in between is not touched, and the class is not kept alive. None where the class
+    """Replace the method by which ``owner`` runs its backward with ``around(method)``; return the function that
+    restores it. A later replacement by other code is not touched, and the class is not kept alive. None if the class
     has no such method.
     """
     method = next((each for each in _METHODS if isinstance(vars(owner).get(each), staticmethod)), None)
@@ -44,7 +43,7 @@ def replace_backward(owner: type, around: Callable[[Method], Method]) -> Optiona
         before, top = ours._depyf_original, getattr(vars(alive).get(method), "__func__", None)
         if top is ours:
             setattr(alive, method, before)
-        while top is not None and top is not ours:  # another of these is above it, and will put back what is below
+        while top is not None and top is not ours:  # another of these is above it, and will restore the one below
             below = getattr(top, "_depyf_original", None)
             top_above, top = top, getattr(below, "__func__", None)
             if top is ours:

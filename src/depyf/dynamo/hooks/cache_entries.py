@@ -1,4 +1,4 @@
-"""Dynamo's cache entries: read, copied, taken away."""
+"""Read, copy and remove Dynamo's cache entries."""
 
 from __future__ import annotations
 
@@ -10,23 +10,22 @@ from depyf.dynamo.hooks.torch_types import Guards
 from depyf.quick_dataclass import dataclass
 
 _forgotten: Dict[int, CodeType] = {}
-"""Code whose cache entries depyf took away."""
+"""Code whose cache entries depyf removed."""
 
 REMOVED = "removed by depyf, which had it made to observe the graph"
-"""Why a cache entry is invalid that ``dynamo/observe`` had made; Dynamo keeps such entries in its list."""
+"""Why a cache entry made by ``dynamo/observe`` is invalid; Dynamo keeps such entries in its list."""
 
 
 def reports_absent_items() -> bool:
-    """Whether the text of a guard on what a set holds says which way it is meant (not so in 2.8 and 2.9)."""
+    """Whether the text of a guard on a set's contents tells whether it is negated (not so in 2.8 and 2.9)."""
     return private_names.PRESENT_ITEMS.find() is None or private_names.ABSENT_ITEMS.find() is not None
 
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """One of Dynamo's cache entries as it was when it was read.
-
-    Dynamo's own object is gone when something dies that it guards, and who reads it then ends the process. ``code`` is
-    None where Dynamo has thrown it away, ``compile_id`` and ``backend`` where this torch does not report them.
+    """A snapshot of one of Dynamo's cache entries. Dynamo frees its own object when a guarded object dies, and reading
+    it after that crashes the process. ``code`` is None if Dynamo has dropped it, ``compile_id`` and ``backend`` if this
+    torch does not report them.
     """
 
     code: Optional[CodeType]
@@ -42,9 +41,8 @@ def _as_read(entry: Any) -> CacheEntry:
 
 
 def cache_entries(code: CodeType, region: int = -1) -> List[CacheEntry]:
-    """Dynamo's cache entries of the original ``code``, most recently used first.
-
-    ``region`` is that of a ``torch.compile(..., isolate_recompiles=True)``, whose entries are tried before all others'.
+    """Return Dynamo's cache entries of the original ``code``, most recently used first. ``region`` is that of a
+    ``torch.compile(..., isolate_recompiles=True)``, whose entries are tried first.
     """
     of_region = private_names.CACHE_ENTRIES_OF_REGION.find() if region != -1 else None
     own = [] if of_region is None else list(of_region(code, region))
@@ -55,7 +53,7 @@ def cache_entries(code: CodeType, region: int = -1) -> List[CacheEntry]:
 
 
 def forget_code(code: CodeType) -> None:
-    """Take all cache entries of ``code`` away."""
+    """Remove all cache entries of ``code``."""
     reset = torch_names.first_of(private_names.RESET_CODE, private_names.RESET_CODE_IN_C)
     if reset is not None:
         _forgotten[id(code)] = code
@@ -63,7 +61,7 @@ def forget_code(code: CodeType) -> None:
 
 
 def looked_at_in_vain(code: CodeType) -> bool:
-    """Whether Dynamo has been asked to compile ``code``, and has no cache entry to show for it."""
+    """Return whether Dynamo has tried to compile ``code``, and has no cache entry for it."""
     seen = private_names.INPUT_CODES.find()
     lookup = private_names.CACHE_ENTRY_LIST.find()
     if seen is None or lookup is None or id(code) in _forgotten:
@@ -77,7 +75,9 @@ def guards_of(entry: object) -> Any:
 
 
 def forget_entry(guards: object) -> None:
-    """Make the cache entry with these guards invalid: it stays in Dynamo's list, unused, and counts for no limit."""
+    """Invalidate the cache entry with these guards: it stays in Dynamo's list, unused, and does not count towards
+    limits.
+    """
     deleted = private_names.DELETED_GUARDS.find()
     entry, owner = getattr(guards, "cache_entry", None), getattr(guards, "extra_state", None)
     if deleted is not None and entry is not None and owner is not None:
@@ -88,5 +88,5 @@ def forget_entry(guards: object) -> None:
 
 
 def has_regions() -> bool:
-    """Whether this torch (2.13) can keep the cache entries of one ``torch.compile`` apart from those of others."""
+    """Whether this torch (2.13) can isolate the cache entries of one ``torch.compile`` from those of others."""
     return private_names.CACHE_ENTRIES_OF_REGION.find() is not None

@@ -1,4 +1,4 @@
-"""Which compilation a thread is in, and which one an exception comes from."""
+"""The compile id of a thread's current compilation, and of the compilation that raised an exception."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _ids_of_contexts: weakref.WeakKeyDictionary[object, str] = weakref.WeakKeyDictio
 def current_compile_id() -> Optional[str]:
     """The id of the compilation that this thread is in, as ``"frame/compile"``; ``None`` outside of one.
 
-    It is also set while autograd compiles a backward graph lazily. Up to 2.3 torch goes back to the tracing context of
-    the forward graph then, but not to its id; so the id is remembered by that context.
+    It is also set while autograd compiles a backward graph lazily. Up to 2.3 torch then restores the tracing context of
+    the forward graph, but not its id; so the id is stored by that context.
     """
     context = private_names.COMPILE_CONTEXT.find()
     current = getattr(context, "current_compile_id", None)
@@ -30,12 +30,14 @@ def current_compile_id() -> Optional[str]:
 
 
 def tracing_context() -> Optional[object]:
-    """What AOTAutograd and the backends keep about the graph that this thread compiles; None outside of that."""
+    """Return the state that AOTAutograd and the backends keep about the graph that this thread compiles; None if there
+    is none.
+    """
     return getattr(private_names.TRACING_CONTEXT.find(), "try_get", lambda: None)()
 
 
 def current_attempt() -> int:
-    """How often Dynamo has begun this compilation anew."""
+    """Return how often Dynamo has restarted this compilation."""
     context = private_names.COMPILE_CONTEXT.find()
     current = getattr(context, "current_trace_id", None)
     trace_id = current() if current is not None else None
@@ -43,14 +45,14 @@ def current_attempt() -> int:
 
 
 def current_trace_id() -> Tuple[Optional[str], int]:
-    """Return the id of the compilation that Dynamo is in, and how often it has begun it anew, as its trace has them."""
+    """Return the id of Dynamo's current compilation, and how often it was restarted, as in its trace."""
     current = getattr(private_names.COMPILE_CONTEXT.find(), "current_trace_id", None)
     trace_id = current() if current is not None else None
     return (None, 0) if trace_id is None else (str(trace_id.compile_id), trace_id.attempt or 0)
 
 
 def compilation_has_id() -> bool:
-    """Whether the function of Dynamo's that calls a hook, perhaps through others of ours, compiles under an id."""
+    """Return whether the Dynamo function that calls a hook, perhaps through other hooks, compiles under an id."""
     name = private_names.COMPILE_ID
     caller: Optional[FrameType] = sys._getframe(1)
     while caller is not None and caller.f_globals.get("__name__") != name.module:
@@ -59,10 +61,9 @@ def compilation_has_id() -> bool:
 
 
 def compile_id_of(error: BaseException) -> Optional[str]:
-    """The id of the compilation that raised ``error``, which has ended by now; None where there was none.
-
-    Later versions of PyTorch attach it to most of their exceptions; else it is a local variable of a function of
-    Dynamo's that the traceback goes through.
+    """Return the id of the compilation that raised ``error`` and has ended; None if there was none. Later versions of
+    PyTorch attach it to most of their exceptions; otherwise it is a local variable of a Dynamo function in the
+    traceback.
     """
     name = private_names.COMPILE_ID
     compile_id = name.of(error)
@@ -74,7 +75,7 @@ def compile_id_of(error: BaseException) -> Optional[str]:
 
 
 def place_of(error: BaseException) -> Optional[Tuple[str, int]]:
-    """The file and line of the user's code at which Dynamo raised ``error``; None where it does not say so."""
+    """Return the file and line of the user's code at which Dynamo raised ``error``; None if it does not report them."""
     place = getattr(error, "innermost_user_frame_summary", None)
     stack = getattr(error, "real_stack", None)
     if place is None and stack:

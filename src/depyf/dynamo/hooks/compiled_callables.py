@@ -1,4 +1,4 @@
-"""What ``torch.compile`` has put around a callable, and what is inside of it."""
+"""The wrappers that ``torch.compile`` puts around a callable, and what they contain."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from depyf.dynamo.hooks.known_code import is_torchs
 
 
 def entry_of(compiled: Any) -> Optional[Any]:
-    """The object of Dynamo's (``OptimizeContext``) that ``torch.compile`` put around ``compiled``; None for others.
-
-    A wrapper of somebody else's around a compiled function has the attributes of that one, but not its code.
+    """Return Dynamo's object (``OptimizeContext``) that ``torch.compile`` put around ``compiled``; None for others. Any
+    other wrapper around a compiled function has its attributes, but not its code.
     """
     if is_compiled_module(compiled):
         return compiled.dynamo_ctx
@@ -20,7 +19,7 @@ def entry_of(compiled: Any) -> Optional[Any]:
     code = getattr(function, "__code__", None)
     if code is None or not private_names.ORIGINAL_CALLABLE.is_on(function):
         return None
-    if "self" not in code.co_freevars:  # up to 2.5, what is disabled does not know by what
+    if "self" not in code.co_freevars:  # up to 2.5, a disabled function does not record what disabled it
         disabled = private_names.DISABLED.of(function) and is_torchs(code)
         return SimpleNamespace(callback=None) if disabled else None
     cell = function.__closure__[code.co_freevars.index("self")]
@@ -29,13 +28,13 @@ def entry_of(compiled: Any) -> Optional[Any]:
 
 
 def is_compiled_module(value: object) -> bool:
-    """Whether this is what ``torch.compile`` made of a module."""
+    """Return whether this is the result of ``torch.compile`` for a module."""
     made = private_names.OPTIMIZED_MODULE.find()
     return made is not None and isinstance(value, made)
 
 
 def unwrapped(function: object) -> Optional[Any]:
-    """What ``torch.compile`` was given to make ``function``; None where that was not made by it."""
+    """Return the argument of the ``torch.compile`` call that made ``function``; None for other functions."""
     if entry_of(function) is None:
         return None
     name = private_names.ORIGINAL_MODULE if is_compiled_module(function) else private_names.ORIGINAL_CALLABLE
@@ -46,12 +45,12 @@ def unwrapped(function: object) -> Optional[Any]:
 
 
 def inside_of_callback(callback: object) -> object:
-    """What Dynamo has put one of its callbacks around; None where that is none."""
+    """Return what one of Dynamo's callbacks wraps; None for others."""
     names = (private_names.ORIGINAL_BACKEND, private_names.ORIGINAL_CALLABLE)
     return next((name.of(callback) for name in names if name.is_on(callback)), None)
 
 
 def innermost_backend(callback: object) -> object:
-    """The backend of the user's in what Dynamo put around it, as its cache entries know it."""
+    """Return the user's backend inside Dynamo's wrappers, as cache entries have it."""
     inner = inside_of_callback(callback)
     return callback if inner is None else innermost_backend(inner)

@@ -1,4 +1,4 @@
-"""The names ``__compiled_fn_<id>`` that Dynamo makes up, told as it does: before the stages of the graph come."""
+"""Report each name ``__compiled_fn_<id>`` when Dynamo generates it: before the stages of the graph."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from depyf.dynamo.hooks.patching import Undo, replace_attribute
 
 
 def watch_compiled_names(note: Callable[[str], object]) -> Optional[Undo]:
-    """Call ``note`` with each name from now on, on the thread that compiles; it must not raise. Return how to end it,
-    None where this torch can't be watched."""
+    """Start to call ``note`` with each name, on the thread that compiles; it must not raise. Return the function that
+    stops it, None if this torch can't be watched.
+    """
     maker = maker_of_names()
     if maker is None:
         return None
@@ -29,7 +30,7 @@ def watch_compiled_names(note: Callable[[str], object]) -> Optional[Undo]:
 
 
 def maker_of_names() -> Optional[Tuple[ModuleType, str]]:
-    """The module and the name of the function that makes up ``__compiled_fn_<id>`` for Dynamo's output graph."""
+    """The module and name of the function that generates ``__compiled_fn_<id>`` for Dynamo's output graph."""
     names = (private_names.MAKE_NAME, private_names.MAKE_NAME_BEFORE)
     name = torch_names.first_row_of(*names)
     if name is not None:

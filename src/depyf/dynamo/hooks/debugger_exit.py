@@ -1,7 +1,6 @@
-"""pdb keeps tracing until the interpreter is gone, and fails there: by then its own modules have been emptied.
-
-What still runs at that time (``__del__``, callbacks of weak references) then prints "Exception ignored in ...
-'NoneType' object has no attribute 'path'".
+"""Stop pdb's tracing before the interpreter shuts down. It fails there, as its own modules have been emptied: code that
+still runs (``__del__``, callbacks of weak references) then prints "Exception ignored in ... 'NoneType' object has no
+attribute 'path'".
 """
 
 from __future__ import annotations
@@ -12,13 +11,12 @@ import sys
 from typing import List
 
 _registered: List[bool] = []
-"""Not empty when it is: once is enough."""
+"""Not empty once it is registered."""
 
 
 def end_tracing_at_exit() -> None:
-    """Make pdb (or another debugger made from ``bdb``) end its tracing when the interpreter begins to shut down.
-
-    Exit handlers that were registered before are not traced: call it early.
+    """Make pdb (or another debugger based on ``bdb``) stop tracing when the interpreter starts to shut down. Exit
+    handlers that were registered before are not traced: call this early.
     """
     if not _registered:
         atexit.register(_end_tracing)

@@ -1,4 +1,4 @@
-"""Which frames Dynamo compiles, what it does with them, and what it calls then."""
+"""Which frames Dynamo compiles, what it does with them, and the hooks that it calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ def register_bytecode_hook(hook: Callable[[CodeType, CodeType], Optional[CodeTyp
 
 
 def watch_bytecode(hook: Callable[[CodeType, CodeType], Optional[CodeType]]) -> Optional[Undo]:
-    """Call ``hook(original, transformed)`` for each code object that Dynamo makes; returns what ends that."""
+    """Call ``hook(original, transformed)`` for each code object that Dynamo generates; return the function that stops
+    it.
+    """
     handles: List[Optional[Removable]] = []
 
     def end() -> None:
@@ -41,7 +43,7 @@ def watch_bytecode(hook: Callable[[CodeType, CodeType], Optional[CodeType]]) -> 
 
 
 def skip_code(code: CodeType) -> bool:
-    """Make Dynamo never trace ``code``; False where that is not possible."""
+    """Make Dynamo never trace ``code``; return False if that is not possible."""
     skip = torch_names.first_of(private_names.SKIP_CODE, private_names.SKIP_CODE_IN_C)
     if skip is None:
         return False
@@ -91,9 +93,8 @@ def set_stance(name: str) -> Undo:
 
 
 def run_this_once() -> Optional[object]:
-    """What a callback of Dynamo's answers so that a frame runs as it is this time, and is asked for the next time.
-
-    None where this PyTorch (before 2.7) has no such answer; to answer nothing means never to be asked again.
+    """Return the result of a Dynamo callback that runs a frame eagerly this time, and calls the callback again next
+    time. None if this PyTorch (before 2.7) has no such result; a callback that returns None is not called again.
     """
     answer, strategy, action = (
         name.find()

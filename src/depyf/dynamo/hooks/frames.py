@@ -1,4 +1,4 @@
-"""What only local variables of PyTorch's functions tell, read from the frames that call a hook."""
+"""Facts that only local variables of PyTorch's functions have, read from the frames that call a hook."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from depyf.dynamo.hooks import private_names
 
 
 def frame_globals(original: CodeType) -> Optional[Mapping[str, object]]:
-    """The globals of the frame that is being compiled, seen from within a bytecode hook."""
+    """Return the globals of the frame that is being compiled, called from a bytecode hook."""
     frame = _frame_being_compiled(original)
     return None if frame is None else frame.f_globals
 
 
 def frame_locals(original: CodeType) -> Optional[Mapping[str, object]]:
-    """Its local variables; None where it is not known."""
+    """Return its local variables; None if the frame is unknown."""
     found = getattr(_frame_being_compiled(original), "f_locals", None)
     return found if isinstance(found, Mapping) else None
 
 
 def _frame_being_compiled(original: CodeType) -> Any:
-    """The frame with this code that Dynamo compiles now; None where it is not known.
-
-    Dynamo passes a hook code objects only; the frame is a local variable of one of its functions that called it.
+    """Return the frame with this code that Dynamo is compiling; None if unknown. Dynamo passes only code objects to a
+    hook; the frame is a local variable of one of the calling functions.
     """
     caller: Optional[FrameType] = sys._getframe(1)
     while caller is not None:
@@ -36,7 +35,9 @@ def _frame_being_compiled(original: CodeType) -> Any:
 
 
 def code_being_compiled() -> Optional[CodeType]:
-    """The user's code that Dynamo compiles now, seen from within a hook: a local of the function that does so."""
+    """Return the user's code that Dynamo is compiling, called from a hook: it is a local variable of the compiling
+    function.
+    """
     caller: Optional[FrameType] = sys._getframe(1)
     while caller is not None:
         code = private_names.CODE.in_frame(caller)
@@ -47,7 +48,7 @@ def code_being_compiled() -> Optional[CodeType]:
 
 
 def callers() -> Tuple[Tuple[str, int, str], ...]:
-    """Return file, line and function of all frames that run now in this thread, the outermost first."""
+    """Return file, line and function of all frames of this thread, outermost first."""
     found = []
     caller: Optional[FrameType] = sys._getframe(1)
     while caller is not None:
@@ -59,10 +60,9 @@ def callers() -> Tuple[Tuple[str, int, str], ...]:
 
 
 def loads_backward() -> Optional[bool]:
-    """Whether the module of Inductor's that is being loaded computes gradients; None where that is not known.
-
-    The loader does not say. Who calls it knows: what lowers a graph, or a compiled graph out of a cache; up to 2.4 only
-    a local variable of the function that begins to compile.
+    """Return whether the Inductor module that is being loaded computes gradients; None if unknown. The loader's callers
+    know it: the code that lowers a graph, or a compiled graph from a cache; up to 2.4 only a local variable of the
+    function that starts to compile.
     """
     name = private_names.IS_BACKWARD
     caller: Optional[FrameType] = sys._getframe(1)
@@ -80,9 +80,8 @@ def loads_backward() -> Optional[bool]:
 
 
 def name_of_captured(module: object) -> Optional[str]:
-    """``__compiled_fn_<n>`` of the graph module that Dynamo hands to a backend now; None where it does not say.
-
-    The name is a local variable of the function of Dynamo's that calls the backend.
+    """Return ``__compiled_fn_<n>`` of the graph module that Dynamo is passing to a backend; None if unknown. The name
+    is a local variable of the Dynamo function that calls the backend.
     """
     caller: Optional[FrameType] = sys._getframe(1)
     while caller is not None:

@@ -26,7 +26,7 @@ def compiles_elsewhere() -> bool:
 
 
 def lines_of_generated(path: str) -> List[Tuple[int, str]]:
-    """From which line of a module that Inductor generated on the code comes from which stack of the user."""
+    """The lines of an Inductor module from which the code comes from each user stack."""
     known = (private_names.LINE_MAPS.find() or {}).get(path) or ()
     if len(known) != 2:
         return []

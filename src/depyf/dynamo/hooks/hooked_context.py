@@ -1,7 +1,7 @@
 """The base of all context managers that install hooks, and the list that hooks are installed into.
 
-An exception from outside (a signal handler's, KeyboardInterrupt) may come at any line of entering and leaving. It goes
-on to the program, and nothing stays installed. What is installed is the concern of the subclasses.
+An asynchronous exception (a signal handler's, KeyboardInterrupt) may be raised at any line of entering and leaving. It
+propagates to the program, and nothing stays installed. The subclasses decide what is installed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ C = TypeVar("C", bound="HookedContext[Any]")
 
 
 class _Forkable:
-    """What has to be put right in a forked child."""
+    """What has to be reset in a forked child."""
 
     def _after_fork_in_child(self) -> None: ...
 
@@ -35,11 +35,11 @@ class HookedContext(_Forkable, Generic[T]):
 
     It may be entered and left in different functions and threads, again after it was left, and while it is open: then
     its hooks are removed when it was left as often as it was entered. With ``_each_anew`` each entering starts and
-    stops for itself, and the last one is left first. A ``T`` identifies an entering.
+    stops separately, and the last one is left first. A ``T`` identifies an entering.
     """
 
     _name: ClassVar[str]
-    """What the user calls to make one, as messages name it: ``trace()``."""
+    """The call that creates one, as messages name it: ``trace()``."""
     _each_anew: ClassVar[bool] = False
 
     def __init__(self) -> None:
@@ -51,15 +51,15 @@ class HookedContext(_Forkable, Generic[T]):
         _contexts.add(self)
 
     def _entry(self) -> T:
-        """Return what identifies an entering. Nothing is installed yet: what it raises goes to the program."""
+        """Return what identifies an entering. Nothing is installed yet: exceptions propagate to the program."""
         return cast(T, object())
 
     def _start(self, entry: T) -> None:
-        """Install the hooks. What it raises goes to the program, after ``_drop``."""
+        """Install the hooks. Exceptions propagate to the program, after ``_drop``."""
         raise NotImplementedError
 
     def _started(self) -> None:
-        """Do what belongs to each entering, and is not depyf's own work: warnings are shown."""
+        """Do the part of each entering that is not depyf's own work: warnings are shown."""
 
     def _drop(self, entry: T) -> None:
         """Remove what ``_start`` has installed, however far it came. May be called again."""
@@ -83,7 +83,7 @@ class HookedContext(_Forkable, Generic[T]):
                         self._start(entry)
                     self._entered_by.pop()
                 except BaseException:
-                    self._abandon([entry])  # before another thread enters, and finds it begun
+                    self._abandon([entry])  # before another thread enters, and finds it started
                     raise
             self._started()
             return self
@@ -100,7 +100,7 @@ class HookedContext(_Forkable, Generic[T]):
     ) -> None:
         """Leave the last entering. ``left`` is empty: a parameter is bound before an exception can come."""
         try:
-            # At the end of the interpreter it is of a generator that nobody has closed: it is too late for anything.
+            # At interpreter shutdown it comes from a generator that was never closed: too late for anything.
             if not self._open or sys.is_finalizing():
                 return
             with self._entering:
@@ -128,7 +128,7 @@ class HookedContext(_Forkable, Generic[T]):
         self._open = [each for each in self._open if not any(each is other for other in entries)]
 
     def _abandon(self, entries: Sequence[T]) -> None:
-        """Remove the hooks without another word, whatever has been done of entering or leaving."""
+        """Remove the hooks without a report, however far entering or leaving came."""
         with self._entering:
             self._entered_by = [each for each in self._entered_by if not any(each[1] is other for other in entries)]
             self._close(entries)
@@ -136,7 +136,7 @@ class HookedContext(_Forkable, Generic[T]):
                 safely(f"leaving depyf.{self._name}")(self._drop)(each)
 
     def _after_fork_in_child(self) -> None:
-        """Undo what threads have begun to enter that the child does not have."""
+        """Undo entering that was started by threads that the child does not have."""
         begun = [entry for thread, entry in self._entered_by if thread != get_ident()]
         if begun:
             self._abandon(begun)

@@ -1,7 +1,6 @@
-"""Functions composed of functions in C: no Python code runs in them, so no signal handler of the program's does.
-
-PyTorch calls such a function where an exception would end the process. Python runs signal handlers, and raises what
-another thread has sent, between instructions of Python code only.
+"""Functions composed of functions in C: no Python code runs in them, so no signal handler runs. PyTorch calls such a
+function where an exception would end the process. Python runs signal handlers, and raises exceptions sent by other
+threads, only between instructions of Python code.
 """
 
 from __future__ import annotations
@@ -18,22 +17,21 @@ Noted = Deque[Union[CodeType, int]]
 """Code objects, each with the time after it."""
 
 _KEPT = 1 << 20
-"""So many runs of a thread are kept until they are taken."""
+"""The number of runs of a thread that are kept until they are taken."""
 
 
 class InTurn:
-    """``call(code)`` calls each of the functions with ``code``; the functions may be exchanged at any time.
-
-    They have to return something false, but for the last one.
+    """``call(code)`` calls each of the functions with ``code``; the functions may be exchanged at any time. All but the
+    last must return something false.
     """
 
     def __init__(self) -> None:
         self._compared: List[object] = []
         self.call: Call = self._compared.__contains__
-        """Whether an object is in a list is found by asking each item whether it is equal to that."""
+        """``in`` on a list compares each item with the object."""
 
     def set(self, functions: Sequence[Call]) -> None:
-        """Call these functions from now on."""
+        """Set the functions to call."""
         self._compared[:] = [_compared_by(each) for each in functions]
 
 
@@ -42,15 +40,14 @@ def _compared_by(function: Call) -> object:
 
 
 def without_result(function: Call) -> Tuple[Call, ...]:
-    """Return functions that are to be called in turn: they call ``function``, and nobody looks at what it returns."""
+    """Return functions to be called in turn: they call ``function`` and ignore its result."""
     codes: List[CodeType] = []
     dropped: Deque[object] = deque(maxlen=0)
     return codes.append, partial(next, map(dropped.append, map(function, iter(codes.pop, None))))
 
 
 class RunNotes:
-    """Which code objects were about to run, and when (``perf_counter_ns``), for each thread in order.
-
+    """Records which code objects were about to run, and when (``perf_counter_ns``), for each thread in order.
     ``functions`` are to be called in turn with a code object that is about to run.
     """
 
@@ -63,15 +60,15 @@ class RunNotes:
         self.functions: Tuple[Call, ...] = (codes.append, partial(next, code), partial(next, time))
 
     def threads(self) -> List[int]:
-        """Return the numbers of the threads that something is known of."""
+        """Return the ids of the threads with records."""
         return list(self._threads)
 
     def waiting(self, thread: int) -> Noted:
-        """Return what ``take`` would take, as it is noted: true where there is something."""
+        """Return what ``take`` would take, as recorded: true if there is something."""
         return self._threads[thread]
 
     def take(self, thread: int) -> List[Tuple[CodeType, int]]:
-        """Return what has been noted of a thread since the last time, and drop it."""
+        """Return what was recorded of a thread since the last call, and drop it."""
         buffer = self._threads[thread]
         taken: List[Tuple[CodeType, int]] = []
         code: Optional[CodeType] = None

@@ -1,4 +1,4 @@
-"""Graphs that torch interprets node by node, made to run as the function that they print as.
+"""Make graphs that torch interprets node by node run as the function that they print as.
 
 Up to 2.7 ``aot_eager`` hands its graphs to ``torch.fx.Interpreter``, so no line of their files would ever run. Those
 that depyf has moved to a file run by their ``forward`` instead; all others are interpreted as before.
@@ -22,9 +22,8 @@ _installed = False
 
 
 def run_by_forward(module: torch.fx.GraphModule) -> None:
-    """From now on an interpreter of ``module`` calls its ``forward``, where this torch would interpret it.
-
-    That outlasts the session: people step through the graphs once they are compiled.
+    """Make interpreters of ``module`` call its ``forward``, where this torch would interpret it. This outlasts the
+    session: users step through the graphs after they are compiled.
     """
     if not backends.interprets_graphs():
         return

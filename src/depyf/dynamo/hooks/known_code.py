@@ -11,14 +11,16 @@ from depyf.dynamo.hooks.torch_names import module
 
 
 def original_of(transformed: CodeType) -> Optional[CodeType]:
-    """The user's code (or that of a resume function) that Dynamo made ``transformed`` of; None if forgotten."""
+    """Return the user's code (or that of a resume function) from which Dynamo generated ``transformed``; None if
+    unknown.
+    """
     known = private_names.ORIGINAL_CODES.find()
     original = None if known is None else known.get(transformed)
     return original if isinstance(original, CodeType) else None
 
 
 def transformed_codes() -> List[CodeType]:
-    """All code that Dynamo has made and not forgotten."""
+    """Return all code that Dynamo generated and still has."""
     known = getattr(private_names.ORIGINAL_CODES.find(), "refs", None) or {}
     codes = [reference() for reference in list(known.values())]
     return [code for code in codes if isinstance(code, CodeType)]

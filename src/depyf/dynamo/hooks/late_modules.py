@@ -1,7 +1,5 @@
-"""Hooks into modules that are not imported yet: they are installed when the program imports the module.
-
-PyTorch imports Inductor when something needs it, which takes half a second of CPU time. A hook that imported it to
-replace a function there would make every program pay for that.
+"""Hooks into modules that are not imported yet: they are installed when the program imports the module. PyTorch imports
+Inductor lazily, as that takes half a second of CPU time. Importing it for a hook would cost every program this time.
 """
 
 from __future__ import annotations
@@ -19,9 +17,8 @@ from depyf.dynamo.hooks.safely import safely
 
 
 def when_imported(module: str, hook: Callable[[], object]) -> object:
-    """Install ``hook`` when ``module`` is imported, which may be now; what undoes it is returned or registered.
-
-    ``hook`` registers or returns what undoes it, as ``collecting`` takes it.
+    """Install ``hook`` when ``module`` is imported, now if it already is. Its undo function is returned or registered:
+    ``hook`` registers or returns it, as ``collecting`` takes it.
     """
     if module in sys.modules:
         return hook()
@@ -37,7 +34,7 @@ def when_imported(module: str, hook: Callable[[], object]) -> object:
 
 
 class _Waiting:
-    """A hook that waits for its module. ``end`` undoes what it has installed by then."""
+    """A hook that waits for its module. ``end`` undoes what it has installed."""
 
     def __init__(self, hook: Callable[[], object]) -> None:
         self._hook = hook
@@ -58,7 +55,7 @@ class _Waiting:
 
 
 class _Finder(MetaPathFinder):
-    """Stands in ``sys.meta_path`` while hooks wait. The other finders find the module; its loader is wrapped."""
+    """A finder in ``sys.meta_path`` while hooks wait. The other finders find the module; its loader is wrapped."""
 
     def __init__(self) -> None:
         self._waiting: Dict[str, List[_Waiting]] = {}
@@ -72,7 +69,7 @@ class _Finder(MetaPathFinder):
                 sys.meta_path.insert(0, self)
 
     def remove(self, module: str, waiting: _Waiting) -> None:
-        """Let the hook wait no more; may be called again."""
+        """Stop waiting; may be called again."""
         with self._lock:
             rest = [each for each in self._waiting.pop(module, ()) if each is not waiting]
             if rest:
@@ -105,7 +102,7 @@ class _Finder(MetaPathFinder):
         return None
 
     def imported(self, module: str) -> None:
-        """Install what has waited for ``module``; it waits no more, but can still be undone."""
+        """Install the hooks that waited for ``module``; they can still be undone."""
         with self._lock:
             waiting = list(self._waiting.get(module, ()))
         for each in waiting:

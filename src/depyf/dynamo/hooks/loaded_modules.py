@@ -1,8 +1,6 @@
-"""Read access to ``sys.modules`` that takes nothing for granted.
-
-``sys.modules`` may hold anything: ``None`` (an import that is blocked), instances that stand for modules, lazy modules
-whose ``__getattr__`` imports half a library or raises. What is read here is read from dictionaries only, without asking
-the module for an attribute, so that no code of the module runs.
+"""Safe read access to ``sys.modules``. It may contain anything: ``None`` (a blocked import), instances in place of
+modules, lazy modules whose ``__getattr__`` imports half a library or raises. This module reads only the modules'
+dictionaries and no attributes, so that no code of the module runs.
 """
 
 from __future__ import annotations
@@ -17,8 +15,8 @@ from depyf.asynchronous import synchronous
 
 
 def namespace_of(module: object) -> Dict[str, object]:
-    """The dictionary of a module, or of whatever stands in ``sys.modules`` instead; empty where there is none."""
-    if type(module) is ModuleType:  # nearly all: this asks nobody either, and takes a tenth of the time
+    """Return the dictionary of a module, or of the object in its place; empty if there is none."""
+    if type(module) is ModuleType:  # nearly all: this runs no other code either, and takes a tenth of the time
         return module.__dict__
     try:
         namespace = object.__getattribute__(module, "__dict__")
@@ -28,27 +26,26 @@ def namespace_of(module: object) -> Dict[str, object]:
 
 
 def loaded_namespaces() -> Iterator[Tuple[str, Dict[str, object]]]:
-    """The name and the dictionary of everything in ``sys.modules``."""
+    """Return the name and the dictionary of everything in ``sys.modules``."""
     for name, module in list(sys.modules.items()):
         if isinstance(name, str):
             yield name, namespace_of(module)
 
 
 def loaded_namespace(name: Optional[str]) -> Dict[str, object]:
-    """The dictionary of the module of that name; empty where it is not loaded."""
+    """Return the dictionary of the module of that name; empty if it is not loaded."""
     return namespace_of(sys.modules.get(name)) if isinstance(name, str) else {}
 
 
 def file_of(namespace: Dict[str, object]) -> Optional[str]:
-    """The ``__file__`` of a module, by its dictionary; None where it is no text."""
+    """Return the ``__file__`` in a module's dictionary; None if it is not a string."""
     path = namespace.get("__file__")
     return path if isinstance(path, str) else None
 
 
 def source_text(value: Union[CodeType, Callable[..., object], type]) -> Optional[str]:
-    """The source of a function, class or code object as it stands in its file; None where it can't be found.
-
-    ``inspect.getsource`` asks everything in ``sys.modules`` for its file, and raises what a lazy module raises.
+    """Return the source of a function, class or code object from its file; None if it can't be found.
+    ``inspect.getsource`` reads ``__file__`` of everything in ``sys.modules``, and raises what a lazy module raises.
     """
     try:
         if (
@@ -68,5 +65,5 @@ def _source_of_code(code: Optional[CodeType]) -> Optional[str]:
     lines = [] if code is None else linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
     try:
         return "".join(inspect.getblock(lines)) or None
-    except synchronous():  # no Python, or not that of this code
+    except synchronous():  # not Python, or not the source of this code
         return None

@@ -1,4 +1,4 @@
-"""A lock that a forked child never finds locked by a thread that it does not have."""
+"""A lock that is never left locked in a forked child by a thread that it does not have."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Callable
 class Lock:
     """A reentrant lock for ``with``.
 
-    What ``with`` calls are functions in C, which it looks up before it takes the lock: an exception from outside (a
-    signal handler's) can't come between taking the lock and the body, or keep it from being given back.
+    ``with`` calls C functions, which it looks up before it takes the lock: an asynchronous exception (a signal
+    handler's) can't be raised between taking the lock and the body, or prevent its release.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Lock:
         return self._lock.__exit__
 
     def _after_fork_in_child(self) -> None:
-        if self._lock.acquire(blocking=False):  # free, or held by the thread that forked, which goes on in the child
+        if self._lock.acquire(blocking=False):  # free, or held by the thread that forked, which continues in the child
             self._lock.release()
         else:
             self._lock = threading.RLock()

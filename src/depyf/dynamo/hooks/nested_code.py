@@ -23,7 +23,7 @@ def names_in(code: CodeType) -> Iterator[str]:
 
 
 def qualified_name(code: CodeType) -> str:
-    """Return ``Class.method``, as far as the code says so: up to Python 3.10 it has the last part only."""
+    """Return ``Class.method``; up to Python 3.10 code has only the last part."""
     return str(getattr(code, "co_qualname", code.co_name))
 
 
@@ -38,7 +38,7 @@ def name_fields(code: CodeType) -> Dict[str, Any]:
 
 
 def closure_of(function: Any) -> Iterator[Tuple[str, Any]]:
-    """The variables of the enclosing functions, with their values; cells that are empty are left out."""
+    """Return the variables of the enclosing functions, with their values; empty cells are omitted."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
         try:
             yield name, cell.cell_contents

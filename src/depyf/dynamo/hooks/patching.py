@@ -1,8 +1,7 @@
-"""Replacing an attribute of someone else's module or class and putting it back.
-
-An exception from outside (a signal handler's, KeyboardInterrupt) may come between any two lines. So what undoes an
-installation is registered before it begins, with the list that ``collecting`` was given; it may be called at any time
-and repeatedly, and does nothing where nothing is installed.
+"""Replace attributes of other modules and classes, and restore them. An asynchronous exception (a signal handler's,
+KeyboardInterrupt) may be raised between any two lines. So the undo function of an installation is registered before it
+starts, with the list that ``collecting`` was given; it may be called at any time and repeatedly, and does nothing if
+nothing is installed.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ Undo = Callable[[], None]
 _here = threading.local()
 
 _covered: List[Tuple[object, str, object, Undo]] = []
-"""Replacements that were undone while another one was on top: owner, name, what was installed, how to put back."""
+"""Replacements that were undone while another one was on top: owner, name, what was installed, how to restore."""
 
 
 _covered_everywhere: List[Tuple[str, object, object]] = []
@@ -26,9 +25,8 @@ _covered_everywhere: List[Tuple[str, object, object]] = []
 
 
 def collecting(undo: List[Undo], install: Callable[[], object]) -> None:
-    """Call ``install``; what it installs on this thread registers in ``undo`` how that is undone, before it begins.
-
-    What ``install`` returns is taken for that as well, if it can be called or is a list.
+    """Call ``install``; each installation on this thread registers its undo function in ``undo`` before it starts. The
+    result of ``install`` is registered as well, if it is callable or a list.
     """
     before: Optional[List[Undo]] = getattr(_here, "undo", None)
     try:
@@ -59,10 +57,9 @@ def undo_all(undo: List[Undo]) -> None:
 
 
 def replace_attribute(owner: object, name: str, replacement: object) -> Undo:
-    """Set ``owner.name`` and return the function that puts the old value back.
-
-    When somebody else has replaced the attribute in between, theirs is not touched: it may call ours, which therefore
-    has to keep working (as a mere pass-through) after the undo. Ours goes when theirs is restored.
+    """Set ``owner.name`` and return the function that restores the old value. If other code has replaced the attribute
+    since then, that replacement is not touched: it may call ours, which therefore has to keep working (as a
+    pass-through) after the undo. Ours is removed when the other one is undone.
     """
     before = own, previous = _own_value(owner, name)
     installed = replacement
@@ -100,7 +97,7 @@ def replace_attribute(owner: object, name: str, replacement: object) -> Undo:
 
 
 def _put_back_covered(owner: object, name: str, present: object) -> None:
-    """Go on putting back where what is ``present`` now was undone while another replacement was on top."""
+    """Continue to restore, if the ``present`` value was undone while another replacement was on top."""
     for each in list(_covered):
         if each[0] is owner and each[1] == name and each[2] is present:
             each[3]()
@@ -108,10 +105,9 @@ def _put_back_covered(owner: object, name: str, present: object) -> None:
 
 
 def replace_everywhere(name: str, present: object, replacement: object, package: str = "") -> Undo:
-    """Bind ``name`` to ``replacement`` in all modules (of a package) where it is ``present``; returns how to undo it.
-
-    The undo finds modules that were loaded meanwhile, too: these took the replacement from where it is defined. What
-    somebody else has bound in between is not touched, as ``replace_attribute`` does.
+    """Bind ``name`` to ``replacement`` in all modules (of a package) where it is ``present``; return the undo function.
+    It also covers modules that were loaded meanwhile and imported the replacement. Names that other code has rebound
+    are not touched, as in ``replace_attribute``.
     """
     begun = found = done = False
 
@@ -161,7 +157,7 @@ def _binding(name: str, value: object, package: str) -> List[Dict[str, object]]:
 
 
 def call_before(owner: object, name: str, note: Callable[..., object]) -> Undo:
-    """Call ``note`` with the arguments of each call of the function ``owner.name``, before that runs, until undone."""
+    """Call ``note`` with the arguments of each call of the function ``owner.name``, before it runs, until undone."""
     original = getattr(owner, name)
     active = True
 

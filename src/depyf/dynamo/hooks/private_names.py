@@ -1,12 +1,11 @@
-"""Every private name of PyTorch that depyf relies on: one table, with what is lost where a PyTorch lacks it.
-
-A row is a constant; what uses it asks the row (``CACHE_ENTRY_LIST.find()``) and spells no name of PyTorch's itself:
-``tests/dynamo/hooks/test_private_names.py`` finds those that do, and resolves every row that the installed PyTorch
-should have. ``tools/show/show_private_names.py`` prints the table with what is there, and who uses it.
+"""Every private name of PyTorch that depyf relies on: one table, with what is lost without it. A row is a constant;
+code uses the row (``CACHE_ENTRY_LIST.find()``) and never spells PyTorch's name itself:
+``tests/dynamo/hooks/test_private_names.py`` checks this, and resolves every row that the installed PyTorch should have.
+``tools/show/show_private_names.py`` prints the table with what is present and what uses it.
 
 ``since`` and ``until`` are the first and the last release with the name, as far as depyf supports it (2.2 and later).
-They were tried with 2.2.2, 2.4.1, 2.7.1 and 2.13.0. What lies in between is what depyf was told when it was written.
-Names in code that PyTorch generates or in its log are in ``torch_trace``, and settings with a public name are not rows.
+They were tested with 2.2.2, 2.4.1, 2.7.1 and 2.13.0; versions in between are not tested. Names in code that PyTorch
+generates or in its log are in ``torch_trace``, and settings with a public name are not rows.
 """
 
 from __future__ import annotations
@@ -202,7 +201,7 @@ EVENT_SENDERS: Dict[str, PrivateName] = {
         ("dynamo_output_graph", _OUTPUT_GRAPH, "comes from a hook instead", "2.3"),
     )
 }
-"""The events of the trace that come from hooks where a PyTorch lacks them, and the modules that send them."""
+"""The trace events that come from hooks if a PyTorch lacks them, and the modules that send them."""
 
 # AOTAutograd
 

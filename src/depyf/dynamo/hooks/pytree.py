@@ -1,4 +1,4 @@
-"""The values inside of nested containers, as PyTorch counts them (``torch.utils._pytree``)."""
+"""The values in nested containers, as PyTorch defines them (``torch.utils._pytree``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def leaves(value: object) -> List[object]:
-    """Return the values in ``value`` that are no containers, in order; ``value`` itself where it is none."""
+    """Return the leaves of ``value`` in order; ``value`` itself if it is not a container."""
     found: List[object] = private_names.TREE_FLATTEN.require()(value)[0]
     return found
 
@@ -24,5 +24,5 @@ def tensors(value: object) -> List[torch.Tensor]:
 
 
 def mapped(function: Callable[[object], object], value: object) -> Any:
-    """Return ``value`` with each leaf replaced by what ``function`` makes of it."""
+    """Return ``value`` with ``function`` applied to each leaf."""
     return private_names.TREE_MAP.require()(function, value)

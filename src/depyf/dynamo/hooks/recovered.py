@@ -1,4 +1,4 @@
-"""Graphs and kernels found in a function that was compiled when nobody looked: what it still holds of them.
+"""Find the graphs and kernels that a function compiled before the session still references.
 
 The compiled function is walked like any other object: closures, bound methods, and what AOTAutograd and Inductor wrap
 around the graphs. Nothing is called and nothing is changed.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import torch
 
 _MOST_OBJECTS = 5000
-"""Where the walk ends: a compiled function of torch's holds some hundreds."""
+"""The limit of the walk: a compiled function references some hundreds of objects."""
 
 _WALKED_INTO = (private_names.FUNCTORCH.whole, private_names.INDUCTOR.whole, private_names.DYNAMO.whole)
 _BACKWARD = frozenset({"compiled_bw", "bw_module", private_names.LAZY_BACKWARD.name, "backward_compiler"})
@@ -38,7 +38,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Recovered:
-    """What a compiled function still holds. ``pending`` says that its backward has not been compiled."""
+    """What a compiled function still references. ``pending``: its backward has not been compiled."""
 
     graphs: Tuple[Tuple[Stage, torch.fx.GraphModule], ...]
     kernels: Tuple[Kernel, ...]

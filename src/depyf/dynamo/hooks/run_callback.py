@@ -1,8 +1,6 @@
-"""What is called before each run of transformed code: PyTorch has one callback for that, which all listeners share.
-
-It is called from C++ each time that Dynamo's code runs, and an exception in it ends the process. A signal handler of
-the program's may raise one wherever Python code runs, so listeners are functions in C (``in_c``), and so is what calls
-them.
+"""PyTorch's callback before each run of transformed code, which all listeners share. It is called from C++, and an
+exception in it ends the process. A signal handler may raise one wherever Python code runs, so listeners are C functions
+(``in_c``), and so is their caller.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from depyf.dynamo.hooks.patching import Undo, registered
 
 
 class _Callback:
-    """Our callback, from the first listener to the last. One that somebody else had set before is called as well."""
+    """depyf's callback, while there are listeners. A callback that was set before is called as well."""
 
     def __init__(self) -> None:
         self.lock = Lock()
@@ -33,7 +31,7 @@ class _Callback:
         if not self.notes:
             self.uninstall()
             return
-        # Each function around another one needs stack, of which there may be little left.
+        # Each nested function needs stack, of which there may be little left.
         wanted = functions[0] if len(functions) == 1 else self._in_turn.call
         if not self.installed:
             self.installed.append((wanted, previous))
@@ -46,7 +44,7 @@ class _Callback:
     def uninstall(self) -> None:
         while self.installed:
             ours, previous = self.installed[-1]
-            if _read() is ours:  # else somebody's debugger has come after us, and calls ours
+            if _read() is ours:  # else a debugger has replaced it since, and calls ours
                 _write(previous)
             self.installed.pop()
 
@@ -57,8 +55,8 @@ _callback = _Callback()
 def watch_runs(*notes: Call) -> Optional[Undo]:
     """Call each of ``notes`` with each transformed code object before it runs; return the function that ends that.
 
-    They have to be functions in C that raise nothing and return something false. ``None`` where this PyTorch (before
-    2.13) reports no runs.
+    They must be C functions that raise nothing and return something false. ``None`` if this PyTorch (before 2.13)
+    reports no runs.
     """
     if not frame_evaluation.reports_runs():
         return None

@@ -1,7 +1,5 @@
-"""Beginnings and ends of single functions, where Python reports them (``sys.monitoring``, from 3.12 on).
-
-Only the code objects that are asked for are watched; everything else runs as it did. An end by an
-exception is not told.
+"""Starts and returns of single functions, reported by ``sys.monitoring`` (from Python 3.12 on). Only the requested code
+objects are watched; everything else runs unchanged. Exits by an exception are not reported.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from depyf.dynamo.hooks import frame_evaluation
 from depyf.dynamo.hooks.patching import Undo, registered
 
 _FREE_FOR_ALL = (4, 3)
-"""The numbers of tools that Python has named for nobody."""
+"""The tool ids that Python does not reserve."""
 
 _NAME = "depyf.trace"
 
@@ -32,7 +30,9 @@ class Monitoring:
         self._watched: Dict[int, weakref.ref[CodeType]] = {}
 
     def begin(self, on_start: OnStart, on_return: OnReturn) -> Optional[Undo]:
-        """Take a tool number; return how to end it, None where Python has nothing of it or other tools have all."""
+        """Claim a tool id; return the function that releases it, None if Python has no monitoring or all ids are
+        taken.
+        """
         if self._monitoring is None:
             return None
         tool = next((each for each in _FREE_FOR_ALL if self._monitoring.get_tool(each) is None), None)
@@ -49,7 +49,7 @@ class Monitoring:
         return self._end
 
     def watch(self, code: CodeType, *, starts: bool) -> None:
-        """Tell when this code object returns from now on, and when it starts, if ``starts``."""
+        """Start to report returns of this code object, and its starts, if ``starts``."""
         if self._tool is None:
             return
         events = self._monitoring.events

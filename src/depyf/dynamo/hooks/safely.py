@@ -1,7 +1,6 @@
-"""The promise that no exception of depyf reaches the user's program, and that each failure is said once.
-
-A message says what failed, where, what that costs and what to do. It is said once for each place in depyf that fails
-and each dump directory: a bug in something that every file needs is one message, and not one for every file.
+"""Keep depyf's exceptions out of the user's program, and report each failure once. A message says what failed, where,
+what that costs and what to do. It is logged once for each failing line of depyf and each dump directory: a bug that
+affects every file is one message, not one for every file.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ _UNKNOWN: object = object()
 _reported: Dict[Tuple[str, str, str], object] = {}
 _directory = ""
 _out_of_stack: Optional[str] = None
-"""What failed with too little stack left to report it."""
+"""Failures that could not be reported for lack of stack."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A failure of depyf's own: what it was ``doing``, the line of depyf's (``place``), and the exception in words."""
+    """A failure of depyf: what it was ``doing``, the line in depyf (``place``), and the exception as text."""
 
     doing: str
     place: str
@@ -45,19 +44,18 @@ class Failure:
 
 
 failure_listeners: List[Callable[[Failure], object]] = []
-"""What is called with every failure, also with those that are logged once only."""
+"""Called with every failure, also with repeated ones, which are not logged again."""
 
 
 def dumping_into(directory: str) -> None:
-    """Messages name this dump directory from now on, and what was said of another one is said again."""
+    """Set the dump directory that messages name; failures that were logged for another one are logged again."""
     global _directory
     _directory = directory
 
 
 def report_failure(doing: str, error: BaseException, advice: str = "") -> None:
-    """Log a warning that ``doing`` something failed with ``error``, which is being handled; a second time is debug.
-
-    ``advice`` stands where it is no bug of depyf.
+    """Log a warning that ``doing`` something failed with ``error``, which is being handled; repeats are logged at debug
+    level. ``advice`` is for failures that are not bugs of depyf.
     """
     place = _place(error)
     note_failure(Failure(doing, place, describe(error)))
@@ -77,19 +75,19 @@ def report_failure(doing: str, error: BaseException, advice: str = "") -> None:
 
 
 def has_failed(directory: str) -> bool:
-    """Whether something has failed while depyf dumped into this directory."""
+    """Return whether something has failed while depyf dumped into this directory."""
     return any(key[0] == directory for key in list(_reported))
 
 
 def note_failure(failure: Failure) -> None:
-    """Pass a failure on to those who keep them: what is missing in a dump is said in its index."""
+    """Pass a failure to the receivers: the dump's index lists what is missing."""
     for listener in list(failure_listeners):
         with suppressed(Exception):  # the failure may be one of what it needs, and is logged in any case
             listener(failure)
 
 
 def _place(error: BaseException) -> str:
-    """The innermost line of depyf that the exception came through."""
+    """Return the innermost line of depyf in the exception's traceback."""
     found, traceback = "depyf", error.__traceback__
     while traceback is not None:
         path = traceback.tb_frame.f_code.co_filename
@@ -117,11 +115,10 @@ def describe(error: BaseException) -> str:
 
 
 def safely(doing: str) -> Callable[[Callable[..., T]], Callable[..., Optional[T]]]:
-    """Decorator: an exception in the function is reported once under ``doing`` and answered with ``None``.
-
-    What comes from outside passes, after Dynamo is as it was: what a signal handler of the user's raises,
-    ``KeyboardInterrupt``, ``SystemExit``. Dynamo is off inside: a hook may be called while compiled code runs (backward
-    graphs are compiled late), and our frames would be traced like the user's.
+    """Decorator: report an exception in the function once under ``doing`` and return ``None``. Asynchronous exceptions
+    propagate, after Dynamo's state is restored: a signal handler's, ``KeyboardInterrupt``, ``SystemExit``. Dynamo is
+    off inside: a hook may be called while compiled code runs (backward graphs are compiled late), and our frames would
+    be traced like the user's.
     """
 
     def decorate(function: Callable[..., T]) -> Callable[..., Optional[T]]:
@@ -139,13 +136,13 @@ def safely(doing: str) -> Callable[[Callable[..., T]], Callable[..., Optional[T]
                     finally:
                         if before is not _UNKNOWN:
                             frame_evaluation.set_eval_frame(before)
-                except synchronous() as error:  # of a torch that keeps Dynamo off in some other way
+                except synchronous() as error:  # a torch that disables Dynamo in some other way
                     report_failure(doing, error)
                 except BaseException:
                     if before is not _UNKNOWN:
                         frame_evaluation.set_eval_frame(before)  # the same above may have been interrupted
                     raise
-            except RecursionError as error:  # of what is called above: next to nothing can be called here
+            except RecursionError as error:  # of the calls above: next to nothing can be called here
                 _out_of_stack = doing
                 try:
                     interruption = _interruption_behind(error)
@@ -163,9 +160,9 @@ def safely(doing: str) -> Callable[[Callable[..., T]], Callable[..., Optional[T]
 
 
 def _interruption_behind(error: BaseException) -> Optional[BaseException]:
-    """Return the ``KeyboardInterrupt`` or the like in whose stead ``error`` came to the same frame, if there is one."""
+    """Return the ``KeyboardInterrupt`` or the like that ``error`` replaced in the same frame, if there is one."""
     first, before_it = error, error.__context__
-    for _ in range(100):  # the program may have made a circle of them
+    for _ in range(100):  # the program may have made a cycle of them
         if before_it is None:
             break
         came = before_it.__traceback__
@@ -188,9 +185,8 @@ def report_out_of_stack() -> None:
 
 
 def users(what: str, function: Callable[..., object]) -> Callable[..., object]:
-    """``function`` of the user's, called by us: what it raises is reported as theirs, once, and goes no further.
-
-    ``what`` it is, in words that a message can begin with: "the callback of depyf.watch".
+    """Wrap a user's ``function`` that depyf calls: its exceptions are reported once, as the user's, and do not
+    propagate. ``what`` it is, as a message can start with it: "the callback of depyf.watch".
     """
 
     @safely(f"calling {what}")
@@ -205,7 +201,7 @@ def users(what: str, function: Callable[..., object]) -> Callable[..., object]:
 
 
 def _report_users(what: str, error: BaseException) -> None:
-    """``error`` was raised by something of the user's that we have called, and is being handled."""
+    """Report ``error``, which user code called by depyf raised, and which is being handled."""
     traceback = None if error.__traceback__ is None else error.__traceback__.tb_next  # without our own frame
     last = traceback
     while last is not None and last.tb_next is not None:
@@ -225,7 +221,7 @@ def _report_users(what: str, error: BaseException) -> None:
 
 @safely("telling something")
 def say(stream: Optional[TextIO], lines: Iterable[str]) -> None:
-    """Write lines for the user, to the error stream where ``stream`` is None. One that is closed is no failure."""
+    """Write lines for the user, to stderr if ``stream`` is None. A closed stream is not a failure."""
     text = "".join(f"{with_rank(line)}\n" for line in lines)
     if stream is None:
         write(sys.stderr, text)
@@ -234,8 +230,9 @@ def say(stream: Optional[TextIO], lines: Iterable[str]) -> None:
 
 
 def with_rank(line: str) -> str:
-    """Return a line that begins with ``depyf``, with the rank of a process that is one of several: all of them write to
-    the same terminal."""
+    """Return a line that starts with ``depyf`` and, if there are several, the process's rank: all of them write to the
+    same terminal.
+    """
     rank = torch_names.distributed_rank()
     return line if rank is None else line.replace("depyf", f"depyf [rank {rank}]", 1)
 

@@ -3,9 +3,9 @@
 torch reports every stage of a compilation on the logger ``torch.__trace``. A handler there sees all of it with no
 environment variable and also when the compiler caches are warm.
 
-That makes torch write out what it does not look at otherwise: guards, graphs, values of the program. What fails there
-would make a compilation fail that succeeds without depyf, so it is reported as missing instead; unless the program
-listens itself (``TORCH_TRACE``), and it would fail anyhow.
+That makes torch format what it otherwise does not: guards, graphs, values of the program. An exception there would
+break a compilation that succeeds without depyf, so it is reported as missing output instead; unless the program listens
+itself (``TORCH_TRACE``), as it would fail anyway.
 """
 
 from __future__ import annotations
@@ -43,13 +43,14 @@ class TraceHandler(logging.Handler):
 
     def handle(self, record: logging.LogRecord) -> bool:
         """Without the handler's lock: receiving may take long (files), is thread-safe itself, and compiling threads
-        shall not wait."""
+        shall not wait.
+        """
         self.emit(record)
         return True
 
 
 def listen(receive: Callable[[Event], object]) -> Undo:
-    """Send every event to ``receive`` from now on; return the function that ends it."""
+    """Start to send every event to ``receive``; return the function that stops it."""
     private_names.LOGGING_INTERNAL.find()
     logger = logging.getLogger(TRACE_LOGGER)
     handler = TraceHandler(receive)
@@ -77,13 +78,13 @@ def listen(receive: Callable[[Event], object]) -> Undo:
 
 
 _isolation: List[Undo] = []
-"""How to take the function around torch's own away, while it is there."""
+"""The undo function of the wrapper around torch's own, while it is installed."""
 
 _ADVICE = "PyTorch can't describe something of this program; depyf only asked it to"
 
 
 def _isolate(logger: logging.Logger) -> None:
-    """Keep what fails in torch while it reports to nobody but us from the compilation, until nobody of us listens."""
+    """While only depyf listens, keep failures of torch's reporting out of the compilation."""
     original = private_names.TRACE_STRUCTURED.find()
     if original is None or _isolation or any(map(_is_the_programs, logger.handlers)):
         return
@@ -107,11 +108,11 @@ def _isolate(logger: logging.Logger) -> None:
 
 _READ_OF_PHASES = ("ph", "name", "ts", "pid", "tid")
 _SHORT = frozenset({PHASE, *BULKY})
-"""Records that are many: what nobody reads of them is not made, as long as only depyf listens."""
+"""Frequent records: their unread parts are not made while only depyf listens."""
 
 
 def _phase(logger: logging.Logger, payload: object) -> None:
-    """Hand on the beginning or end of a phase, with what is read of it; the others of the many records are not read."""
+    """Pass on the start or end of a phase, with the parts that are used; other frequent records are not used."""
     data = payload() if callable(payload) else None
     if not isinstance(data, dict) or data.get("ph") not in ("B", "E"):
         return
@@ -124,7 +125,9 @@ def _phase(logger: logging.Logger, payload: object) -> None:
 
 
 def _is_the_programs(handler: logging.Handler) -> bool:
-    """Whether somebody but us reads the trace; torch's own handler removes itself if it has nowhere to write to."""
+    """Return whether anything except depyf reads the trace; torch's own handler removes itself if it has nowhere to
+    write to.
+    """
     if isinstance(handler, TraceHandler):
         return False
     return not (type(handler).__name__ == "LazyTraceHandler" and getattr(handler, "root_dir", None) is None)
@@ -132,9 +135,8 @@ def _is_the_programs(handler: logging.Handler) -> bool:
 
 @functools.lru_cache(maxsize=None)
 def reports(event: torch_names.PrivateName) -> bool:
-    """Whether this torch has an event in its structured trace: the module that would send it names it.
-
-    The module is read and not imported, which can take seconds. What can't be read is taken to report it.
+    """Return whether this torch has an event in its structured trace: the sending module's source names it. The module
+    is read, not imported, which can take seconds. A module that can't be read is assumed to send it.
     """
     spec = importlib.util.find_spec(event.module)
     if spec is None or spec.origin is None:

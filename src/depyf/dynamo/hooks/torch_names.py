@@ -1,6 +1,5 @@
-"""What this PyTorch is and has: its modules and names, looked up by attribute and never by version number.
-
-A name that a torch does not have is answered with ``None`` and reported once, in words that say what is lost.
+"""Look up the modules and names of the installed PyTorch, by attribute and never by version number. A missing name
+gives ``None`` and is reported once, with what is lost.
 """
 
 from __future__ import annotations
@@ -34,16 +33,15 @@ def require_torch(name: str) -> None:
 
 
 def report_once(key: str, message: str) -> None:
-    """Log one warning for each ``key`` and stay silent after that."""
+    """Log one warning for each ``key``."""
     if key not in _reported:
         _reported.add(key)
         warn("%s", message)
 
 
 def find(module_name: str, attribute: str) -> Optional[Any]:
-    """The attribute of that module as it is now, or ``None`` where this torch lacks one of them.
-
-    It is looked up each time: two that wrap one function must find each other's wrapper, not both the original.
+    """Return the current attribute of that module, or ``None`` if either is missing. It is looked up each time: two
+    hooks that wrap one function must find each other's wrapper, not both the original.
     """
     return getattr(module_or_none(module_name), attribute, None)
 
@@ -52,7 +50,7 @@ _modules: Dict[str, Optional[ModuleType]] = {}
 
 
 def module_or_none(name: str) -> Optional[ModuleType]:
-    """The module of that name, or ``None`` where this torch has none, or one that can't be imported here."""
+    """Return the module of that name, or ``None`` if this torch has none or it can't be imported."""
     if name not in _modules:
         try:
             _modules[name] = importlib.import_module(name)
@@ -69,7 +67,7 @@ def module_or_none(name: str) -> Optional[ModuleType]:
 
 
 def _in_its_parent(name: str) -> Optional[ModuleType]:
-    """A module of C++ that is an attribute of the one above it and can't be imported: those of Dynamo up to 2.6."""
+    """A C++ module that is an attribute of its parent and can't be imported: Dynamo's up to 2.6."""
     above, _, last = name.rpartition(".")
     found = getattr(_modules.get(above) or sys.modules.get(above), last, None)
     return found if isinstance(found, ModuleType) else None
@@ -81,7 +79,7 @@ def module(name: str) -> Any:
 
 
 def distributed_rank() -> Optional[int]:
-    """The rank of this process among those of a distributed program; ``None`` where there is only one."""
+    """Return the rank of this process in a distributed program; ``None`` if there is only one process."""
     distributed: Any = sys.modules.get("torch.distributed")  # if it is not imported, nobody has initialized it
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return int(distributed.get_rank()) if distributed.get_world_size() > 1 else None
@@ -90,7 +88,7 @@ def distributed_rank() -> Optional[int]:
 
 
 def torch_version() -> str:
-    """What this torch calls its version."""
+    """Return torch's version string."""
     return str(getattr(sys.modules.get("torch"), "__version__", ""))
 
 
@@ -124,7 +122,7 @@ class PrivateName:
         return f"{self.module}.{self.attribute}".rstrip(".")
 
     def find(self) -> Any:
-        """What has the name now, or None where this torch lacks it."""
+        """Return the current object of that name, or None if this torch lacks it."""
         found = None
         for at, part in enumerate(self.attribute.split(".")):
             found = getattr(found, part, None) if at else find(self.module, part)
@@ -136,26 +134,28 @@ class PrivateName:
         return replace(self, attribute=above).find() if above else module_or_none(self.module)
 
     def find_or_report(self) -> Any:
-        """Like ``find``, and says once what is lost where the name is missing."""
+        """Like ``find``, but report once what is lost if the name is missing."""
         found = self.find()
         if found is None:
             report_once(self.whole, f"this PyTorch has no {self.whole}: {self.lost}")
         return found
 
     def require(self) -> Any:
-        """What has the name now; raises ``ImportError`` or ``AttributeError`` where this torch lacks it."""
+        """Return the current object of that name. Raises ``ImportError`` or ``AttributeError`` if this torch lacks
+        it.
+        """
         found = self.find()
         if found is None:
             raise AttributeError(f"this PyTorch has no {self.whole}: {self.lost}")
         return found
 
     def holder(self) -> ModuleType:
-        """The module that the name is in; raises ``ImportError`` where this torch has none."""
+        """Return the module that the name is in. Raises ``ImportError`` if this torch has none."""
         found: ModuleType = module(self.module)
         return found
 
     def replace(self, replacement: Callable[..., object]) -> Undo:
-        """Put something else there; returns what undoes it."""
+        """Replace the object; return the undo function."""
         return replace_attribute(self.holder(), self.name, replacement)
 
     def of(self, owner: object, default: object = None) -> Any:
@@ -203,11 +203,11 @@ def release_of(version: str) -> Tuple[int, ...]:
 
 
 def first_row_of(*names: PrivateName) -> Optional[PrivateName]:
-    """Return the first row whose name this torch has, to replace what has the name; None where it has none."""
+    """Return the first row whose name this torch has, for replacing it; None if it has none."""
     return next((name for name in names if name.find() is not None), None)
 
 
 def first_of(*names: PrivateName) -> Any:
-    """Return what has the first of the names that this torch has; None where it has none."""
+    """Return the object of the first name that this torch has; None if it has none."""
     name = first_row_of(*names)
     return None if name is None else name.find()

@@ -1,4 +1,4 @@
-"""Settings of PyTorch: read, set for a while, and written into scripts."""
+"""Read PyTorch's settings, set them temporarily, and write them into scripts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from depyf.dynamo.hooks.patching import registered
 
 
 def dynamo_setting(name: str) -> Any:
-    """The value of a setting of ``torch._dynamo.config``; None where this torch has no such setting."""
+    """Return the value of a setting of ``torch._dynamo.config``; None if this torch has no such setting."""
     return getattr(private_names.DYNAMO_CONFIG.find(), name, None)
 
 
@@ -29,18 +29,19 @@ _LAUNCHES_REPORTED = ((private_names.PROVENANCE_LEVEL, 1),)
 
 
 def switch_caches_off() -> Callable[[], None]:
-    """Keep torch from using its caches of compiled graphs; return the function that restores the settings."""
+    """Disable torch's caches of compiled graphs; return the function that restores the settings."""
     return _set(_CACHES_OFF)
 
 
 def have_launches_reported() -> Callable[[], None]:
-    """Let Inductor say which nodes each kernel computes: 2.9 does only if asked to, which makes other entries in its
-    caches. Return the function that restores the setting."""
+    """Make Inductor report which nodes each kernel computes: 2.9 does so only with a setting, which changes its cache
+    keys. Return the function that restores the setting.
+    """
     return _set(_LAUNCHES_REPORTED)
 
 
 def _set(settings: Iterable[Tuple[torch_names.PrivateName, object]]) -> Callable[[], None]:
-    """Settings of torch's, where it has them; return the function that restores them."""
+    """Change those of the settings that torch has; return the function that restores them."""
     changed: List[Tuple[object, str, object]] = []
 
     def undo() -> None:
@@ -64,8 +65,9 @@ def cache_directory() -> str:
 
 
 _SET_BY_TORCH = (".deterministic", ".fake_tensor_allow_unsafe_data_ptr_access", "_cache")
-"""Told as changed though nobody did: one stands for another setting, one is set while Dynamo traces; and the caches
-that we switch off."""
+"""Settings that are reported as changed although the user did not: an alias, one that is set while Dynamo traces, and
+the caches that depyf disables.
+"""
 
 
 def settings_that_were_changed() -> List[str]:
@@ -82,7 +84,7 @@ def settings_that_were_changed() -> List[str]:
             except synchronous(ValueError, SyntaxError):
                 continue
             known = defaults.get(setting.partition(".config.")[2])
-            # A setting that was changed for a while, and put back, is told as well.
+            # A setting that was changed and restored is reported as well.
             if not setting.endswith(_SET_BY_TORCH) and (known is None or getattr(known, "default", known) != value):
                 statements.append(line)
     return statements

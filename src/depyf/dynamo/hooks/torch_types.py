@@ -1,4 +1,4 @@
-"""What is asked of PyTorch's objects that have no public type, as protocols; for annotations only."""
+"""Protocols for PyTorch's objects without a public type; for annotations only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Removable(Protocol):
 
 
 class DynamoFrame(Protocol):
-    """A frame that Dynamo is to compile: the interpreter's own frame up to 3.10, and what stands for it after that."""
+    """A frame that Dynamo is to compile: the interpreter's own frame up to 3.10, its replacement after that."""
 
     @property
     def f_code(self) -> CodeType: ...
@@ -54,7 +54,7 @@ class DictGuardNode(GuardNode, Protocol):
 
 
 class GuardAnswer(Protocol):
-    """What the root says of a call."""
+    """The root's result for a call."""
 
     @property
     def result(self) -> bool: ...

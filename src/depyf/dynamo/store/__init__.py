@@ -1,4 +1,4 @@
-"""The dump directory: whole files, several processes that write to it, and names that are the same in every run.
+"""The dump directory: atomic files, several processes that write to it, and names that are the same in every run.
 
 May import ``hooks``. Start reading at ``directory.py``.
 """

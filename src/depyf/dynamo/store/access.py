@@ -1,6 +1,5 @@
-"""Who may read what depyf keeps in a dump directory: those who may write into it, whatever the umask.
-
-A user who makes the first file there, or root, who works in the directories of others, would keep the rest out.
+"""Permissions of depyf's own files in a dump directory: everyone who may write into it may use them, whatever the
+umask. Otherwise the user who creates the first file, or root, would lock out the others.
 """
 
 from __future__ import annotations
@@ -27,14 +26,13 @@ class Access:
     made_by: int = 0
 
     def give_file(self, handle: int, path: str) -> None:
-        """Give the file that was just made at ``path`` to them, as far as that is allowed here."""
+        """Give them the file that was just created at ``path``, as far as the system allows."""
         if os.fstat(handle).st_nlink == 1 and self._lies_in_their_folder(handle, path):  # else it lies elsewhere, too
             self._give(handle, self.file_mode)
 
     def give_folder(self, folder: str) -> None:
-        """Do so for a folder, if it is this user's and has nothing but what depyf writes there.
-
-        Who may write into the directory may move another folder of this user's to the name.
+        """Do so for a folder, if it is this user's and contains only what depyf writes there: others who may write into
+        the directory could move another folder of this user to the name.
         """
         if not self.folder_mode:
             return
@@ -49,10 +47,9 @@ class Access:
                 os.close(handle)
 
     def _lies_in_their_folder(self, handle: int, path: str) -> bool:
-        """Return whether the open file is in a folder of the user who is to get it.
-
-        They might have put a link in the place of a folder of ``path`` before root made the file. What lies in a folder
-        of theirs they could have made themselves: nothing is gained by getting it.
+        """Return whether the open file is in a folder of the user who is to get it. They might have replaced a folder
+        of ``path`` by a link before root created the file. In their own folder they could have created the file
+        themselves, so they gain nothing.
         """
         if self.user == -1:  # it keeps its owner
             return True

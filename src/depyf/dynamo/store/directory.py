@@ -1,9 +1,8 @@
-"""The dump directory: flat, files whole or absent, stable names, never in the user's way.
-
-A file is written under a temporary name and then appears under its own. Several processes may write into one directory
-at once: a file that another living process runs from is never replaced by one that says something else. Then rank 0 of
-a distributed program has the plain names, rank 1 has ``<name>.rank_1.py``, and other processes (a forked child) have
-``<name>.process_<n>.py`` where a name is taken. A failure is reported once and the program goes on.
+"""The dump directory: flat, atomic files, stable names, no errors for the user. A file is written under a temporary
+name and then renamed. Several processes may write into one directory at once: a file that another live process runs
+from is never replaced by one with other content. Then rank 0 of a distributed program has the plain names, rank 1 has
+``<name>.rank_1.py``, and other processes (a forked child) have ``<name>.process_<n>.py`` where a name is taken. A
+failure is reported once and the program goes on.
 """
 
 from __future__ import annotations
@@ -35,7 +34,8 @@ _registry_lock = Lock()
 class DumpDirectory:
     """One dump directory of this process. Get it with ``DumpDirectory.at``.
 
-    It stays the directory that its name led to when the session began, also where the name is a link that is turned.
+    It stays the directory that its name pointed to when the session started, also if the name is a link that is
+    changed.
     """
 
     def __init__(self, path: str, real: str) -> None:
@@ -53,7 +53,7 @@ class DumpDirectory:
         self._allow_shared = False
         self._kept_apart = False
         self.is_to_be_made = False
-        """Whether the directory is made by the first file, and there was none."""
+        """Whether the first file creates the directory, and it did not exist."""
         self._at_first: Optional[_File] = None
         """The directory itself, when the session began."""
 
@@ -61,11 +61,10 @@ class DumpDirectory:
     def at(
         path: Union[str, os.PathLike[str]], *, allow_shared: bool = False, made_by_first_file: bool = False
     ) -> DumpDirectory:
-        """The directory at ``path`` (created if need be), the same object for the same place.
-
-        Numbers go on counting when a process dumps into one directory repeatedly: the earlier files are those that
-        earlier functions still run. With ``allow_shared`` other users may write there. With ``made_by_first_file``
-        it is not created before a file is written.
+        """Return the directory at ``path`` (created if needed), the same object for the same directory. Numbers
+        continue when a process dumps into one directory repeatedly, as earlier functions still run from the earlier
+        files. With ``allow_shared`` other users may write there. With ``made_by_first_file`` it is not created before a
+        file is written.
         """
         path = absolute(path)
         real = _real(path)
@@ -92,7 +91,7 @@ class DumpDirectory:
 
     @property
     def path(self) -> str:
-        """The name of the directory in the names of files: the one that was given, as long as it leads there."""
+        """The directory's name in file names: the given one, as long as it points there."""
         if self._name == self._given != self._real and not _leads_to(self._name, self._real):
             warn(
                 "%s does not lead to the dump directory %s any more: the session continues to dump into the directory "
@@ -133,10 +132,9 @@ class DumpDirectory:
         return self.write(file_names.note_file(note, self.take_number(note)), text)
 
     def write(self, name: str, content: Union[str, bytes]) -> Optional[str]:
-        """Write ``content`` as the file ``name``; the path, or ``None`` when it can't be written.
-
-        A file of an earlier run is replaced. The path has another name where other processes write here as well. A
-        lone surrogate in a text is written escaped.
+        """Write ``content`` as the file ``name``; return the path, or ``None`` if it can't be written. A file of an
+        earlier run is replaced. The path may have another name if other processes write here as well. A lone surrogate
+        in a text is written escaped.
         """
         data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
         try:
@@ -175,7 +173,7 @@ class DumpDirectory:
         return self.file(name)
 
     def _put(self, place: Place, name: str) -> str:
-        """Give the temporary file its name; return another one where what lies there can't be replaced."""
+        """Rename the temporary file to its name; return another name if the existing file can't be replaced."""
         written = _file_of(os.lstat(place.temporary))
         try:
             os.replace(place.temporary, os.path.join(self._real, name))
@@ -216,7 +214,7 @@ class DumpDirectory:
         return False
 
     def _say_if_another(self) -> None:
-        """Say it when the directory is another one than at the beginning of the session."""
+        """Report it when the directory is not the one from the start of the session."""
         now = _file_of(os.stat(self._real))
         if self._at_first is not None and self._at_first != now:
             warn(
@@ -227,14 +225,13 @@ class DumpDirectory:
         self._at_first = now
 
     def _name_for(self, name: str, data: bytes, place: Place) -> str:
-        """``name``, or another one when a living process runs from a file of this name that says something else.
-
-        Among the ranks of a distributed program the first has the plain names, whoever comes first.
+        """Return ``name``, or another one if a live process runs from a file of this name with other content. Rank 0 of
+        a distributed program has the plain names, whichever rank comes first.
         """
         if name in self._own or not self._shared:
             return name
         mine = file_names.marked(name, file_names.process_mark(place.number))
-        if place.is_apart:  # nobody knows of it, and it knows of nobody
+        if place.is_apart:  # it and the others do not see each other
             self._keep_apart(mine, f"PermissionError: {FOLDER} in it is closed to this user")
             return mine
         rank = torch_names.distributed_rank()
@@ -255,9 +252,8 @@ class DumpDirectory:
         return not claimed.complete and os.path.lexists(os.path.join(self._real, name))
 
     def _not_claimed_meanwhile(self, name: str, data: bytes, place: Place) -> str:
-        """Return ``name``; another one where a process has claimed it since we looked: no lock keeps it out here.
-
-        Both may have done so. Each looks after it has claimed, so that one of them sees the other, or both do.
+        """Return ``name``; another one if a process has claimed it since the check, as there is no lock here. Each
+        process checks again after its claim, so at least one of two sees the other.
         """
         if name not in place.claimed_by_others().names or self._holds(name, data):
             return name
@@ -269,7 +265,7 @@ class DumpDirectory:
         return _holds(os.path.join(self._real, name), data)
 
     def _keep_apart(self, name: str, why: str) -> None:
-        """Say, once, that files of others are not touched where nobody asked for that."""
+        """Report once that files of others are not touched unless requested."""
         if not self._kept_apart:
             self._kept_apart = True
             warn(
@@ -295,7 +291,7 @@ class DumpDirectory:
 
 
 def absolute(path: Union[str, os.PathLike[str]]) -> str:
-    """``os.path.abspath``, which fails when the current directory is gone; that is then found out by writing."""
+    """``os.path.abspath``, but no error when the current directory is gone: writing then fails."""
     path = os.fspath(path)
     try:
         return os.path.abspath(path)
@@ -326,7 +322,7 @@ def _file_of(status: os.stat_result) -> _File:
 
 
 def write_atomically(path: str, data: bytes) -> None:
-    """Write a file that readers see whole or not at all; raises ``OSError``."""
+    """Write a file atomically. Raises ``OSError``."""
     temporary = f"{path}.{os.getpid()}_{threading.get_ident()}"
     try:
         with open(temporary, "wb") as file:

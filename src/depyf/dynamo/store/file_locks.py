@@ -1,4 +1,4 @@
-"""Locks on files: of another process's, of a directory, of a file; none where a system or a file system has none."""
+"""Locks on files and directories; no-ops where the system or the file system has none."""
 
 from __future__ import annotations
 
@@ -25,16 +25,15 @@ Identity = Tuple[int, int, int]
 def identity(handle: int) -> Identity:
     """Return what distinguishes the file of a descriptor from every other. Raises ``OSError``.
 
-    Numbers of removed files are given out again, so that the time of the last change is a part of it.
+    Inode numbers of removed files are reused, so the time of the last change is a part of it.
     """
     status = os.fstat(handle)
     return status.st_dev, status.st_ino, status.st_mtime_ns
 
 
 def is_same(handle: int, known: Optional[Identity]) -> bool:
-    """Return whether the descriptor is still that of the file ``known``.
-
-    The program may have closed it (``os.closerange`` in a daemon), and have a file of its own by that number now.
+    """Return whether the descriptor is still that of the file ``known``. The program may have closed it
+    (``os.closerange`` in a daemon), and reused its number.
     """
     with suppressed(OSError):
         return known is not None and identity(handle) == known
@@ -42,7 +41,7 @@ def is_same(handle: int, known: Optional[Identity]) -> bool:
 
 
 def close_all(handles: List[int]) -> None:
-    """Close descriptors that were opened in the same call: what is kept longer may be the program's by now."""
+    """Close descriptors that were opened in the same call; older ones may be the program's by now."""
     while handles:
         os.close(handles.pop())
 
@@ -51,8 +50,9 @@ _NOT_OURS = {errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.EACCES, errno.EPERM,
 
 
 def made_locked(path: str, opened: List[int]) -> Optional[int]:
-    """Make the file and return a handle of it, locked where locks work; None when there is one already, or another
-    process has locked it at once. ``opened`` holds the handle for a caller who is interrupted."""
+    """Create the file and return its handle, locked where locks work; None if it exists, or another process has locked
+    it at once. ``opened`` has the handle if the caller is interrupted.
+    """
     try:
         opened.append(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | no_follow(), 0o666))
     except synchronous(FileExistsError):
@@ -61,15 +61,14 @@ def made_locked(path: str, opened: List[int]) -> Optional[int]:
 
 
 def locked(path: str, opened: List[int]) -> Optional[int]:
-    """Return a handle of the file, locked; None when somebody else has it, or it can't be known that nobody has.
-
-    A link is nobody's place, and is not followed. ``opened`` is that of ``made_locked``.
+    """Return a handle of the file, locked; None if another process may have locked it. Links are not followed.
+    ``opened`` is as for ``made_locked``.
     """
     flags = os.O_APPEND | getattr(os, "O_NONBLOCK", 0) | no_follow()
     try:
         try:
             opened.append(os.open(path, flags | os.O_RDWR))
-        except synchronous(PermissionError):  # another user's, which can be locked by whoever may read it
+        except synchronous(PermissionError):  # another user's, which anyone who may read it can lock
             opened.append(os.open(path, flags | os.O_RDONLY))
     except synchronous(OSError) as error:
         if error.errno in _NOT_OURS:
@@ -102,9 +101,8 @@ def is_at(handle: int, path: str) -> bool:
 
 @contextlib.contextmanager
 def exclusive(directory: str) -> Iterator[bool]:
-    """No other process is inside of this for the same directory; where that can't be had soon, go on without.
-
-    Gives whether that is so. A thread that is inside already, as a signal handler may find it, goes on at once.
+    """Enter with an exclusive lock on the directory, or without it if it can't be taken soon. Gives whether it is
+    locked. A thread that is already inside (in a signal handler) continues at once.
     """
     handles: List[int] = []
     held = threading.get_ident(), os.getpid(), _which(directory)
@@ -142,21 +140,22 @@ def _which(directory: str) -> Hashable:
 
 
 _held: Dict[Tuple[int, int, Hashable], bool] = {}
-"""Who is inside of ``exclusive``: thread, process and directory; and whether they have its lock."""
+"""The threads inside ``exclusive``: thread, process and directory; and whether they have its lock."""
 
 _directories: Dict[int, Tuple[List[int], Tuple[int, int]]] = {}
 """The descriptors of directories that threads have open in ``exclusive``, and which directories these are."""
 
 _PATIENCE, _PATIENCE_AGAIN, _PAUSE = 10.0, 0.05, 0.005
-"""Seconds to wait for the lock of a directory, which anybody may hold for ever (``flock DIR command``); and to wait
-where that was in vain the last time: each file would wait as long."""
+"""Seconds to wait for the lock of a directory, which any program may hold for ever (``flock DIR command``); and to wait
+after a failed wait, as each file would wait as long.
+"""
 
 _in_vain: Set[Hashable] = set()
-"""The directories whose lock could not be had the last time."""
+"""The directories whose lock could not be taken the last time."""
 
 
 def _flock_soon(handle: int, directory: Hashable) -> None:
-    """Lock the file; raise ``OSError`` where somebody else holds it for long."""
+    """Lock the file. Raises ``OSError`` if another process holds it for long."""
     end = time.monotonic() + (_PATIENCE_AGAIN if directory in _in_vain else _PATIENCE)
     while True:
         try:
@@ -171,7 +170,7 @@ def _flock_soon(handle: int, directory: Hashable) -> None:
 
 @contextlib.contextmanager
 def locked_file(path: str) -> Iterator[None]:
-    """Hold the lock of the file at ``path``, which is made if need be; raises ``OSError`` when it can't be."""
+    """Hold the lock of the file at ``path``, which is created if needed. Raises ``OSError`` if that fails."""
     handles: List[int] = []
     known: List[Tuple[int, int]] = []
     try:
@@ -191,7 +190,7 @@ def locked_file(path: str) -> Iterator[None]:
 def _release(handles: List[int], known: Sequence[Tuple[int, int]] = ()) -> None:
     """Release the locks of the files and close them: not only closed, as a child forked meanwhile has them as well.
 
-    ``known`` are the files, where code of the program's ran meanwhile, which may have closed them.
+    ``known`` are the files, if code of the program ran meanwhile and may have closed them.
     """
     while handles:
         if not known or _is_one_of(handles[-1], known):
@@ -209,7 +208,9 @@ def _is_one_of(handle: int, known: Sequence[Tuple[int, int]]) -> bool:
 
 
 def _after_fork_in_child() -> None:
-    """Close the directories that threads of the parent have locked: else they stay so when the parent is killed."""
+    """Close the directories that threads of the parent have locked; otherwise they stay locked when the parent is
+    killed.
+    """
     for handles, known in list(_directories.values()):
         if handles and _is_one_of(handles[0], [known]):
             os.close(handles[0])

@@ -17,9 +17,8 @@ from depyf.dynamo.store.file_locks import Identity, close_all, identity, is_at, 
 
 
 class KeptLock:
-    """A file that this process keeps open and locked, with its names: one in each of several directories.
-
-    ``known`` is what distinguishes it from a file of the program's that has got its descriptor.
+    """A file that this process keeps open and locked, with its names: one in each of several directories. ``known``
+    distinguishes it from a file of the program that reused its descriptor.
     """
 
     def __init__(self, access: Access) -> None:
@@ -36,7 +35,7 @@ class KeptLock:
         return self.is_ours() and is_at(self.handles[0], path)
 
     def path(self) -> Optional[str]:
-        """Return one of its names; None where it has none any more, or none that is known."""
+        """Return one of its names; None if it has none any more, or none that is known."""
         while self.paths and not self.is_at(self.paths[-1]):
             self.paths.pop()
         return self.paths[-1] if self.paths else None
@@ -46,7 +45,7 @@ class KeptLock:
         return not self.is_ours() or os.fstat(self.handles[0]).st_nlink == 0
 
     def close(self) -> None:
-        """Close it, if nobody else did."""
+        """Close it, if it is still open."""
         if self.is_ours():
             close_all(self.handles)
         self.handles.clear()
@@ -57,11 +56,11 @@ _locks: Dict[int, List[KeptLock]] = {}
 
 
 _guard = Lock()
-"""Threads that enter sessions at the same time would take each other's names for gone."""
+"""Without it, threads that enter sessions at the same time would treat each other's names as gone."""
 
 
 def lock_at(path: str, access: Access) -> Optional[KeptLock]:
-    """Make ``path`` a name of a lock of this process's; None where another process that lives has it."""
+    """Make ``path`` a name of one of this process's locks; None if another live process has it."""
     with _guard:
         return _lock_at(path, access)
 

@@ -1,7 +1,7 @@
-"""Names that are the same in every run: for files, for compiled functions, for the globals that Dynamo invents.
+"""Names that are the same in every run: for files, for compiled functions, for the globals that Dynamo generates.
 
 Dynamo puts random suffixes (``__compiled_fn_3_0f1e2d3c_...``) and object addresses (``__import_x_139871_c2``) into
-global names. People compare dumps with ``diff -r``, so neither may be seen.
+global names. Users compare dumps with ``diff -r``, so neither may appear.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _UUID_SUFFIX = re_compile(r"(__compiled_fn_\d+)_[0-9a-f]{8}_[0-9a-f]{4}_[0-9a-f]
 _OBJECT_ID = re_compile(r"_(\d{9,})(?=_(?:\d+_)?c\d+)")
 _GRAPH_ID = re_compile(r"[ \t]*# graph id: \d+")
 _PLACE_IN_TORCH = re_compile(r"\(_(?:dynamo|functorch|inductor)/[\w/]+\.py:\d+ in \w+\)")
-"""Which line of torch asked for a guard: another one when the compiler caches are warm."""
+"""The line of torch that requested a guard: it differs when the compiler caches are warm."""
 _COMPILED_FN = re_compile(r"__compiled_fn_(\d+)")
 
 
 def file_stem(function_name: str) -> str:
-    """``function_name`` as a part of a file name: short, ASCII letters, digits and underscores only."""
+    """Return ``function_name`` as a part of a file name: short, only ASCII letters, digits and underscores."""
     return _short(re.sub(r"[^0-9A-Za-z_]", "_", function_name), function_name)
 
 
@@ -55,7 +55,7 @@ def compiled_fn_number(name: str) -> Optional[int]:
 
 
 class StableNames:
-    """Replaces what differs from run to run, by numbers in the order of first appearance. Safe to share by threads."""
+    """Replaces text that differs from run to run by numbers in the order of first appearance. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -63,7 +63,7 @@ class StableNames:
 
     def text(self, text: str) -> str:
         """``text`` without uuid suffixes, object ids and addresses; lines stay lines."""
-        # Texts of graphs are long, and most have nothing of this: patterns that begin with a letter are fast.
+        # Texts of graphs are long, and most contain none of this: patterns that start with a letter are fast.
         text = _UUID_SUFFIX.sub(r"\1", text)
         text = _OBJECT_ID.sub(lambda match: f"_{self._number(match.group(1))}", text)
         text = _PLACE_IN_TORCH.sub("(inside torch)", text)

@@ -1,9 +1,7 @@
-"""A name for a directory that every reader of tracebacks can print: code runs from files by that name.
-
-PyTorch's own printer of tracebacks fails on file names that are no UTF-8, and the program's exception with it.
-
-The name is a link. A forked child runs from the files of its parent, and may live longer: each process that knows the
-link notes its number beside it, and the last one to end removes it.
+"""A printable name for a directory, used as the file name of code that runs from it. PyTorch's own traceback printer
+fails on file names that are not UTF-8, and loses the program's exception. The name is a link. A forked child runs from
+its parent's files, and may live longer: each process that uses the link records its pid beside it, and the last one to
+end removes it.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from depyf.dynamo.store.process_end import at_process_end
 from depyf.messages import warn
 
 _folders: List[str] = []
-"""Where this process, or one that it was forked from, has made links."""
+"""Where this process, or one that it was forked from, has created links."""
 
 
 def with_plain_name(path: str) -> str:
@@ -64,7 +62,7 @@ def _leave() -> None:
 
 
 def _lives(name: str) -> bool:
-    """Return whether a process of this number lives; not for what is no number."""
+    """Return whether a process with this pid is alive; false for anything that is not a number."""
     if not name.isdigit() or not hasattr(os, "fork"):
         return False
     try:
@@ -74,7 +72,7 @@ def _lives(name: str) -> bool:
     except synchronous(OSError):  # another user's by now
         return True
     with suppressed(OSError), open(f"/proc/{name}/stat", "rb") as file:
-        return file.read().rpartition(b")")[2].split()[:1] != [b"Z"]  # it has ended, and nobody has waited for it
+        return file.read().rpartition(b")")[2].split()[:1] != [b"Z"]  # it has ended, and is a zombie
     return True
 
 

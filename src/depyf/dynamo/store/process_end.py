@@ -1,4 +1,4 @@
-"""What a process does when it ends, however it was started."""
+"""Exit handlers, however the process was started."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Callable
 
 
 def at_process_end(function: Callable[[], None], *, priority: int) -> None:
-    """Call ``function`` when this process or a forked child of it ends; of several, the one of highest priority first.
-
-    A process of multiprocessing ends by ``os._exit``, behind its finalizers, which a forked one first forgets.
+    """Call ``function`` when this process or a forked child of it ends, highest priority first. A multiprocessing
+    process ends by ``os._exit`` after its finalizers, which a forked one first clears.
     """
 
     def register_finalizer(_: object = None) -> None:

@@ -1,8 +1,7 @@
-"""Who else may write into a dump directory: Inductor's modules are run from it, and scripts in it are run later.
-
-Refused is a directory that is another user's, or that everybody may write. A group is only warned about: where each
-user has a group of their own, new directories are writable for it, and shared projects are made that way on purpose.
-Users that are in the access control list of a directory are not seen.
+"""Check who else may write into a dump directory: Inductor's modules are run from it, and scripts in it are run later.
+A directory that belongs to another user, or that everybody may write, is refused. A writable group only gives a
+warning: where each user has their own group, new directories are writable for it, and shared projects do so on purpose.
+Access control lists are not checked.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ except ImportError:  # not on Windows
 VARIABLE = "DEPYF_ALLOW_SHARED"
 
 NOBODY = 65534
-"""Who owns files whose owner has no number here: in containers, and on some network file systems."""
+"""The owner of files whose owner has no id here: in containers, and on some network file systems."""
 
 _warned: Set[str] = set()
 
@@ -34,7 +33,7 @@ class SharedDirectoryError(PermissionError):
     """Another user may write into the dump directory."""
 
     def in_words(self) -> str:
-        """What is wrong, and what to do."""
+        """The message: what is wrong, and what to do."""
         return (
             f"nothing is dumped into {self.filename}: {self.strerror}, and code is run from there. Your program goes "
             "on without. Name a new directory, which depyf makes for you alone, or take the right away (chmod go-w). "
@@ -45,8 +44,8 @@ class SharedDirectoryError(PermissionError):
 def check_not_shared(directory: str, folder: str, *, allowed: bool) -> None:
     """Raise ``SharedDirectoryError`` when another user may write into ``directory``, or ``folder`` in it.
 
-    With ``allowed``, or DEPYF_ALLOW_SHARED=1 in the environment, everything is fine. Raises ``OSError`` when the
-    directory is not there.
+    With ``allowed``, or DEPYF_ALLOW_SHARED=1 in the environment, nothing is checked. Raises ``OSError`` if the
+    directory does not exist.
     """
     if allowed or os.environ.get(VARIABLE, "0") not in ("", "0") or not hasattr(os, "geteuid"):
         return
@@ -60,7 +59,7 @@ def check_not_shared(directory: str, folder: str, *, allowed: bool) -> None:
 
 
 def _who_else(status: os.stat_result) -> Optional[str]:
-    """Who else may write there, in words; None when nobody may but a group."""
+    """Return a description of who else may write there; None if at most a group may."""
     mode, own = status.st_mode, os.geteuid()
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
         return "every user may write there"
@@ -76,7 +75,7 @@ def _name_of(user: int) -> str:
 
 
 def _keeps_owners(directory: str) -> bool:
-    """Whether owners and modes mean something there: some network file systems and mounted disks make them up."""
+    """Return whether owners and modes are real there: some network file systems and mounted disks make them up."""
     try:
         probe = tempfile.mkdtemp(prefix=".depyf_", dir=directory)  # mode 0700
     except synchronous(OSError):
@@ -105,7 +104,7 @@ def _warn_of_group(directory: str) -> None:
 
 
 def _is_own_group(number: int) -> bool:
-    """Whether this is the group that only this user is in, as Debian, Fedora and others give to each, or root's."""
+    """Return whether this is the user's private group, as Debian, Fedora and others create, or root's."""
     if number == 0:
         return True
     try:

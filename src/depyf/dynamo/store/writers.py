@@ -1,13 +1,11 @@
 """Which processes write into one directory at the same time, and which files each of them runs from.
 
 Every process has a place: a file in a hidden folder that it keeps locked while it lives, and beside it a list of what
-it has written. The kernel gives the lock back when the process ends, however it ends, so nothing stays locked. Where
-files can't be locked (some network file systems, Windows), a place that was not given back is taken as living: it costs
-names, and never a file. The same holds for what can't be read.
-
-A process runs from what it has written as long as it lives, but does not keep a descriptor for each directory: its
-places are hard links to one file, as far as they are on one file system that has links, and for the same users. That
-descriptor is used and closed only while it is that file's: the program may close all that it did not open.
+it has written. The kernel releases the lock when the process ends, however it ends. Where files can't be locked (some
+network file systems, Windows), a place that was not released is treated as in use: this costs names, but never a file.
+The same applies to places that can't be read. A process does not keep a descriptor for each directory: its places are
+hard links to one file, if they are on one file system that has links, and for the same users. That descriptor is used
+and closed only while it is that file's: the program may close descriptors that it did not open.
 """
 
 from __future__ import annotations
@@ -34,15 +32,16 @@ FOLDER = ".depyf_writers"
 _NUMBER = re_compile("0|[1-9][0-9]{0,8}")
 
 _MOST_PLACES, _MOST_LOST, _PATIENCE = 10_000, 8, 10.0
-"""So many places are tried, so many files are made that somebody else has locked or removed at once, and so many
-seconds are spent on it, before there is no place."""
+"""The limits of claiming a place: how many places are tried, how many files may be locked or removed by others at once,
+and how many seconds it takes.
+"""
 
 _places: List[Place] = []
 
 
 @dataclass
 class Claimed:
-    """The names of the files that other processes run from; not ``complete`` where some of that can't be read."""
+    """The names of the files that other processes run from; not ``complete`` if some lists can't be read."""
 
     names: Set[str] = field(default_factory=set)
     complete: bool = True
@@ -52,10 +51,9 @@ class Place:
     """The place of this process among those that write into ``directory``."""
 
     def __init__(self, directory: str) -> None:
-        """Take the lowest free place; raises ``OSError`` when the directory can't be written.
-
-        Where another user keeps us out of the folder of the places, it is in a folder of this user's: nobody knows of
-        it (``is_apart``), and its number is one that nobody else has.
+        """Take the lowest free place. Raises ``OSError`` if the directory can't be written. If another user's
+        permissions deny access to the folder of the places, it is in a separate folder of this user: others do not see
+        it (``is_apart``), and its number is unique.
         """
         self.process = os.getpid()
         self.is_apart = False
@@ -82,7 +80,7 @@ class Place:
         return self._path(self.number) + ".writing"
 
     def open_temporary(self) -> int:
-        """Return a handle of ``temporary``, new and empty: a killed process left what lies there, or it is a link."""
+        """Return a handle of ``temporary``, new and empty: an existing file is from a killed process, or a link."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | no_follow()
         try:
             return os.open(self.temporary, flags, 0o666)
@@ -91,11 +89,13 @@ class Place:
         return os.open(self.temporary, flags, 0o666)
 
     def holds(self) -> bool:
-        """Whether this is the running process's, and still there: a forked child has its parent's in its memory."""
+        """Return whether this belongs to the running process, and still exists: a forked child has its parent's in
+        memory.
+        """
         return self.process == os.getpid() and self._lock.is_at(self._path(self.number))
 
     def claim(self, *names: str) -> None:
-        """Note that this process runs from these files. Raises ``OSError``, and then it is noted for none of them."""
+        """Record that this process runs from these files. If it raises ``OSError``, none of them is recorded."""
         handle = self._open_list()
         if handle is None:
             self._make_list(self.number, (*self._claimed, *names))
@@ -104,7 +104,7 @@ class Place:
         self._claimed += names
 
     def _open_list(self) -> Optional[int]:
-        """Open the list to append to it; None where somebody has removed it, cut it off or put another file there."""
+        """Open the list to append to it; None if it was removed, truncated or replaced."""
         try:
             handle = os.open(self._list(self.number), os.O_WRONLY | os.O_APPEND | no_follow())
         except synchronous(FileNotFoundError):
@@ -116,7 +116,7 @@ class Place:
         return None
 
     def _append(self, handle: int, lines: bytes) -> None:
-        """Write to the end of the list and close it; on a full disk all of it or nothing."""
+        """Append to the list and close it; on a full disk all of it or nothing."""
         torn, self._torn = self._torn, True
         try:
             end = os.fstat(handle).st_size
@@ -128,13 +128,12 @@ class Place:
                     self._torn = torn
                 raise
         finally:
-            os.close(handle)  # a network file system may only now find that there is no room
+            os.close(handle)  # a network file system may only now report that the disk is full
         self._torn, self._list_size = False, end + len(lines)
 
     def others(self) -> List[int]:
-        """The places of other processes that live; what dead ones left is cleared away.
-
-        Raises ``OSError`` where that can't be looked at.
+        """Return the places of other live processes; those of dead ones are removed. Raises ``OSError`` if they can't
+        be read.
         """
         _refuse_link(self._folder)
         living = []
@@ -175,7 +174,7 @@ class Place:
         return found
 
     def give_back(self) -> None:
-        """Leave the directory; nobody keeps the files of this process any more."""
+        """Leave the directory; the files of this process are no longer kept."""
         if self.process != os.getpid():
             return
         with exclusive(self._directory):
@@ -198,7 +197,7 @@ class Place:
         return folder
 
     def _take(self, first: int) -> Tuple[int, KeptLock]:
-        """Take the lowest free place; its list of files begins with an identity that no other process has."""
+        """Take the lowest free place; its list of files starts with a unique identity."""
         end, lost = time.monotonic() + _PATIENCE, 0
         for number in range(first, first + _MOST_PLACES):
             path = self._path(number)
@@ -214,8 +213,9 @@ class Place:
         raise OSError(errno.EAGAIN, "others hold or remove every place among the writers", self._folder)
 
     def _begin_list(self, number: int) -> bool:
-        """Begin the list of a place that was taken; False where another user's files, which can't be removed, are left
-        of an earlier one. The place is free again then, and when it raises ``OSError``."""
+        """Start the list of a place that was taken; False if files of another user, which can't be removed, are left
+        from an earlier one. Then, and if it raises ``OSError``, the place is free again.
+        """
         try:
             with suppressed(FileNotFoundError):
                 os.unlink(self._path(number) + ".writing")
@@ -250,7 +250,7 @@ class Place:
         self._torn, self._list_file, self._list_size = False, (status.st_dev, status.st_ino), status.st_size
 
     def _numbers(self) -> Iterator[int]:
-        """The places of others: files whose name is a number, as we write one. Also ours, where we have lost it."""
+        """Yield the places of others: files whose name is a number in depyf's format. Also our own, if it was lost."""
         own = self.number if self.holds() else None
         with os.scandir(self._folder) as entries:
             for entry in entries:
@@ -272,13 +272,13 @@ class Place:
 
 
 def _refuse_link(folder: str) -> None:
-    """Raise ``OSError`` for a link: it leads to where somebody else wants us to write, or to remove files."""
+    """Raise ``OSError`` for a link: another user could redirect writes or removals with it."""
     if os.path.islink(folder):
         raise OSError(errno.ELOOP, "a symbolic link is in the place of a folder of depyf's", folder)
 
 
 def write_all(handle: int, data: bytes) -> None:
-    """Write all of ``data``: a disk that fills takes a part, and says so only when it is asked again."""
+    """Write all of ``data``: a full disk takes a part, and reports the error only at the next write."""
     while data:
         written = os.write(handle, data)
         if not written:
@@ -315,7 +315,7 @@ def _give_all_back() -> None:
 
 
 def _after_fork_in_child() -> None:
-    """Do not keep the parent's places locked when the parent is gone."""
+    """Release the parent's places, so that they are not locked after it ends."""
     _places.clear()
     close_locks()
 
