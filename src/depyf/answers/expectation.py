@@ -8,6 +8,8 @@ from typing import Iterator, List, Mapping, Optional, Sequence, Union
 
 from depyf.answers.happening import BREAK, FALLBACK, RECOMPILE, Happening, counted, shortened
 
+__tracebackhide__ = True  # pytest shows the lines of the test alone
+
 Number = Union[int, range]
 """What may be expected: exactly so many, or one of a range."""
 
@@ -68,7 +70,6 @@ class Counted:
 
     def check(self, expected: Mapping[str, Number]) -> None:
         """Raise ``ExpectationError`` where a number is not the expected one."""
-        __tracebackhide__ = True  # pytest shows the test's own line
         counts = self.counts
         wrong = [name for name, number in expected.items() if not _fits(counts[name], number)]
         if wrong:

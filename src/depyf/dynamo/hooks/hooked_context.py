@@ -20,6 +20,8 @@ from depyf.dynamo.hooks.patching import Undo, collecting
 from depyf.dynamo.hooks.safely import report_failure, report_out_of_stack, safely
 from depyf.without_warnings import without_warnings
 
+__tracebackhide__ = True  # pytest shows the lines of the test alone
+
 T = TypeVar("T")
 C = TypeVar("C", bound="HookedContext[Any]")
 

@@ -7,26 +7,31 @@ from __future__ import annotations
 
 import functools
 import inspect
-from types import TracebackType
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Type, TypeVar
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, TypeVar
 
 from depyf.answers.expectation import NAMES, Counted, Number
 from depyf.answers.happening import Happening, counted
 from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks.hooked_context import HookedContext
 from depyf.dynamo.questions.watch import Watch
+
+__tracebackhide__ = True  # pytest shows the lines of the test alone
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Expect:
+class Expect(HookedContext[Watch]):
     """The context manager and decorator that ``expect`` returns; it may be entered again, each time for itself.
 
     ``counts`` and ``happened`` are those of the last block that was left.
     """
 
+    _name = "expect()"
+    _each_anew = True
+
     def __init__(self, expected: Mapping[str, Number]) -> None:
+        super().__init__()
         self._expected = dict(expected)
-        self._open: List[Watch] = []
         self._last = Counted((), 0)
 
     @property
@@ -39,23 +44,21 @@ class Expect:
         """Every graph break, recompilation and fallback, in order."""
         return self._last.happened
 
-    def __enter__(self) -> Expect:
-        watched = Watch(_silent)
-        watched.__enter__()
-        self._open.append(watched)
-        return self
+    def _entry(self) -> Watch:
+        return Watch(_silent)
 
-    def __exit__(
-        self,
-        exc_type: Optional[Type[BaseException]],
-        exc_value: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
-        __tracebackhide__ = True  # pytest shows the test's own line
-        watched = self._open.pop()
-        watched.__exit__(exc_type, exc_value, traceback)
-        self._last = Counted(tuple(watched.happened), watched.graphs)
-        if exc_type is None:  # else the program's exception is what there is to know
+    def _start(self, entry: Watch) -> None:
+        entry.__enter__()
+
+    def _drop(self, entry: Watch) -> None:
+        entry.__exit__(None, None, None)
+
+    def _stop(self, entry: Watch) -> None:
+        self._drop(entry)
+        self._last = Counted(tuple(entry.happened), entry.graphs)
+
+    def _stopped(self, *, failed: bool) -> None:
+        if not failed:  # else the program's exception is what there is to know
             self._last.check(self._expected)
 
     def __call__(self, function: F) -> F:
@@ -70,7 +73,6 @@ class Expect:
 
             @functools.wraps(function)
             async def awaited(*args: object, **kwargs: object) -> object:
-                __tracebackhide__ = True
                 with Expect(expected):
                     return await function(*args, **kwargs)
 
@@ -78,7 +80,6 @@ class Expect:
 
         @functools.wraps(function)
         def called(*args: object, **kwargs: object) -> object:
-            __tracebackhide__ = True
             with Expect(expected):
                 return function(*args, **kwargs)
 
