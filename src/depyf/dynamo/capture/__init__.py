@@ -1,4 +1,4 @@
-"""What is recorded while torch compiles, and code that is made to run from files.
+"""Record what torch compiles, and make code run from files.
 
 ``session`` holds the records, which are only ever added; the other modules each turn one thing that torch reports
 (graphs, kernels, wrappers, transformed code, fallbacks) into records and files. May import ``hooks``, ``guards``,

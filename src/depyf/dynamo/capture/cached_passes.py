@@ -18,11 +18,11 @@ _OF_INDUCTOR = (
 _BEFORE_PARTITIONING = ("joint_custom_pre_pass", "joint_custom_post_pass")
 
 _NOT_RUN_AFTER = {FX_GRAPH_HIT: _OF_INDUCTOR, AOTAUTOGRAD_HIT: (*_BEFORE_PARTITIONING, *_OF_INDUCTOR)}
-"""Settings of ``torch._inductor.config`` whose passes come behind the look into the cache."""
+"""Settings of ``torch._inductor.config`` whose passes run after the cache look-up."""
 
 
 def note_custom_passes(session: Session, event: Event) -> None:
-    """Note the custom passes that are set and do not run, if ``event`` says that the graph comes from a cache."""
+    """Record the custom passes that are set and do not run, if ``event`` says that the graph comes from a cache."""
     settings = _NOT_RUN_AFTER.get(event.name)
     passes = torch_settings.custom_passes(settings) if settings is not None else ()
     if passes:

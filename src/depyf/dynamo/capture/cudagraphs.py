@@ -1,4 +1,4 @@
-"""What torch says when it does not use CUDA graphs: its metrics while it compiles, only its log while code runs."""
+"""Torch's reasons for not using CUDA graphs: in its metrics while it compiles, only in its log while code runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOGGERS = ("__cudagraphs", "__perf_hints")
 
 
 def watch_cudagraphs(receivers: Receivers) -> List[Undo]:
-    """Note each message about skipped CUDA graphs from now on, in every session that ``receivers`` returns."""
+    """Start to record messages about skipped CUDA graphs in every session that ``receivers`` returns."""
 
     @safely("noting skipped CUDA graphs")
     def note(record: logging.LogRecord) -> None:

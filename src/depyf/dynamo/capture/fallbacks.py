@@ -1,7 +1,6 @@
-"""Frames that were to be compiled and run as plain Python instead: seen when Dynamo gives them up, with its reason.
-
-Dynamo says so in two of its functions, both called after the fact. Replacing these changes nothing of what Dynamo does;
-a wrapper around its entry points would, because they look at the frames that called them.
+"""Record frames that fall back to eager, with Dynamo's reason. Dynamo reports them in two of its functions, both called
+after the fact. Replacing these changes nothing of what Dynamo does; a wrapper around its entry points would, because
+they look at the frames that called them.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _LIMIT = re_compile(r"\b(?:accumulated_)?(?:recompile|cache_size)_limit\b")
 
 
 class Receiver(Protocol):
-    """Who wants to know: a session, or ``watch``."""
+    """A receiver of fallbacks: a session, or ``watch``."""
 
     @property
     def stable(self) -> StableNames: ...
@@ -46,7 +45,7 @@ class Receiver(Protocol):
 
 
 class Fallbacks:
-    """Records each frame that Dynamo gives up in the sessions that ``receivers`` returns."""
+    """Records each fallback in the sessions that ``receivers`` returns."""
 
     def __init__(self, receivers: Callable[[], Sequence[Receiver]]) -> None:
         self._receivers = receivers
@@ -54,7 +53,7 @@ class Fallbacks:
         self._broken: Dict[Optional[str], BreakReport] = {}
 
     def watch(self) -> List[Undo]:
-        """See every such frame from now on; return the functions that end it."""
+        """Start to record every such frame; return the functions that stop it."""
         notes: List[Tuple[torch_names.PrivateName, Callable[..., object]]] = [
             (private_names.FORMAT_ERROR, self._error),
             (private_names.ADD_SKIP_REASON, self._skip),
@@ -101,7 +100,7 @@ class Fallbacks:
     def _skip(self, reason: str, frame: DynamoFrame, *args: object, **kwargs: object) -> None:
         code = frame.f_code
         noted, self._noted.code = getattr(self._noted, "code", None), None
-        if noted == id(code):  # the error behind it has been noted, and says more
+        if noted == id(code):  # the error that caused it has been recorded, and says more
             return
         if is_users(code) and not any(each in reason for each in _NEVER_TO_BE_COMPILED):
             for session in self._receivers():
@@ -168,10 +167,8 @@ def _others_folders() -> Tuple[str, ...]:
 
 
 def fallbacks(session: Session) -> List[FrameSkipped]:
-    """The frames that were to be compiled and run as plain Python, each once for each cause, in order.
-
-    Those that Dynamo gives up without a word to anybody (``fullgraph=True``, and skips in older versions) are told from
-    the metrics of their compilation.
+    """Return the frames that fell back to eager, once for each cause, in order. Fallbacks that Dynamo does not report
+    (``fullgraph=True``, and skips in older versions) are taken from the metrics of their compilation.
     """
     noted = session.records(FrameSkipped)
     known = {frame.compile_id for frame in noted}

@@ -56,7 +56,7 @@ class GraphModules:
         self._made: Dict[str, List[weakref.ref[torch.fx.GraphModule]]] = {}
 
     def watch(self) -> Optional[Undo]:
-        """Note every graph module from now on; return the function that ends it."""
+        """Start to record every graph module; return the function that stops it."""
         cls = private_names.GRAPH_MODULE.find_or_report()
         if cls is None:
             return None
@@ -85,7 +85,7 @@ class GraphModules:
         return [module for module in (ref() for ref in made) if module is not None]
 
     def take(self, compile_id: str) -> List[torch.fx.GraphModule]:
-        """The modules made during this compilation that are alive; they are forgotten here."""
+        """Return and drop the live modules made during this compilation."""
         with self._lock:
             made = self._made.pop(compile_id, [])
         return [module for module in (ref() for ref in made) if module is not None]
@@ -125,8 +125,8 @@ def write_graph(
 def run_from_files(session: Session, compile_id: str, modules: List[torch.fx.GraphModule]) -> None:
     """Relocate those of ``modules`` that are graphs of this compilation onto the files of their stages.
 
-    Where Inductor made a kernel module none of them runs. A captured graph that a backend of the user's own has
-    changed gets a file of its own, and so do all others when the session shall keep them.
+    Where Inductor made a kernel module none of them runs. A captured graph that a user's backend has changed gets its
+    own file, and so do all others if the session keeps them.
     """
     _run_from_files(session, compile_id, modules)
     note_what_runs(session, compile_id)
@@ -156,7 +156,7 @@ def _relocate_onto(session: Session, file: GraphFile, modules: List[torch.fx.Gra
     whole = [module for module in left if _is_outline_of(module, printed[0])]
     if not whole or file.stage is Stage.CAPTURED:
         return
-    # Same graph, other bytecode: AOTAutograd's backends box the arguments. What runs becomes the file.
+    # Same graph, other bytecode: AOTAutograd's backends box the arguments. The file gets the code that runs.
     readable = with_input_types(readable_text(whole[0]), functions)
     file = write_graph(session, file.compile_id, file.function, file.stage, file.index, readable, file.piece)
     # Those moved before, too: their lines are others now, and printing a graph recompiles the graphs in it.
@@ -174,7 +174,7 @@ def _is_outline_of(module: torch.fx.GraphModule, printed: Outline) -> bool:
 def _not_relocated(
     session: Session, modules: List[torch.fx.GraphModule], file: GraphFile
 ) -> List[torch.fx.GraphModule]:
-    """Let each module whose bytecode ``file`` holds run from there, if the user wants to step; return the others."""
+    """Make each module whose bytecode is in ``file`` run from there, if stepping is on; return the others."""
     if file.path is None or not modules:
         return modules
     source = SourceFile(without_imports(file.text), file.path)

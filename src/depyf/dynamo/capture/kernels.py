@@ -24,18 +24,18 @@ from depyf.lazy_pattern import re_compile
 Loader = Callable[..., object]
 
 _CALL = re_compile(r"^(?:def call\(|call = |class Runner\b)", re.MULTILINE)
-"""What only the wrapper of a whole graph has. Single kernels stay where Inductor keeps its notes about them."""
+"""A mark of the wrapper of a whole graph. Single kernels stay where Inductor keeps its data about them."""
 
 _CACHE_PATH_COMMENT = re_compile(r"^(\s*# kernel path:) .*$", re.MULTILINE)
 
 
 def watch_kernels(receivers: Receivers) -> Optional[Undo]:
-    """From now on load wrapper modules from copies in the dump directory; return the function that ends it."""
+    """Start to load wrapper modules from copies in the dump directory; return the function that stops it."""
     cache = generated_code.pycode_cache()
     if cache is None or not hasattr(cache, "load_by_key_path"):
         return None
     original = cache.load_by_key_path
-    # Nobody can have chosen another loader who has not imported the module to choose it in.
+    # The user can only have set another loader if the module is imported.
     chooser = sys.modules.get("depyf.explain.enable_debugging")
     chosen = getattr(chooser, "patched_load_by_key_path", None) or loading_copies(original, receivers)
 
@@ -63,7 +63,7 @@ def loading_copies(original: Loader, receivers: Receivers) -> Loader:
             return module
         except synchronous() as error:
             failed = error
-        module = original(key, path, *args, **kwargs)  # what is wrong with the module itself comes up here as well
+        module = original(key, path, *args, **kwargs)  # errors in the module itself are raised here as well
         report_failure("loading an Inductor kernel from the dump", failed)
         return module
 
@@ -80,7 +80,7 @@ def _note_lines(receivers: Receivers, path: str) -> None:
 
 
 def _distinguish(module: object, path: str) -> None:
-    """Let debuggers tell the functions of equal modules apart: graphs that are alike have the same kernels."""
+    """Make the functions of equal modules distinguishable for debuggers: similar graphs have the same kernels."""
     namespaces = [vars(module), *(vars(value) for value in vars(module).values() if isinstance(value, type))]
     for namespace in namespaces:
         for function in namespace.values():
@@ -90,7 +90,9 @@ def _distinguish(module: object, path: str) -> None:
 
 @safely("dumping an Inductor kernel")
 def _copied(receivers: Receivers, path: str) -> Optional[str]:
-    """The path of the copy of a wrapper module that is to run; None for other modules and when it can't be written."""
+    """Return the path of the copy of a wrapper module that is to run; None for other modules and if it can't be
+    written.
+    """
     with open(path, encoding="utf-8") as file:
         generated = file.read()
     if not _CALL.search(generated):
@@ -115,12 +117,12 @@ def _copied(receivers: Receivers, path: str) -> Optional[str]:
 def text_of_copy(generated: str, status: str) -> str:
     """The text of the copy of a wrapper module, with ``status`` as a comment.
 
-    All lines stay where they were: torch keeps notes about them.
+    Line numbers do not change: torch refers to them.
     """
     text = _CACHE_PATH_COMMENT.sub(r"\1 in Inductor's cache", generated)
     first, newline, rest = text.partition("\n")
     if first.startswith("#"):
         return f"{first}; {status}{newline}{rest}"
-    if not first:  # as PyTorch 2.2 begins them
+    if not first:  # as PyTorch 2.2 starts them
         return f"# {status}{newline}{rest}"
     return f"{text.rstrip()}\n\n# {status}\n"

@@ -1,4 +1,4 @@
-"""Writing line tables: the same bytecode with lines of one's own choice, whatever format this Python stores them in."""
+"""Write line tables: the same bytecode with other line numbers, in the format of the running Python."""
 
 from __future__ import annotations
 

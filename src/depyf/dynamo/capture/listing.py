@@ -1,7 +1,6 @@
-"""A disassembly as a Python file: what a code object runs from when there is no proved source for it.
-
-Each instruction is one line that holds a string, so the file parses, a debugger accepts breakpoints in it and steps
-instruction by instruction. The bytecode itself is not touched.
+"""A disassembly as a Python file, for code objects without proved source. Each instruction is one line with a string,
+so the file parses, a debugger accepts breakpoints in it and steps instruction by instruction. The bytecode itself is
+not touched.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def running_from(code: CodeType, listing: Listing, path: str) -> CodeType:
 
 
 def _printable(code: CodeType) -> CodeType:
-    """``code`` for the eyes only: constants of other people's classes, whose ``__repr__`` may raise, are described."""
+    """Return ``code`` for display only: constants of other classes, whose ``__repr__`` may raise, are described."""
     return code.replace(co_consts=tuple(_described(const) for const in code.co_consts))
 
 

@@ -1,8 +1,6 @@
-"""Calls of compiled functions that run as plain Python because the program says so, while a session is open.
-
-These are calls under ``torch.compiler.set_stance("force_eager")`` and the like, and of functions that
-``torch.compiler.disable`` keeps Dynamo out of. Dynamo asks for its callback in each call of either. A dump in which
-nothing was compiled says what kept it empty.
+"""Record calls of compiled functions that the program runs eagerly, while a session is open. These are calls under
+``torch.compiler.set_stance("force_eager")`` and the like, and calls of functions under ``torch.compiler.disable``.
+Dynamo looks up its callback in each call of either. A dump in which nothing was compiled gives the reason.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from depyf.dynamo.hooks.patching import Undo, registered
 from depyf.dynamo.hooks.safely import has_failed, safely
 
 _NAMED = 3
-"""So many functions are named, with what keeps them from being compiled."""
+"""How many functions are named, with the reason why they are not compiled."""
 
 _DISABLED = "torch._dynamo.config.disable was set"
 _VARIABLES = ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE")
@@ -36,7 +34,7 @@ _COMPILES_NOTHING = ("force_eager", "eager_on_recompile")
 
 
 def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
-    """Note from now on in each session which calls run as plain Python, and why; None where that can't be seen."""
+    """Start to record in each session which calls run eagerly, and why; None if that can't be observed."""
     original = private_names.CALLBACK_FROM_STANCE.find()
     if original is None:
         return None
@@ -80,21 +78,20 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
 
 
 def _is_of_others(function: object) -> bool:
-    """Whether it is plainly a function of a library: of thousands of calls that Dynamo is kept out of, nearly all are.
-
-    Nothing here can fail, and no code of the program runs.
+    """Return whether it is clearly a library function, as nearly all of the thousands of calls with Dynamo disabled
+    are. This can't fail, and runs no code of the program.
     """
     return type(function) is FunctionType and not is_users_file(function.__code__.co_filename)
 
 
 def _is_the_programs(code: CodeType, sessions: Sequence[Session]) -> bool:
-    """Whether it is code of the program, and none that was made: backends keep Dynamo out of their graphs."""
+    """Return whether it is code of the program, and not generated: backends disable Dynamo in their graphs."""
     made = any(session.directory.is_in(code.co_filename) for session in sessions)
     return is_users(code) and not made and not code.co_filename.startswith("<")
 
 
 def note_settings(session: Session) -> None:
-    """Note what keeps Dynamo from compiling anything now."""
+    """Record what disables Dynamo at the moment."""
     for name in _VARIABLES:
         if os.environ.get(name, "") == "1":
             session.plain_calls.setdefault(f"{name}=1 is set in the environment", {})
@@ -105,12 +102,12 @@ def note_settings(session: Session) -> None:
 
 
 def plain_calls_text(session: Session) -> List[str]:
-    """What ran as plain Python because the program says so, a line each."""
+    """Return what the program ran eagerly, a line each."""
     return [f"{why}: {_listed(names)} ran as plain Python" for why, names in session.plain_calls.items() if names]
 
 
 def why_empty(session: Session) -> str:
-    """Why nothing was compiled in this session; empty where something was, or where that can't be known."""
+    """Return why nothing was compiled in this session; empty if something was, or if it is unknown."""
     made = (TransformedCode, GraphFile, KernelFile, EarlierFunction, Incomplete)
     if any(session.records(kind) for kind in made) or session.ran or has_failed(session.directory.path):
         return ""

@@ -1,8 +1,6 @@
-"""Where graph nodes and kernels come from, noted while torch compiles and still has the nodes.
-
-torch attaches the user's whole stack to every node; the texts that it reports have only the innermost frame, and
-which nodes a kernel computes is told only where provenance tracking was switched on (which would change what the
-caches are asked for). Both are read here, and nothing is changed.
+"""Where graph nodes and kernels come from, recorded while torch compiles and still has the nodes. torch attaches the
+user's whole stack to every node, but reports only the innermost frame; and it reports which nodes a kernel computes
+only with provenance tracking on (which would change the cache keys). Both are read here without changes.
 """
 
 from __future__ import annotations
@@ -25,13 +23,13 @@ _Launch = Tuple[str, List[str], List[str]]
 
 
 class LaunchNotes:
-    """What Inductor says of each launch that it writes, until it reports the module that it wrote."""
+    """Inductor's data about each launch that it writes, until it reports the module."""
 
     def __init__(self) -> None:
         self._thread = threading.local()
 
     def watch(self) -> List[Undo]:
-        """Note every launch from now on; return the functions that end it."""
+        """Start to record every launch; return the functions that stop it."""
         tracer = private_names.LAUNCH_TRACER
         original = tracer.find()  # that of a session around this one
         if original is None:
@@ -45,7 +43,7 @@ class LaunchNotes:
         return [replace_everywhere(tracer.name, original, and_note, package=private_names.INDUCTOR.whole)]
 
     def take(self) -> List[_Launch]:
-        """What was noted on this thread since the last call."""
+        """Return what was recorded on this thread since the last call."""
         launches: List[_Launch] = getattr(self._thread, "launches", [])
         self._thread.launches = []
         return launches
@@ -82,7 +80,7 @@ def _origins(nodes: object) -> Iterator[torch.fx.Node]:
 
 
 class Provenance:
-    """Makes events of what is known of a graph or of a generated module when torch reports it."""
+    """Makes provenance events for a graph or a generated module when torch reports it."""
 
     def __init__(self, modules: Callable[[str], Sequence[torch.fx.GraphModule]]) -> None:
         self._modules = modules
@@ -90,7 +88,7 @@ class Provenance:
 
     @safely("noting where graph nodes come from")
     def of(self, event: Event) -> Optional[Event]:
-        """The event to follow this one, if more is known about what it reports."""
+        """Return a further event if more is known about what this one reports."""
         if event.name == "inductor_output_code":
             launches = self.launches.take()
             return kernel_launches_event(event, launches) if launches else None

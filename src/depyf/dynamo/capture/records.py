@@ -118,7 +118,7 @@ class TransformedCode:
 
 @dataclass(frozen=True)
 class EarlierFunction:
-    """A compiled function that was made before the session began: its graphs and kernels are those that it still held.
+    """A compiled function from before the session: its graphs and kernels are those that it still references.
 
     ``pending`` says that its backward has not been compiled.
     """
@@ -140,11 +140,10 @@ class Cause(enum.Enum):
 
 @dataclass(frozen=True)
 class FrameSkipped:
-    """Dynamo gave up a frame: calls run as plain Python (after a limit: those that no cache entry is valid for).
+    """A fallback: calls of a frame run eagerly (after a limit: those without a valid cache entry).
 
-    ``reason`` is torch's. ``place`` is the file and the line of the user at which it happened, where torch says so,
-    ``limit`` the name of the setting that was reached, with its value. ``compile_id`` is None where Dynamo gave up
-    before it made one.
+    ``reason`` is torch's. ``place`` is the file and the line of the user at which it happened, if torch reports it,
+    ``limit`` the name and value of the setting that was reached. ``compile_id`` is None if there was none yet.
     """
 
     compile_id: Optional[str]
@@ -161,7 +160,7 @@ class FrameSkipped:
 
 @dataclass(frozen=True)
 class GeneratedLines:
-    """Where Inductor says that the lines of the module at ``path`` come from: line, and stack from there on."""
+    """Inductor's map of the lines of the module at ``path``: a line, and the stack of the code from there on."""
 
     compile_id: Optional[str]
     path: str
@@ -187,7 +186,7 @@ class NoteFile:
 
 @dataclass(frozen=True)
 class Incomplete:
-    """Something of the dump could not be made: what failed, and why, in one line."""
+    """A part of the dump could not be made: what failed, and why, in one line."""
 
     compile_id: Optional[str]
     failure: str

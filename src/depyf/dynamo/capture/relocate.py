@@ -1,4 +1,4 @@
-"""Making code run from a file: the same bytecode, with the file name and lines of a source text that compiles to it.
+"""Make code run from a file: the same bytecode, with the file name and lines of a source text that compiles to it.
 
 Whether a text belongs to a code object is decided by comparing bytecode, constants and names, so relocating can't
 change what runs.
@@ -53,8 +53,8 @@ def in_file(code: CodeType, path: str) -> CodeType:
 def distinguished(code: CodeType) -> CodeType:
     """``code`` with the name of its file as one more constant, which nothing reads; nested code likewise.
 
-    Code objects that differ in nothing but their file are equal, and debugpy remembers by code object where it need not
-    look for breakpoints: in the second of two graphs that look alike it would not stop.
+    Code objects that differ only in their file are equal, and debugpy caches by code object where there are no
+    breakpoints: it would not stop in the second of two equal graphs.
     """
     consts = tuple(
         distinguished(const) if isinstance(const, CodeType) else const for const in _unmarked(code).co_consts
@@ -71,7 +71,7 @@ def _unmarked(code: CodeType) -> CodeType:
 
 
 def _moved_onto(code: CodeType, place: CodeType) -> Optional[CodeType]:
-    """``code`` with the lines of ``place``, or ``None`` when the two differ in more than lines and names of places."""
+    """``code`` with the lines of ``place``, or ``None`` if the two differ in more than lines and file names."""
     if len(code.co_consts) != len(place.co_consts):
         return None
     names, place_names = names_of(code).nested.values(), names_of(place).nested.values()
@@ -106,6 +106,7 @@ def _lines_of(code: CodeType) -> Dict[str, Any]:
 
 def _flags_towards(code: CodeType, place: CodeType) -> int:
     """The flags of ``code``; those that change nothing that runs as ``place`` has them: future annotations (what they
-    change shows in the bytecode), and that it stands in a class (3.14)."""
+    change shows in the bytecode), and that it stands in a class (3.14).
+    """
     free = annotations.compiler_flag | getattr(inspect, "CO_METHOD", 0)
     return code.co_flags & ~free | place.co_flags & free

@@ -1,4 +1,4 @@
-"""The file that stands for one code object of Dynamo's, and the code object that runs from it."""
+"""The file for one of Dynamo's code objects, and the code object that runs from it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from depyf.quick_dataclass import dataclass
 from depyf.result import Decompilation, DecompilationError, Hints, Verdict
 
 FAILED = "failed"
-"""Stands where a verdict would when there is no source at all."""
+"""Replaces the verdict if there is no source at all."""
 
 _WITH = {False: "", True: ", with what the first lines list,"}
 
@@ -134,9 +134,8 @@ def _with_stable_head(source: str, stable: StableNames) -> str:
 
 
 def with_own_functions(code: CodeType, transformed: CodeType) -> CodeType:
-    """``code``, which was proved to be the same as ``transformed``, making its functions of the latter's code objects.
-
-    They keep their files and lines, which Dynamo shows when it compiles them in turn: those of the user, and not ours.
+    """Return ``code``, which was proved to be the same as ``transformed``, with the nested code objects of
+    ``transformed``. They keep the user's files and lines, which Dynamo shows when it compiles them in turn.
     """
     own = [constant for constant in transformed.co_consts if isinstance(constant, CodeType)]
     made = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
@@ -153,7 +152,7 @@ def with_own_functions(code: CodeType, transformed: CodeType) -> CodeType:
 
 
 def _function_key(code: CodeType) -> Tuple[object, ...]:
-    """Code objects with the same key can stand in for each other where a function is made of one."""
+    """Code objects with the same key are interchangeable where a function is made from one."""
     return (code.co_name, code.co_freevars, _arguments(code))
 
 
@@ -179,7 +178,7 @@ def _decompile(code: CodeType, name: str, hints: Hints) -> Tuple[Optional[Decomp
         decompilation = decompile_code(code, name=name, hints=hints)
     except DecompilationError as error:
         return None, str(error)
-    except synchronous() as error:  # a bug of the decompiler must not end the user's compilation
+    except synchronous() as error:  # a bug of the decompiler must not break the user's compilation
         report_failure("decompiling a transformed code object", error)
         return None, f"internal error, {describe(error)}"
     return decompilation, decompilation.reason

@@ -1,4 +1,4 @@
-"""All records of a session. They are only ever added: whoever reads patches nothing, whoever patches adds here."""
+"""All records of a session. They are only ever added: hooks add here, and readers install no hooks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import torch
 
 NO_NAME = "__compiled_fn_-1"
-"""How files begin of what belongs to no compilation, and the answer of ``get_current_compiled_fn_name`` then."""
+"""The prefix of files that belong to no compilation, and the result of ``get_current_compiled_fn_name`` then."""
 
 
 class Session:
@@ -54,13 +54,14 @@ class Session:
         self.only: Optional[Callable[[CodeType], bool]] = None
         """Which functions are recorded, where not all of them are."""
         self.wanted: Dict[str, bool] = {}
-        """The compilations that were asked about, until Dynamo is reset and gives their ids out again."""
+        """The compilations that were checked, until Dynamo is reset and reuses their ids."""
         self.runs_are_known = True
         self.ran: Dict[int, List[Any]] = {}
         """The transformed code that has run, by its id: a weak reference to it and how often (a list, because whoever
-        counts does it while Dynamo is on, which would trace the methods of a class)."""
+        counts does it while Dynamo is on, which would trace the methods of a class).
+        """
         self.plain_calls: Dict[str, Dict[str, None]] = {}
-        """The functions that ran as plain Python because the program says so, by the reason."""
+        """The functions that the program ran eagerly, by the reason."""
         self.graph_times: Dict[Tuple[str, bool], Tuple[int, float]] = {}
         """How often graphs have run in traces and how long, by name, and whether it is the backward."""
 
@@ -86,7 +87,7 @@ class Session:
         return wanted
 
     def watch(self, watch: Callable[[Event], object]) -> None:
-        """Call ``watch`` with every event of torch's from now on, on the thread that compiles; it must not raise."""
+        """Start to call ``watch`` with every torch event, on the thread that compiles; it must not raise."""
         self._watchers.append(watch)
 
     def _append(self, record: Record) -> None:
@@ -130,7 +131,7 @@ class Session:
             return self._names.get(compile_id)
 
     def function_name(self, compile_id: Optional[str]) -> str:
-        """How files of this compilation begin: ``__compiled_fn_<id>``, or words where nobody gave a name."""
+        """The prefix of this compilation's files: ``__compiled_fn_<id>``, or words if there is no name."""
         named = self.compiled_function(compile_id)
         if named is not None:
             return named.stable_name
@@ -192,4 +193,5 @@ class Session:
 
 Receivers = Callable[[], Sequence[Session]]
 """How a hook asks which sessions to add to: of nested ones, which dump into directories of their own, all, the
-innermost last. Code runs from the files of the innermost; the others get the same files to read."""
+innermost last. Code runs from the files of the innermost; the others get the same files to read.
+"""

@@ -1,8 +1,7 @@
-"""Events that the structured trace of an older PyTorch does not have, taken from calls of its functions.
-
-Before 2.3 there is no trace at all, but every graph is formatted for the logs, whether these are on or not, so the
-formatter is told of all of them. Graph breaks, recompilations, the passes of Inductor and the end of each compilation
-pass through one function each. What arrives here leaves as the events of later versions, under the same names.
+"""Events that an older PyTorch's structured trace lacks, taken from calls of its functions. Before 2.3 there is no
+trace at all, but every graph is formatted for the logs, whether these are on or not, so a hook of the formatter gets
+all of them. Graph breaks, recompilations, Inductor's passes and the end of each compilation go through one function
+each. The events have the names of later versions.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _FROM_PASSES = (Stage.BEFORE_PRE_GRAD, Stage.AFTER_PRE_GRAD)
 
 
 def supplement(receive: Receive) -> List[Undo]:
-    """Send the events that this torch does not have in its trace to ``receive`` from now on; return how to end it."""
+    """Start to send the events that this torch's trace lacks to ``receive``; return the functions that stop it."""
     hooks = _Hooks(receive)
     registered(hooks.end)
     substitutes = [
@@ -65,14 +64,14 @@ _LAST_PASSES = (private_names.RECURSIVE_POST_GRAD_PASSES, private_names.POST_GRA
 
 
 class _Hooks:
-    """Each method installs one hook, and answers how to undo it or None where this torch has no place for it."""
+    """Each method installs one hook, and returns its undo function, or None if this torch lacks the function."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
         self._thread = threading.local()
 
     def end(self) -> None:
-        """Send nothing any more, also where somebody has wrapped a hook and still calls it."""
+        """Send nothing more, even if other code has wrapped a hook and still calls it."""
         self._receive = lambda event: None
 
     def _send(self, name: str, meta: object, payload: Optional[str]) -> None:
@@ -90,7 +89,7 @@ class _Hooks:
         return self._formatted(lambda title: _event_of_graph(title) or title)
 
     def printed_graphs(self) -> Optional[Undo]:
-        """The graphs that passes and backends print, and the trace has not: no logs need to be on for that."""
+        """The graphs that passes and backends print, and that the trace lacks: no logs need to be on for that."""
         return self._formatted(lambda title: None if _in_trace(title) else title)
 
     def _formatted(self, event_of: Callable[[str], Optional[str]]) -> Optional[Undo]:
@@ -141,7 +140,7 @@ class _Hooks:
         return name.replace(run_passes)
 
     def graph_breaks(self) -> Optional[Undo]:
-        """Why graphs end where they do: Dynamo makes an object of it each time."""
+        """The reasons why graphs end: Dynamo creates an object for each."""
         cls = private_names.BREAK_REASON.find()
         original = getattr(cls, "__post_init__", None)
         if cls is None or original is None:
@@ -155,7 +154,7 @@ class _Hooks:
         return _both(replace_attribute(cls, "__post_init__", __post_init__), self._breaks_that_skip())
 
     def _breaks_that_skip(self) -> Optional[Undo]:
-        """Graph breaks in loops: Dynamo gives up the frame, by an exception that it makes while it handles another."""
+        """Graph breaks in loops: Dynamo skips the frame, by an exception that it raises while it handles another."""
         skip, broken = private_names.SKIP_FRAME.find(), private_names.UNSUPPORTED.find()
         if skip is None or broken is None:
             return None
@@ -180,7 +179,9 @@ class _Hooks:
         self._send("dynamo_graph_break_reason", {}, text)
 
     def recompilations(self) -> Optional[Undo]:
-        """Which guards failed. Before 2.3 torch asks before the compilation has an id: the answer waits for its end."""
+        """Failed guards. Before 2.3 torch computes them before the compilation has an id, so they are reported at its
+        end.
+        """
         original = private_names.RECOMPILE_REASONS.find()
         if original is None:
             return None
@@ -205,7 +206,7 @@ class _Hooks:
             self._send("recompile_reasons", {}, json.dumps([str(reason) for reason in reasons]))
 
     def ends(self) -> Optional[Undo]:
-        """The end of each compilation, with torch's numbers about it."""
+        """The end of each compilation, with torch's metrics."""
         return _before_metrics(self._send_metrics)
 
     @safely("noting the end of a compilation")
@@ -217,7 +218,7 @@ class _Hooks:
 
 
 def _before_metrics(note: Callable[..., object]) -> Optional[Undo]:
-    """Call ``note`` with torch's numbers about each compilation when that ends, however it ends."""
+    """Call ``note`` with torch's metrics of each compilation when it ends, however it ends."""
     for name in (private_names.RECORD_METRICS, private_names.LOG_COMPILATION):
         if name.find() is not None:
             return call_before(name.holder(), name.name, note)

@@ -25,7 +25,7 @@ BytecodeHook = Callable[[CodeType, CodeType], Optional[CodeType]]
 
 
 def bytecode_hook(receivers: Receivers, before: Callable[[], object]) -> BytecodeHook:
-    """The hook for Dynamo: it answers the code object that runs from a file, or None to let Dynamo's run.
+    """Return the hook for Dynamo: it returns the code object that runs from a file, or None to let Dynamo's run.
 
     ``before()`` is called first, when the graphs of the compilation are complete.
     """
@@ -105,7 +105,7 @@ def _record(dumped: _Dumped, original: CodeType, transformed: CodeType, running:
 def _resumes_called(
     session: Session, original: CodeType, transformed: CodeType
 ) -> Dict[str, Tuple[str, str, int, int]]:
-    """The resume functions that the code calls, by the names that are shown."""
+    """Return the resume functions that the code calls, by their displayed names."""
     scope = frames.frame_globals(original) or {}
     found: Dict[str, Tuple[str, str, int, int]] = {}
     for name in transformed.co_names:

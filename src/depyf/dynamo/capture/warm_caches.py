@@ -1,9 +1,8 @@
-"""Stages that torch does not report when its caches are warm, kept beside those caches and reported again.
-
-A compiled graph that comes out of a cache has skipped the passes before it, so the trace lacks their graphs. What a
-miss reported is noted under the key that missed, and a later hit on that key reports it again. A hit without notes (the
-cache was filled when nobody looked) is turned into a miss: that compiles once more, and the dump is complete. With
-``force_recompile`` every look-up is a miss. What torch caches besides (autotuning, shared libraries) loses no stage.
+"""Store the stages that torch does not report when its caches are warm beside those caches, and report them again. A
+compiled graph from a cache has skipped the passes before it, so the trace lacks their graphs. The events of a miss are
+stored under its key, and a later hit on that key reports them again. A hit without stored events (the cache was filled
+without depyf) is turned into a miss: the graph is compiled again, and the dump is complete. With ``force_recompile``
+every look-up is a miss. Torch's other caches (autotuning, shared libraries) lose no stage.
 """
 
 from __future__ import annotations
@@ -34,14 +33,16 @@ LOST_WHEN_WARM = frozenset(
 )
 
 _FORM = 3
-"""Counts what notes hold: those of another form are none."""
+"""The version of the stored format; others are ignored."""
 
 Note = Tuple[str, str]
 """The name and the payload of an event."""
 
 
 class WarmCaches:
-    """Notes by cache key. ``receivers`` returns who captures, ``repeat`` receives what a hit has skipped."""
+    """Stored events by cache key. ``receivers`` returns the capturing sessions, ``repeat`` receives the events that a
+    hit has skipped.
+    """
 
     def __init__(self, receivers: Receivers, repeat: Callable[[Event], object]) -> None:
         self._receivers = receivers
@@ -53,7 +54,7 @@ class WarmCaches:
         self._switch_on: List[Undo] = []
 
     def follow(self, sessions: Sequence[Session]) -> None:
-        """Where look-ups can't be seen, switch the caches off as long as one of the open ``sessions`` wants that."""
+        """If look-ups can't be observed, disable the caches as long as one of the open ``sessions`` wants that."""
         wanted = any(session.force_recompile for session in sessions) and not self._watches()
         if wanted and not self._switch_on:
             collecting(self._switch_on, torch_settings.switch_caches_off)
@@ -61,14 +62,14 @@ class WarmCaches:
             undo_all(self._switch_on)
 
     def _watches(self) -> bool:
-        """Return whether look-ups are seen, after the module was imported that the hook may still wait for."""
+        """Return whether look-ups are observed, after importing the module that the hook may still wait for."""
         return sees_look_ups() and self._sees_look_ups
 
     def watch(self) -> Optional[Undo]:
-        """See every cache look-up from now on; return the function that ends it."""
+        """Start to observe every cache look-up; return the function that stops it."""
         cache, lookup = private_names.GUARDED_CACHE.find(), _look_up()
         if lookup is None:
-            return None  # before 2.8: what a warm cache loses is told (missing.py), and force_recompile turns it off
+            return None  # before 2.8: missing.py reports what a cache loses, and force_recompile disables the cache
         original = lookup.__func__
         self._sees_look_ups = True
 
@@ -99,7 +100,7 @@ class WarmCaches:
         self._miss(key)
 
     def event(self, event: Event) -> None:
-        """Note ``event`` if a warm cache would skip it: so it does with what passes print, too."""
+        """Store ``event`` if a warm cache would skip it, including graphs that passes print."""
         if event.compile_id is None or event.payload is None:
             return
         if event.name not in LOST_WHEN_WARM and not isinstance(stage_of(event.name, event.payload), NamedStage):
@@ -158,5 +159,5 @@ def sees_look_ups() -> bool:
 
 
 def _path(key: str) -> str:
-    """Where the notes for a key lie: in torch's own cache directory, so that they go when that is cleared."""
+    """Return the path for a key: in torch's own cache directory, so that it is removed when that is cleared."""
     return os.path.join(torch_settings.cache_directory(), "depyf", key[1:3], f"{key}.{_FORM}.json")

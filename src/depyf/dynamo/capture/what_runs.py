@@ -1,6 +1,5 @@
-"""Which of the dumped files runs, said in the second line of every graph file: a breakpoint in any other never stops.
-
-It is known only when a graph has been compiled, so the line is written anew then. All lines keep their numbers.
+"""Write which of the dumped files runs into the second line of every graph file: a breakpoint in any other never stops.
+It is known only after a graph has been compiled, so the line is rewritten then. Line numbers do not change.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _NOT_SURE = "Whether this file runs depends on the backend, and is not known."
 
 
 def note_what_runs(session: Session, compile_id: str) -> None:
-    """Bring the status lines of the graph files of this compilation up to date, and what their records say."""
+    """Update the status lines of this compilation's graph files, and their records."""
     files, kernels = session.graph_files(compile_id), session.records(KernelFile, compile_id)
     for file in files:
         if file.path is None:
@@ -62,7 +61,7 @@ def _status(file: GraphFile, files: Sequence[GraphFile], kernels: Sequence[Kerne
 
 def _kernels_of(file: GraphFile, kernels: Sequence[KernelFile]) -> List[KernelFile]:
     """The modules that Inductor made of this graph; more than those where it is not known which."""
-    kernels = [kernel for kernel in kernels if kernel.function == file.function]  # a reset gives ids out anew
+    kernels = [kernel for kernel in kernels if kernel.function == file.function]  # a reset reuses ids
     if file.piece:
         kernels = [kernel for kernel in kernels if kernel.piece == file.piece]
     if isinstance(file.stage, Stage) and file.stage.facts.expected is Expected.FOR_EACH_KERNEL:

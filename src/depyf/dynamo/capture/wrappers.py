@@ -1,4 +1,4 @@
-"""The functions that AOTAutograd generates around compiled graphs, made to run from files in the dump directory."""
+"""Make the functions that AOTAutograd generates around compiled graphs run from files in the dump directory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from depyf.dynamo.store.names import file_stem
 
 
 def watch_wrappers(receivers: Receivers) -> List[Undo]:
-    """From now on write each generated wrapper to a file and run it from there; return the functions that end it."""
+    """Start to write each generated wrapper to a file and run it from there; return the functions that stop it."""
     # One of the modules may have it from the other: each is replaced once, wherever it is known.
     originals = {id(maker.require()): maker for maker in generated_code.wrapper_makers()}
     return [

@@ -1,4 +1,4 @@
-"""The one place that installs hooks: while at least one session captures, torch reports everything to it.
+"""The one place that installs hooks, while at least one session captures.
 
 All open sessions receive. Hooks are installed when the first one starts and removed when the last one ends.
 """
@@ -52,10 +52,10 @@ from depyf.messages import warn
 from depyf.torch_trace.events import PHASE, STANDALONE, Event
 
 _DEBUGGERS = ("debugpy", "pydevd", "_pydevd_bundle")
-"""At a breakpoint before PyTorch 2.6 Dynamo would compile the functions that tell an editor what variables hold."""
+"""At a breakpoint before PyTorch 2.6 Dynamo would compile the functions with which an editor reads variables."""
 
 _RUNS = 1 << 21
-"""So many runs are kept until they are counted, which is done with each compilation and at the end."""
+"""How many runs are kept until they are counted, at each compilation and at the end."""
 
 _END_OF_COMPILATION = frozenset({"compilation_metrics", "bwd_compilation_metrics"})
 
@@ -98,7 +98,7 @@ class Capture:
 
     @safely("starting to capture")
     def start(self, session: Session) -> None:
-        """Let ``session`` receive from now on. An exception from outside leaves it not begun."""
+        """Start ``session``. After an asynchronous exception it is not started."""
         try:
             with self._lock:
                 self.count_runs()
@@ -117,18 +117,18 @@ class Capture:
 
     @safely("ending the capture")
     def stop(self, session: Session) -> None:
-        """End this session, wherever it stands among the open ones, and write what can be written only now."""
+        """End this session, at whatever level of nesting, and write what can be written only now."""
         has_received = any(each is session for each in self._sessions)
         self._detach(session)
         self._write_the_rest(session, has_received=has_received)
 
     def drop(self, session: Session) -> None:
-        """End this session without another word, whatever has been done of that: an exception from outside came."""
+        """End this session after an asynchronous exception, without reports and however far ending it came."""
         safely("ending the capture")(self._detach)(session)
         safely("keeping what a session has seen")(end)(session)
 
     def _detach(self, session: Session) -> None:
-        """Let ``session`` receive nothing more. May be called again when it was interrupted."""
+        """Stop ``session``. May be called again if it was interrupted."""
         with self._lock:
             self.count_runs()
             self._sessions = tuple(each for each in self._sessions if each is not session)
@@ -147,7 +147,9 @@ class Capture:
         safely("keeping what a session has seen")(end)(session)
 
     def flush_so_far(self) -> None:
-        """Write the full_code files of what is compiled so far, before the cache entries that they are read from go."""
+        """Write the full_code files of everything compiled so far, before the cache entries that they are read from are
+        removed.
+        """
         for session in self._sessions:
             safely("writing what was compiled so far")(flush)(session)
             session.wanted.clear()
@@ -248,7 +250,7 @@ class Capture:
             session.add(CompiledFunction(compile_id, name, number))
 
     def _name_compiled(self, compile_id: str) -> None:
-        """Inductor begins to work for this compilation, which may be another session's, or nobody's but ours."""
+        """Record that Inductor starts to work for this compilation, which may be another session's, or depyf's own."""
         named = standalone_name(compile_id) if compile_id.startswith(STANDALONE) else self._names.get(compile_id)
         for session in self.receivers(compile_id):
             if named is not None and session.compiled_function(compile_id) is None:

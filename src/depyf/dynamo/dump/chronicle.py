@@ -27,7 +27,7 @@ class Chronicle:
     missed: Tuple[str, ...] = ()
     """The files that could not be written the last time."""
     own_failures: Set[str] = field(default_factory=set)
-    """What was said of that: it is no longer so in the files that say what is missing."""
+    """The messages about them, for removal from the files that list what is missing."""
     behind: Optional[str] = None
     """The file that says that they are not up to date."""
     budget: Budget = field(default_factory=Budget)
@@ -38,13 +38,13 @@ class Chronicle:
     times: Dict[Tuple[str, bool], Tuple[int, float]] = field(default_factory=dict)
     """How often each graph has run and how long, by name, and whether it is the backward; from traces."""
     notes: Dict[str, None] = field(default_factory=dict)
-    """Of sessions that have ended: what ran as plain Python as the program demands, and why nothing was compiled."""
+    """Of ended sessions: what the program ran eagerly, and why nothing was compiled."""
 
     last: Optional[Session] = None
     """An empty session into the directory, when one has ended."""
 
     def at_least(self) -> int:
-        """Return how many records are nothing new: none at all are worth a page, but not in a forked child."""
+        """Return how many records have been written; before that -1, to write an empty page, but 0 in a fork."""
         return self.written if self.written is not None else 0 if self.forked else -1
 
     def count(self) -> int:

@@ -1,4 +1,4 @@
-"""What the records of a session say to the model of the run: its files as artifacts, and what events do not say."""
+"""Convert the records of a session for the model of the run: its files as artifacts, and facts that events lack."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _which(record: Union[GraphFile, KernelFile]) -> str:
 def _content(path: str) -> str:
     try:
         return read_text(path)
-    except synchronous(OSError):  # somebody has cleared the directory away meanwhile
+    except synchronous(OSError):  # the directory has been removed meanwhile
         return ""
 
 
@@ -155,7 +155,7 @@ def _transformed(
 
 
 def fallback_facts(session: Session, records: Sequence[Record]) -> List[FallbackFact]:
-    """The frames that run as plain Python; what Dynamo looked at and skipped because there is nothing to compile."""
+    """The frames that run eagerly, and those that Dynamo skipped because there is nothing to compile."""
     view = session.of_records(records)
     return [
         FallbackFact(

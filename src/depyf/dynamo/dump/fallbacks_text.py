@@ -1,4 +1,4 @@
-"""``eager_fallbacks_<n>.txt``: what runs as plain Python although it was to be compiled, why, and since when."""
+"""``eager_fallbacks_<n>.txt``: what falls back to eager, why, and since when."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HEAD = "What ran as plain Python although torch.compile was to compile it."
 
 
 def write_fallbacks(session: Session) -> Optional[str]:
-    """Write the file if there is anything to tell; return its path."""
+    """Write the file if there is anything to report; return its path."""
     found = fallbacks(session)
     return session.directory.write_note("eager_fallbacks", fallbacks_text(session, found)) if found else None
 

@@ -1,11 +1,9 @@
 """``manifest.json``, ``index.md`` and ``index.html``: what a directory holds and what happened, in one model.
 
-A directory has one of each for each process that dumps into it, about all sessions of that process: a later session
-writes them anew, with what the earlier ones had seen. Texts that lie in files are kept there only.
-
-To write them takes longer the more they tell of. Where many sessions follow each other quickly, not each of them
-writes them: that would cost the square of their number. A note in the directory says so until they are up to date,
-which they are at the latest when the process ends.
+A directory has one of each for each process that dumps into it, about all sessions of that process: each session
+rewrites them with the data of the earlier ones. The text of files is not kept in memory. If many sessions follow each
+other quickly, not each of them writes, as the cost would be quadratic. A note in the directory says so until they are
+up to date, at the latest when the process ends.
 """
 
 from __future__ import annotations
@@ -72,7 +70,7 @@ def begin(session: Session) -> None:
 
 
 def note_runs(session: Session) -> None:
-    """Note how often the transformed code of this session has run, as long as that can be known."""
+    """Record how often the transformed code of this session has run, while that can be known."""
     known = _chronicles.get(id(session.directory))
     if known is not None:
         for graph, (count, seconds) in session.graph_times.items():
@@ -107,9 +105,8 @@ def move_after_fork(session: Session, parents: DumpDirectory) -> None:
 
 @safely("writing the manifest")
 def write_manifest(session: Session, *, at_once: bool = False) -> None:
-    """Write the files about the directory of this session, which ends or whose process does.
-
-    Without ``at_once`` that may be put off until a later session ends or the process does.
+    """Write the files about the directory of this session, which ends or whose process does. Without ``at_once`` this
+    may be postponed until a later session or the process ends.
     """
     with _lock:
         known = _chronicles.get(id(session.directory))
@@ -131,7 +128,9 @@ def write_manifest(session: Session, *, at_once: bool = False) -> None:
 
 
 def _say_what_is_missed(session: Session, known: Chronicle, missed: Tuple[str, ...]) -> None:
-    """Say which of the files could not be written, in a message and in a file; remove that when they all are."""
+    """Report which of the files could not be written, in a message and in a file; remove the file when all are
+    written.
+    """
     directory = session.directory
     old = [name for name in missed if os.path.lexists(directory.file(name))]
     if old and missed != known.missed:  # that something could not be written has been said
@@ -151,14 +150,14 @@ def _say_what_is_missed(session: Session, known: Chronicle, missed: Tuple[str, .
 
 
 def write_postponed() -> None:
-    """Write what was put off, in directories that are still there: the process ends."""
+    """Write postponed files at process exit, in directories that still exist."""
     for known in list(_chronicles.values()):
         if known.postponed and known.last is not None and known.last.directory.exists():
             write_manifest(known.last, at_once=True)
 
 
 def end(session: Session) -> None:
-    """The session has ended: keep what it has seen, for the files of a later one."""
+    """Keep the records of an ended session, for the files of a later one."""
     with _lock:
         known = _chronicles.get(id(session.directory))
         if known is not None and session in known.open:
@@ -215,7 +214,7 @@ def _text(name: str, make: Callable[[Run], str], run: Run, bare: Run, failures: 
 
 
 def _bare_run(known: Chronicle) -> Run:
-    """What is sure of a run that can't be described."""
+    """The minimal facts about a run that can't be described."""
     return Run(
         depyf=_version(),
         torch=torch_names.torch_version(),
@@ -292,9 +291,8 @@ def _run_of(session: Session, known: Chronicle, records: Sequence[Record]) -> Tu
 
 
 def _suffix(directory: DumpDirectory, known: Chronicle) -> str:
-    """What tells the files of a forked child apart: it may write them before the parent does, and be gone by then.
-
-    Ranks need none: the directory tells them apart, as it does with all files.
+    """The suffix of a forked child's files, as it may write them before the parent does, and end. Ranks need none: the
+    directory separates their files.
     """
     return f".{file_names.process_mark(directory.process_number())}" if known.forked else ""
 

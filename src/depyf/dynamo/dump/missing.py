@@ -20,7 +20,7 @@ _NOT_REPORTED = "This PyTorch did not report it."
 _LATE = "Its backward was not called under prepare_debug, and PyTorch compiles it when it is first called."
 
 _PRINTED = "graphs that passes print"
-"""What nobody can name who has not seen it: ``NamedStage``."""
+"""Stages whose names are unknown in advance: ``NamedStage``."""
 
 _EARLIER = "Compiled before prepare_debug was entered: here is what the compiled function still held."
 

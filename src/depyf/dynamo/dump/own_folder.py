@@ -1,7 +1,6 @@
-"""A session for the whole life of a process, in a folder of its own that is made when something is written.
-
-It was switched on from outside: the program knows nothing of it, and may be killed. So the manifest and the page are
-written while it runs, a little later than each burst of compilations, by a thread that ends when they are written.
+"""A session for the whole life of a process, in its own folder, which is created when something is written. It is
+enabled by environment variables, and the program may be killed. So the manifest and the page are written while it runs,
+shortly after each burst of compilations, by a thread that ends when they are written.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ ONLY, LIMIT = "DEPYF_ONLY", "DEPYF_DUMP_LIMIT"
 
 
 def only_matching(patterns: str) -> Optional[Callable[[CodeType], bool]]:
-    """Return what recognises the code of functions that one of the patterns fits; None for no pattern.
+    """Return a predicate for the code of functions that match one of the patterns; None for no pattern.
 
     They are separated by commas, and compared with the qualified name, the name and the file (without its folder) of
     the function, and with file and name with a colon between them. Of resume functions it is that of their function.
@@ -147,7 +146,7 @@ class _Own:
 def begin(root: str, folder: str, *, stepping: bool = True) -> None:
     """Dump what this process compiles into ``folder`` of ``root`` until it ends; its forked children have their own."""
     worker = os.path.join(*private_names.INDUCTOR.whole.split("."), "compile_worker")
-    if worker in "".join(sys.argv[:1]):  # it compiles kernels for another process, which dumps them
+    if worker in "".join(sys.argv[:1]):  # a worker that compiles kernels for another process, which dumps them
         return
     opened = _Followed(os.path.join(root, folder), stepping=stepping)
     opened.__enter__()

@@ -1,4 +1,4 @@
-"""``debug``: pause the program, and compile nothing new while it is looked at."""
+"""``debug``: pause the program, and compile nothing new meanwhile."""
 
 from __future__ import annotations
 
@@ -97,10 +97,9 @@ def _enters(filename: str) -> bool:
 
 
 def _pause_in(frame: FrameType) -> None:
-    """Call ``breakpoint()`` so that the debugger stops at the line where ``frame`` stands, with its variables in sight.
-
-    Called from here it would stop in a file of depyf's, where nobody has anything to look at, and where editors do not
-    stop at all: debugpy skips the files of installed packages.
+    """Call ``breakpoint()`` so that the debugger stops at the current line of ``frame``, with its variables in scope.
+    Called from here it would stop in a file of depyf, which is of no use, and where editors do not stop at all: debugpy
+    skips the files of installed packages.
     """
     undo = replace_attribute(sys, "breakpointhook", sys.__breakpointhook__) if _nobody_would_stop() else None
     try:

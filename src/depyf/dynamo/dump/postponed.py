@@ -1,4 +1,4 @@
-"""What of the page, the index and the manifest is written later: for how long, and the notes that say so."""
+"""Postpone writing the page, the index and the manifest: for how long, and the notes that say so."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ then. All other files are complete, and `depyf report` reads them when manifest.
 
 
 class Budget:
-    """How much of a process's time may be spent on writing something anew: a fixed amount, and a share of the rest."""
+    """How much of a process's time may be spent on rewriting: a fixed amount, and a share of the rest."""
 
     def __init__(self) -> None:
         self._begun = time.monotonic()
@@ -34,7 +34,7 @@ class Budget:
         self._last = 0.0
 
     def allows(self) -> bool:
-        """Return whether it may be written once more, which is taken to cost what the last time did."""
+        """Return whether it may be written again, assuming the cost of the last time."""
         return self._spent + self._last <= _AT_ONCE + _SHARE * (time.monotonic() - self._begun)
 
     @contextlib.contextmanager

@@ -1,6 +1,5 @@
-"""Functions that were compiled before ``prepare_debug`` was entered and called inside, dumped as far as can be.
-
-What they run is left as it is: their files are copies, and say so.
+"""Dump functions that were compiled before ``prepare_debug`` and are called inside it, as far as possible. The code
+that runs does not change: their files are copies, and say so.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Constants of transformed code that have no literal: what the names ``__const_<kind>_<n>`` in its source stand for.
-
-The names are made anew for every code object, so two functions of a file may mean different objects by one name; one
-of them is renamed then.
+"""Constants of transformed code without a literal: the objects that the names ``__const_<kind>_<n>`` in its source
+represent. The names are numbered for each code object, so two functions of a file may use one name for different
+objects; one of them is then renamed.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _PLACEHOLDER = re_compile(r"\b__const_(\w+)_\d+\b")
 _NAMED = (type, FunctionType, BuiltinFunctionType, ModuleType)
 
 Position = Tuple[int, ...]
-"""Where a constant stands: its index in ``co_consts``, after those of the code objects and tuples around it."""
+"""The position of a constant: its index in ``co_consts``, after those of the enclosing code objects and tuples."""
 
 
 _Place = Tuple[object, CodeType, Position]
@@ -40,7 +39,7 @@ class Constant:
 
 
 class Constants:
-    """The names ``__const_*`` of one file, each for one object; ``known`` are those whose object could be told."""
+    """The names ``__const_*`` of one file, each for one object; ``known`` are those whose object is known."""
 
     def __init__(self) -> None:
         self.known: Dict[str, Constant] = {}
@@ -48,8 +47,8 @@ class Constants:
     def in_entry(self, entry: Entry) -> Entry:
         """``entry`` with its names made unique.
 
-        Only the kind is known of what a name stands for. When the code has several constants of that kind the name
-        stays, and its object unknown.
+        Only the kind of a name's object is known. If the code has several constants of that kind, the name stays and
+        its object is unknown.
         """
         if entry.source is None or entry.code is None:
             return entry
@@ -94,7 +93,7 @@ def _only_constant(code: CodeType, kind: str) -> Optional[_Place]:
 
 
 def _kinds(value: object) -> Tuple[str, ...]:
-    """What may stand in the middle of the name for ``value``."""
+    """Return the middle part of the name for ``value``."""
     if issubclass(type(value), (str, bytes, tuple, int)) or value is None:
         return ()
     if isinstance(value, (float, complex)):

@@ -45,7 +45,7 @@ def story_text(story: Story, original: Original, guards: Mapping[str, EntryGuard
 
 
 def original_name(story: Story) -> str:
-    """What the original function is called in the file: its own name if that can be, and nothing else has it."""
+    """Return the original function's name in the file: its own name if it is valid and unused."""
     if story.called_as is not None:
         return f"original_{story.called_as}"
     return story.code.co_name if is_name(story.code.co_name) else f"original_{story.stem}"
@@ -137,7 +137,7 @@ def _dispatcher(
 
 
 def _problem_in_place(source: str, factory: str, free: Sequence[str]) -> object:
-    """Why ``source`` does not compile where it will stand, in a function that has the free variables; or None."""
+    """Return why ``source`` does not compile inside a function with the free variables; None if it does."""
     if not free:
         return why_it_does_not_compile(source)
     return why_it_does_not_compile(f"def {factory}({', '.join(free)}):\n{indented(source)}")

@@ -1,4 +1,4 @@
-"""What the functions in ``full_code_*.py`` call beside their guards: stand-ins for what no file can hold."""
+"""The helpers of ``full_code_*.py`` besides guards: placeholders for objects that no file can contain."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from depyf.dynamo.guards.live_values import LiveTable, NotLiveError
 
 
 class ___placeholder:  # noqa: N801 - a name that no user's variable has
-    """Stands for an object of the user's program; using it says what it would have been."""
+    """A placeholder for an object of the user's program; using it raises an error that names the object."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -67,7 +67,7 @@ def ___run_bytecode(
 
 
 def ___bind_globals(live: LiveTable, namespace: Dict[str, object], names: Iterable[str]) -> None:
-    """In the process that compiled, put the user's own objects where the file has placeholders."""
+    """In the process that compiled, replace the file's placeholders by the user's own objects."""
     scope = live.global_scope()
     for name in names:
         real = live.names[name]

@@ -1,4 +1,4 @@
-"""What is known about one user function at the end of a session: its cache entries, and its resume functions."""
+"""The facts about one user function at the end of a session: its cache entries, and its resume functions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Entry:
     reason: str = ""
     file: Optional[str] = None
     notes: Tuple[str, ...] = ()
-    """What else is to be said about this compilation, a line each."""
+    """Further notes about this compilation, a line each."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class Story:
     """One original code object with its entries in the order in which Dynamo tries them.
 
     ``called_as`` is the global name by which transformed code calls it, for a resume function; ``takes_cells`` says
-    that it is then called with closure cells and answers the function. ``fallbacks`` says, a text each, why calls
-    of it run as plain Python.
+    that it is then called with closure cells and returns the function. ``fallbacks`` has the reasons why calls of it
+    run eagerly.
     """
 
     code: CodeType
@@ -100,7 +100,7 @@ def stories_of_code(code: CodeType, stable: StableNames) -> List[Story]:
 
 @dataclass(frozen=True)
 class _Known:
-    """What a session knows of its functions: nothing, where they were compiled without one."""
+    """A session's knowledge of its functions: none, if they were compiled without one."""
 
     stable: StableNames
     records: Mapping[int, Sequence[TransformedCode]] = field(default_factory=dict)
@@ -136,7 +136,7 @@ def _break_notes(session: Session, compile_id: str) -> Tuple[str, ...]:
 
 
 def _families(codes: Sequence[CodeType], known: _Known) -> List[List[Story]]:
-    """The stories by user function; a function of which nothing can be told does not keep the others from theirs."""
+    """Return the stories by user function; a failure for one function does not affect the others."""
     stories: Dict[int, Story] = {}
     resumes: Dict[int, List[_Resume]] = {}
     for code in codes:
@@ -250,7 +250,7 @@ def _entry(record: TransformedCode, code: Optional[CodeType], manager: Optional[
 
 
 def _resumes(story: Story, stable: StableNames) -> List[_Resume]:
-    """The resume functions that the transformed code of ``story`` goes on in, in the order in which it names them."""
+    """Return the resume functions of the transformed code of ``story``, in the order in which it names them."""
     found: Dict[str, _Resume] = {}
     for entry in story.entries:
         scope = global_scope(entry.manager)

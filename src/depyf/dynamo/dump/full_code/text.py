@@ -1,4 +1,6 @@
-"""Python text as text: moving it in and out without touching its strings, signatures, whether it compiles."""
+"""Edit Python source as text: indent and dedent without touching strings, write signatures, check whether it
+compiles.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from depyf.without_warnings import without_warnings
 
 
 def indented(source: str, prefix: str = "    ") -> str:
-    """``source`` further to the right; lines that a string literal runs over stay as they are."""
+    """Indent ``source``, except for lines inside string literals."""
     inside = lines_inside_strings(source)
     lines = source.split("\n")
     return "\n".join(
@@ -26,7 +28,7 @@ def indented(source: str, prefix: str = "    ") -> str:
 
 
 def dedented(source: str) -> str:
-    """``source`` as far to the left as it goes; lines that a string literal runs over stay as they are."""
+    """Dedent ``source``, except for lines inside string literals."""
     first = next((line for line in source.split("\n") if line.strip()), "")
     margin = len(first) - len(first.lstrip())
     if not margin:
@@ -70,7 +72,8 @@ def why_it_does_not_compile(source: str) -> Optional[str]:
 
 def as_definition(source: str, name: str) -> str:
     """``source`` such that it defines ``name`` in the middle of a file: a lambda, which is an expression, becomes an
-    assignment, and what stands before the definition (a comment, an import from ``__future__``) is left out."""
+    assignment, and what stands before the definition (a comment, an import from ``__future__``) is left out.
+    """
     try:
         body = parse(source).body
     except synchronous(SyntaxError, ValueError, RecursionError):

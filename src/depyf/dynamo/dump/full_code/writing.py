@@ -38,7 +38,7 @@ _HELPERS = ("___bind_globals", "___call_global", "___contents", "___placeholder"
 def write_full_code(session: Session) -> List[FullCodeFile]:
     """Write the file of every user function that was transformed in this session; return what was written.
 
-    A function whose file can't be made is reported and does not keep the others from theirs.
+    A function whose file can't be made is reported and does not affect the others.
     """
     written: List[FullCodeFile] = []
     for stories in stories_of(session):
