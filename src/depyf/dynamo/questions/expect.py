@@ -1,6 +1,6 @@
 """``expect``: fails where a block breaks graphs, recompiles, compiles other graphs or falls back to eager.
 
-It counts with ``watch``; what was compiled before is not looked at, and nothing is called while compiled code runs.
+It counts with ``watch``; earlier compilations are ignored, and depyf is not called while compiled code runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Expect(HookedContext[Watch]):
-    """The context manager and decorator that ``expect`` returns; it may be entered again, each time for itself.
+    """The context manager and decorator that ``expect`` returns; it may be entered again, each time separately.
 
     ``counts`` and ``happened`` are those of the last block that was left.
     """
@@ -36,7 +36,7 @@ class Expect(HookedContext[Watch]):
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What was counted, by name: ``breaks``, ``recompiles``, ``graphs``, ``fallbacks``."""
+        """The counts by name: ``breaks``, ``recompiles``, ``graphs``, ``fallbacks``."""
         return self._last.counts
 
     @property
@@ -95,7 +95,7 @@ class Expect(HookedContext[Watch]):
 
 
 def _silent(_: Happening) -> None:
-    """What happens is reported at the end."""
+    """Events are reported at the end."""
 
 
 def expect(
@@ -105,20 +105,20 @@ def expect(
     graphs: Optional[Number] = None,
     fallbacks: Optional[Number] = None,
 ) -> Expect:
-    """Return a context manager, and decorator, that fails where a block compiles something else than expected.
+    """Return a context manager, and decorator, that fails if a block does not compile as expected.
 
-    Each number is exact, a ``range`` (``range(3)``: at most 2), or None for what is not checked; at least one has to be
-    given. ``breaks`` counts graph breaks, each place of the program once; ``recompiles`` recompilations; ``graphs``
-    compilations with a graph; ``fallbacks`` frames that were to be compiled and run as plain Python, as
-    ``docs/glossary.md`` defines them. Counted is what Dynamo compiles within the block, in all threads of the process.
-    Calls of code that was compiled before the block count as nothing: ``torch._dynamo.reset()`` makes Dynamo forget it.
+    Each number is exact, a ``range`` (``range(3)``: at most 2), or None (not checked); at least one must be given.
+    ``breaks`` counts graph breaks, each place of the program once; ``recompiles`` recompilations; ``graphs``
+    compilations with a graph; ``fallbacks`` frames that fall back to eager, as ``docs/glossary.md`` defines them. Only
+    compilations within the block count, in all threads of the process. Calls of code that was compiled before do not
+    count; ``torch._dynamo.reset()`` clears Dynamo's caches.
 
     At the end of the block ``depyf.ExpectationError``, an ``AssertionError``, has the stack of each event and what
-    avoids it. Where the block itself raises, that exception goes on and nothing is checked. As a decorator it stands
-    outside of ``torch.compile``; each call is a block, also of a coroutine function (with what else runs while it
+    avoids it. If the block itself raises, the exception propagates and nothing is checked. As a decorator it goes
+    outside of ``torch.compile``; each call is a block, also of a coroutine function (with other code that runs while it
     waits).
 
-    Raises ``TypeError`` and ``ValueError`` for what is no number of events, and ``ImportError`` without PyTorch.
+    Raises ``TypeError`` and ``ValueError`` for invalid numbers of events, and ``ImportError`` without PyTorch.
     """
     given = dict(zip(NAMES, (breaks, recompiles, graphs, fallbacks)))
     expected: Dict[str, Number] = {name: number for name, number in given.items() if number is not None}

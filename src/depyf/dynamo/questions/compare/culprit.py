@@ -1,6 +1,5 @@
-"""From the recorded runs to the first wrong operation: which step of which graph, and which node there.
-
-Each graph is judged by itself, with the inputs that it really had: an error that came in with them is not its own.
+"""Find the first wrong operation in the recorded runs: which step of which graph, and which node. Each graph is judged
+alone, on its actual inputs: an error in the inputs is not its own.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Fault:
-    """A wrong node, the graph that it was looked for in, the values that went into that, and what made it wrong."""
+    """A wrong node, its graph, the inputs of the graph, and the step that made it wrong."""
 
     found: Found
     compilation: Compilation
@@ -51,7 +50,7 @@ class Search:
         self._name = backend_name
         self._judge = judge
         self._by_itself = ""
-        """What became of the graph that was compiled by itself last."""
+        """The stages of the graph that was compiled alone last."""
 
     def in_stage(self, stage: str, run: Recorder, before: Optional[Recorder]) -> Optional[Fault]:
         """The fault of a stage before the backend; ``before`` is the run of the stage before it."""
@@ -84,7 +83,7 @@ class Search:
         return self._inside(run)
 
     def _inside(self, run: Recorder) -> Optional[Fault]:
-        """The fault of a graph whose outputs are right: what its values do to gradients may be wrong all the same."""
+        """The fault of a graph whose outputs are right, but whose values lead to wrong gradients."""
         forward = [each.graph(Stage.FORWARD) or each.graph(Stage.CAPTURED) for each in run.compilations]
         backward = [each.graph(Stage.BACKWARD) for each in reversed(run.compilations)]
         owners = [*run.compilations, *reversed(run.compilations)]
@@ -99,13 +98,13 @@ class Search:
         return None
 
     def _passes(self, compilation: Compilation) -> Optional[Fault]:
-        """What passes over the graphs have changed, before code was made of them."""
+        """Find a fault of the passes over the graphs, before code generation."""
         step = f"changed by {self._name}'s passes over the captured graph"
         fault = self._made_of(compilation, Stage.CAPTURED, compilation, Stage.AFTER_PRE_GRAD, step)
         return fault or self._joint(compilation, None, f"changed by {self._name}'s passes over the joint graph")
 
     def _made_of(self, one: Compilation, kind: Stage, other: Compilation, made: Stage, step: str) -> Optional[Fault]:
-        """Where a graph computes something else than the one that it was made of."""
+        """Find where a graph differs from the one that it was made from."""
         graph, changed = one.graph(kind), other.graph(made)
         if graph is None or changed is None or not graph.calls:
             return None
@@ -118,7 +117,9 @@ class Search:
         return self._first_missing(one, graph, call.inputs, call.rng_state, good, [bad], wrong, step)
 
     def _joint(self, one: Compilation, other: Optional[Compilation], step: str) -> Optional[Fault]:
-        """Where the forward and backward graphs (or another compilation's joint graph) differ from the joint graph."""
+        """Find where the forward and backward graphs (or another compilation's joint graph) differ from the joint
+        graph.
+        """
         joint, forward, backward = one.graph(Stage.JOINT), one.graph(Stage.FORWARD), one.graph(Stage.BACKWARD)
         if joint is None or forward is None or backward is None or not forward.calls or not backward.calls:
             return None
@@ -160,7 +161,7 @@ class Search:
         return Fault(found, compilation, graph, inputs, rng_state, step)
 
     def _code(self, compilation: Compilation, kind: Stage) -> Optional[Fault]:
-        """Where the code that was made of a graph computes something else than the graph."""
+        """Find where the code generated for a graph differs from the graph."""
         graph = compilation.graph(kind)
         if graph is None:
             return None
@@ -194,7 +195,7 @@ class Search:
 
         def compile_graph(module: torch.fx.GraphModule, inputs: List[object]) -> Callable[[List[object]], object]:
             compiled = compiler(module, inputs)
-            # What a whole backend gives has the mark, too, and takes its arguments one by one.
+            # The result of a whole backend has the mark, too, but takes its arguments unboxed.
             if compiler is graph.compiler and private_names.BOXED_CALL.of(compiled, False):
                 return lambda given: _flat(compiled(list(given)))
             return lambda given: _flat(compiled(*given))
@@ -207,7 +208,7 @@ def _flat(outputs: object) -> List[object]:
 
 
 def _is_inductors(compiler: object) -> bool:
-    """Inductor's compilers need what is only there while AOTAutograd calls them; Inductor as a whole does not."""
+    """Inductor's compilers need state that only exists while AOTAutograd calls them; Inductor as a whole does not."""
     for part in _wrapped(compiler):
         module = str(getattr(part, "__module__", ""))
         if module.startswith(private_names.INDUCTOR.whole) or type(part).__name__ == "SerializableAOTDispatchCompiler":
@@ -250,7 +251,7 @@ def _inputs_of_joint(joint: Graph, forward: Graph, backward: Graph) -> Optional[
 
 
 def _inputs_of_backward(backward: Graph, forward: Values) -> List[object]:
-    """The inputs of the backward, with what the forward graph computes in place of what its code has saved."""
+    """The inputs of the backward, with the saved values as the forward graph computes them."""
     computed = {node.name: value for node, value in forward.nodes.items()}
     given = _by_name(backward)
     return [computed.get(name, value) for name, value in given.items()]

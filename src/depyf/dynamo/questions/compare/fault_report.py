@@ -1,4 +1,4 @@
-"""A fault in words: its operation, its line, its kernels, and a script that reproduces it."""
+"""Describe a fault: its operation, its line, its kernels, and a script that reproduces it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def described(fault: Fault, kernels: Sequence[str], script: Optional[str], *, reproduces: bool = True) -> Culprit:
-    """The fault in words; ``reproduces`` says whether the script has all that ran."""
+    """Describe the fault; ``reproduces`` says whether the script has everything that ran."""
     node, frame = fault.found.node, _frame(fault.found.node)
     instead = fault.found.instead
     name = fault.compilation.name or f"graph {fault.compilation.number}"
@@ -47,7 +47,7 @@ def described(fault: Fault, kernels: Sequence[str], script: Optional[str], *, re
 
 
 def _frame(node: torch.fx.Node) -> Optional[Frame]:
-    """The user's line of a node; of one that a pass has made, and that has none, that of what it is made for."""
+    """Return the user's line of a node; for a node that a pass made, and that has none, the line of its users."""
     near, seen = [node], {node}
     for each in near:  # grows while it is walked: the users, and theirs
         frame = user_stack(each)
@@ -89,7 +89,7 @@ def operation(node: torch.fx.Node) -> str:
 
 
 def kernels_of(fault: Fault) -> List[str]:
-    """The kernels of Inductor's that compute the node, by what Inductor said when it wrote them."""
+    """Return Inductor's kernels that compute the node, from what Inductor recorded when it wrote them."""
     graphs = [fault.graph, *(fault.compilation.graph(kind) for kind in (Stage.FORWARD, Stage.BACKWARD))]
     name = fault.found.node.name
     other = fault.found.instead.name if fault.found.instead is not None else None

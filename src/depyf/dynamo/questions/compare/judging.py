@@ -1,7 +1,7 @@
-"""Whether a value of a compiled run is right: its error against float64 must not be clearly larger than eager's own.
+"""Judge whether a value of a compiled run is right: its error against float64 must not be clearly larger than eager's.
 
-Compiled code adds in another order and keeps more or fewer digits in between. That is no fault as long as its distance
-from the same computation in float64 is of the size of eager's. The idea is that of PyTorch's own tests of compilers.
+Compiled code adds in another order and keeps more or fewer digits in between. That is not a fault as long as its error
+against float64 is of the size of eager's. PyTorch's own compiler tests use this idea.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ _MANY = 64
 """Errors of fewer elements scatter more."""
 
 _NOTHING_LEFT = 2000.0
-"""So many roundings of numbers around one, where nothing but rounding is left: a sum that should be zero."""
+"""The number of roundings of numbers around one that is allowed where only rounding is left: a sum that should be
+zero.
+"""
 
 _ROUNDINGS = 32.0
-"""An error of so many roundings of the type's needs no reason: eager's own may be zero by chance."""
+"""An error of this many roundings of the type is always allowed: eager's own may be zero by chance."""
 
 _LITTLE = 4000.0
-"""More roundings than that are another computation, even if it is the same in float64: one in a narrower type."""
+"""More roundings than this mean another computation, even if it is the same in float64: one in a narrower type."""
 
 _FLIPPED = 0.002
 """The share of elements of integers and booleans that may differ: a comparison of two numbers that are nearly equal."""
@@ -51,7 +53,7 @@ class Judge:
         import torch
 
         if type(eager) is float and type(compiled) is float and compiled != eager:
-            # Out of a tensor, for the most part, with as many digits as those have.
+            # Mostly read from a tensor, with its number of digits.
             exact = torch.tensor(reference, dtype=torch.float64) if isinstance(reference, float) else None
             one, other = (torch.tensor(each, dtype=torch.float32) for each in (compiled, eager))
             return self.measure(name, one, other, exact, noise)
@@ -113,7 +115,7 @@ class Judge:
         limits = (factor * own.rms + floor, factor * own.largest + floor * size)
         reason = ""
         if min(own.rms, ours.rms) > _useless(eager.dtype) and not _is_rounding(actual, plain, eager.dtype):
-            # What is that far from float64 in eager mode is either nothing but rounding, or float64 went another way.
+            # So far from float64, eager mode is either only rounding, or float64 took another branch.
             theirs, ours = None, errors_of(actual, plain)
             limits = (4 * floor, 4 * floor * _largest(plain))
         if ours.rms > limits[0] or ours.largest > limits[1]:
@@ -123,7 +125,7 @@ class Judge:
 
 
 def is_little(error: float, eager: object) -> bool:
-    """Whether an error, as a part of the values, may come of rounding at unlucky places in the type of ``eager``."""
+    """Return whether an error, relative to the values, may come from unlucky rounding in the type of ``eager``."""
     import torch
 
     return (
@@ -134,7 +136,7 @@ def is_little(error: float, eager: object) -> bool:
 
 
 def _useless(dtype: torch.dtype) -> float:
-    """The error of both runs, as a part of the value, from which on a reference is of no use."""
+    """The relative error of both runs above which a reference is of no use."""
     bits = int(torch_names.module("torch").finfo(dtype).bits)
     return 0.05 if bits >= 32 else 0.5
 

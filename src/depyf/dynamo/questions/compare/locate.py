@@ -1,9 +1,8 @@
-"""The first operation of a graph whose value is another one than eager mode computes.
-
-Two ways. Where a graph was made of another (by passes, or decompositions), both are interpreted, and every value of the
-first is looked for among those of the second: the first one that is missing, on the way to a wrong output, is it.
-Where code was made of a graph, the graph is compiled again with all its values as outputs; if the fault is gone then,
-because nothing is fused any more, ever longer beginnings of the graph are, by bisection.
+"""Find the first operation of a graph whose value differs from eager mode. There are two ways. If a graph was made from
+another (by passes, or decompositions), both are interpreted, and every value of the first is searched among those of
+the second: the first missing one, on the way to a wrong output, is the fault. If code was generated for a graph, the
+graph is compiled again with all its values as outputs. If the fault is gone then, because nothing is fused any more,
+prefixes of the graph are compiled, by bisection.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ def interpreted(module: torch.fx.GraphModule, inputs: Sequence[object], rng_stat
     try:
         with in_float64(narrow):
             wide = _interpret(module, [_widened(value) for value in inputs], rng_state)
-    except synchronous():  # what has no float64 has no reference
+    except synchronous():  # values without float64 have no reference
         wide = {}
     return Values(module, nodes, wide)
 
@@ -131,7 +130,7 @@ def _interpret(
 
 
 def wrong_outputs(good: Values, results: Sequence[object], judge: Judge) -> List[Tuple[torch.fx.Node, Measured]]:
-    """The outputs that are not what the graph computes: their nodes, and how far they are apart."""
+    """Return the outputs that differ from the graph's: their nodes, and the errors."""
     wrong = []
     for number, ((node, value, wide), result) in enumerate(zip(good.outputs, results)):
         if node is None or not is_tensor(value):
@@ -143,7 +142,7 @@ def wrong_outputs(good: Values, results: Sequence[object], judge: Judge) -> List
 
 
 def first_missing(good: Values, bad: Sequence[Values], wrong: Sequence[torch.fx.Node], judge: Judge) -> Optional[Found]:
-    """The first node on the way to the ``wrong`` outputs of ``good`` whose value is nowhere in the other graphs."""
+    """Return the first node on the way to the ``wrong`` outputs of ``good`` whose value is not in the other graphs."""
     there: Dict[_Kind, List[torch.Tensor]] = {}
     names: Dict[str, torch.fx.Node] = {}
     for values in bad:
@@ -181,7 +180,7 @@ def _what_goes_in(
     computed: Mapping[torch.fx.Node, object],
     judge: Judge,
 ) -> Tuple[torch.fx.Node, Optional[torch.fx.Node]]:
-    """Where both nodes do the same, but one gets an operand that was put in between: what stood there, and that."""
+    """If both nodes do the same, but one has an inserted operand: the original operand, and the inserted one."""
     if other is None or other.target != node.target or len(node.all_input_nodes) != len(other.all_input_nodes):
         return node, other
     for ours, theirs in zip(node.all_input_nodes, other.all_input_nodes):
@@ -197,7 +196,7 @@ def _same_name(values: Values, node: torch.fx.Node) -> Optional[torch.fx.Node]:
 
 
 def _stands_instead(good: Values, bad: Sequence[Values], judge: Judge) -> Optional[torch.fx.Node]:
-    """The first node of the other graphs whose value is none of the good ones, although its inputs are."""
+    """Return the first node of the other graphs whose inputs are among the good values, and whose value is not."""
     known: Dict[_Kind, List[Tuple[torch.Tensor, object]]] = {}
     for node, value in good.nodes.items():
         if is_tensor(value):
@@ -266,7 +265,9 @@ class Isolated:
         ]
 
     def first_wrong(self) -> Optional[Found]:
-        """The first node whose value is wrong in code that is made of the graph; None where it is right by itself."""
+        """Return the first node whose value is wrong in code generated for the graph; None if the graph alone is
+        right.
+        """
         if not self._nodes:
             return None
         found = self._wrong(self._nodes)
@@ -315,7 +316,7 @@ def with_outputs(
 ) -> torch.fx.GraphModule:
     """The graph up to the last of these nodes, with them as outputs; ``only_needed`` leaves out what they do not use.
 
-    Operations that nobody uses stay otherwise: they may write to their inputs.
+    Unused operations stay otherwise: they may write to their inputs.
     """
     from torch import fx
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def random_numbers_kept(seed: Optional[int] = None) -> Iterator[None]:
-    """Inside, random numbers go on as they would have, or from ``seed``; afterwards they are as they were before."""
+    """Run the block with the current random state, or with ``seed``, and restore the state afterwards."""
     import torch
 
     python = random.getstate()
@@ -40,14 +40,14 @@ def random_numbers_kept(seed: Optional[int] = None) -> Iterator[None]:
 
 @dataclass
 class Observed:
-    """What a call has given, by name, and the class of what it has returned."""
+    """The results of a call, by name, and the class of its return value."""
 
     values: Dict[str, object]
     returned: str
 
 
 class NoGradientsError(RuntimeError):
-    """What a call returned can't be differentiated: it has run the backward itself, for instance."""
+    """The results of a call can't be differentiated: for example, it has run the backward itself."""
 
 
 def run(call: PrivateCopy, function: Callable[..., object], *, backward: bool) -> Observed:
@@ -113,7 +113,9 @@ def _plain_tensors(value: torch.Tensor, name: str) -> Iterator[Tuple[str, torch.
 
 
 def _same(copied: torch.Tensor, original: torch.Tensor) -> bool:
-    """Whether a copy still has the values of its original; versions do not tell: batch norms write past them."""
+    """Return whether a copy still has the values of its original. Version counters do not show it: batch norms bypass
+    them.
+    """
     ours, theirs = (dict(_plain_tensors(each.detach(), "")) for each in (copied, original))
     return ours.keys() == theirs.keys() and all(_same_values(ours[name], theirs[name]) for name in ours)
 
@@ -151,7 +153,7 @@ def _gradients(call: PrivateCopy, outputs: List[Tuple[str, object]]) -> Iterator
 
 
 def _tangent(value: torch.Tensor, number: int) -> torch.Tensor:
-    """What the gradients start from: random numbers (the gradient of a softmax's sum is zero), the same in each run."""
+    """The gradients of the outputs: random numbers (the gradient of a softmax's sum is zero), the same in each run."""
     import torch
 
     generator = torch.Generator().manual_seed(number)

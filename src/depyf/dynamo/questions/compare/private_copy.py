@@ -1,6 +1,5 @@
-"""A copy of a function, with all that its call may change: arguments, modules and tensors that it reaches, its code.
-
-A copy of the code has no cache entries, and what is compiled of it leaves none behind. Tensors may become float64.
+"""Copy a function with everything that its call may change: arguments, modules and tensors that it reaches, its code. A
+copy of the code has no cache entries, and compiling it leaves none in the original. Tensors may become float64.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ if TYPE_CHECKING:
 CompileWith = Callable[[Callable[..., object]], Callable[..., object]]
 
 DEEPEST = 6
-"""How deep tensors are looked for in containers and objects."""
+"""How deep tensors are searched in containers and objects."""
 
 _MOST_OBJECTS = 20_000
-"""Where the search for what has no copy ends."""
+"""The limit of the search for objects that can't be copied."""
 
 
 @dataclass
 class PrivateCopy:
     """A call that is ready to be made once.
 
-    ``function`` is the copy of what ``torch.compile`` was given, ``wrappers`` are the plain functions around that.
-    ``tensors`` are the copies in it, by what a person calls them, ``originals`` what they are copies of.
+    ``function`` is the copy of what was passed to ``torch.compile``, ``wrappers`` are the plain functions around it.
+    ``tensors`` are the copies in it, by their display names, ``originals`` their originals.
     """
 
     function: Callable[..., object]
@@ -65,8 +64,8 @@ def private_copy(
 ) -> PrivateCopy:
     """Copy what is called (a function, method, module, partial or callable object) and its arguments.
 
-    Wrappers that do not have what they are around in a variable are copied with it, and compiled with it. ``wide``
-    makes float64 of floating point tensors. Raises ``TypeError``, in words, for what can't be copied.
+    Wrappers without a variable for what they wrap are copied and compiled with it. ``wide`` makes float64 of floating
+    point tensors. Raises ``TypeError``, with the reason, for objects that can't be copied.
     """
     apart = all(_name_of_wrapped(wrapper) for wrapper in target.wrappers)
     function, wrappers = (target.inner, target.wrappers) if apart else (target.outer, ())
@@ -108,11 +107,11 @@ def _not_copied(roots: Sequence[Tuple[str, object]], memo: Mapping[int, object],
 
 
 _USED_BY_ALL = (types.ModuleType, type(threading.Lock()), type(threading.RLock()), threading.local, io.IOBase)
-"""What there is no copy of, and what a call does not compute with."""
+"""Objects that can't be copied, and that a call does not compute with."""
 
 
 def _used_by_all(value: object, seen: Set[int]) -> Iterator[object]:
-    """Locks, files and Python modules in a value, which a copy has in common with it."""
+    """Locks, files and Python modules in a value, which a copy shares with it."""
     import torch
 
     if isinstance(value, _USED_BY_ALL):
@@ -129,7 +128,7 @@ def _used_by_all(value: object, seen: Set[int]) -> Iterator[object]:
 
 
 def _name_of_wrapped(wrapper: types.FunctionType) -> str:
-    """The variable in which a plain wrapper has what it is around; empty where there is none."""
+    """The variable in which a plain wrapper has what it wraps; empty if there is none."""
     wrapped = vars(wrapper)["__wrapped__"]
     return next((name for name, value in closure_of(wrapper) if value is wrapped), "")
 
@@ -264,7 +263,7 @@ def _plain_function(function: object) -> Any:
 
 
 def _deep(value: object, memo: Dict[int, object]) -> object:
-    """A copy; the value itself where there is none to be had, as of a lock or a file."""
+    """Return a copy; the value itself if it can't be copied, such as a lock or a file."""
     try:
         return copy.deepcopy(value, memo)
     except synchronous(TypeError, ValueError, RuntimeError):

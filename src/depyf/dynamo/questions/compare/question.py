@@ -1,4 +1,4 @@
-"""``compare``: eager mode against compiled code on the same inputs, down to the first operation that differs."""
+"""``compare``: compare eager mode with compiled code on the same inputs, down to the first operation that differs."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ class _Comparison:
         return StageResult(stage, name, tuple(values))
 
     def _is_noisy(self) -> bool:
-        """Look whether eager mode itself gives something else each time, and whether it draws random numbers."""
+        """Check whether eager mode itself is nondeterministic, and whether it draws random numbers."""
         again, other = self._run(None), self._run(None, seed=_SEED + 1)
         for key, value in self._eager.items():
             for results in (again, other):
@@ -236,10 +236,9 @@ class _Comparison:
         return bool(self._noise)
 
     def _rounds_otherwise(self) -> bool:
-        """Look whether what Dynamo captures is the same computation in float64, and only rounds otherwise.
-
-        Python code may ask whether it is compiled, and compute with tensors then what it has numbers for in eager mode:
-        the steps of ``torch.optim.Adam``. How far that is from eager mode is allowed for, as far as it is little.
+        """Check whether the captured graph is the same computation in float64, up to rounding. Python code may check
+        whether it is being compiled, and then compute with tensors instead of numbers: the steps of
+        ``torch.optim.Adam``. A small difference of this kind is tolerated.
         """
         backend = backends.registered_backend("eager")
         if backend is None or not self._reference or self._judge != Judge():

@@ -1,8 +1,7 @@
-"""The graphs of one compiled run on their way to the backend, each with the values that it was really called with.
-
-Watched are the places that every backend goes through: what Dynamo hands to it, and, where it uses AOTAutograd, what
-goes into that (after passes over Dynamo's graph), the joint graph, and the forward and backward graphs that it has
-compiled. Nothing is changed, but the caches of compiled graphs are off: they would leave the graphs out.
+"""Record the graphs of one compiled run on their way to the backend, each with the values of its calls. The recorded
+graphs are the one that Dynamo passes to the backend, and, if that uses AOTAutograd, the input of AOTAutograd (after
+passes over Dynamo's graph), the joint graph, and the compiled forward and backward graphs. Nothing is changed, except
+that the caches of compiled graphs are off, as a hit would skip graphs.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     import torch
 
 _MOST_CALLS = 4
-"""Of a graph that is called again and again, the first calls are kept."""
+"""Of a graph that is called many times, only the first calls are kept."""
 
 
 Backend = Callable[..., Callable[..., object]]
@@ -33,7 +32,7 @@ Backend = Callable[..., Callable[..., object]]
 
 @dataclass
 class Call:
-    """One call: copies of what went in and of what came out, and the random numbers' state before it."""
+    """One call: copies of its inputs and outputs, and the random state before it."""
 
     inputs: List[object]
     outputs: List[object]
@@ -42,8 +41,9 @@ class Call:
 
 @dataclass
 class Graph:
-    """A graph as it was when it was handed on. ``compiler`` is what was to compile it, ``launches`` the kernels of it
-    that Inductor wrote, with the nodes that they compute."""
+    """A graph as it was when it was passed on. ``compiler`` is its compiler, ``launches`` its kernels that Inductor
+    wrote, with the nodes that they compute.
+    """
 
     kind: Stage
     module: torch.fx.GraphModule
@@ -59,7 +59,7 @@ def place_of(code: Optional[CodeType]) -> Tuple[str, str, int]:
 
 @dataclass
 class Compilation:
-    """All graphs that one graph of Dynamo's became, by kind.
+    """All graphs made from one Dynamo graph, by kind.
 
     ``name`` is ``__compiled_fn_<n>``, ``place`` name, file and first line of the code that was compiled.
     """
@@ -74,7 +74,7 @@ class Compilation:
 
 
 class Recorder:
-    """A backend for ``torch.compile`` that calls ``backend`` and keeps what it is given, and what comes out."""
+    """A backend for ``torch.compile`` that calls ``backend`` and records its graphs, inputs and outputs."""
 
     def __init__(self, backend: Backend, name: str) -> None:
         self._backend = backend
@@ -101,7 +101,7 @@ class Recorder:
         return self._noted(graph, compiled, boxed=False)
 
     def install(self) -> List[Undo]:
-        """Watch what goes through AOTAutograd from now on; return the functions that end it."""
+        """Start to record graphs in AOTAutograd; return the functions that stop it."""
         original = private_names.AOT_MODULE.find()
         if original is None:
             return []
@@ -163,7 +163,7 @@ class Recorder:
     def _noted(self, graph: Graph, compiled: Callable[..., object], *, boxed: bool) -> Callable[..., object]:
         import torch
 
-        # What AOTAutograd gives to Dynamo has the mark, too, and takes its arguments one by one.
+        # AOTAutograd's result for Dynamo has the mark, too, but takes its arguments unboxed.
         takes_list = boxed and bool(private_names.BOXED_CALL.of(compiled, False))
 
         def call(arguments: List[object]) -> object:

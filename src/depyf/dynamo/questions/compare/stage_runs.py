@@ -1,8 +1,7 @@
-"""Runs of a private copy with the backends that stop at each stage, and what is restored afterwards.
-
-Compiled is a copy of the user's code, so that its cache entries are its own. What else gets some (functions that are
-called after a graph break) is noted, and loses them again; where it had some before, ours go into a region of their own
-where this torch has those.
+"""Run a private copy with the backends that stop at each stage, and restore the state afterwards. A copy of the user's
+code is compiled, so that it has its own cache entries. New entries of other code (functions that are called after a
+graph break) are recorded and removed; if the code had entries before, the new ones go into a separate region, where
+this torch has regions.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def backend_itself(backend: object) -> object:
 
 
 class CompiledCode:
-    """Notes the code that is compiled on this thread, to forget what is compiled of it."""
+    """Records the code that is compiled on this thread, to remove its cache entries."""
 
     def __init__(self) -> None:
         self._fresh: Dict[int, CodeType] = {}
@@ -83,7 +82,7 @@ class CompiledCode:
 
 @contextlib.contextmanager
 def nothing_left_behind() -> Iterator[CompiledCode]:
-    """Inside, things may be compiled; afterwards cache entries, sizes that Dynamo saw, and settings are as before."""
+    """Restore cache entries, sizes that Dynamo saw, and settings after compilations in the block."""
     entries = CompiledCode()
     thread = threading.get_ident()
 
@@ -111,7 +110,7 @@ def nothing_left_behind() -> Iterator[CompiledCode]:
 
 @contextlib.contextmanager
 def nothing_compiled() -> Iterator[None]:
-    """Inside, what is compiled on its own (a layer, a helper) runs in eager mode, too."""
+    """Run separately compiled parts (a layer, a helper) in eager mode, too."""
     with undone_afterwards("restoring the stance") as undo:
         collecting(undo, lambda: frame_evaluation.set_stance("force_eager"))
         yield
@@ -136,7 +135,7 @@ def compiled_with(
 
 @contextlib.contextmanager
 def same_random_numbers() -> Iterator[None]:
-    """Let Inductor draw the random numbers of eager mode."""
+    """Make Inductor draw the random numbers of eager mode."""
     config = private_names.INDUCTOR_CONFIG.find()
     if config is None or not hasattr(config, "fallback_random"):
         yield

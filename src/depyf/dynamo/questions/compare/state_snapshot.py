@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import torch
 
 _MOST_OBJECTS = 50_000
-"""Where the search ends: a program whose globals hold more is said to be too large."""
+"""The limit of the search: a program whose globals hold more is reported as too large."""
 
 _ABSENT = object()
 _ATOMS = (str, bytes, int, float, complex, bool, type(None), type(Ellipsis), slice, range)
@@ -45,7 +45,7 @@ class Shared:
         self.complete = self._search(target, arguments)
 
     def _search(self, target: Called, arguments: Sequence[object]) -> bool:
-        """Go through all that is reached; False where that is too much, or objects do not let themselves be read."""
+        """Visit everything reachable; return False if that is too much, or objects can't be read."""
         functions, shared = _functions_of(target)
         own = {id(each) for each in functions}
         try:
@@ -67,7 +67,7 @@ class Shared:
 
     @contextlib.contextmanager
     def put_back(self) -> Iterator[None]:
-        """Afterwards all of it is as it was when this was made."""
+        """Restore all of it to the state of the snapshot."""
         with undone_afterwards("restoring what a call has changed") as undo:
             undo += reversed(self._undo)
             yield
@@ -190,7 +190,7 @@ class Shared:
 
 
 def shared_with(target: Called, arguments: Sequence[object], notes: List[str]) -> Shared:
-    """What a call of ``target`` shares with the program; ``notes`` get what can't be put back."""
+    """What a call of ``target`` shares with the program; ``notes`` lists what can't be restored."""
     shared = Shared(target, arguments)
     if not shared.complete:
         notes.append("not all globals of the program were examined: changes of the call there may remain")
@@ -199,7 +199,8 @@ def shared_with(target: Called, arguments: Sequence[object], notes: List[str]) -
 
 def _functions_of(target: Called) -> Tuple[List[FunctionType], List[FunctionType]]:
     """The functions that a private copy has with what they enclose, and those that it shares with the program: methods
-    and wrappers have only their code copied."""
+    and wrappers have only their code copied.
+    """
     copied = [each for each in (target.inner, target.frame) if isinstance(each, FunctionType)]
     others = [getattr(each, "__func__", each) for each in (target.inner, target.frame, *target.wrappers)]
     shared = [each for each in others if isinstance(each, FunctionType) and not any(each is own for own in copied)]

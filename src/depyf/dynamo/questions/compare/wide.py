@@ -1,4 +1,4 @@
-"""Running PyTorch code in float64: what asks for a narrower type gets float64, and random numbers stay the same."""
+"""Run PyTorch code in float64: requests for a narrower type get float64, and random numbers stay the same."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def in_float64(narrow: torch.dtype) -> Iterator[None]:
-    """Inside, operations compute in float64, whatever type they ask for.
-
-    Inputs are to be float64. ``narrow`` is the type of the values that they stand for: random numbers are drawn in it,
-    because other types draw others.
+    """Make operations compute in float64, whatever type they request. Inputs must be float64. ``narrow`` is the
+    original type of the values: random numbers are drawn in it, because other types draw others.
     """
     with default_type_float64(), _mode(narrow):
         yield
@@ -27,7 +25,7 @@ def in_float64(narrow: torch.dtype) -> Iterator[None]:
 
 @contextlib.contextmanager
 def default_type_float64() -> Iterator[None]:
-    """Inside, new tensors are float64 where nobody asks for another type."""
+    """Create new tensors in float64 by default."""
     import torch
 
     with undone_afterwards("restoring the default type") as undo:

@@ -1,7 +1,5 @@
-"""Which graph of a compiled function one is that was made once more.
-
-A call of a copy compiles anew, under numbers that differ each time. A graph is shown under the number and the compile
-id of the cache entry that it is the graph of: the same code, the same operations, the same sizes of inputs.
+"""Match a recompiled graph to the original one. A call of a copy compiles again, with other numbers each time. A graph
+is shown under the number and the compile id of the cache entry with the same code, operations and input sizes.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ def known_ones(compilations: Sequence[Compilation], known: Sequence[Compiled]) -
 
 
 def _shown(module: Optional[torch.fx.GraphModule]) -> Tuple[object, ...]:
-    """What tells graphs of one code object apart: operations, and the sizes and types of inputs."""
+    """What distinguishes graphs of one code object: operations, and the sizes and types of inputs."""
     if module is None:
         return ()
     inputs = [node.meta.get("example_value", node.meta.get("val")) for node in placeholders(module.graph)]

@@ -1,4 +1,4 @@
-"""``extract``: one compiled graph as a script that runs on its own, for a bug report."""
+"""``extract``: one compiled graph as a standalone script, for a bug report."""
 
 from __future__ import annotations
 
@@ -46,18 +46,17 @@ def extract(
     check: bool = True,
     **kwargs: object,
 ) -> Extracted:
-    """Write one graph of ``compiled`` as a script that runs on its own, and run the script to check it.
+    """Write one graph of ``compiled`` as a standalone script, and run the script to check it. ``compiled``: what
+    ``torch.compile`` returned for a function, method or module, or what holds that (see ``why``); a dump directory; or
+    what ``prepare_debug`` returned. ``graph_id``: ``1`` or ``"__compiled_fn_1"`` (as in a dump) or a compile id
+    (``"0/0"``); with a stage (``"__compiled_fn_1.Forward_graph"``), or without one for the graph that Dynamo captured.
+    A stage alone, or nothing, is enough where it identifies one graph. ``args``, ``kwargs``: ``compiled`` is called on
+    copies of them, and the inputs of the graph in that call are saved beside the script if ``values`` is true; without
+    them the script generates values. ``path``: of the script (default: ``<graph>.py`` in the working directory).
+    ``check``: run the script in a process of its own.
 
-    ``compiled``: what ``torch.compile`` returned for a function, method or module, or what holds that (see ``why``); a
-    dump directory; or what ``prepare_debug`` returned. ``graph_id``: ``1`` or ``"__compiled_fn_1"`` (as in a dump) or a
-    compile id (``"0/0"``); with a stage (``"__compiled_fn_1.Forward_graph"``), or without one for the graph that Dynamo
-    captured. A stage alone, or nothing, is enough where it identifies one graph. ``args``, ``kwargs``: ``compiled`` is
-    called on copies of them, and the inputs of the graph in that call are saved beside the script if ``values`` is
-    true; without them the script makes values up. ``path``: of the script (default: ``<graph>.py`` in the working
-    directory). ``check``: run the script in a process of its own.
-
-    Raises ``LookupError``, which lists the graphs that exist, when ``graph_id`` fits none or several of them, and
-    ``TypeError`` for what can't be called or copied.
+    Raises ``LookupError``, which lists the graphs that exist, if ``graph_id`` matches none or several of them, and
+    ``TypeError`` for objects that can't be called or copied.
     """
     torch_names.require_torch("extract")
     directory = getattr(compiled, "dump_src_dir", compiled)  # of a session
@@ -116,7 +115,7 @@ def _files(directory: str) -> List[Source]:
 def chosen(
     sources: Sequence[Source], graph_id: GraphId, *, had_arguments: bool, others: Callable[[], List[Source]] = list
 ) -> Source:
-    """The source that ``graph_id`` names. ``others`` finds those that there are without the arguments."""
+    """Return the source that ``graph_id`` names. ``others`` finds those that exist without the arguments."""
     if not sources:
         more = "" if had_arguments else " Give its arguments (depyf.extract(compiled, None, x)), or call it first"
         raise LookupError(f"nothing is compiled here that has a graph.{more}")
@@ -160,7 +159,7 @@ def _listed(sources: Sequence[Source]) -> str:
 
 
 def _name(source: Source, among: Sequence[Source]) -> str:
-    """Return the name that ``source`` has alone: with its index, where others have the same function and stage."""
+    """Return the unique name of ``source``: with its index, if others have the same function and stage."""
     others = {each.index for each in among if each.name == source.name}
     return f"{source.name}.{source.index}" if len(others) > 1 else source.name
 
@@ -236,13 +235,13 @@ def _autocast_on(device: str) -> object:
 
 
 def checked(name: str, script: Script, notes: Sequence[str], *, check: bool) -> Extracted:
-    """The answer, after the script was run where that is wanted."""
+    """Return the result, after running the script if requested."""
     runs, output = run_script(script.path) if check else (None, "")
     return Extracted(name, script.path, script.values, runs, output, (*notes, *script.notes))
 
 
 def run_script(path: str, *arguments: str) -> Tuple[bool, str]:
-    """Run a script as a person would, in another process; whether it ended well, and what it printed."""
+    """Run a script in another process; return whether it succeeded, and its output."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("DEPYF_")}
     try:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Where the graphs to extract come from: what a compiled function still holds, or a run of a copy of it."""
+"""Find the graphs to extract: those that a compiled function still references, or from a run of a copy of it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Source:
-    """A graph that can be extracted: its module (or its text, where no more is left), and how it was called.
+    """A graph that can be extracted: its module (or only its text), and how it was called.
 
     ``piece`` is the name of the piece of a split graph that it is, ``index`` its number among those of its stage.
     """
@@ -97,7 +97,7 @@ def compiled_functions(target: Called) -> List[Compiled]:
 
 
 def held(target: Called) -> List[Source]:
-    """The graphs that a compiled function still holds; Inductor's forward and backward are made again."""
+    """Return the graphs that a compiled function still references; Inductor's forward and backward are made again."""
     sources: List[Source] = []
     for compiled in compiled_functions(target):
         found = recover(compiled.function)
@@ -155,7 +155,7 @@ def _run_backward(outputs: Any) -> None:
 
 
 def _made_up(module: torch.fx.GraphModule) -> List[object]:
-    """Real inputs for a graph whose inputs are known as fakes, as a script makes them."""
+    """Return real inputs for a graph with fake inputs, as a script makes them."""
     import torch
 
     tensors = Tensors(values=False)
@@ -173,10 +173,9 @@ def run_of(
     kwargs: Mapping[str, object],
     wanted: Callable[[Compiled], bool] = lambda _: False,
 ) -> List[Source]:
-    """The graphs that a call runs, with the values that they get: a copy is run, and nothing of the user's changes.
-
-    Dynamo compiles a graph once for the sizes of the call and once for any; where the first is none that is ``wanted``,
-    the other one is tried.
+    """Return the graphs that a call runs, with their inputs: a copy is run, and the user's objects do not change.
+    Dynamo compiles a graph for the sizes of the call or for dynamic ones; if the first is not ``wanted``, the second is
+    tried.
     """
     known = compiled_functions(target)
     configured = private_names.DYNAMIC.of(target.entered)
