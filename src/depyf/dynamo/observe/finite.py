@@ -1,4 +1,4 @@
-"""Which values of a tensor are not finite, and a tensor in numbers."""
+"""Find non-finite values in tensors, and compute statistics of a tensor."""
 
 from __future__ import annotations
 
@@ -60,12 +60,14 @@ def count_bad(value: object) -> Bad:
 
 STAND_INS: Tuple[Optional[str], ...] = (None, "zero", "one", "max", "min")
 """What can stand in the place of values that are not finite. One alone may do the same as they did: the square root of
-a number below zero is NaN, too, and a large number may overflow where the Inf was."""
+a number below zero is NaN, too, and a large number may overflow where the Inf was.
+"""
 
 
 def made_finite(value: object, stand_in: Optional[str] = None) -> object:
     """A copy of a tensor whose values that are not finite are replaced, by one of its others (or 1) where ``stand_in``
-    does not say by what; other things as they are."""
+    does not say by what; other things as they are.
+    """
     import torch
 
     if not isinstance(value, torch.Tensor) or not tensors_in([value]):
@@ -107,5 +109,5 @@ def _shape(tensor: torch.Tensor) -> Tuple[int, ...]:
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor in a type that can be asked; types of 8 bits can't."""
+    """The tensor in a type that supports these checks; 8-bit types do not."""
     return tensor.float() if tensor.is_floating_point() and tensor.element_size() == 1 else tensor

@@ -1,4 +1,4 @@
-"""Which node has made a value: the last that wrote into it, as graphs of Dynamo's have operations in place."""
+"""Find the node that made a value: the last that wrote into it, as Dynamo's graphs have in-place operations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Makers:
-    """Who has made what a node takes, noted while a graph is interpreted."""
+    """The makers of each node's inputs, recorded while a graph is interpreted."""
 
     def __init__(self) -> None:
         self.inputs: Dict[torch.fx.Node, Dict[torch.fx.Node, torch.fx.Node]] = {}

@@ -99,7 +99,7 @@ Observer = Callable[[GraphCall], Optional[BaseException]]
 
 
 class Observation:
-    """Who observes now. There is one for the process."""
+    """The current observers; one object per process."""
 
     def __init__(self, tally: Tally) -> None:
         self._here = threading.local()
@@ -107,7 +107,7 @@ class Observation:
         self._lock = Lock()
         self._undo: List[Undo] = []
         self.reported = 0
-        """How many calls of graphs the observers have been told of."""
+        """How many calls of graphs were passed to observers."""
         self.tally = tally
         """The calls of compiled functions while somebody observes, and what of them is not."""
 
@@ -128,7 +128,7 @@ class Observation:
             raise
 
     def remove(self, observer: Observer) -> None:
-        """Call ``observer`` no more. May be called again when it was interrupted."""
+        """Stop calling ``observer``. May be called again if it was interrupted."""
         with self._lock:
             if observer in self._observers:
                 self._observers.remove(observer)
@@ -138,7 +138,7 @@ class Observation:
     def run(
         self, graph: ObservedGraph, compiled: Callable[..., object], arguments: List[object], *, boxed: bool
     ) -> object:
-        """Call ``compiled``, the code of ``graph``, and tell the observers."""
+        """Call ``compiled``, the code of ``graph``, and then the observers."""
         before = None
         if self.is_open:
             self.tally.graph_runs()
@@ -203,7 +203,7 @@ def _before(graph: ObservedGraph, arguments: List[object]) -> _Before:
 
 @contextlib.contextmanager
 def _unseen() -> Iterator[None]:
-    """No gradients, and none of the user's dispatch modes: they would count what we do."""
+    """Disable gradients and the user's dispatch modes, which would see depyf's operations."""
     import torch
 
     disable = private_names.DISABLE_MODES.find() or contextlib.nullcontext

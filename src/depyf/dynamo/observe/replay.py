@@ -1,7 +1,5 @@
-"""A call of a graph once more, without the compiler, node by node; what it draws at random is what it drew.
-
-Nothing of the program changes: the generators of random numbers are restored, and inputs that the graph writes to are
-copied first.
+"""Replay a call of a graph without the compiler, node by node, with the same random numbers. The program's state does
+not change: random generators are restored, and inputs that the graph writes to are copied first.
 """
 
 from __future__ import annotations

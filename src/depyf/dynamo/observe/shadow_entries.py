@@ -1,8 +1,8 @@
-"""Cache entries of our own: what is called inside is compiled once more, for our backend, and forgotten at the end.
-
-Dynamo looks up a cache entry by its backend, too. So a callback with another backend in it never hits the entries that
-are there, which are neither used nor moved. Where Dynamo has regions of entries (2.13), ours get their own, so that
-they don't count for the recompile limit of the others; elsewhere the limit is raised by as many as there are of ours.
+"""Shadow cache entries: functions called in the block are compiled again for depyf's backend, and these entries are
+removed at the end. Dynamo looks up a cache entry by its backend, too. So a callback with another backend never hits the
+existing entries, which are neither used nor reordered. Where Dynamo has regions of entries (2.13), shadow entries get
+their own, so that they don't count towards the recompile limit of the others; elsewhere the limit is raised by their
+number.
 """
 
 from __future__ import annotations
@@ -209,7 +209,8 @@ class _Known(NamedTuple):
 
 class _OnlyKnown:
     """Compiles for us what the program has compiled before, and does for all else what its stance does: nothing
-    (``otherwise`` is False), or what ``otherwise`` does."""
+    (``otherwise`` is False), or what ``otherwise`` does.
+    """
 
     def __init__(self, callback: _Callback, known: _Known, otherwise: _Otherwise, tally: Tally) -> None:
         self._torchdynamo_orig_backend = callback

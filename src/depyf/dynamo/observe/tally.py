@@ -1,4 +1,6 @@
-"""Calls of compiled functions while their graphs are observed: how many, and how many of them could not be, and why."""
+"""Count calls of compiled functions while their graphs are observed: how many were observed, how many were not, and
+why.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ _UNKNOWN = "could not be observed: depyf does not know how this PyTorch hands th
 
 class _Call:
     """A call of a compiled function that has begun. ``counted`` says that it has run a graph, or that it is known why
-    not; ``missed`` is why it is not likely to be observed."""
+    not; ``missed`` is why it is not likely to be observed.
+    """
 
     __slots__ = ("counted", "frame", "missed")
 
@@ -80,11 +83,11 @@ class Tally:
         self.miss(why)
 
     def begin(self) -> None:
-        """Somebody begins to observe: what Dynamo gave up before is forgotten."""
+        """Start an observation: earlier fallbacks are dropped."""
         self._given_up.clear()
 
     def add(self, record: FrameSkipped) -> None:
-        """Dynamo has given up a frame (``Fallbacks`` tells)."""
+        """Record a fallback (called by ``Fallbacks``)."""
         if record.cause is not Cause.SKIPPED:
             self._given_up[f"{record.function} ({record.cause.value})"] = None
 
@@ -134,7 +137,7 @@ class Looking:
         self._before, self._open = self._tally.read(), True
 
     def end(self) -> None:
-        """Count no more. May be called again."""
+        """Stop counting. May be called again."""
         functions, missed = self._tally.read()
         with self._lock:
             if self._open:

@@ -1,7 +1,5 @@
-"""``watch``: a line for each recompile, graph break and fallback to eager while a program runs.
-
-It listens to torch's structured trace and to what Dynamo says when it gives up a frame. Code that is compiled already
-runs as it did: nothing is called while it runs.
+"""``watch``: print a line for each recompile, graph break and fallback to eager while a program runs. It listens to
+torch's structured trace and to Dynamo's fallbacks. Compiled code runs as before: depyf is not called while it runs.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ from depyf.torch_trace.events import PHASE, Event
 from depyf.torch_trace.recompiles import failed_guards
 
 _NOTHING_TO_COMPILE = ("No ops traced", "no content in function call")
-"""Why Dynamo leaves alone a frame that has nothing for it, such as a resume function that only returns."""
+"""Why Dynamo skips a frame with nothing to compile, such as a resume function that only returns."""
 
 Callback = Callable[[Happening], object]
 
@@ -95,7 +93,7 @@ class Watch(HookedContext[object]):
     __repr__ = __str__
 
     def on_train_begin(self, *_: object, **__: object) -> None:
-        """What training frameworks call first; a training that failed before has not called the last."""
+        """Called by training frameworks at the start; an earlier training that failed has not called the end."""
         if not self._open:
             self.__enter__()
 
@@ -121,7 +119,7 @@ class Watch(HookedContext[object]):
         return self._stable
 
     def add(self, record: FrameSkipped) -> None:
-        """Take the record of a frame that Dynamo has given up."""
+        """Record a fallback."""
         self.compiled = True
         if not self._undo or any(each in record.reason for each in _NOTHING_TO_COMPILE):
             return

@@ -1,7 +1,6 @@
-"""``why``: what a call would do. Which cache entry it hits, why the others do not, and what would be compiled.
-
-It asks PyTorch's own guards in the way that counts nothing (``check_verbose``), so that neither hit counters nor the
-order of the entries change; ``guards/failing.py`` finds all that fail, and not only the first.
+"""``why``: explain what a call would do: which cache entry it hits, why it misses the others, and what would be
+compiled. It evaluates PyTorch's own guards with ``check_verbose``, which changes neither hit counters nor the order of
+the entries; ``guards/failing.py`` finds all failing guards, not only the first.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ from depyf.dynamo.hooks.nested_code import qualified_name
 from depyf.dynamo.store.names import compiled_fn_number
 
 _NAMED = 3
-"""So many values are named that one advice is for."""
+"""How many values are named for one advice."""
 
 _WITHOUT_RECOMPILES = {"eager_on_recompile": "runs as plain Python", "fail_on_recompile": "raises an error"}
-"""What a call that no cache entry fits does under stances of ``torch.compiler.set_stance``."""
+"""What a cache miss does under each stance of ``torch.compiler.set_stance``."""
 
 
 def why(compiled: object, *args: object, **kwargs: object) -> Why:
@@ -80,7 +79,7 @@ def why(compiled: object, *args: object, **kwargs: object) -> Why:
 def _answer(
     found: Sequence[cache_entries.CacheEntry], values: Mapping[str, object], entered: object, name: str, code: CodeType
 ) -> Why:
-    """The answer for a call that finds these cache entries; ``name`` and ``code`` are what a person calls it."""
+    """Return the result for a call with these cache entries; ``name`` and ``code`` are its display name and code."""
     backend = None if entered is None else compiled_callables.innermost_backend(getattr(entered, "callback", None))
     frame = guarded_frame_of(code)
     entries = [_entry(each, values, backend, code.co_filename, frame) for each in found]
@@ -102,7 +101,7 @@ def _answer(
 
 
 def _notes(found: Called) -> Tuple[str, ...]:
-    """What the answer takes for granted."""
+    """The assumptions of the result."""
     notes = [
         f"around it is {qualified_name(code)} ({code.co_filename}:{code.co_firstlineno}), "
         "which is not looked into: the answer is for a call of what is inside, with these very arguments and modes"

@@ -1,4 +1,4 @@
-"""What a script of a graph calls the backend, or why it can't: only the program that ran may know it."""
+"""The backend's name in a script, or why there is none: it may exist only in the program that ran."""
 
 from __future__ import annotations
 

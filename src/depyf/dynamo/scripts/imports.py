@@ -1,4 +1,4 @@
-"""What the code of a graph needs from elsewhere, as the import statements (or the source) that a script gets it by."""
+"""The imports (or source) that the code of a graph needs in a script."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Imports:
 
     def __init__(self, *, inside: bool = False) -> None:
         self._inside = inside
-        """Whether the names are those of a function, and can't be taken for those of the script."""
+        """Whether the names belong to a function, and can't clash with those of the script."""
         self._operators: Optional[Imports] = None
         """What the operators of the user's need, and their definitions, which have a function to themselves."""
         self._known: Dict[str, List[object]] = {}

@@ -1,7 +1,6 @@
-"""The definition of an operator of the user's own as text, to stand in a script: made of what PyTorch knows of it.
-
-The functions come with their source, without the decorators that registered them; what registers them is written anew,
-so that it does not matter how the program spelled that.
+"""Write the definition of a user's operator for a script, from PyTorch's data about it. The functions are written with
+their source, without the decorators that registered them; the registration is generated, so that it does not matter how
+the program spelled it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _KNOWN = frozenset(dir(builtins)) | {"__name__", "__file__", "__class__"}
 
 
 class NoSourceError(Exception):
-    """What a script needs has no source that can stand by itself; says what."""
+    """A script needs something without standalone source; the message names it."""
 
 
 def source(value: Any) -> Optional[str]:

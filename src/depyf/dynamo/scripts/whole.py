@@ -1,4 +1,4 @@
-"""One graph as a script that runs on its own: for a bug report, or to try something. It needs PyTorch, and not depyf.
+"""One graph as a standalone script, for a bug report or an experiment. It needs PyTorch, and not depyf.
 
 It has the graph's code with the user's lines as comments, its inputs (made up by shape, strides, type and device, or
 saved in a file beside it), and compares a compiled run with an eager one.
@@ -27,7 +27,7 @@ _RANDOM = re_compile(r"dropout|rand|bernoulli|multinomial|normal_|\.normal|unifo
 
 @dataclass(frozen=True)
 class Script:
-    """A script that was written: its path, that of the file with its values, and what it can't have as it was."""
+    """A script that was written: its path, that of the file with its values, and what it can't reproduce."""
 
     path: str
     values: Optional[str] = None

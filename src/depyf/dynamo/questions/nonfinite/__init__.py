@@ -1,4 +1,4 @@
-"""``depyf.find_nonfinite``: the first operation that makes a NaN or an Inf.
+"""``depyf.find_nonfinite``: find the first operation that produces a NaN or an Inf.
 
 ``origin`` replays a graph whose result is not finite, ``verdict`` selects the node that is reported, ``describe`` makes
 the result in the user's terms. Start reading at ``question.py``.

@@ -1,4 +1,4 @@
-"""Into a branch of ``torch.cond``: the graph of the branch that ran is replayed like a graph of its own."""
+"""Trace a value into a branch of ``torch.cond``: the graph of the branch that ran is replayed like any other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was found, as plain data with the user's names and lines, and the files for it."""
+"""Describe findings as plain data with the user's names and lines, and write their files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ _IN_FORWARD = "the forward graph computes it and saves it for the backward; no r
 
 
 class Describer:
-    """Turns verdicts into answers. It remembers the forward graphs: a backward's saved values have their names."""
+    """Turns verdicts into results. It stores the forward graphs, as they have the names of a backward's saved
+    values.
+    """
 
     def __init__(self, directory: str, births: Optional[Callable[[torch.Tensor], Optional[Birth]]] = None) -> None:
         self._directory = directory
@@ -83,7 +85,7 @@ class Describer:
         return self._saved(found, lambda directory, report: write_replay(directory, node, args, kwargs, report))
 
     def result(self, call: GraphCall, place: Tuple[str, int], bad: Bad, error: Optional[Exception]) -> NonFinite:
-        """A result that only the compiled code makes bad; or, with an error, one whose graph can't be replayed."""
+        """A result that is bad only in the compiled code; or, with an error, one whose graph can't be replayed."""
         from torch import fx
 
         kind, number = place
@@ -118,7 +120,7 @@ class Describer:
         return self._saved(found, lambda directory, report: write_graph_replay(directory, call, report))
 
     def born(self, birth: Birth, notes: Tuple[str, ...] = (), steps: Tuple[Step, ...] = ()) -> NonFinite:
-        """What an operation outside of compiled graphs has made."""
+        """A bad value from an operation outside of compiled graphs."""
         found = NonFinite(
             kind=birth.kind,
             source=EAGER,
@@ -160,7 +162,7 @@ class Describer:
         return self._saved(found)
 
     def meant(self, call: GraphCall, chain: Chain) -> str:
-        """What the results of a call have in them that is none of its doing, in words that name it."""
+        """Describe the bad values in a call's results that the call did not produce."""
         words = []
         for node in chain.nodes:
             if chain.causes[node]:

@@ -1,7 +1,6 @@
-"""Operations outside of compiled graphs: which of them makes a value that is not finite, forward or backward.
-
-Such values are only noted here, with the memory that they lie in: whether one matters shows when it comes into a graph,
-or when it is still there at the end. Operations take longer while this watches: it looks at each of their results.
+"""Find operations outside of compiled graphs that produce a non-finite value, forward or backward. Such values are only
+recorded here, with their memory: one matters if it is passed to a graph, or still exists at the end. Operations take
+longer meanwhile, as each result is checked.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _Place = Tuple[str, int]
 
 @dataclass(frozen=True)
 class Birth:
-    """An operation that made a bad value of finite ones. ``line`` is that of the forward for a ``backward``."""
+    """An operation that made a bad value from finite ones. ``line`` is that of the forward for a ``backward``."""
 
     kind: str
     operation: str
@@ -48,7 +47,7 @@ class Birth:
 
 
 class EagerOperations:
-    """Notes the births of bad values, from ``start`` to ``stop`` (of the thread that calls them)."""
+    """Records the births of bad values, from ``start`` to ``stop`` (of the thread that calls them)."""
 
     def __init__(self) -> None:
         self._births: Dict[int, Tuple[Any, Birth]] = {}
@@ -57,13 +56,13 @@ class EagerOperations:
         self._mode: Any = None
         self._thread = 0
         self.enough = False
-        """Set it when nothing more needs to be noted."""
+        """Set when nothing more needs to be recorded."""
         self.looked_at = 0
         """How many operations."""
         self._users: Dict[int, Tuple[CodeType, bool]] = {}
 
     def start(self) -> None:
-        """Raises ``RuntimeError`` where this torch's modes can't be entered around compiled code."""
+        """Start. Raises ``RuntimeError`` if this torch's modes can't be entered around compiled code."""
         base: Any = private_names.DISPATCH_MODE.find()
         if not hasattr(base, "supports_higher_order_operators"):
             raise RuntimeError(
@@ -79,7 +78,7 @@ class EagerOperations:
         return threading.get_ident() == self._thread
 
     def stop(self) -> None:
-        """Look no more. May be called again, and after ``start`` was interrupted."""
+        """Stop. May be called again, and after ``start`` was interrupted."""
         if self._mode is None or not self.is_here():  # modes are those of a thread
             return
         modes = private_names.DISPATCH_MODES.find()
@@ -88,7 +87,7 @@ class EagerOperations:
         self._mode = None
 
     def birth_of(self, tensor: torch.Tensor) -> Optional[Birth]:
-        """The birth of what is bad in this memory; None where it was not made by such an operation."""
+        """Return the birth of the bad value in this memory; None if no such operation made it."""
         storage = _storage(tensor)
         if storage is None:
             return None
@@ -96,7 +95,9 @@ class EagerOperations:
         return None if reference is None or reference.expired() else birth
 
     def living(self) -> Iterator[Birth]:
-        """The births of what is still there and was not written down, NaN first, the earliest first."""
+        """Return the births of values that still exist and that the user did not write, NaN first, the earliest
+        first.
+        """
         alive = [birth for reference, birth in list(self._births.values()) if not reference.expired()]
         yield from sorted((birth for birth in alive if not birth.written_down), key=lambda birth: birth.kind != "NaN")
 

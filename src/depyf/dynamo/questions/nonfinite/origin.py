@@ -1,8 +1,7 @@
-"""Where in a graph a value that is not finite comes from: the call is replayed, and the chain is followed upwards.
-
-A node that takes such a value and gives one need not have passed it on. Which of its inputs did is found by trying: the
-node runs again with one input made finite. So a NaN that ``torch.where`` leaves out is not taken for the cause of one
-that it lets through, and a mask of -Inf is no cause of anything once softmax has made it finite.
+"""Find where in a graph a non-finite value comes from: the call is replayed, and the chain is followed upwards. A node
+with a bad input and a bad result need not have passed it on. So the node runs again with one input made finite, to find
+the inputs that it passes on. A NaN that ``torch.where`` discards is thus not the cause of one that it lets through, and
+a mask of -Inf is not a cause once softmax has made it finite.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     import torch
 
 _FILLS = ("full", "fill", "where", "scalar_tensor", "constant_pad", "tensor", "lift_fresh", "new_")
-"""Parts of the names of operators that put a number that the user wrote into a tensor."""
+"""Parts of the names of operators that fill a tensor with a number from the program."""
 
 
 @dataclass
@@ -46,11 +45,11 @@ class Chain:
         return sorted(self.causes, key=self.order.__getitem__)
 
     def becomes_nan(self) -> List[torch.fx.Node]:
-        """The nodes that give NaN without having been given any."""
+        """The nodes that produce NaN without a NaN input."""
         return [n for n in self.nodes if self.bad[n].nans and not any(self.bad[c].nans for c in self.causes[n])]
 
     def sources_of(self, node: torch.fx.Node) -> List[torch.fx.Node]:
-        """Where what the node was given begins: the first nodes of the chains that end in it."""
+        """The start of the node's inputs: the first nodes of the chains that end in it."""
         found, todo, seen = [], list(self.causes[node]), set()
         while todo:
             each = todo.pop()
@@ -169,7 +168,7 @@ def _upstream(starts: List[torch.fx.Node], bad: Dict[torch.fx.Node, Bad], makers
 def _causes(
     node: torch.fx.Node, values: Values, value: object, inputs: Dict[torch.fx.Node, torch.fx.Node]
 ) -> Tuple[List[torch.fx.Node], bool]:
-    """Who made the bad values that the node passes on, and whether it makes some by itself.
+    """Find the nodes that made the bad values that this one passes on, and whether it makes some itself.
 
     ``inputs`` are those with bad values among the nodes that it takes, each with the one that made its value.
     """
@@ -184,7 +183,7 @@ def _causes(
             for each in inputs
             if any(_fewer(_count_with(node, values, [each], stand_in), before) for stand_in in STAND_INS)
         ]
-    except synchronous():  # an operator that does not take what we made of its input: any of them may be it
+    except synchronous():  # an operator that rejects the changed input: any of them may be the cause
         return makers, False
     if not causes and any(_fewer(rest, before) for rest in rests):
         causes = makers  # each is enough alone

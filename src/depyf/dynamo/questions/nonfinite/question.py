@@ -1,8 +1,8 @@
-"""``find_nonfinite``: the first operation of compiled code that makes a NaN or an Inf, forward or backward.
+"""``find_nonfinite``: find the first operation of compiled code that produces a NaN or an Inf, forward or backward.
 
-The results of each call of a compiled graph are checked (``observation.py``). Where some are not finite, the graph is
-replayed to find the origin (``origin.py``). Values that are not finite and reach no result do not count; nor does an
-Inf that the user wrote or passed in, such as a mask, before it becomes NaN.
+The results of each call of a compiled graph are checked (``observation.py``). If some are not finite, the graph is
+replayed to find the origin (``origin.py``). Non-finite values that reach no result do not count; nor does an Inf that
+the user wrote or passed in, such as a mask, before it becomes NaN.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from depyf.dynamo.questions.nonfinite.verdict import judge
 DIRECTORY = "depyf_nonfinite"
 
 _MOST_JUDGED = 50
-"""Of a graph, so many kinds of results that are not finite and were meant so are told apart."""
+"""How many kinds of intended non-finite results are distinguished for a graph."""
 _ANOTHER_THREAD = "of a graph came from another thread, whose operations outside of graphs are not seen"
 _NO_GRADIENTS = "of a graph whose backward {!r} does not compile: gradients are not seen (eager=True sees them)"
 
@@ -65,7 +65,7 @@ class FindNonFinite(HookedContext[object]):
         self._describer = Describer(os.path.abspath(directory or DIRECTORY), births)
         self._saved = SavedValues()
         self._judged: Dict[Tuple[int, Tuple[object, ...]], str] = {}
-        """Graphs with bad results that were found to be meant, and what those are: they need no replay another time."""
+        """Graphs with intended bad results, and these results: they need not be replayed again."""
         self._reported: Set[int] = set()
         self._kept: Dict[int, ObservedGraph] = {}
         self._looking = Looking(observation.tally)
@@ -111,7 +111,7 @@ class FindNonFinite(HookedContext[object]):
 
     @property
     def looked(self) -> Looked:
-        """How many calls of how many graphs were looked at, and what was not, and why."""
+        """How many calls of how many graphs were checked, and which were not, and why."""
         return self._looking.so_far(0 if self._eager is None else self._eager.looked_at)
 
     def __str__(self) -> str:
@@ -171,7 +171,7 @@ class FindNonFinite(HookedContext[object]):
             self._reported.add(id(call.graph))
             if verdict is not None:
                 return self._describer.describe(call, verdict)
-        except synchronous() as failed:  # there is a bad value all the same, and that is told
+        except synchronous() as failed:  # there is a bad value anyway, and it is reported
             error = failed
             self._reported.add(id(call.graph))
         place, counted = next(iter(bad.items()))
@@ -202,16 +202,16 @@ def find_nonfinite(
     all_graphs: bool = False,
     stream: Optional[TextIO] = None,
 ) -> FindNonFinite:
-    """Return a context manager that finds the first operation of compiled code which makes a NaN or an Inf.
+    """Return a context manager that finds the first operation of compiled code that produces a NaN or an Inf.
 
     ``with depyf.find_nonfinite() as found: train()`` reports it once on ``stream`` (default: the error stream), and
     stores it in ``found.first``: the operation, the user's line, statistics of the inputs. The inputs are saved, with a
     script that replays the operation, to ``nonfinite_<n>`` in ``directory`` (default: ``depyf_nonfinite``). The program
-    goes on and computes what it would without depyf. ``stop``: raise ``FloatingPointError`` in the program at that
+    continues and computes the same as without depyf. ``stop``: raise ``FloatingPointError`` in the program at that
     point. ``all_graphs``: continue after the first; ``found.found`` has one for each graph. ``eager``: also observe the
     operations outside of compiled graphs, on this thread, which makes them slow.
 
-    What is compiled already is compiled once more inside. Raises ``ImportError`` without PyTorch, and ``RuntimeError``
-    on entering when this PyTorch can't be observed (before 2.6; with ``eager``, before 2.9).
+    Code that is already compiled is compiled again in the block. Raises ``ImportError`` without PyTorch, and
+    ``RuntimeError`` on entering if this PyTorch can't be observed (before 2.6; with ``eager``, before 2.9).
     """
     return FindNonFinite(directory, eager=eager, stop=stop, all_graphs=all_graphs, stream=stream)

@@ -1,8 +1,7 @@
-"""Values that a forward graph saved for its backward, traced to where the forward made them.
-
-A value may be bad and reach no result of the forward (``torch.where`` leaves it out), and still ruin the gradient; and
-compilers move parts of the backward into the forward. Calls of forward graphs are therefore kept until their backward
-has run: their inputs, which are alive anyway for the most part, and not what they saved.
+"""Trace values that a forward graph saved for its backward to where the forward made them. A bad value may reach no
+result of the forward (``torch.where`` discards it), and still ruin the gradient; and compilers move parts of the
+backward into the forward. Calls of forward graphs are therefore kept until their backward has run: their inputs, which
+are mostly alive anyway, not the saved values.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _Key = Tuple[Optional[str], str]
 class _Forward:
     call: GraphCall
     addresses: Tuple[int, ...]
-    """Where the outputs lie: the backward is given the same memory."""
+    """The memory of the outputs: the backward gets the same memory."""
 
 
 class SavedValues:
@@ -40,7 +39,7 @@ class SavedValues:
         self._forwards: Dict[_Key, Deque[_Forward]] = {}
 
     def has_run(self, call: GraphCall) -> None:
-        """Keep a forward that has saved something; forget that of a backward."""
+        """Store a forward that has saved something; drop that of a backward."""
         key = _key(call.graph)
         if call.graph.backward:
             forward = self._forward_of(call)
@@ -52,7 +51,7 @@ class SavedValues:
             self._forwards.setdefault(key, deque(maxlen=_KEPT)).append(kept)
 
     def judge(self, call: GraphCall, node: torch.fx.Node) -> Optional[Verdict]:
-        """What is to be told of the input ``node`` of a backward; None when it was not saved, or is meant."""
+        """Return what to report about the input ``node`` of a backward; None if it was not saved, or is intended."""
         forward = self._forward_of(call)
         if forward is None:
             return None

@@ -1,7 +1,6 @@
-"""Which node of a chain is told, if any: what made the value first, and not what only shows it.
-
-An Inf that the user wrote into a tensor (a mask), or passed in, is meant; it is told when it becomes NaN, as where that
-comes from. A parameter that is not finite, or a NaN that comes in, is told itself.
+"""Select the node of a chain to report, if any: the one that first made the value. An Inf that the user wrote into a
+tensor (a mask), or passed in, is intended; it is reported as the origin if it becomes NaN. A non-finite parameter, or a
+NaN input, is reported itself.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _STATE = re_compile(r"_(?:parameters|buffers)\[")
 
 @dataclass(frozen=True)
 class Verdict:
-    """The node to tell, and the call that it is in: for a backward it may be the forward, which has saved the value.
+    """The node to report, and its call: for a backward it may be the forward, which saved the value.
 
     ``entered`` says that the node is an input of the graph. ``source`` is where an Inf comes from that became NaN in
     ``node``; ``becomes_nan`` is where an Inf of ``node`` did.
@@ -37,14 +36,15 @@ class Verdict:
 
 
 Saved = Callable[["torch.fx.Node"], Optional[Verdict]]
-"""What is to be told of a value that the forward has saved, asked with the node of the backward that takes it."""
+"""Returns what to report about a value that the forward saved, for the node of the backward that takes it."""
 
 
 def judge(
     call: GraphCall, chain: Chain, saved: Saved = lambda _: None, computed: Callable[[int], bool] = lambda _: False
 ) -> Optional[Verdict]:
-    """What is to be told of a chain; None when nothing is. ``computed`` says whether the input of that number is known
-    to be made by an operation, outside of the graph, that nobody told to make an Inf."""
+    """Return what to report about a chain; None if nothing. ``computed`` returns whether the input of that number is
+    known to be made by an operation outside of the graph, and not as an intended Inf.
+    """
     inputs = {node: number for number, node in enumerate(graph_facts.placeholders(call.graph.module.graph))}
     nans = [node for node in chain.becomes_nan() if node not in inputs and not is_written_down(node)]
     for node in chain.nodes:
@@ -78,7 +78,7 @@ def _is_reported_itself(
 
 
 def _first_user(call: GraphCall, chain: Chain, node: torch.fx.Node) -> Verdict:
-    """What a NaN does that the forward has saved: it reached no result there."""
+    """Judge a NaN that the forward saved: it reached no result there."""
     user = next(each for each in chain.nodes if node in chain.causes[each])
     return Verdict(call, user, "NaN", source=node)
 

@@ -1,8 +1,6 @@
-"""Calls of the graphs that Dynamo captures, whatever the backend makes of them, with what the user's names are in them.
-
-``observe/checked_backend.py`` observes graphs at the level of ATen where there is one. Here it is always the graph of
-Dynamo's: its nodes are the calls that the user wrote. The backend compiles what it would compile, with all its settings
-and caches.
+"""Observe calls of the graphs that Dynamo captures, with the user's names in them. ``observe/checked_backend.py``
+observes ATen graphs where they exist. Here it is always Dynamo's graph: its nodes are the calls that the user wrote.
+The backend compiles as usual, with all its settings and caches.
 """
 
 from __future__ import annotations
@@ -38,14 +36,14 @@ CapturedObserver = Callable[["Captured", GraphCall], None]
 
 @dataclass(frozen=True, eq=False)
 class Captured:
-    """A graph that Dynamo has captured, and what names of the user's were bound to while it did."""
+    """A graph that Dynamo captured, and the bindings of the user's names in it."""
 
     graph: ObservedGraph
     bindings: Tuple[Binding, ...]
 
 
 class CapturedGraphs:
-    """Asks ``compiled`` of each captured graph whether it is wanted, and tells ``observer`` of the calls of those.
+    """Calls ``compiled`` for each captured graph to ask whether it is wanted, and ``observer`` for each call of those.
 
     ``tally`` has how many calls of compiled functions there were, and why some were not observed.
     """
@@ -57,7 +55,8 @@ class CapturedGraphs:
 
     def watch(self) -> None:
         """Watch until what it registers (``patching.collecting``) is undone. Raises ``RuntimeError`` where this torch
-        can't be observed."""
+        can't be observed.
+        """
         OwnEntries(functools.partial(_Backend, self), self.tally).install()
         for install in (watch_bindings, lambda: watch_compiled_names(_note_name)):
             safely("beginning to probe")(install)()
@@ -101,7 +100,7 @@ class CapturedGraphs:
 
 
 def _counted(tally: Tally, compiled: Callable[..., object]) -> Callable[..., object]:
-    """A graph that nothing is asked of: only that it runs is noted."""
+    """A graph without queries: only its runs are counted."""
 
     def run(*arguments: object) -> object:
         tally.graph_runs()

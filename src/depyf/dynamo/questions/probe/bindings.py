@@ -1,9 +1,8 @@
-"""Which values the user's names are bound to while Dynamo traces a frame: told by its own interpreter of bytecode.
-
-Dynamo executes the user's bytecode symbolically. Each time that it stores into a variable or an attribute, or returns,
-the value on its stack is noted with the name, the function and the line; and so are the arguments when it begins with a
-function. So a name is tied to the very node of the graph: in loops, in functions that are inlined, when tuples are
-unpacked, and when it is bound again. Dynamo looks at inputs as late as it can: what they are is asked at the end.
+"""Record the values that the user's names are bound to while Dynamo traces a frame, in hooks of its bytecode
+interpreter. Dynamo executes the user's bytecode symbolically. Each time that it stores into a variable or an attribute,
+or returns, the value on its stack is recorded with the name, the function and the line, and so are the arguments at the
+start of a function. So a name is mapped to the exact node of the graph: in loops, in inlined functions, for unpacked
+tuples, and when it is bound again. Dynamo evaluates inputs lazily, so they are read at the end.
 """
 
 from __future__ import annotations
@@ -154,8 +153,9 @@ def _name_of_remaining(node: Optional[torch.fx.Node]) -> Optional[str]:
 
 
 def watch_bindings() -> None:
-    """Note what is bound, until what it registers (``patching.collecting``) is undone. Nothing where Dynamo's
-    interpreter is unknown, which is reported."""
+    """Record bindings, until what it registers (``patching.collecting``) is undone. Does nothing if Dynamo's
+    interpreter is unknown, which is reported.
+    """
     runs: List[Tuple[object, Callable[..., object]]] = []
     handlers: List[Tuple[List[object], int, object]] = []
     for translator in [name.find() for name in _TRANSLATORS]:

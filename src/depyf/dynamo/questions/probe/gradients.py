@@ -1,8 +1,6 @@
-"""The gradients of values inside of a compiled graph, when backward comes by its results.
-
-The graph is run once more with gradients on, and kept. When the gradient of a result of the compiled graph is known,
-autograd is asked for those of the values in between. They are those of eager code, for the gradients that the compiled
-code was given.
+"""Gradients of values inside a compiled graph. The graph is run again with gradients on, and kept. When the backward
+provides the gradients of the compiled graph's results, autograd computes those of the values inside. They are the
+gradients of eager code, for the same gradients of the results.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is asked of ``probe``: a name, perhaps of a certain function, or a line; and what of a graph answers it."""
+"""Queries of ``probe``: a name, perhaps of a certain function, or a line; and the graph nodes that match it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Query:
 
 
 def query_of(asked: Union[str, int]) -> Query:
-    """The query that ``"hidden"``, ``"forward.hidden"``, ``"self.hidden"``, ``"model.py:41"`` or ``41`` stands for."""
+    """Parse ``"hidden"``, ``"forward.hidden"``, ``"self.hidden"``, ``"model.py:41"`` or ``41`` as a query."""
     text = str(asked)
     line = _LINE.match(text)
     if line is not None:
@@ -59,7 +59,7 @@ def query_of(asked: Union[str, int]) -> Query:
 
 @dataclass(frozen=True)
 class Found:
-    """A node that a query is answered by, and the name that its value has."""
+    """A node that matches a query, and the name of its value."""
 
     query: Query
     node: str
@@ -67,7 +67,7 @@ class Found:
 
 
 def answers(queries: Sequence[Query], bindings: Sequence[Binding], graph: torch.fx.Graph) -> List[Found]:
-    """The nodes of a graph of Dynamo's that these queries ask for, in the order of the program."""
+    """Return the nodes of a Dynamo graph that match these queries, in the order of the program."""
     known = {node.name for node in graph.nodes}
     found: List[Found] = []
     for query in queries:
@@ -79,7 +79,7 @@ def answers(queries: Sequence[Query], bindings: Sequence[Binding], graph: torch.
 
 
 def problem(query: Query, bindings: Iterable[Binding], lines: Set[Tuple[str, int]]) -> str:
-    """Why nothing answers a query, in words, with what is near."""
+    """Explain why nothing matches a query, with similar names."""
     bindings = list(bindings)
     bound = list(dict.fromkeys(each for each in bindings if query.matches(each)))
     if bound:
@@ -117,7 +117,7 @@ def lines_of(graph: torch.fx.Graph) -> Set[Tuple[str, int]]:
 
 
 def _of_line(graph: torch.fx.Graph, query: Query) -> List[torch.fx.Node]:
-    """What a line gives that binds nothing: the last node of each stretch of nodes that come from it."""
+    """Return the values of a line that binds nothing: the last node of each run of nodes from that line."""
     found: List[torch.fx.Node] = []
     last: Optional[torch.fx.Node] = None
     for node in graph.nodes:

@@ -1,8 +1,7 @@
-"""``probe``: the tensors that the user's names are bound to in compiled code, recorded while it runs.
-
-Nothing is added to what is compiled: the same graphs, the same kernels, the same results. After each call of a graph it
-is run once more without the compiler, on the inputs that the call had, as far as the values that were asked for; those
-that the compiled graph gives out are taken from there. So what is shown is what eager code computes at that place.
+"""``probe``: record the tensors that the user's names are bound to in compiled code, while it runs. Graphs, kernels and
+results do not change. After each call of a graph it is run again without the compiler, on the same inputs, up to the
+requested values; outputs of the compiled graph are taken from the call. So the values are what eager code computes
+there.
 """
 
 from __future__ import annotations
@@ -95,7 +94,9 @@ class Probe(HookedContext[object]):
             say(self._stream, (f"depyf: {asked}: {why}" for asked, why in self.problems.items()))
 
     def __getitem__(self, asked: Union[str, int]) -> List[Probed]:
-        """What was recorded for it, in the order of the calls. Raises ``KeyError`` when it was not asked for."""
+        """Return what was recorded for a name or line, in the order of the calls. Raises ``KeyError`` if it was not
+        requested.
+        """
         return list(self._found[str(asked)])
 
     def keys(self) -> List[str]:
@@ -143,7 +144,7 @@ class Probe(HookedContext[object]):
         return self.answer._repr_html_()
 
     def _meet(self, captured: Captured) -> bool:
-        """A graph is compiled: note what of it is asked for. Whether anything is."""
+        """Record what is requested of a graph that is compiled; return whether anything is."""
         with self._lock:
             self._lines |= lines_of(captured.graph.graph)
             found = answers(self._queries, captured.bindings, captured.graph.graph)
@@ -255,9 +256,9 @@ def probe(
     of each value (``grad``).
 
     The graphs, their kernels and what the program computes stay the same. The values come from the same graph run
-    without the compiler on the inputs of each call, and from the compiled code where it returns them. What is compiled
-    already is compiled once more inside. What could not be recorded is reported on ``stream`` (default: the error
-    stream) and in ``values.problems``.
+    without the compiler on the inputs of each call, and from the compiled code where it returns them. Code that is
+    already compiled is compiled again in the block. What could not be recorded is reported on ``stream`` (default: the
+    error stream) and in ``values.problems``.
 
     Raises ``ImportError`` without PyTorch, ``ValueError`` without names and lines, and ``RuntimeError`` on entering
     inside ``depyf.debug()`` or when this PyTorch (before 2.6) can't be observed.

@@ -1,5 +1,4 @@
-"""``depyf.trace``: what ran, in which order, while a program runs.
-
-Events are numbers in a buffer of each thread (``lanes``). Full buffers are folded (``folding``, ``turns``); the result
-is made when it is asked for (``record``). Start reading at ``question.py``.
+"""``depyf.trace``: record what runs, and in which order. Events are numbers in a buffer per thread (``lanes``). Full
+buffers are folded (``folding``, ``turns``); the result is built on request (``record``). Start reading at
+``question.py``.
 """

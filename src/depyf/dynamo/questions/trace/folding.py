@@ -1,9 +1,8 @@
-"""Folding while a sequence grows: ``A B C A B C A B C`` becomes ``(A B C) x 3``, at every level of nesting.
-
-An item is appended when it has ended, with all that ran inside of it. When what was appended last equals what stands
-before it (or the turn of a repetition before it), both become one; their times are added up. So a loop takes the room
-of one turn, however often it runs. Items are equal when they are runs of the same thing with equal items inside. What
-repeats nowhere is dropped at last, the oldest first, and only counted.
+"""Fold a growing sequence: ``A B C A B C A B C`` becomes ``(A B C) x 3``, at every level of nesting. An item is
+appended when it has ended, with all items inside it. If the last items equal those before them (or one iteration of a
+loop before them), both are merged, and their times added. So a loop takes the memory of one iteration, however often it
+runs. Items are equal if they are runs of the same thing with equal items inside. Items that do not repeat are dropped
+in the end, the oldest first, and only counted.
 """
 
 from __future__ import annotations
@@ -11,9 +10,9 @@ from __future__ import annotations
 from typing import AbstractSet, Any, Callable, Dict, List, Optional, Tuple, Union
 
 _MOST_ITEMS = 4000
-"""How long a sequence may become; then the older half is dropped."""
+"""The maximal length of a sequence; beyond it the older half is dropped."""
 _CANDIDATES = 8
-"""How many earlier places are looked at for the turn that may have been repeated."""
+"""How many earlier positions are checked for a repeated iteration."""
 
 _MOST_KEYS = 50000
 
@@ -32,7 +31,7 @@ class Keys:
         whole = (number, tuple(inside.keys))
         found = self._known.get(whole)
         if found is None:
-            if len(self._known) > _MOST_KEYS:  # then what comes now is not known to equal what came before
+            if len(self._known) > _MOST_KEYS:  # then new items are not known to equal earlier ones
                 self._known.clear()
             self._next -= 1
             found = self._known[whole] = self._next
@@ -106,7 +105,7 @@ Item = Union[Node, Loop]
 
 
 class Sequence:
-    """Items in order, folded. A turn does not begin with what is ``late``: a step begins with the forward pass."""
+    """Items in order, folded. An iteration does not start with a ``late`` item: a step starts with the forward pass."""
 
     __slots__ = ("_late", "_loop", "_places", "_turn", "dropped", "items", "keys")
 
@@ -119,10 +118,10 @@ class Sequence:
         """The last item, while what comes goes on as its next turn; what came of that is in ``_turn``."""
         self._turn: List[Item] = []
         self._places: Dict[Key, List[int]] = {}
-        """Where an item of this key stands, or a loop whose turn ends with one."""
+        """The positions of items with this key, or of loops whose iteration ends with one."""
 
     def append(self, item: Item, on_drop: Callable[[Item], object] = lambda item: None) -> None:
-        """Add an item that has ended. ``on_drop`` is called with each that there is no room for any more."""
+        """Add an item that has ended. ``on_drop`` is called with each item that is dropped."""
         loop, turn = self._loop, self._turn
         if loop is None:
             self._append(item, on_drop)
@@ -138,11 +137,11 @@ class Sequence:
 
     @property
     def loop(self) -> Optional[Loop]:
-        """The loop that goes on, when a turn of it has just ended; else None."""
+        """The current loop, if an iteration of it has just ended; else None."""
         return None if self._turn else self._loop
 
     def settle(self, on_drop: Callable[[Item], object] = lambda item: None) -> None:
-        """Make ``items`` and ``keys`` complete: what has begun as a further turn may not become one."""
+        """Complete ``items`` and ``keys``: a partial iteration becomes separate items."""
         loop, turn = self._loop, self._turn
         self._loop, self._turn = None, []
         if loop is not None and self.keys[-1] != loop.key:
@@ -167,7 +166,7 @@ class Sequence:
         self.dropped += other.dropped
 
     def _fold(self) -> bool:
-        """Fold what was appended last with what stands before it, if that is equal."""
+        """Fold the last items with equal items before them."""
         keys, last = self.keys, len(self.keys) - 1
         places = self._places[keys[last]]
         for at in places[-2 : -2 - _CANDIDATES : -1] if places[-1] == last else ():
@@ -200,7 +199,7 @@ class Sequence:
             self._places.setdefault(item.body_key[-1], []).append(at)
 
     def _cut(self, start: int) -> None:
-        """Take away the items from ``start`` on."""
+        """Remove the items from ``start`` on."""
         for at in range(len(self.items) - 1, start - 1, -1):
             item = self.items[at]
             self._forget(self.keys[at])

@@ -1,8 +1,9 @@
-"""Compiled graphs, timed: a function is put around each where transformed code and autograd look it up, and taken away.
+"""Time compiled graphs: a wrapper is put around each where transformed code and autograd look it up, and removed at the
+end.
 
 Dynamo keeps a compiled graph in the user's globals, as ``__compiled_fn_<id>``; AOTAutograd keeps its backward in a
-class with static methods, which autograd's node calls. Whoever puts something else there in between is not touched, and
-nothing that Dynamo would free is kept alive.
+class with static methods, which autograd's node calls. A later replacement by other code is not touched, and nothing
+that Dynamo would free is kept alive.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ class Graphs:
     def __init__(self, lanes: Lanes, code_runs: Optional[Callable[[CodeType, Optional[FrameType]], object]]) -> None:
         self._lanes = lanes
         self._code_runs = code_runs
-        """What is told that code runs (and its caller) when it calls its graph, where nobody else tells."""
+        """Called when code (with its caller) calls its graph, if nothing else reports its runs."""
         self._undo: List[Undo] = []
         self._backwards: weakref.WeakSet[type] = weakref.WeakSet()
 
     def time(self, code: CodeType, scope: MutableMapping[str, object], compile_id: Optional[str], place: Thing) -> int:
-        """Time the graphs that transformed ``code`` calls from now on; return how many these are."""
+        """Start to time the graphs that transformed ``code`` calls; return their number."""
         found = 0
         for name in dict.fromkeys(code.co_names):
             number = compiled_fn_number(name)
@@ -56,7 +57,7 @@ class Graphs:
         return found
 
     def stop(self) -> None:
-        """Put everything back."""
+        """Restore everything."""
         undo_all(self._undo)
 
     def _time(
@@ -77,7 +78,7 @@ class Graphs:
             self._time_backward(owner, Thing(BACKWARD, stable_name, compile_id, place.filename, place.line), spot)
 
     def time_forgotten(self) -> None:
-        """Time the backwards that are left: forwards may have run before ``torch._dynamo.reset``."""
+        """Time the remaining backwards: forwards may have run before ``torch._dynamo.reset``."""
         for owner in all_backward_classes():
             if owner not in self._backwards:
                 self._time_backward(owner, Thing(BACKWARD, _FORGOTTEN), _Spot())

@@ -1,8 +1,7 @@
-"""What runs, noted as it runs: a buffer of numbers for each thread, which is folded whenever it is full.
-
-What stands here is called each time that compiled code runs, so it only appends to a list: three numbers for each
-event. ``(thing, start, 0)`` is a beginning, ``(~thing, end, 0)`` an end (0 where the time is not known) and
-``(thing, start, end)`` a run that has nothing inside. Times are those of ``perf_counter_ns``.
+"""Record runs: a buffer of numbers for each thread, which is folded when it is full. This is called each time that
+compiled code runs, so it only appends three numbers per event to a list. ``(thing, start, 0)`` is a start, ``(~thing,
+end, 0)`` an end (0 if the time is unknown) and ``(thing, start, end)`` a run with nothing inside. Times are those of
+``perf_counter_ns``.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _FULL = 3 * 1500
 
 
 class Lane:
-    """What happens in one thread. ``open`` are the things that have begun there, as far as is known."""
+    """The events of one thread. ``open`` are the things that have started there, as far as is known."""
 
     __slots__ = ("behind", "buffer", "foreign", "ident", "instead", "lock", "name", "noted", "open", "taking")
 
@@ -44,7 +43,7 @@ class Lane:
         self.lock = Lock()
         self.taking = False
         self.noted: Noted = deque() if noted is None else noted
-        """What functions in C have noted of runs, and no event stands for yet."""
+        """Runs recorded by C functions that are not events yet."""
         self.behind = False
         """Whether somebody makes events of that now."""
 
@@ -71,7 +70,7 @@ class Lanes:
         self._alive: Dict[int, weakref.ref[CodeType]] = {}
 
     def begin(self, code: CodeType, caller: Optional[FrameType]) -> None:
-        """Code begins to run that ``caller`` has called."""
+        """Record that code called by ``caller`` starts."""
         number = self._number_of_code(code)
         lane = self._lanes.get(get_ident()) or self._new_lane()
         if lane.noted or lane.behind:
@@ -122,7 +121,7 @@ class Lanes:
         return lane
 
     def note(self, number: int, caller: Optional[FrameType]) -> None:
-        """Something runs now, and nobody knows how long."""
+        """Record a run of unknown duration."""
         lane = self.lane()
         if lane.noted or lane.behind:
             self.take_noted(lane, caller)
@@ -131,10 +130,9 @@ class Lanes:
         lane.buffer.extend((number, perf_counter_ns(), 0, ~number, 0, 0))
 
     def take_noted(self, lane: Lane, frame: Optional[FrameType]) -> None:
-        """Begin what functions in C have noted, and end what of it has ended: all that ``frame`` is not inside of.
-
-        ``None`` where that is not known. Of two that have ended, the second one was not inside of the first, if it
-        isn't a resume function: the first calls that.
+        """Make events of the runs recorded by C functions, and end those that ``frame`` is not inside of (``None``:
+        unknown). If two have ended, the second was not inside the first, unless it is a resume function, which the
+        first calls.
         """
         with lane.lock:
             try:
@@ -192,7 +190,7 @@ class Lanes:
             lane.buffer.extend((~lane.open.pop(), 0, 0))
 
     def close_all_but_callers(self, lane: Lane, caller: Optional[FrameType]) -> None:
-        """Of what has begun, all that ``caller`` is not inside of has ended without a word."""
+        """Close frames that are not callers of ``caller``: their end was not reported."""
         opened, numbers, frame = lane.open, self.numbers, caller
         if frame is not None and numbers.get(id(frame.f_code)) == opened[-1]:
             return
@@ -227,7 +225,7 @@ class Lanes:
             return len(self.things) - 1
 
     def know(self, code: CodeType, number: int) -> None:
-        """This number stands for that code object from now on."""
+        """Map this number to that code object."""
         key = id(code)
         self.numbers[key] = number
 
@@ -239,7 +237,7 @@ class Lanes:
 
     @safely("folding what ran")
     def fold(self, lane: Lane) -> None:
-        """Give what a lane has noted to all that take it."""
+        """Pass a lane's records to all receivers."""
         with lane.lock:
             if not lane.taking:  # else the program goes on inside of us: a finalizer runs compiled code
                 self._give(lane)
@@ -274,7 +272,7 @@ class Lanes:
 
     @safely("looking at code that runs")
     def meet(self, code: CodeType) -> int:
-        """Give a number to transformed code, and learn who it is."""
+        """Number transformed code, and identify it."""
         with self._lock:
             known = self.numbers.get(id(code))
             if known is not None:  # another thread was faster
@@ -311,7 +309,7 @@ _CALLED_WHILE_DYNAMO_IS_ON = (
 
 
 def keep_dynamo_out() -> None:
-    """Tell Dynamo that nothing here is to be compiled."""
+    """Make Dynamo skip this module's code."""
     frame_evaluation.keep_dynamo_out("depyf")
     for function in _CALLED_WHILE_DYNAMO_IS_ON:
         frame_evaluation.skip_code(function.__code__)

@@ -1,4 +1,4 @@
-"""``trace``: what ran in which order, while a program runs: transformed code, compiled graphs, compilations, falls."""
+"""``trace``: record what runs, in which order: transformed code, compiled graphs, compilations, fallbacks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _NO_STARTS = "this PyTorch (before 2.13) does not report what runs: transformed 
 class Trace(HookedContext[object]):
     """The context manager that ``trace`` returns, and what it has recorded: prints as an indented list.
 
-    It can be read while it records, and entered again after it was left, which begins a new record.
+    It can be read while it records, and entered again after it was left, which starts a new record.
     """
 
     _name = "trace()"
@@ -109,8 +109,8 @@ def trace() -> Trace:
     ``with depyf.trace() as record:`` records in all threads: transformed code by function and compile id (resume
     functions too), compiled graphs (``__compiled_fn_<id>``) forward and backward, compilations, and functions that fell
     back to Python. ``record.events`` has them in order, with loops folded; ``record.counts`` how often each ran;
-    ``print(record)`` shows it. What was compiled before is recorded as well. Times are seconds of the host: what a GPU
-    was given may still be running.
+    ``print(record)`` shows it. Code that was compiled before is recorded as well. Times are host seconds: a GPU may
+    still run what was launched.
 
     What the program computes does not change. Raises ``ImportError`` without PyTorch.
     """
@@ -134,7 +134,7 @@ class _Runs:
 
     @safely("starting to trace")
     def open(self, trace: Trace) -> None:
-        """Record into ``trace`` from now on."""
+        """Start to record into ``trace``."""
         with self._lock:
             if not self._open:
                 self._install()
@@ -154,7 +154,7 @@ class _Runs:
                 self._report_to_sessions(trace._record)
 
     def drop(self, trace: Trace) -> None:
-        """End the record of ``trace`` without another word, whatever has been done of that."""
+        """End the record of ``trace`` without a report, however far ending it came."""
         with self._lock:
             self._detach(trace)
 
@@ -186,7 +186,7 @@ class _Runs:
 
     @safely("reading a trace")
     def catch_up(self) -> None:
-        """Give the records all that has been noted."""
+        """Pass everything recorded to the records."""
         self._lanes.end_what_ended()
         self._lanes.fold_all()
 
@@ -227,7 +227,7 @@ class _Runs:
         return undo
 
     def _meet(self, code: CodeType, number: int) -> Optional[Thing]:
-        """Transformed code runs for the first time: who it is, and from now on its graphs are timed."""
+        """Identify transformed code at its first run, and start to time its graphs."""
         original = known_code.original_of(code)
         if original is None:
             return None
@@ -246,7 +246,7 @@ class _Runs:
         return thing
 
     def _meet_plain(self, original: CodeType, why: str = "") -> None:
-        """Tell when the user's function runs as it is, although Dynamo knows it; ``why`` it has to."""
+        """Report when the user's function runs eagerly, although Dynamo knows it; ``why`` is the reason."""
         lanes, number = self._lanes, self._lanes.numbers.get(id(original))
         thing = Thing(PLAIN, original.co_name, None, original.co_filename, original.co_firstlineno, why)
         if number is None:
@@ -287,7 +287,7 @@ class _Runs:
         self._meet_all()
 
     def add(self, record: FrameSkipped) -> None:
-        """A frame has been given up (``Fallbacks`` tells)."""
+        """Record a fallback (called by ``Fallbacks``)."""
         code = None if record.original_code is None else record.original_code()
         if code is None:
             return

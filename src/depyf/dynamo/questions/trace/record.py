@@ -1,4 +1,4 @@
-"""One record of a trace: what the lanes have noted, folded, and made into the answer when somebody asks."""
+"""One record of a trace: the folded events of the lanes, from which the result is built on request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NANOSECONDS = 1e-9
 
 
 class _Thread:
-    """What ran in one thread: what has ended, and what has begun, the innermost last."""
+    """The runs in one thread: those that have ended, and those that are open, the innermost last."""
 
     __slots__ = ("loop", "name", "opened", "root", "turn")
 
@@ -42,7 +42,7 @@ class RunRecord:
         self._lock = Lock()
 
     def take(self, lane: Lane, chunk: List[int]) -> None:
-        """Take what a lane has noted: three numbers for each event (see ``run_lanes``)."""
+        """Add a lane's records: three numbers for each event (see ``lanes``)."""
         with self._lock:
             thread = self._threads.get(lane.ident)
             if thread is None:

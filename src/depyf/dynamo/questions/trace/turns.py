@@ -1,7 +1,6 @@
-"""Many equal turns of a loop at once: what a lane has noted is compared and added up as whole lists.
-
-A training loop notes the same numbers over and over. Taking them one by one costs microseconds each, comparing a list
-with a list next to nothing. The times are added up place by place of the turn.
+"""Add many equal iterations of a loop at once: a lane's records are compared and added as whole lists. A training loop
+records the same numbers over and over. Processing them one by one costs microseconds each, comparing lists next to
+nothing. Times are added per position in the iteration.
 """
 
 from __future__ import annotations
