@@ -11,7 +11,7 @@ from depyf.lazy_pattern import re_compile
 
 
 class BreakCause(enum.Enum):
-    """What kind of graph break it is, where there is something to say about it."""
+    """The kinds of graph breaks with specific advice."""
 
     BRANCH = "branch on the values of a tensor"
     ASSERT = "assert on the values of a tensor"
@@ -52,7 +52,7 @@ _TITLES: Sequence[Tuple[BreakCause, str]] = [
     ),
     (BreakCause.BACKWARD, r"^Unsupported Tensor\.backward\(\)"),
 ]
-"""How the titles of torch's reasons begin. An explanation mentions many things that are not the cause."""
+"""The start of the titles of torch's reasons. An explanation mentions many things that are not the cause."""
 
 _BUILTIN = re_compile(r"^(?:Failed to trace builtin operator|Builtin)")
 _OF_PRINT = re_compile(r"builtin operator `?print`?|`print`")
@@ -125,7 +125,7 @@ _FOR_CUDAGRAPHS: Sequence[Tuple[str, str]] = [
 
 
 def cause_of_break(reason: str, explanation: str = "") -> Optional[BreakCause]:
-    """Return the kind of a graph break by torch's title of it; None where torch's own hints have to do."""
+    """Return the kind of a graph break by torch's title; None if only torch's own hints apply."""
     if _BUILTIN.match(reason):
         return BreakCause.PRINT if _OF_PRINT.search(explanation) else None
     return next((cause for cause, title in _TITLES if re.search(title, reason)), None)
@@ -149,7 +149,7 @@ def _function_in(explanation: str) -> str:
 
 
 def advice_for_break(reason: str, explanation: str, hints: Sequence[str]) -> str:
-    """What to do about this graph break; torch's own first hint where we know nothing better."""
+    """What to do about this graph break; torch's own first hint if there is no specific advice."""
     cause = cause_of_break(reason, explanation)
     if cause is not None:
         return _FOR_BREAKS[cause]
@@ -157,7 +157,7 @@ def advice_for_break(reason: str, explanation: str, hints: Sequence[str]) -> str
 
 
 def advice_for_fallback(cause: str, reason: str) -> str:
-    """What to do about a frame that runs as plain Python."""
+    """What to do about a fallback."""
     if "limit" in cause:
         return (
             "Remove the cause of the recompilations (see them), or raise the limit: "

@@ -1,4 +1,4 @@
-"""Which keys of a dict are new or gone, where a guard only says that their number is another one."""
+"""Find which keys of a dict were added or removed, if a guard only reports another number of keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from depyf.diagnosis.guard_explanations import GuardExplanation
 from depyf.diagnosis.guard_sources import key_read
 
 CHANGED_KEYS = (GuardCause.KEYS, GuardCause.LENGTH)
-"""What a guard on the number of keys may be about: torch says the same of the length of a list."""
+"""The subjects of a guard on a number of keys: torch has the same text for the length of a list."""
 
 
 def keys_of(subject: str, sources: Iterable[str]) -> Set[str]:
@@ -33,16 +33,16 @@ def keys_written(text: Optional[str]) -> Optional[Set[str]]:
 def with_changed_keys(
     words: GuardExplanation, before: Set[str], now: Optional[Set[str]], frame: GuardedFrame
 ) -> GuardExplanation:
-    """Return the words with the keys that are new and gone. Of keyword arguments that is said as that.
+    """Return the explanation with the keys that were added and removed; for keyword arguments, in these terms.
 
     ``before`` are the keys that guards of the entry read, ``now`` those of the call, None where they are not known. A
-    key that no guard reads may have been there: what is new is said only where guards read all of them.
+    key that no guard reads may have been there before: added keys are reported only if guards read all keys.
     """
     return _with_keys(words, before, now or set(), frame, knows_now=now is not None)
 
 
 def with_keys_read(words: GuardExplanation, before: Set[str], now: Set[str], frame: GuardedFrame) -> GuardExplanation:
-    """Return the same where ``now`` are the keys that guards of the next entry read: nothing is known to be gone."""
+    """Return the same if ``now`` are the keys that guards of the next entry read: no key is known to be removed."""
     return _with_keys(words, before, now, frame, knows_now=False)
 
 

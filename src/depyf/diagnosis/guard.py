@@ -1,7 +1,6 @@
-"""A guard as a typed value: what PyTorch checks, of which value, what it was compiled for and what there is now.
-
-It is read once: from PyTorch's text (``guard_text``), or from the value that fails (``dynamo/guards``). All that is
-said of a guard is made from it (``guard_explanations``), and nothing reads the text again.
+"""A guard as a typed value: the check, the source, the expected and the actual value. It is parsed once: from PyTorch's
+text (``guard_text``), or from the value that fails (``dynamo/guards``). All explanations of a guard are made from it
+(``guard_explanations``), and nothing parses the text again.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ COMPARISONS = frozenset(
 
 @dataclass(frozen=True)
 class TensorProperties:
-    """What a guard demands of a tensor, as PyTorch prints it; ``size`` and ``stride`` have brackets, or are "None"."""
+    """What a guard requires of a tensor, as PyTorch prints it; ``size`` and ``stride`` have brackets, or are "None"."""
 
     class_name: str
     dispatch_keys: str
@@ -82,7 +81,7 @@ class TensorProperties:
 
     @property
     def sizes(self) -> Optional[Sequence[str]]:
-        """What is demanded of each dimension, "None" for any size; None where nothing is."""
+        """The required size of each dimension, "None" for any size; None if there is no requirement."""
         return _listed(self.size)
 
     @property
@@ -99,10 +98,10 @@ def _listed(text: str) -> Optional[Sequence[str]]:
 class Guard:
     """One guard. ``GuardKind`` says which of the fields each kind has.
 
-    ``source`` is the value that it looks at, in PyTorch's terms, empty for global state and relations. ``expected`` is
-    what it was compiled for, ``actual`` what there is now, as texts, None where they are not known. ``code`` is
-    PyTorch's text without the comment behind it, which is ``user_line``, and gives ``user_code`` and ``location``: the
-    user's line that made Dynamo guard this.
+    ``source`` is the value that it checks, in PyTorch's terms, empty for global state and relations. ``expected`` is
+    the value that was compiled for, ``actual`` the current one, as texts, None if unknown. ``code`` is PyTorch's text
+    without the comment behind it, which is ``user_line``, and gives ``user_code`` and ``location``: the user's line
+    that made Dynamo guard this.
     """
 
     kind: GuardKind
@@ -125,9 +124,9 @@ class Guard:
         return as_written(self.source)
 
     def with_actual(self, actual: Optional[str]) -> Guard:
-        """Return the guard with the value that there is now, unless its text says that."""
+        """Return the guard with the current value, unless its text has it."""
         return self if actual is None or self.actual is not None else replace(self, actual=actual)
 
 
 NO_GUARD = Guard(GuardKind.UNKNOWN)
-"""What stands for a guard of which nothing is known."""
+"""Represents an unknown guard."""

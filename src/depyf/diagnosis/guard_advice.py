@@ -1,4 +1,4 @@
-"""What avoids a recompilation, by the kind of guard that failed and by where the guarded value comes from."""
+"""What avoids a recompilation, by the kind of the failed guard and the origin of the guarded value."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class GuardCause(enum.Enum):
 
 
 class Origin(enum.Enum):
-    """Where a guarded value comes from; that decides what the user can do about it."""
+    """The origin of a guarded value; it decides what the user can do about it."""
 
     ARGUMENT = "argument"
     POSITIONAL = "the arguments in *args"
@@ -52,8 +52,9 @@ class Origin(enum.Enum):
 
 @dataclass(frozen=True)
 class GuardedFrame:
-    """What is known of the function whose guard failed: whether it goes on after a graph break, and the names of its
-    ``*`` and ``**`` parameters, without the stars."""
+    """The function whose guard failed: whether it is a resume function, and the names of its ``*`` and ``**``
+    parameters, without the stars.
+    """
 
     resumes: bool = False
     positional: str = ""
@@ -120,7 +121,7 @@ _ADVICE: Mapping[GuardCause, str] = {
     GuardCause.BACKEND: "make the backend once and pass the same object to each torch.compile",
     GuardCause.GONE: "keep modules and functions alive as long as their compiled code is used",
 }
-"""What to say where the value is an argument, or where that makes no difference."""
+"""The advice if the value is an argument, or for any origin."""
 
 _BY_ORIGIN: Mapping[Tuple[GuardCause, Origin], str] = {
     (GuardCause.SIZE, Origin.INTERMEDIATE): f"{_BETWEEN}, and can't be marked: mark the sizes of {_ITS_SOURCE} "
@@ -179,7 +180,7 @@ _KEYWORDS = (
 
 
 def advice_for_guard(cause: GuardCause, origin: Origin, subject: str = "", detail: str = "") -> str:
-    """Return what avoids this recompilation, empty where nothing is known. ``detail`` is the dimension, for a size."""
+    """Return what avoids this recompilation, empty if nothing is known. ``detail`` is the dimension, for a size."""
     if origin is Origin.KEYWORD and cause in (GuardCause.LENGTH, GuardCause.KEYS, GuardCause.MEMBERS):
         return _KEYWORDS
     text = _BY_ORIGIN.get((cause, origin)) or _ADVICE.get(cause, "")
@@ -193,4 +194,4 @@ STATE_ADVICE: Mapping[str, str] = {
     "grad_mode": f"call under the same torch.no_grad() or inference mode each time; {_SAME_STATE}",
     "num_threads": "call torch.set_num_threads once, before the first compilation",
 }
-"""What to do about a change of PyTorch's global state, by how its name begins."""
+"""What to do about a change of PyTorch's global state, by the start of its name."""

@@ -1,6 +1,6 @@
-"""A guard that failed, explained: what it looks at, the value it was compiled for, the value now, and what avoids it.
-
-One row a kind of guard. What avoids it follows from the cause, and from where the value comes from (``guard_advice``).
+"""Explain a failed guard: its subject, the value it was compiled for, the current value, and what avoids the failure.
+There is one row for each kind of guard. The advice follows from the cause and the origin of the value
+(``guard_advice``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from depyf.quick_dataclass import dataclass
 
 @dataclass(frozen=True)
 class GuardExplanation:
-    """``subject`` is what the guard looks at, as users write it (``self.layers[0].training``), empty for global state.
+    """``subject`` is the guarded value, as users write it (``self.layers[0].training``), empty for global state.
 
     ``words`` is one sentence without a full stop. ``before`` and ``now`` are values as texts, None where they are not
     known. ``advice`` says what avoids it, empty where nothing does; it follows from ``cause`` and from where the
@@ -35,7 +35,7 @@ class GuardExplanation:
 
     @property
     def checked(self) -> str:
-        """Return what was compared, without the values; failures of guards with the same text have one reason."""
+        """Return what was compared, without the values; failures with the same text have the same cause."""
         detail = as_written(self.guard.detail)
         if self.cause is GuardCause.UNKNOWN:
             return as_written(self.guard.code) or self.words
@@ -77,7 +77,8 @@ Row = Callable[[Guard], GuardExplanation]
 
 def _row(cause: GuardCause, words: str, *, shows_values: bool = True) -> Row:
     """A row whose sentence is a template of ``name``, ``before``, ``now``, ``detail`` and ``is_now`` (``now`` in
-    brackets, or nothing)."""
+    brackets, or nothing).
+    """
 
     def row(guard: Guard) -> GuardExplanation:
         before, now = _values(guard)

@@ -1,4 +1,4 @@
-"""Guards that PyTorch prints as Python expressions, read by their syntax."""
+"""Parse guards that PyTorch prints as Python expressions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NOT_OF_THE_FRAME = frozenset(
 
 
 def read_expression(code: str) -> Guard:
-    """Return the guard that an expression is; one of kind UNKNOWN where its form is not known or nested too deep."""
+    """Return the guard of an expression; one of kind UNKNOWN if its form is unknown or nested too deep."""
     operands = operands_of(code)
     try:
         guard = _of_tree(parse(with_names_of_classes(code), mode="eval").body, operands)
@@ -39,7 +39,7 @@ def read_expression(code: str) -> Guard:
 
 
 def operands_of(code: str) -> Tuple[str, ...]:
-    """Return the two sides of a comparison as they stand in the text, which may be no Python; empty without one."""
+    """Return the texts of the two sides of a comparison, which may not be Python; empty if there is none."""
     for operator in _OPERATORS:
         at = find_outside_strings(code, operator)
         if at is not None and at >= 0:

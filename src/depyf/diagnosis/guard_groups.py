@@ -1,4 +1,4 @@
-"""Guards of a cache entry in groups that a person can read, and PyTorch's kinds of guards in words.
+"""Group the guards of a cache entry for display, with explanations of PyTorch's kinds of guards.
 
 PyTorch names a guard by the function that makes it (``TENSOR_MATCH``); a model of 6 layers has a thousand of them. The
 groups say what a cache entry depends on. ``depyf.diagnosis.guard.GuardKind`` is the form of a guard that failed, which
@@ -106,7 +106,7 @@ _WORDS = {
     "TRUE_MATCH": "is True",
     "TYPE_MATCH": "class",
 }
-"""What guards of a class look at, for the page. Of a class that is not here it shows the text of the guard itself."""
+"""What guards of each class check, for the page. For other classes it shows the text of the guard itself."""
 
 
 def group_of(kind: str, source: str, text: str) -> int:
@@ -115,5 +115,5 @@ def group_of(kind: str, source: str, text: str) -> int:
 
 
 def kind_in_words(kind: str) -> Optional[str]:
-    """Return what a guard of PyTorch's kind looks at, None for a kind that is not known."""
+    """Return what a guard of PyTorch's kind checks, None for an unknown kind."""
     return _WORDS.get(kind)

@@ -1,4 +1,4 @@
-"""What guards look at: PyTorch's text of where a value comes from (``L['self'].layers[0]``), read."""
+"""Parse the sources of guarded values in PyTorch's text (``L['self'].layers[0]``)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Which lines of this run's files those are that a compiler cache brought along.
-
-A cache keeps the graphs and kernels of the run that filled it, with the lines and the paths that were right then. The
-file may have been edited since, or lie elsewhere. What Dynamo captured is of this run in any case: it has the same
-nodes, with the lines of now, so a place out of a cache is looked for there by its function and by what the line says.
+"""Map lines that come from a compiler cache to the files of this run. A cache keeps the graphs and kernels of the run
+that filled it, with its lines and paths. The file may have been edited or moved since. The graph that Dynamo captured
+is always of this run: it has the same nodes with the current lines, so a cached place is searched there by its function
+and by the text of its line.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ Function = Tuple[str, str]
 """File and name."""
 
 Lines = Dict[int, Optional[str]]
-"""What is known of the text of some lines of a function."""
+"""The known text of some lines of a function."""
 
 Said = Dict[Frame, Optional[str]]
-"""Frames with the text of their lines, None where that is not known."""
+"""Frames with the text of their lines, None if unknown."""
 
 Moves = Mapping[Frame, Optional[Frame]]
-"""Where frames are now; None where that is not known."""
+"""The current positions of frames; None if unknown."""
 
 
 @dataclass
 class Anchored:
-    """What is known of artifacts, with frames that are right in this run: ``moves`` are those of comments in texts."""
+    """The provenance of artifacts, with frames of this run: ``moves`` maps those of comments in texts."""
 
     provenance: Dict[str, Provenance]
     moves: Dict[str, Moves] = field(default_factory=dict)
@@ -43,14 +42,14 @@ class Anchored:
 
 
 def from_cache(events: Sequence[Event]) -> Set[Optional[str]]:
-    """The compile ids for which a cache was hit, be it for one graph of several."""
+    """The compile ids with a cache hit, if only for one graph of several."""
     return {event.compile_id for event in events if event.name in CACHE_HITS}
 
 
 def anchored(
     artifacts: Sequence[Artifact], known: Mapping[str, Provenance], hits: Set[Optional[str]], sources: Sources
 ) -> Anchored:
-    """``known`` and the comments of all graphs with the lines of now; where no cache was hit all stays as it is."""
+    """Return ``known`` and the comments of all graphs with current lines; without a cache hit nothing changes."""
     found = Anchored(dict(known))
     unknown, moved = 0, 0
     by_compile_id: Dict[Optional[str], List[Artifact]] = {}
@@ -93,7 +92,8 @@ def anchored(
 def _said(artifact: Artifact, known: Optional[Provenance]) -> Tuple[Said, Said, Said]:
     """The frames that say where an artifact comes from, with the text of their lines where it is known: those in
     comments, of noted nodes, of kernels. They may be of different runs: a text is out of the cache, while the nodes
-    were noted of the graph that this run gave to Inductor."""
+    were noted of the graph that this run gave to Inductor.
+    """
     of_comments = dict(comments(artifact.text or "")) if artifact.kind == "graph" else {}
     if known is None:
         return of_comments, {}, {}
@@ -138,9 +138,8 @@ def _moves(said: Said, fresh: Mapping[Function, Lines], sources: Sources) -> Mov
 
 
 def _offsets(lines: Lines, candidates: Mapping[str, Lines]) -> Iterator[Tuple[str, int]]:
-    """By how much all these lines may have moved, and into which file, so that each is one that says the same.
-
-    A line alone proves nothing: after one line more above it, most lines of a function are still lines of it.
+    """Return the offsets, with files, by which all these lines may have moved, so that each has the same text there. A
+    single line proves nothing: if a line is inserted above, most line numbers of a function still belong to it.
     """
     first = next(iter(lines))
     for path, texts in candidates.items():

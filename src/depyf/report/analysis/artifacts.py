@@ -1,4 +1,4 @@
-"""The artifacts of a run of which there is only the trace: every stage that came with its text, as torch named it."""
+"""The artifacts of a run that is known only from its trace: every stage with text, under torch's name."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ def artifacts_of(events: Sequence[Event]) -> List[Artifact]:
 
 def after_the_whole(artifacts: Sequence[Artifact]) -> List[Artifact]:
     """The artifacts with their ``order`` such that the pieces of a split graph come one after the other, in the order
-    in which they came, and after what is of the whole graph."""
+    in which they came, and after what is of the whole graph.
+    """
     pieces: Dict[Optional[str], Dict[str, int]] = {}
     found: List[Artifact] = []
     for artifact in artifacts:
@@ -84,9 +85,8 @@ def _has_side(stage: str) -> bool:
 
 
 def order_of(stage: AnyStage, before: int) -> int:
-    """Where a graph stands among those of its compilation; ``before`` is the order of the one that came before it.
-
-    A graph that a pass has printed stands after what was there when it printed it.
+    """Return a graph's order in its compilation; ``before`` is the order of the previous one. A graph that a pass
+    printed follows the graphs before it.
     """
     return stage.facts.order if isinstance(stage, Stage) else before or Stage.CAPTURED.facts.order - 1
 
@@ -116,6 +116,6 @@ def _with_side(artifact: Artifact) -> Artifact:
 
 
 def is_backward(generated: str) -> Optional[bool]:
-    """Whether a module that Inductor generated computes gradients, by its first line; None where that does not say."""
+    """Return whether an Inductor module computes gradients, by its first line; None if that does not tell."""
     side = _AOT_ID.search(generated[:400])
     return None if side is None else side.group(1) == "backward"

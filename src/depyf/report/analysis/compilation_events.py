@@ -1,4 +1,4 @@
-"""What the events of one compilation say of it: its status, its symbols, its caches, its time."""
+"""Read the events of one compilation: its status, its symbols, its caches, its time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CACHES = {"fx_graph_cache_": "fx_graph", "aotautograd_cache_": "aotautograd"}
 GRAPHS = frozenset(
     name for stage in (Stage.CAPTURED, Stage.BEFORE_PRE_GRAD, Stage.FORWARD) for name in stage.facts.records
 )
-"""Of each compilation that made a graph, one of these was reported: Inductor may be called without Dynamo."""
+"""Each compilation with a graph has one of these events: Inductor may be called without Dynamo."""
 
 
 def status_of(
@@ -36,7 +36,7 @@ def status_of(
 
 
 def symbols_in(events: Iterable[Event]) -> Iterable[str]:
-    """The symbols of dynamic shapes with what they stand for, and what became of those that were specialised."""
+    """The symbols of dynamic shapes with their sources, and the values of those that were specialised."""
     last = max((event.attempt for event in events), default=0)
     found: Dict[str, str] = {}
     for event in events:
@@ -52,7 +52,7 @@ def symbols_in(events: Iterable[Event]) -> Iterable[str]:
 
 
 def caches_in(events: Iterable[Event]) -> Dict[str, str]:
-    """Of each of torch's caches whether it was hit, missed or passed by; ``miss`` where one graph of several missed."""
+    """For each of torch's caches: hit, miss or bypass; ``miss`` if one graph of several missed."""
     found: Dict[str, str] = {}
     for event in events:
         for prefix, cache in _CACHES.items():
@@ -63,7 +63,7 @@ def caches_in(events: Iterable[Event]) -> Dict[str, str]:
 
 
 def total_seconds(events: Iterable[Event], *names: str) -> Optional[float]:
-    """The time that the events of these names say, in seconds; None where none does."""
+    """The time in the events of these names, in seconds; None if there is none."""
     known = [seconds_of(event.meta) for event in events if event.name in names]
     some = [seconds for seconds in known if seconds is not None]
     return sum(some) if some else None

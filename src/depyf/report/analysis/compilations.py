@@ -1,4 +1,4 @@
-"""One ``Compilation`` for each compile id, its graph breaks, and why it was needed again."""
+"""One ``Compilation`` for each compile id, its graph breaks, and why it was recompiled."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _UNINTERESTING = frozenset(
         "stack_trace",
     }
 )
-"""Metrics that are long and said elsewhere, or the same for all."""
+"""Metrics that are long and reported elsewhere, or the same for all."""
 
 
 class Compilations:
-    """The events of a run by compile id, and what they say."""
+    """The events of a run by compile id, and their contents."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Compilations:
         return list(self._events)
 
     def function_of(self, compile_id: str) -> Optional[int]:
-        """The function that this compilation is of."""
+        """The function of this compilation."""
         key = self._key(compile_id)
         return None if key is None else self._functions.index(*key, frame=compile_id)
 
@@ -148,7 +148,7 @@ class Compilations:
         return tuple(found.values())
 
     def recompiles(self) -> Tuple[Recompile, ...]:
-        """The compilations that were needed although the function had been compiled, in order."""
+        """The recompilations, in order."""
         found: Dict[str, Recompile] = {}
         seen: Dict[int, Set[Tuple[str, str]]] = {}
         for compile_id in self._events:
@@ -166,7 +166,7 @@ class Compilations:
         return tuple(found.values())
 
     def _reached_limit(self, compile_id: str) -> bool:
-        """Whether torch gave up before it compiled: that is a fallback, and no recompilation."""
+        """Return whether torch fell back before it compiled: this is not a recompilation."""
         reason = str(self._metrics(compile_id).get("fail_reason") or "")
         return "limit" in reason.split("\n")[0].lower()
 
@@ -203,15 +203,16 @@ class Compilations:
         return ()
 
     def _place_of_value(self, entry: str, compile_id: str, subject: str) -> Optional[Place]:
-        """The line that made Dynamo guard this value, from the guards of the entry that failed, or of the next one:
-        one of the user's own before one in a library."""
+        """The line that made Dynamo guard this value, from the guards of the entry that failed, or of the next one: a
+        user's line before one in a library.
+        """
         guards = [*self.guards(entry), *self.guards(compile_id)] if subject else []
         places = [guard.place for guard in guards if guard.place and as_written(guard.source) == subject]
         own = [place for place in places if not self._sources.is_library(place[0])]
         return next(iter(own or places), None)
 
     def _values(self, compile_id: str) -> Dict[str, str]:
-        """What the values were that this compilation was for, by torch's names, as far as its guards or symbols say."""
+        """The values of this compilation, by torch's names, as far as its guards or symbols show them."""
         values: Dict[str, str] = {}
         for guard in self.guards(compile_id):
             left, equals, right = guard.text.partition(" == ")
@@ -225,8 +226,9 @@ class Compilations:
         return values
 
     def _users_place(self, compile_id: str, frame: Optional[Frame]) -> Optional[Place]:
-        """Where the user's own code is when it comes to this frame, which may be one of a library; that frame where it
-        is not known or not the same each time."""
+        """The user's line that leads to this frame, which may be in a library; the frame itself if that is unknown or
+        not unique.
+        """
         place = None if frame is None else self._sources.known_place(*frame[:2])
         if frame is None or place is None or not self._sources.is_library(place[0]):
             return place
@@ -269,7 +271,8 @@ class Compilations:
 
     def _key_of_frame(self, compile_id: str) -> Optional[Key]:
         """Return the function of the first compilation of the same frame: where the recompile limit is reached, torch
-        reports nothing but the failure."""
+        reports nothing but the failure.
+        """
         first = f"{compile_id.partition('/')[0]}/0{''.join(compile_id.partition('#')[1:])}"
         return self._key(first) if first != compile_id and first in self._events else None
 
@@ -277,9 +280,10 @@ class Compilations:
 def _what_is_new_first(
     failed: List[Tuple[FailedGuard, GuardExplanation]], seen: Set[Tuple[str, str]]
 ) -> List[Tuple[FailedGuard, GuardExplanation]]:
-    """torch names one guard for each entry, the latest first. What a function has been compiled for before is not why:
-    the first guard whose value is new, or not known, comes to the front. ``seen`` has what is known so far, and
-    learns."""
+    """Sort the failed guards, of which torch reports one for each entry, latest first. Values that the function has
+    already been compiled for are not the cause: the first guard with a new or unknown value is moved to the front.
+    ``seen`` has the known values, and is updated.
+    """
 
     news = [
         (guard, explained)
@@ -311,7 +315,7 @@ def calls_in(text: str, fact: TransformedFact, functions: Functions) -> Tuple[Ca
 
 
 def _is_named(name: str, line: str) -> bool:
-    """Whether the line has this name, and not a longer one that begins like it."""
+    """Return whether the line has this name, and not a longer one that starts with it."""
     start = line.find(name)
     while start >= 0:
         after = line[start + len(name) : start + len(name) + 1]
@@ -322,7 +326,7 @@ def _is_named(name: str, line: str) -> bool:
 
 
 def value_now(guard: ReadGuard, values: Mapping[str, str]) -> Optional[str]:
-    """What the guard reads, as the compilation that followed found it; ``values`` are by torch's names.
+    """Return the guarded value in the following compilation; ``values`` are by torch's names.
 
     torch writes ``x.n == 1`` in its reasons where its guards say ``L['x'].n``.
     """

@@ -1,4 +1,4 @@
-"""What only the process that compiled knows, beyond the events; a log does not have it."""
+"""Facts that only the compiling process knows, beyond the events; a log does not have them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TransformedFact:
 
 @dataclass(frozen=True)
 class FallbackFact:
-    """A frame that runs as plain Python; ``place`` is a file and a line."""
+    """A frame that falls back to eager; ``place`` is a file and a line."""
 
     compile_id: Optional[str]
     function: Key
@@ -63,7 +63,7 @@ class KernelFact:
 
 @dataclass(frozen=True)
 class LineStack:
-    """From line ``line`` of a generated module on, up to the next one, this stack is where the code comes from."""
+    """The stack of the code from line ``line`` of a generated module up to the next one."""
 
     line: int
     stack: Tuple[Frame, ...]
@@ -99,7 +99,8 @@ class Origin:
 @dataclass(frozen=True)
 class Files:
     """How source files are found: ``names`` are torch's numbers for file names (``str`` records of a log),
-    ``directory`` is where the program ran, ``read`` returns the text of a source file."""
+    ``directory`` is where the program ran, ``read`` returns the text of a source file.
+    """
 
     names: Mapping[object, str] = field(default_factory=dict)
     directory: str = ""

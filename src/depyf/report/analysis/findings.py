@@ -1,4 +1,4 @@
-"""What is worth acting on in a run, in the order of what it costs: the user's own code before libraries."""
+"""The findings worth acting on, in the order of their cost: the user's own code before libraries."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from depyf.report.model.places import place_text
 from depyf.report.model.run import Finding, GraphBreak, Place, Recompile, Run
 
 _LONGEST_CHECK = 80
-"""Letters of a guard that a title shows."""
+"""The number of characters of a guard that a title shows."""
 
 
 def findings_of(run: Run) -> Tuple[Finding, ...]:
     """The findings: those of the user's own code, then those of libraries, the most expensive first. Weights are
-    seconds, estimated by what the compilations took. What is a fact about the machine and the compilers on it, and no
-    line of the program's, stands last."""
+    seconds, estimated by what the compilations took. Facts about the machine and its compilers, which have no line of
+    the program, come last.
+    """
     found = [*_fallbacks(run), *_breaks(run), *_recompiles(run), *_cudagraphs(run)]
     found.sort(key=lambda finding: (_is_of_a_library(run, finding.place), -finding.weight))
     return (*found, *_slow(run))
@@ -29,7 +30,7 @@ def _is_of_a_library(run: Run, place: Optional[Place]) -> bool:
 
 
 def _start_of(run: Run, function: Optional[int]) -> Optional[Place]:
-    """The place where a function begins."""
+    """The first line of a function."""
     return None if function is None else (run.functions[function].source, run.functions[function].first_line)
 
 
@@ -96,7 +97,7 @@ def _breaks_of_a_kind(run: Run, name: str, kind: str, breaks: Sequence[GraphBrea
 
 
 def _own_place(run: Run, each: GraphBreak) -> Tuple[Optional[Place], str]:
-    """The line of the user's own that leads to a break in a library, and what to say of the break's own line."""
+    """The user's line that leads to a break in a library, and a text about the break's own line."""
     own = [place for place in each.stack if not _is_of_a_library(run, place)]
     if each.place is None or not own or not _is_of_a_library(run, each.place):
         return each.place, ""

@@ -1,4 +1,4 @@
-"""From what torch reported (events, in process or out of a log) to the model of the run."""
+"""Build the model of a run from torch's events (in process or from a log)."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _with_places(recompiles: Sequence[Recompile], functions: Sequence[Function])
 
 
 def _with_failures(compilations: Sequence[Compilation], recompiles: Sequence[Recompile]) -> List[Compilation]:
-    """How often the guards of each did not hold, counted by the recompilations after it if nobody else did."""
+    """How often the guards of each failed, counted by the recompilations after it if not known otherwise."""
     failures = Counter(guard.entry for each in recompiles for guard in each.failed)
     return [
         each if each.guard_failures is not None else replace(each, guard_failures=failures.get(each.compile_id, 0))

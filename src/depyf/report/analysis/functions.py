@@ -1,4 +1,4 @@
-"""The functions that Dynamo saw: the user's, and the resume functions that go on where one of them broke."""
+"""The functions that Dynamo saw: the user's, and the resume functions that continue after a graph break."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ Key = Tuple[str, str, int]
 
 _Known = Tuple[str, str, int, str]
 """The same with torch's number of the frame, which distinguishes resume functions of one line, or with the qualified
-name of a function that shares its code with another one (decorated functions run the wrapper); empty for all others."""
+name of a function that shares its code with another one (decorated functions run the wrapper); empty for all others.
+"""
 
 _RESUME = re_compile(r"^(?:torch_dynamo_)?resume_in_(.+?)(?:_at_(\d{1,9}))?$")
 
 
 def resumed(name: str) -> Optional[Tuple[str, Optional[int]]]:
-    """What a resume function called ``name`` goes on with, and the line at which; None for other functions."""
+    """Return the function that a resume function called ``name`` continues, and the line; None for other functions."""
     match = _RESUME.match(name)
     return None if match is None else (match.group(1), int(match.group(2)) if match.group(2) else None)
 
@@ -80,7 +81,7 @@ class Functions:
         return number
 
     def guarded_frame(self, key: Key) -> GuardedFrame:
-        """Return what can be known of a function whose guards are explained."""
+        """Return the known facts about a function whose guards are explained."""
         name, path, line = key
         what = resumed(name)
         found = [

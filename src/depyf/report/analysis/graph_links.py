@@ -1,4 +1,4 @@
-"""Which lines of the user the lines of a graph come from: by the comments that torch prints, and what it knows more."""
+"""Link the lines of a graph to the user's lines: from torch's comments, and from stacks."""
 
 from __future__ import annotations
 

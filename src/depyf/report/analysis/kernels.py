@@ -1,4 +1,4 @@
-"""The kernels in a module that Inductor generated: where they are, what launches them, which lines they compute."""
+"""Find the kernels in an Inductor module: their lines, their launches, and the lines that they compute."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _NO_KERNELS = frozenset({"torch.ops.aten.set_.source_Tensor", "extern_kernels.re
 @dataclass(frozen=True)
 class NodePlaces:
     """The places of graph nodes by name. Graphs of different stages use one name for different nodes: ``lowered`` are
-    those of the graph that was lowered, ``source`` those of the captured graph, each with other stages behind it."""
+    those of the graph that was lowered, ``source`` those of the captured graph, each with other stages behind it.
+    """
 
     lowered: Mapping[str, Tuple[Place, ...]]
     source: Mapping[str, Tuple[Place, ...]]
@@ -114,7 +115,8 @@ def kernels_of(
 
 def _reported(module: _Module, launch: _Launch, *, first: bool) -> _Nodes:
     """The nodes that comments name for a launch: above the kernel for its first one, where they are of the lowered
-    graph, and else above the launch itself."""
+    graph, and else above the launch itself.
+    """
     above = module.nodes.get(launch.name, _Nodes())
     if launch.nodes.names and not (first and above.names and not above.source):
         return launch.nodes

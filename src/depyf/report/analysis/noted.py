@@ -1,4 +1,4 @@
-"""Which artifact each note of depyf about nodes and kernels belongs to: the one that has the same names in it."""
+"""Assign depyf's provenance events about nodes and kernels to artifacts: those with the same names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Code = Mapping[Frame, str]
 def with_noted(
     artifacts: Sequence[Artifact], events: Sequence[Event], known: Mapping[str, Provenance]
 ) -> Dict[str, Provenance]:
-    """``known`` with what the events note, by artifact."""
+    """Return ``known`` with the provenance events added, by artifact."""
     found = dict(known)
     stacks: Dict[Tuple[Optional[str], str], List[Tuple[Dict[str, Stack], Code]]] = {}
     launches: Dict[Optional[str], List[Tuple[List[Launch], Code]]] = {}
@@ -52,7 +52,7 @@ def with_noted(
 def _best_nodes(
     artifact: Artifact, candidates: Sequence[Tuple[Dict[str, Stack], Code]]
 ) -> Tuple[Dict[str, Stack], Code]:
-    """The stacks of the nodes that this graph has; with warm caches the same may be noted twice."""
+    """The stacks of the nodes in this graph; with warm caches they may be recorded twice."""
     if not candidates:
         return {}, {}
     printed: Set[str] = {name for name in map(node_in, (artifact.text or "").splitlines()) if name is not None}

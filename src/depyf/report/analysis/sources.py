@@ -27,15 +27,14 @@ _STANDARD_LIBRARY = "/lib/python3."
 
 
 def read_source(path: str) -> Optional[str]:
-    """The text of a source file, also of a cell of a notebook; None where there is none."""
+    """Return the text of a source file or a notebook cell; None if there is none."""
     lines = linecache.getlines(path)
     return "".join(lines) if lines else None
 
 
 def read_named_source(path: str) -> Optional[str]:
-    """The text of a source file that a log or a dump names, which may be a stranger's; None where there is none.
-
-    Only regular files that are called ``*.py`` on this machine are read: the text is shown on a page.
+    """Return the text of a source file that a log or a dump, perhaps an untrusted one, names; None if there is none.
+    Only regular files called ``*.py`` are read, as the text is shown on a page.
     """
     if not path.endswith(".py") or not os.path.isabs(path) or path.startswith(("//", "\\\\")):
         return None
@@ -50,7 +49,7 @@ def read_named_source(path: str) -> Optional[str]:
 
 
 _LARGEST_SOURCE = 1 << 24
-"""In bytes: no file that people write is larger."""
+"""In bytes: no hand-written file is larger."""
 
 
 class Sources:

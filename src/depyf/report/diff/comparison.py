@@ -1,7 +1,6 @@
-"""Two runs of one program compared: before and after a change of its code, its settings or of PyTorch.
-
-Functions are matched by qualified name and file name, their compilations by number. Times are shown and are no
-difference: they are other in every run.
+"""Compare two runs of one program: before and after a change of its code, its settings or of PyTorch. Functions are
+matched by qualified name and file name, their compilations by number. Times are shown, but do not count as a
+difference, as they differ in every run.
 """
 
 from __future__ import annotations
@@ -30,8 +29,9 @@ _OF_A_BREAK = re_compile(r"(?:Unsupported|UserError): ")
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that is not as before. ``kind`` is ``function``, ``break``, ``recompile``, ``fallback``, ``failure``,
-    ``graph`` or ``kernel``; ``before`` and ``after`` are what there is to say of each side."""
+    """One difference. ``kind`` is ``function``, ``break``, ``recompile``, ``fallback``, ``failure``, ``graph`` or
+    ``kernel``; ``before`` and ``after`` are texts about each side.
+    """
 
     kind: str
     title: str
@@ -73,7 +73,7 @@ class Comparison:
 
 
 def compare(before: Side, after: Side) -> Comparison:
-    """What changed from one run to the other; what only one of them can know is no change."""
+    """Return what changed between two runs; facts that only one of them can know are not compared."""
     unlogged = _unlogged(before, after) + _unlogged(after, before)
     before, after = aligned(_as_logged(before, after), _as_logged(after, before))
     matched = _matched(before, after)
@@ -179,7 +179,7 @@ Details = Dict[Tuple[str, str], str]
 def _texts(
     before: Side, after: Side, kind: str, what: str, find: Callable[[Side], List[Tuple[Tuple[str, str], str]]]
 ) -> List[Change]:
-    """What is new and what is gone, counted: the same break may be in several compilations."""
+    """What was added and removed, counted: the same break may be in several compilations."""
     then, now = find(before), find(after)
     numbers_then, numbers_now = Counter(key for key, _ in then), Counter(key for key, _ in now)
     details: Details = {**dict(then), **dict(now)}
@@ -205,7 +205,8 @@ def _breaks(side: Side) -> List[Tuple[Tuple[str, str], str]]:
 
 def _fallbacks(side: Side) -> List[Tuple[Tuple[str, str], str]]:
     """What a dump knows of a fallback and a log does not (whether the error was raised, the value of the limit) is not
-    compared."""
+    compared.
+    """
     found = []
     for each in lost(side.run):
         cause = each.cause.partition(",")[0]
@@ -255,7 +256,7 @@ def _failures(matched: Sequence[Pair]) -> List[Change]:
 
 
 def _counts(before: Side, after: Side) -> Dict[str, Tuple[int, int]]:
-    """The numbers of both, without those that one of them can't know."""
+    """The counts of both, without those that one of them can't know."""
 
     def of(side: Side) -> Dict[str, int]:
         counts = counts_of(side.run)

@@ -1,6 +1,5 @@
-"""The text of a graph without what differs between runs, and between a dump and a log of the same run.
-
-It works on text: what torch's printers write, in its several forms. It does not say what a graph computes.
+"""Normalise the text of a graph: remove what differs between runs, and between a dump and a log of the same run. It
+works on the text of torch's printers, in its several forms, not on what a graph computes.
 """
 
 from __future__ import annotations
@@ -23,7 +22,8 @@ _TRAILING_COMMA = re_compile(r"(\(\w+)?,\s*([)\]}])")
 
 def plain_graph(text: str) -> str:
     """Return the code of a graph: without comments (lines of the user, what runs), imports and names that Dynamo
-    numbers; statements that torch breaks over lines on one, and parameters a line each, boxed ones too."""
+    numbers; statements that torch breaks over lines on one, and parameters a line each, boxed ones too.
+    """
     start = _CLASS.search(text)
     body = "class GraphModule(" + text[start.end() :] if start else text
     body = _COMPILED_NAME.sub("__compiled_fn", _COMMENT.sub("", body))

@@ -1,4 +1,4 @@
-"""What is the same in two runs: functions by name and file, their compilations by number, graphs by their text.
+"""Match the parts of two runs: functions by name and file, their compilations by number, graphs by their text.
 
 Compile ids and paths differ between runs of one program; these do not.
 """

@@ -1,4 +1,4 @@
-"""Where the ranks of a distributed program part: what one compiles and another does not.
+"""Find where the ranks of a distributed program diverge: what one compiles and another does not.
 
 Ranks that compile different graphs issue different collectives, and one that recompiles keeps all others waiting.
 """
@@ -21,7 +21,7 @@ _WORTH_SECONDS = 1.0
 
 
 def differences(sides: Sequence[Side]) -> List[Difference]:
-    """All differences, those first that explain others; empty when all compiled the same in the same order."""
+    """Return all differences, causes first; empty if all compiled the same in the same order."""
     if len(sides) < 2:
         return []
     found: List[Difference] = []
@@ -174,7 +174,7 @@ def _fallbacks(sides: Sequence[Side]) -> List[Difference]:
 
 
 def _order(sides: Sequence[Side]) -> List[Difference]:
-    """What all compile, in another order: compared by what each compiles first."""
+    """Functions that all compile, in another order: compared by what each compiles first."""
     orders = [list(dict.fromkeys(side.function(each) for each in side.run.compilations)) for side in sides]
     common = set(orders[0]).intersection(*orders[1:]) - {NO_FUNCTION}
     orders = [[key for key in order if key in common] for order in orders]

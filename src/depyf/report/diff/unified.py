@@ -1,4 +1,4 @@
-"""Differences of two texts, line by line."""
+"""Line diffs of two texts."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ def unified(before: str, after: str, name_before: str = "before", name_after: st
 
 
 def changed_lines(before: str, after: str) -> str:
-    """What is other in ``after``, as a diff without its heading; words when nothing is."""
+    """Return what differs in ``after``, as a diff without its heading; a message if nothing does."""
     lines = unified(before, after)[2:]
     return "\n".join(lines) if lines else "the same"

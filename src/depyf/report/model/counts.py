@@ -1,4 +1,4 @@
-"""What is counted in a run. Everything that shows a number takes it from here; docs/glossary.md has the definitions."""
+"""The counts of a run. Every number that is shown comes from here; docs/glossary.md has the definitions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from depyf.quick_dataclass import dataclass
 from depyf.report.model.run import Fallback, GraphBreak, Run
 
 SKIPPED = "skipped"
-"""The cause of fallbacks that cost nothing: Dynamo looked at the frame and found nothing to compile."""
+"""The cause of fallbacks that cost nothing: Dynamo found nothing to compile in the frame."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Counts:
 
     @property
     def seconds(self) -> float:
-        """The compile time, that of backwards included."""
+        """The compile time, including backwards."""
         return self.compile_seconds + self.backward_compile_seconds
 
 
@@ -105,12 +105,12 @@ def parts_by_function(run: Run) -> Dict[int, Run]:
 
 
 def lost(run: Run) -> List[Fallback]:
-    """The frames that were to be compiled and were not; in those that Dynamo skips there is nothing to compile."""
+    """Return the fallbacks, without frames that Dynamo skips as there is nothing to compile."""
     return [each for each in run.fallbacks if each.cause != SKIPPED]
 
 
 def distinct_breaks(breaks: Sequence[GraphBreak]) -> List[GraphBreak]:
-    """Return each graph break once: every compilation of a function meets its breaks again."""
+    """Return each graph break once: every compilation of a function hits its breaks again."""
     return list({(each.place, each.reason): each for each in reversed(breaks)}.values())[::-1]
 
 

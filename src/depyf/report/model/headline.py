@@ -1,4 +1,4 @@
-"""The one line that stands above everything else that is said of a run."""
+"""The headline of a run."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ _NAMED = 3
 
 
 def headline(run: Run) -> str:
-    """Return what became of the program: that nothing was compiled, and why, or how much of it in how many graphs, and
-    what took most of the compile time, where that is long."""
+    """Return the result in one line: that nothing was compiled, and why, or how many functions in how many graphs, and
+    what took most of the compile time, if that is long.
+    """
     if not run.compilations and not run.fallbacks:
         if run.artifacts:  # a dump of the original depyf
             return f"{many(len(run.artifacts), 'file')} of a dump that do not say which compilations they belong to"
@@ -43,7 +44,7 @@ def headline(run: Run) -> str:
 
 
 def _why_no_graph(run: Run) -> List[str]:
-    """The functions that Dynamo looked at, each with what became of it."""
+    """The functions that Dynamo saw, each with its result."""
     reasons: Dict[str, str] = {}
     for each in (*lost(run), *(each for each in run.fallbacks if each.cause == SKIPPED)):
         name = "a frame" if each.function is None else run.functions[each.function].qualified_name

@@ -17,15 +17,15 @@ from depyf.report.model.run import SCHEMA, Run
 
 
 class ManifestError(ValueError):
-    """A file that is no manifest, a damaged one, or one of a newer depyf; says which and what to do."""
+    """A file that is not a manifest, a damaged one, or one of a newer depyf; the message says which, and what to do."""
 
 
 class ForeignManifestError(ManifestError):
-    """A file that only has the name of a manifest: web applications and others have one, too."""
+    """Another file with the name of a manifest: web applications, for example, have one, too."""
 
 
 def to_json(run: Run) -> str:
-    """The text of ``manifest.json``. What has its default value is left out."""
+    """Return the text of ``manifest.json``. Default values are omitted."""
     try:
         return _dumped(run)
     except synchronous(ValueError, TypeError):  # a number that JSON does not have, or a key that is no text: in metrics
@@ -71,7 +71,7 @@ def from_json(text: str, name: str = file_names.manifest_file()) -> Run:
 
 
 def _fields(value: object) -> object:
-    """A part of the model as a dict of what differs from the defaults; anything else as a text."""
+    """Convert a part of the model to a dict without default values; anything else to text."""
     kind = type(value)
     if not dataclasses.is_dataclass(kind):
         return str(value)
@@ -84,7 +84,7 @@ def _fields(value: object) -> object:
 
 
 def _plain(value: object) -> object:
-    """``value`` as JSON can have it."""
+    """Convert ``value`` to valid JSON."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = _fields(value)
     if isinstance(value, (list, tuple)):

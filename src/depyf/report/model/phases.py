@@ -1,4 +1,4 @@
-"""The time of a compilation by phase; phases stand inside of each other."""
+"""The time of a compilation by phase; phases are nested."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST, _LONG = 0.5, 5.0
 
 
 def own_seconds(run: Run) -> Sequence[float]:
-    """Of each phase, the seconds that are not those of a phase inside of it."""
+    """The own seconds of each phase, without those of nested phases."""
     own = [phase.seconds for phase in run.phases]
     for phase in run.phases:
         if phase.parent is not None:
@@ -22,7 +22,7 @@ def own_seconds(run: Run) -> Sequence[float]:
 
 
 def phase_totals(run: Run) -> List[Tuple[str, float]]:
-    """The phases with the time spent in each and in no phase inside of it, the longest first."""
+    """The phases with their own time, without nested phases, longest first."""
     totals: Dict[str, float] = {}
     for phase, seconds in zip(run.phases, own_seconds(run)):
         name = _phase_name(phase)

@@ -1,4 +1,4 @@
-"""Whether all that a run refers to by index is there: manifests are files, which get damaged or edited."""
+"""Check that everything that a run refers to by index exists: manifests may be damaged or edited."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from depyf.report.model.run import Place, Run
 
 
 def dangling(run: Run) -> Optional[str]:
-    """What refers to nothing, in words; None when all is as it must be."""
+    """Return a message about a dangling reference; None if there is none."""
     kinds = {"source": len(run.sources), "function": len(run.functions), "phase": len(run.phases)}
     for kind, index in _references(run):
         if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < kinds[kind]:
@@ -47,7 +47,7 @@ def _places(run: Run) -> Iterator[Place]:
 
 
 def _endless(run: Run) -> Optional[str]:
-    """Functions that go on with each other in a circle have no beginning."""
+    """Resume functions that form a cycle have no first function."""
     for start in range(len(run.functions)):
         index, steps = start, 0
         while True:

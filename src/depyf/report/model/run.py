@@ -1,4 +1,4 @@
-"""What is known about one run, as plain data: the page, ``index.md``, ``manifest.json`` and ``depyf diff`` read this.
+"""The model of one run, as plain data: the page, ``index.md``, ``manifest.json`` and ``depyf diff`` read this.
 
 ``manifest.json`` is this model, field by field (``docs/manifest.md`` documents it); ``SCHEMA`` counts its versions.
 Places in the user's source are pairs ``(source, line)``: an index into ``Run.sources``, and a line from 1. What belongs
@@ -23,7 +23,7 @@ Place = Tuple[int, int]
 ArtifactKind = Literal[FileKind, "guards"]
 """What an artifact holds: a file of a dump, or the guards that a log has."""
 Status = Literal["compiled", "failed", "skipped", "empty"]
-"""What became of a compilation."""
+"""The result of a compilation."""
 RunOrigin = Literal["prepare_debug", "torch_trace", "files"]
 """Where a run was read from; ``files``: a dump without a manifest."""
 
@@ -114,7 +114,8 @@ class Guard:
 @dataclass(frozen=True)
 class GraphBreak:
     """A graph break: where, torch's reason, explanation and hints, a page about it, and the user's stack (outermost
-    first). ``advice`` is what to do, in our words."""
+    first). ``advice`` is what to do, in our words.
+    """
 
     compile_id: Optional[str]
     place: Optional[Place]
@@ -149,10 +150,9 @@ class FailedGuard:
 
 @dataclass(frozen=True)
 class Recompile:
-    """A compilation that was needed although the function had been compiled: the guards that failed, what avoids it.
-
-    ``place`` is the line that made Dynamo guard the first of them, or else where the function begins. ``cause`` is what
-    that guard is about (``size``), empty where it is of no kind that is known.
+    """A recompilation: the guards that failed, and what avoids it. ``place`` is the line that made Dynamo guard the
+    first of them, or else the function's first line. ``cause`` is the subject of that guard (``size``), empty if its
+    kind is unknown.
     """
 
     compile_id: str
@@ -165,7 +165,7 @@ class Recompile:
 
 @dataclass(frozen=True)
 class Fallback:
-    """A frame that was to be compiled and runs as plain Python; ``cause`` in words, ``reason`` torch's own."""
+    """A frame that falls back to eager; ``cause`` in words, ``reason`` is torch's text."""
 
     function: Optional[int]
     compile_id: Optional[str]
@@ -177,7 +177,7 @@ class Fallback:
 
 @dataclass(frozen=True)
 class CudaGraphSkip:
-    """CUDA graphs were asked for and are not used: torch's reason, the user's line if it names one, what to do.
+    """CUDA graphs were requested and are not used: torch's reason, the user's line if it names one, what to do.
 
     ``compile_id`` is None for what was found while compiled code ran.
     """
@@ -203,7 +203,8 @@ class Phase:
 @dataclass(frozen=True)
 class Call:
     """Transformed code calls something: a compiled graph (``graph``: its ``__compiled_fn_<id>``) or a resume function
-    (``function``: an index into ``Run.functions``), on line ``line`` of the transformed code's artifact."""
+    (``function``: an index into ``Run.functions``), on line ``line`` of the transformed code's artifact.
+    """
 
     graph: Optional[str] = None
     function: Optional[int] = None
@@ -254,7 +255,8 @@ class Compilation:
 @dataclass(frozen=True)
 class Function:
     """A function that Dynamo saw: the user's, or a resume function (``resumes`` is the index of the one it goes on
-    with, ``resumes_at`` the line at which).."""
+    with, ``resumes_at`` the line at which)..
+    """
 
     name: str
     qualified_name: str
@@ -281,7 +283,8 @@ class Finding:
 class Run:
     """All of it. ``origin`` is ``prepare_debug``, ``torch_trace`` or ``files`` (a dump without a manifest). ``rank`` is
     None for a program that is not distributed. ``started`` is in seconds since the epoch. ``notes`` say what is
-    missing and why; ``failures`` what is missing because depyf failed to make it."""
+    missing and why; ``failures`` what is missing because depyf failed to make it.
+    """
 
     schema: int = SCHEMA
     depyf: str = ""
@@ -307,7 +310,7 @@ class Run:
     totals: Dict[str, float] = field(default_factory=dict)
 
     def root(self, function: int) -> int:
-        """The index of the user's function that ``function`` is, or goes on with."""
+        """The index of the user's function that ``function`` is, or continues."""
         for _ in self.functions:
             onwards = self.functions[function].resumes
             if onwards is None or not 0 <= onwards < len(self.functions):

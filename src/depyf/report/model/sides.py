@@ -1,4 +1,4 @@
-"""Forward or backward: of graphs that do not say so, by the nodes that they share with those that do."""
+"""Classify graphs as forward or backward by the nodes that they share with graphs of known side."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def with_sides(run: Run) -> Run:
     """The run with ``backward`` filled in for the later graphs of compilations that have a forward and a backward one.
 
     Inductor's passes run on both alike and keep most names of nodes; a graph is on the side that it has more names of.
-    Joint graphs are both, and what stands before them is neither.
+    Joint graphs are both, and earlier graphs are neither.
     """
     known: Dict[Optional[str], List[Artifact]] = {}
     for each in run.artifacts:

@@ -1,5 +1,3 @@
-"""Whatever was captured, read as runs: dumps with a manifest, dumps without one, logs of torch's trace.
-
-What is read may be damaged or a stranger's: nothing of it is run. May import ``model``, ``analysis`` and ``diff``.
-Start reading at ``reading.py``.
+"""Read runs from dumps with a manifest, dumps without one, and logs of torch's trace. The input may be damaged or
+untrusted: none of it is executed. May import ``model``, ``analysis`` and ``diff``. Start reading at ``reading.py``.
 """

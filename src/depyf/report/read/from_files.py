@@ -1,7 +1,6 @@
-"""A run out of the files of a dump that has no manifest: of a process that was killed, or of an older depyf.
-
-File names and the comments in the files say what they are; what only torch's trace says (graph breaks, recompilations,
-times) is not there, and a note says so.
+"""Read a run from the files of a dump without a manifest: of a process that was killed, or of an older depyf. File
+names and comments in the files identify them; facts that only torch's trace has (graph breaks, recompilations, times)
+are missing, and a note says so.
 """
 
 from __future__ import annotations
@@ -67,7 +66,9 @@ class _File:
 
 
 def runs_of_files(directory: str) -> Dict[str, Run]:
-    """The runs whose files these are, by their marks (``rank_1``, empty for the plain names); empty for no dump."""
+    """Return the runs of these files, by their marks (``rank_1``, empty for the plain names); empty if it is not a
+    dump.
+    """
     by_mark: Dict[str, List[_File]] = {}
     for name in sorted(os.listdir(directory)):
         found = _file(directory, name)
@@ -86,7 +87,7 @@ def _rank(mark: str, *, ranked: bool) -> Optional[int]:
 
 def _file(directory: str, name: str) -> Optional[_File]:
     for kind, parsed in file_names.kinds_of(name).items():
-        with suppressed(OSError):  # a link or a pipe by that name is no file of a dump
+        with suppressed(OSError):  # a link or a pipe by that name is not a file of a dump
             text = read_text(os.path.join(directory, name), follow=False)
             if kind != "graph" or parsed.parts["stage"] in _ORDER_OF_STAGE or text.startswith(_title(parsed)):
                 return _File(name, kind, parsed.parts, text)
@@ -94,7 +95,7 @@ def _file(directory: str, name: str) -> Optional[_File]:
 
 
 def _title(file: FileName) -> str:
-    """How the file of a graph begins that a pass has printed under a name of its own."""
+    """The start of the file of a graph that a pass printed under its own name."""
     return f"# {file.parts['stage']} of {file.parts['graph']}"
 
 
@@ -153,7 +154,7 @@ def _runs(file: _File) -> Optional[bool]:
 
 
 def _fact(file: _File) -> Optional[TransformedFact]:
-    """What the last lines of a transformed file say; None for those of the original depyf, which say nothing."""
+    """Parse the last lines of a transformed file; None for those of the original depyf, which have no such lines."""
     origin = _ORIGIN.search(file.text)
     if origin is None:
         return None
@@ -172,7 +173,8 @@ def _fact(file: _File) -> Optional[TransformedFact]:
 
 def _with_resumes(fact: TransformedFact, facts: Sequence[TransformedFact], files: Sequence[_File]) -> TransformedFact:
     """The resume functions that transformed code calls: they are named after a place in bytecode, which the files do
-    not show it; where there is one candidate only, it is that one."""
+    not show it; where there is one candidate only, it is that one.
+    """
     text = next(file.text for file in files if file.name == fact.artifact)
     called = list(dict.fromkeys(_CALLED_RESUME.findall(text)))
     resumes = f"resume_in_{fact.function[0].split('_at_')[0]}_at_"

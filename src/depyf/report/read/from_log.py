@@ -1,4 +1,4 @@
-"""A run out of a log of torch's trace (``TORCH_TRACE``), which may have been recorded on another machine."""
+"""Read a run from a log of torch's trace (``TORCH_TRACE``), which may have been recorded on another machine."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _IN_TRACEBACK = re_compile(r'^ *File "([^"\n]+)", line (\d{1,9})(?:, in [^\n]*)?
 
 
 _MOST_LINES = 1 << 20
-"""A number of a line beyond that is none: as many lines would be made for the page."""
+"""Larger line numbers are invalid: the page would get as many lines."""
 
 
 def run_of_log(log: TraceLog) -> Run:
-    """The run that one process has logged. Its notes say what a log does not have."""
+    """Return the run that one process logged. Its notes say what a log does not have."""
     quoted = quoted_lines(log.events)
     events = distinguished(log.events)
     texts = {path: _text(path, lines) for path, lines in quoted.items()}
@@ -111,7 +111,7 @@ def _frames(value: object) -> List[Mapping[str, object]]:
 
 
 def _text(path: str, quoted: Mapping[int, str]) -> Optional[str]:
-    """The file as it is here, if it has the lines that were quoted; else these, each at its place."""
+    """Return the local file, if it has the quoted lines; else only these, each at its line number."""
     text = read_named_source(path)
     here = (text or "").splitlines(keepends=True)
     if here and all(line <= len(here) and _same(here[line - 1], code) for line, code in quoted.items()):

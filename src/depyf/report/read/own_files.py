@@ -1,4 +1,4 @@
-"""Which files depyf has written: only those are ever replaced by a page, an ``index.md`` or a manifest."""
+"""Recognise files that depyf wrote: only those are replaced by a page, an ``index.md`` or a manifest."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _HEAD = 2048
 
 
 def may_be_written(path: str) -> bool:
-    """Whether nothing is lost by writing there: there is no such file, or it is one of ours."""
+    """Return whether it is safe to write there: the file does not exist, or depyf wrote it."""
     if not os.path.lexists(path):
         return True
     try:
@@ -40,7 +40,7 @@ def may_be_written(path: str) -> bool:
 
 
 def check(paths: Iterable[str]) -> None:
-    """Raise ``FileExistsError`` when one of these is somebody else's."""
+    """Raise ``FileExistsError`` if depyf did not write one of these."""
     for path in paths:
         if not may_be_written(path):
             words = "not written by depyf, and so not replaced; name another file or directory with -o"
@@ -48,7 +48,7 @@ def check(paths: Iterable[str]) -> None:
 
 
 def page_stem(directory: str, suffix: str = "") -> str:
-    """What the page and the index are called without their endings: ``index``, unless that is the user's own there."""
+    """The names of the page and the index without extension: ``index``, unless that is the user's own file."""
     stem, number = file_names.INDEX, 1
     while not all(
         may_be_written(os.path.join(directory, file(stem, suffix)))
@@ -60,6 +60,6 @@ def page_stem(directory: str, suffix: str = "") -> str:
 
 
 def manifest_name(directory: str, suffix: str = "") -> str:
-    """``manifest.json``, or ``manifest.depyf.json`` where that is the user's own (a web application has one)."""
+    """``manifest.json``, or ``manifest.depyf.json`` if that is the user's own file (web applications have one)."""
     name = file_names.manifest_file(suffix)
     return name if may_be_written(os.path.join(directory, name)) else file_names.manifest_file(f"{suffix}.depyf")

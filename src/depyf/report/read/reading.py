@@ -1,4 +1,4 @@
-"""Whatever was captured, as runs: dumps with a manifest, dumps without one, logs of torch's trace."""
+"""Read runs: from dumps with a manifest, dumps without one, and logs of torch's trace."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from depyf.report.read.own_files import may_be_written
 from depyf.torch_trace.log_file import find_logs, is_log, read_log
 
 _BETWEEN_RANKS = 10.0
-"""Seconds within which a launcher has started all ranks, as far as their compilers are imported."""
+"""Seconds within which a launcher starts all ranks, including the import of their compilers."""
 
 
 class NothingToRead(ValueError):
-    """A path with nothing captured in it; says what was looked for."""
+    """A path with nothing captured in it; the message says what was searched for."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,9 @@ def load(paths: Sequence[str]) -> List[Loaded]:
 
 
 def runs_in_directory(directory: str) -> List[Loaded]:
-    """The runs of the manifests in a dump directory; without a manifest of depyf, of its files.
-
-    A damaged manifest costs its own run only: notes of the others name it. Raises ``ManifestError`` and ``OSError``
-    where there is nothing else.
+    """Return the runs of the manifests in a dump directory; without a manifest of depyf, of its files. Only the run of
+    a damaged manifest is lost: notes of the others name it. Raises ``ManifestError`` and ``OSError`` if there is
+    nothing else.
     """
     runs, damaged = manifests_in_directory(directory)
     folders = file_names.process_folders(directory)
@@ -90,7 +89,7 @@ def runs_in_directory(directory: str) -> List[Loaded]:
 
 
 def _of_process(runs: Sequence[Loaded], folder: str, *, alone: bool) -> List[Loaded]:
-    """The runs of one process of a program that was followed. What is no rank is not compared with others."""
+    """Return the runs of one process of a followed program. Only ranks are compared with each other."""
     is_rank = file_names.is_folder_of_rank(folder)
     by_number = not folder.startswith("rank")  # and it may have become a rank later
     name = folder.replace("_", " ").replace("rank", "rank ").replace("pid", "process ")
@@ -129,7 +128,7 @@ def with_damaged(loaded: Loaded, damaged: Sequence[Exception]) -> Loaded:
 
 
 def left_out(error: Exception) -> str:
-    """What is said of a manifest that can't be read."""
+    """The note about a manifest that can't be read."""
     return f"left out: {error}"
 
 
@@ -174,14 +173,16 @@ def _of_manifest(path: str) -> Loaded:
 
 
 def _of_log(path: str) -> List[Loaded]:
-    """The runs of a log. What compiled nothing (helpers that only say their version) is left out, if others did.
+    """Return the runs of a log, without processes that compiled nothing (helpers that only log their version), if
+    others did.
 
     Raises ``NothingToRead``.
     """
     try:
         runs = [run_of_log(log) for log in read_log(path)]
     except synchronous(LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
-        # Records may say anything. One that PyTorch writes is read: this is a bug of depyf's, or no log of PyTorch's.
+        # Records may contain anything. PyTorch's own records can be read: this is a bug of depyf, or not a log of
+        # PyTorch.
         raise NothingToRead(f"{path}: a damaged log ({type(error).__name__}: {error})") from error
     runs = [run for run in runs if run.compilations] or runs[:1]
     return [Loaded(_name(run, _base(path)), run, None) for run in runs]

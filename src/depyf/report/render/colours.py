@@ -1,4 +1,4 @@
-"""The colours of graphs: those of the page's style sheet (``web/style/base.css``), for what has no style sheet."""
+"""The colours of graphs, from the page's style sheet (``web/style/base.css``), for output without a style sheet."""
 
 from __future__ import annotations
 

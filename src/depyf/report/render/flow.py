@@ -29,7 +29,7 @@ _LANE = 14
 _COLUMNS = (_MARGIN, 296, 650)
 """Where guards, transformed code and calls begin."""
 MOST_ENTRIES = 60
-"""Of one function, rows that are drawn: a drawing of thousands shows nothing, and costs seconds to open."""
+"""The number of rows drawn for one function: thousands would be unreadable, and take seconds to open."""
 _WIDTHS = (230, 300, 400)
 _RIGHT = _COLUMNS[2] + _WIDTHS[2] + _MARGIN
 
@@ -187,7 +187,7 @@ def _calls(facts: FlowFacts, frame: _Frame, rows: List[str], entry: Compilation,
 
 
 def _otherwise(facts: FlowFacts, rows: List[str], function: int, y: int, *, first: bool) -> int:
-    """What happens when no entry fits."""
+    """What happens on a cache miss."""
     cause = facts.otherwise(function)
     place = Box(
         _COLUMNS[0], y, _WIDTHS[0] if cause is None else _RIGHT - 2 * _MARGIN, 26 if cause is None else _BOX_HEIGHT

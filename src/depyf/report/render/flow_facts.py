@@ -1,4 +1,4 @@
-"""What a call of a compiled function goes through, looked up in a run: for the drawing and for the Mermaid chart."""
+"""The path of a call of a compiled function, read from a run: for the drawing and for the Mermaid chart."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import quote
 from depyf.report.model.run import Compilation, Run
 
 NO_ENTRY = ("skipped", "failed")
-"""Compilations that left nothing in the cache: there are no guards to check."""
+"""Statuses of compilations without a cache entry: there are no guards to check."""
 
 
 class FlowFacts:
@@ -45,7 +45,7 @@ class FlowFacts:
             self._families.setdefault(self.run.root(index), []).append(index)
 
     def roots(self) -> List[int]:
-        """Return the user's functions of which there is something to draw, by index."""
+        """Return the user's functions with something to draw, by index."""
         own = [index for index, each in enumerate(self.run.functions) if each.resumes is None]
         return [
             root
@@ -58,7 +58,7 @@ class FlowFacts:
         return [each for each in self.entries.get(function, ()) if each.status not in NO_ENTRY]
 
     def otherwise(self, function: int) -> Optional[str]:
-        """Return why a call runs as plain Python where no entry fits, None where it is recompiled."""
+        """Return why a call runs eagerly on a cache miss, None if it is recompiled."""
         cause = self.fallbacks.get(function)
         if cause is None:
             lost = (each for each in self.entries.get(function, ()) if each.status in NO_ENTRY)

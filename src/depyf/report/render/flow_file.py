@@ -1,4 +1,4 @@
-"""What calls of compiled functions go through, as a file of its own: Mermaid charts in Markdown, or one SVG.
+"""Write the paths of calls of compiled functions as a separate file: Mermaid charts in Markdown, or one SVG.
 
 The notation of the charts is Mermaid's flowchart (https://mermaid.js.org/syntax/flowchart.html), which GitHub and
 GitLab draw.

@@ -1,6 +1,5 @@
-"""A run as a piece of HTML for a notebook: what was compiled, and the source with what became of each line.
-
-It needs no script and no style sheet of the page. Colours are mixed into those of the notebook, light or dark.
+"""A run as an HTML fragment for a notebook: what was compiled, and the source with the result for each line. It does
+not need the page's scripts and style sheets. Colours are mixed into those of the notebook, light or dark.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from depyf.report.render.marks import Marks, marks_of
 _MOST_FUNCTIONS = 12
 _MOST_LINES = 300
 _LONGEST = 400
-"""A notebook stays in memory and on disk: what is longer is cut, and says so."""
+"""A notebook stays in memory and on disk: longer output is cut, with a note."""
 
 _STYLE = """\
 .depyf-run{font:13px/1.5 system-ui,sans-serif;max-width:1000px}
@@ -33,7 +32,7 @@ _STYLE = """\
 
 
 def summary_html(run: Run) -> str:
-    """A fragment of HTML that stands for itself."""
+    """A self-contained HTML fragment."""
     marks = marks_of(run)
     roots = [index for index, each in enumerate(run.functions) if each.resumes is None]
     shown = [_function(run, index, marks, first=index == roots[0]) for index in roots[:_MOST_FUNCTIONS]]

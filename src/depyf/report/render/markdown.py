@@ -18,7 +18,7 @@ _FINDINGS = 10
 _STAGES = frozenset(stage.value for stage in Stage)
 
 INCOMPLETE = "This dump is incomplete: depyf failed to make a part of it."
-"""The words for ``Run.failures``; the page has the same."""
+"""The heading of ``Run.failures``; the page has the same."""
 
 
 def index_markdown(run: Run) -> str:
@@ -81,7 +81,7 @@ def _findings(run: Run) -> Iterator[str]:
 
 
 def _function(run: Run, function: Function, full_code: Optional[Artifact]) -> Iterator[str]:
-    """The story of a function; ``run`` is the part of the run that belongs to it."""
+    """The section of a function; ``run`` is its part of the run."""
     place = f"{run.sources[function.source].path}:{function.first_line}"
     yield f"## `{function.qualified_name}` ({place})"
     yield ""
@@ -151,7 +151,7 @@ def _of_no_compilation(artifact: Artifact) -> bool:
 
 
 def _has_a_story(run: Run, number: int) -> bool:
-    """Whether more happened than that Dynamo looked at the function and left it alone; ``run`` is its part."""
+    """Return whether Dynamo did more than skip the function; ``run`` is its part."""
     return bool(run.compilations) or any(each.function == number and each.cause != SKIPPED for each in run.fallbacks)
 
 
@@ -181,5 +181,5 @@ def _link(artifact: Artifact) -> str:
 
 
 def _text(text: str) -> str:
-    """On one line, with nothing that Markdown would take for more than text."""
+    """Return the text on one line, escaped for Markdown."""
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")

@@ -1,4 +1,4 @@
-"""What became of each line of the user's files, for views of the source that are made without a browser."""
+"""The result for each line of the user's files, for views of the source that are rendered without a browser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from depyf.report.model.run import Fallback, GraphBreak, Place, Recompile, Run
 
 @dataclass
 class Marks:
-    """Everything that is known about one line. ``graphs`` are compile ids, in the order of the run."""
+    """The known facts about one line. ``graphs`` are compile ids, in the order of the run."""
 
     breaks: List[GraphBreak] = field(default_factory=list)
     recompiles: List[Recompile] = field(default_factory=list)

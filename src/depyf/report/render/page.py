@@ -1,6 +1,6 @@
 """``index.html``: one self-contained page that explains a run, or several runs beside each other.
 
-The page holds the data of each run once (``page_data.py``); what is looked at is built and highlighted in the browser
+The page has the data of each run once (``page_data.py``); views are built and highlighted in the browser
 (``web/script``). Drawings are made here (``flow.py``).
 """
 
@@ -50,7 +50,7 @@ _SCRIPTS = (
 
 
 def render_page(run: Run, text_of: TextOf) -> str:
-    """The page of one run. ``text_of`` gives the text of an artifact, None where there is none any more."""
+    """The page of one run. ``text_of`` returns the text of an artifact, None if it no longer exists."""
     return render_pages([(run, text_of)])
 
 
@@ -75,12 +75,12 @@ def render_pages(
         "drawings": "\n".join(_drawings(at, run) for at, (run, _) in enumerate(runs)),
         "data": data_element(runs, differences, called, comparison),
     }
-    # One pass: what is put in may itself look like a place to put something.
+    # One pass: inserted text may itself look like a placeholder.
     return re.sub(r"@@(\w+)@@", lambda match: parts[match.group(1)], _file("", "page.html"))
 
 
 def _script() -> str:
-    """Return the one script of the page. The policy holds its hash: no other one runs, whatever the data are."""
+    """Return the one script of the page. The content security policy has its hash, so no other script can run."""
     parts = "\n".join(_file("script", name) for name in _SCRIPTS)
     return f'"use strict";\n(async () => {{\n{parts}\n}})();\n'
 

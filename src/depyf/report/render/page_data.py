@@ -32,7 +32,7 @@ Difference = Mapping[str, object]
 """``{"title": ..., "text": ..., "ranks": {name of a run: text}, "place": (source, line) of the first run or None}``."""
 
 _PACKED_FROM = 500_000
-"""Bytes from which on data is packed; what is smaller can be read in the page itself."""
+"""The size in bytes from which data is packed; smaller data stays readable in the page."""
 
 _MARKUP = re_compile(r"<(?=[/!sS])")
 _SURROGATE = re_compile("[\ud800-\udfff]")
@@ -53,7 +53,9 @@ def data_element(
 
 
 def _packed(run: Run, text_of: TextOf) -> str:
-    """A run as JSON: its manifest, without what stands beside it once (texts), or shorter (stacks of calls, links)."""
+    """A run as JSON: its manifest, without data that is stored separately once (texts) or in a shorter form (stacks,
+    links).
+    """
     run = with_sides(run)
     texts: Dict[str, str] = {}
     links: Dict[str, List[List[object]]] = {}
@@ -84,7 +86,7 @@ def _packed(run: Run, text_of: TextOf) -> str:
 
 
 def _guards(run: Run) -> Dict[str, object]:
-    """What the manifest's guards are, for people: groups, the group of each guard, and sources and kinds in words."""
+    """The manifest's guards for display: groups, the group of each guard, and sources and kinds in words."""
     sources = {guard.source for each in run.compilations for guard in each.guards}
     written = {source: as_written(source) for source in sorted(sources)}
     kinds = {guard.kind: kind_in_words(guard.kind) for each in run.compilations for guard in each.guards}
@@ -100,11 +102,11 @@ def _guards(run: Run) -> Dict[str, object]:
 
 
 def _statements(run: Run) -> Dict[int, List[Tuple[int, int]]]:
-    """Return the first and last lines of statements of several lines, by source: a fact of one line is of all."""
+    """Return the first and last lines of multi-line statements, by source: a fact about one line applies to all."""
     found = {}
     for index, source in enumerate(run.sources):
         try:
-            # What does not parse is of another Python, or no Python: its lines stand for themselves.
+            # Source that does not parse (another Python version, or not Python): each line is a statement.
             tree = parse(source.text or "")
         except synchronous(SyntaxError, ValueError, RecursionError, MemoryError):
             continue
@@ -129,5 +131,5 @@ def _json(value: object) -> str:
 
 
 def printable(text: str, form: str = "\ufffd") -> str:
-    """The text without lone surrogates, which no file can hold."""
+    """The text without lone surrogates, which can't be written to a file."""
     return _SURROGATE.sub(lambda match: form.format(ord(match.group())), text)

@@ -54,7 +54,7 @@ def _counts(run: Run) -> List[Tuple[str, str]]:
 
 
 def whose_page(ours: Run, shown: Sequence[Run]) -> str:
-    """Return what to say behind the path of a page in a distributed program: which ranks are on it."""
+    """Return the text after the path of a page in a distributed program: which ranks are on it."""
     if ours.rank is None:
         return ""
     ranks = sorted({each.rank for each in shown if each.rank is not None} | {ours.rank})

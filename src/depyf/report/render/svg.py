@@ -52,7 +52,7 @@ def stacked(drawings: Sequence[str], style: str, page: str) -> str:
 
 
 def box(place: Box, title: str, text: str = "", href: str = "", kind: str = "") -> str:
-    """A box with one line or two, which leads to ``href``. What does not fit is cut; all of it stands in the title."""
+    """A box with one line or two, which links to ``href``. Text that does not fit is cut; the title has all of it."""
     middle = place.y + place.height / 2
     baseline = middle + 4 if not text else middle - 3
     lines = [label(place.x + 9, baseline, title, "flow-text flow-mono", limit=int((place.width - 16) / _TITLE_WIDTH))]

@@ -59,7 +59,7 @@ def write_report(
 
 
 def _is_in_process_folder(loaded: Loaded, directory: str) -> bool:
-    """Whether the run lies in the folder of its process, in this directory: it is read from there."""
+    """Return whether the run is in the folder of its process, in this directory: it is read from there."""
     if loaded.directory is None:
         return False
     parent, name = os.path.split(os.path.realpath(loaded.directory))
@@ -67,12 +67,12 @@ def _is_in_process_folder(loaded: Loaded, directory: str) -> bool:
 
 
 def where_ranks_differ(runs: Sequence[Loaded]) -> List[Difference]:
-    """The differences between these runs; forked children do other things than their parents, which is none."""
+    """Return the differences between these runs; those between forked children and their parents do not count."""
     return differences([loaded.side for loaded in runs if not loaded.is_child])
 
 
 def _index(runs: Sequence[Loaded], apart: Sequence[Difference]) -> str:
-    """``index.md``: where the ranks differ, and what there is to say of each."""
+    """``index.md``: where the ranks differ, and a section for each."""
     lines = [MARKDOWN_MARK, ""]
     if len(runs) > 1:
         lines += ["# Where the ranks differ", ""]
@@ -89,7 +89,7 @@ def _index(runs: Sequence[Loaded], apart: Sequence[Difference]) -> str:
 
 
 def _with_texts(loaded: Loaded) -> Run:
-    """The run with its texts in the manifest, which does not stand beside its files."""
+    """The run with its texts in the manifest, which is not beside its files."""
     artifacts = (replace(each, text=loaded.text_of(each), path=None) for each in loaded.run.artifacts)
     return replace(loaded.run, artifacts=tuple(artifacts))
 
