@@ -14,7 +14,7 @@ from depyf.pipeline.attempts import Attempts, Form
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="the first form needs columns")
-@pytest.mark.parametrize("name", ["csv", "fractions", "string", "textwrap"])
+@pytest.mark.parametrize("name", ["csv", "fractions", "heapq", "pickle", "string", "textwrap"])
 def test_a_module_takes_one_attempt(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: List[Form] = []
     original: Any = Attempts.attempt

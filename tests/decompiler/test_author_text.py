@@ -392,6 +392,67 @@ def returns_behind_choice(a, b):
     except KeyError:
         return 1
 
+def handles_what_ends_a_loop(items, a, b):
+    while len(items) > 1:
+        try:
+            while True:
+                a, b = c = items[0]
+                c.d(b())
+        except StopIteration:
+            a(items)
+    return items
+
+def handles_all_that_ends_a_loop(items, a, b):
+    while len(items) > 1:
+        try:
+            while True:
+                a, b = c = items[0]
+                c.d(b())
+        except:
+            a(items)
+    return items
+
+def cleans_up_behind_a_loop(items, a, b):
+    for item in items:
+        try:
+            while True:
+                if item.c():
+                    break
+                b(item)
+        except KeyError:
+            a(items)
+        else:
+            b(items)
+            break
+    return items
+
+def loops_behind_finally(items, a, b):
+    try:
+        while True:
+            a = items.c(b)
+            a.d()
+    finally:
+        b(items)
+        a.e()
+
+def handles_all_and_returns(a, b):
+    try:
+        if a:
+            b.c()
+    except:
+        pass
+    return None
+
+def handles_all_in_a_loop(items, a, b):
+    while True:
+        try:
+            if a:
+                return b.c()
+        except:
+            a(items)
+            return None
+        items = b(a)
+
 def breaks_to_a_return(items, a):
     for item in items:
         if a(item):

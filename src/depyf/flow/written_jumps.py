@@ -41,12 +41,14 @@ class WrittenJumps:
         self.jumps = sorted(set(self._continues(code)) | set(self._passes(code)), key=lambda jump: jump[0][:2])
         """``continue`` and ``pass`` statements with their places, in the order of the source."""
 
-    def around(self, first: Span) -> Optional[Span]:
-        """The place of the innermost statement around ``first`` that begins with an instruction that does nothing."""
-        if None in first:
+    def around(self, first: Span, last: Span) -> Optional[Span]:
+        """The place of the innermost statement around ``first`` and ``last`` that begins with an instruction that does
+        nothing."""
+        if None in first or None in last:
             return None
+        end = max(first[2:], last[2:])
         index = bisect_left(self._starts, first.line) - 1
-        while index >= 0 and self._idle[index][2:] < first[2:]:
+        while index >= 0 and self._idle[index][2:] < end:
             index = self._within[index]
         return self._idle[index] if index >= 0 else None
 

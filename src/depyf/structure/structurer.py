@@ -12,6 +12,7 @@ import ast
 from dataclasses import replace
 from typing import List, Optional, Set, Tuple
 
+from depyf.bytecode.lines import Span
 from depyf.flow.graph import FlowGraph, Region
 from depyf.flow.written_jumps import Written
 from depyf.lift import build
@@ -521,9 +522,9 @@ class _Structurer:
 
     def _placed(self, statement: TryStatement) -> ast.stmt:
         """A ``try`` statement with the place where it begins."""
-        first = first_place(statement.body[0]) if statement.body else None
+        first = first_place(statement.body[0])
         if first is not None:
-            put(statement, self.flow.written_jumps.around(first))
+            put(statement, self.flow.written_jumps.around(first, _place_of_clause(statement) or first))
         return statement
 
     def _handler_exits(self, region: Region, place: Place) -> List[int]:
@@ -641,6 +642,16 @@ def _loop_statement(
         put(loop, term.span)
         return loop
     return ast.While(test if test is not None else ast.Constant(True), body, orelse)
+
+
+def _place_of_clause(statement: TryStatement) -> Optional[Span]:
+    """A place in ``statement`` that is not in its body, where ``while True`` begins with an idle instruction too."""
+    if not statement.handlers:
+        return first_place(statement.finalbody[0])
+    handler = statement.handlers[0]
+    if handler.type is None and not isinstance(statement.body[0], ast.While):
+        return None  # the clause may be nothing but what comes behind the statement
+    return first_place(handler.type or handler)
 
 
 def _try_finally(body: List[ast.stmt], final: List[ast.stmt]) -> TryStatement:
