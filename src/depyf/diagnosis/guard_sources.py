@@ -38,27 +38,27 @@ def _member(match: Match[str]) -> str:
 
 
 def short_name(source: str) -> str:
-    """Return a short name that can stand in code: ``L['self'].block`` is ``self.block``."""
+    """Return a short name that is valid in code: ``L['self'].block`` is ``self.block``."""
     for pattern, replacement in _SHORTER:
         source = pattern.sub(replacement, source)
     return source
 
 
 def local_name(source: str) -> Optional[str]:
-    """Return the name of the local variable that a source is, None where it is another value."""
+    """Return the name of the local variable that a source is, None for other values."""
     match = _ONE_LOCAL.match(source)
     return match and match.group(1)
 
 
 def is_reached_through(source: str, above: str) -> bool:
-    """Return whether a value is reached through the value ``above``: its source has that one in it."""
+    """Return whether a value is reached through the value ``above``: its source contains that one."""
     if not above or source == above or above not in source:  # most are not: hundreds are compared with one another
         return False
     return re.search(re.escape(above) + r"(?!\w)", source) is not None
 
 
 def key_read(subject: str, source: str) -> Optional[str]:
-    """Return the key of ``subject``, as written, that is read on the way to ``source``; None where none is."""
+    """Return the key of ``subject``, as written, that is read on the way to ``source``; None if there is none."""
     text = as_written(source)
     match = _KEY.match(text, len(subject)) if text.startswith(subject) else None
     return match and match.group(1)
@@ -82,7 +82,7 @@ def helper_as_written(name: str) -> str:
 
 
 def class_name(text: str) -> str:
-    """Return the name of a class that PyTorch prints as ``<class 'a.B'>``, or the text where it is something else."""
+    """Return the name of a class that PyTorch prints as ``<class 'a.B'>``; other text unchanged."""
     match = _CLASS.search(text)
     name = match.group(1) if match else text.strip()
     return name[len("builtins.") :] if name.startswith("builtins.") else name

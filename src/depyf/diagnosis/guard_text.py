@@ -1,6 +1,5 @@
-"""PyTorch's text of a guard, read: how it prints guards, what it says of one that fails, and its reasons in logs.
-
-This is the only place that knows these texts. Text of a form that is not known here is a guard of kind UNKNOWN.
+"""Parse PyTorch's texts of guards: printed guards, messages about failed ones, and reasons in logs. Only this module
+knows these texts. Text of an unknown form is a guard of kind UNKNOWN.
 """
 
 from __future__ import annotations
@@ -27,9 +26,8 @@ _CHECK_TENSOR = re_compile(
 
 @functools.lru_cache(maxsize=4096)
 def read(text: str) -> Guard:
-    """Return the guard that a text is about: one that PyTorch prints, or what it says of one that fails.
-
-    Behind it may stand a comment with the user's line.
+    """Return the guard of a text: a printed guard, or a message about a failed one. A comment with the user's line may
+    follow.
     """
     code, comment = split_comment(text)
     line = users_line(comment) if comment else None
@@ -113,7 +111,7 @@ def _marks_demanded(match: Match[str]) -> Guard:
 
 
 def _of(kind: GuardKind) -> Callable[[Match[str]], Guard]:
-    """A guard of which PyTorch's text says no more than what it looks at, if that."""
+    """A guard whose text has at most its source."""
     return lambda match: Guard(kind, match[1] if match.re.groups else "")
 
 

@@ -1,8 +1,6 @@
-"""The forms that most guards of a model have, read by one pattern instead of Python's parser.
-
-A model has a thousand guards; a syntax tree of each, and the texts of its parts, take most of the time that reading
-them takes. Whatever is not of exactly these forms is left to ``guard_expressions`` and ``to_python``, which give the
-same for those that are.
+"""Parse the most common forms of guards with one pattern instead of Python's parser. A model has a thousand guards, and
+most of the time to parse them goes into syntax trees and the texts of their parts. Guards of other forms are left to
+``guard_expressions`` and ``to_python``, which give the same result for these forms.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ _CALL = re_compile(
 
 
 def read_plain(code: str) -> Optional[Guard]:
-    """Return the guard that ``code`` is; None where it is not of one of the forms here."""
+    """Return the guard of ``code``; None if it does not have one of these forms."""
     match = _COMPARISON.fullmatch(code)
     if match is not None:
         value, constant, no = match.groups()

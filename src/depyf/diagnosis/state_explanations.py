@@ -1,4 +1,4 @@
-"""Guards on PyTorch's global state, in words: grad mode, autocast, the default dtype and the like."""
+"""Explain guards on PyTorch's global state: grad mode, autocast, the default dtype and the like."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DEVICES = {"cpu": "the CPU", "cuda": "CUDA"}
 
 
 class StateExplanation(NamedTuple):
-    """What is not as it was; what it was and is now, where that is known; and what avoids it."""
+    """What changed; its old and new value, if known; and what avoids it."""
 
     words: str
     before: Optional[str]
@@ -22,7 +22,7 @@ class StateExplanation(NamedTuple):
 
 
 class _Setting(NamedTuple):
-    """What PyTorch calls a setting (the beginning of it), what a person calls it, and what to do."""
+    """The start of PyTorch's name of a setting, its display name, and what to do."""
 
     key: str
     name: str

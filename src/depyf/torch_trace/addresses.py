@@ -1,4 +1,4 @@
-"""Object addresses in texts of torch's: they are others in every run."""
+"""Replace object addresses in torch's texts, as they differ in every run."""
 
 from __future__ import annotations
 

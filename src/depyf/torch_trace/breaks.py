@@ -1,4 +1,4 @@
-"""Graph breaks, as torch reports them: the event ``dynamo_graph_break_reason`` is one text for a person."""
+"""Parse graph breaks as torch reports them: the event ``dynamo_graph_break_reason`` is one text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OLD_TITLES = (
     (re_compile(r"call torch\._dynamo\.disable\(\) wrapped"), "Skip calling `torch.compiler.disable()`d function"),
     (re_compile(r"'?skip function graph_break in file"), "Call to `torch._dynamo.graph_break()`"),
 )
-"""What PyTorch up to 2.5 says in the terms of its own source, and the title that later versions give it."""
+"""Reasons of PyTorch up to 2.5, in the terms of its own source, with the titles of later versions."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class BreakReport:
 
 
 def break_report(event: Event) -> BreakReport:
-    """What an event named ``dynamo_graph_break_reason`` says. A text of another form is its own reason."""
+    """Parse an event named ``dynamo_graph_break_reason``. A text of another form is used as the reason."""
     text = without_addresses(event.payload or "")
     place, found = _PLACE.search(text), _REASON.search(text)
     reason = (found.group(1) if found else text).strip()
@@ -79,14 +79,15 @@ def frames_of(traceback: str) -> List[Frame]:
 
 
 def code_of(traceback: str) -> Dict[Frame, str]:
-    """What the lines of those frames say, for all that the text quotes."""
+    """The source lines of those frames, as far as the text quotes them."""
     found = _FRAME_WITH_CODE.findall(traceback)
     return {(name, int(line), function or ""): code.strip() for name, line, function, code in found}
 
 
 def title_line(reason: str) -> str:
     """Return the line of a reason that says what it is. Dynamo puts one that ends with a colon before it:
-    ``Encountered graph break when attempting to trace ...:``, an empty line, and then what it was."""
+    ``Encountered graph break when attempting to trace ...:``, an empty line, and then what it was.
+    """
     lines = [line.strip() for line in reason.splitlines() if line.strip()]
     return next((line for line in lines if not line.endswith(":")), reason.strip())
 

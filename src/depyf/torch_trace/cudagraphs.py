@@ -1,4 +1,4 @@
-"""CUDA graphs that Inductor does not use although the program asks for them (``mode="reduce-overhead"``), and why."""
+"""CUDA graphs that Inductor does not use although the program requests them (``mode="reduce-overhead"``), and why."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.events import Event
 
 SKIPPED = "cudagraph_skip"
-"""The name of our own event for what torch only logs, as it does while a program runs; its payload is the message."""
+"""The name of depyf's event for what torch only logs while a program runs; its payload is the message."""
 
 _PREFIX = re_compile(r"^(?:skipping cudagraphs due to\s*)+", re.IGNORECASE)
 _FOUND = re_compile(r"\s*Found from\s*:\s*")

@@ -20,16 +20,16 @@ _CONTEXT = frozenset(
         "stack",
     }
 )
-"""Keys of a record that say where it comes from; the one key that is left over is the kind of the record."""
+"""Keys of a record about its origin; the one remaining key is the kind of the record."""
 
 BULKY = frozenset({"str", "describe_tensor", "describe_storage", "describe_source", "dump_file"})
-"""Kinds that are many, large and of no use here."""
+"""Kinds that are frequent, large and unused here."""
 
 PHASE = "chromium_event"
 """The beginning or the end of a phase of a compilation."""
 
 STANDALONE = "standalone/"
-"""How compile ids begin of what is compiled without Dynamo: torch gives it none, depyf does."""
+"""The start of compile ids for compilations without Dynamo: torch gives them none, depyf does."""
 
 FX_GRAPH_HIT, AOTAUTOGRAD_HIT = "fx_graph_cache_hit", "aotautograd_cache_hit"
 """Inductor's cache, and that of AOTAutograd, gave the compiled graph."""
@@ -65,7 +65,7 @@ class Event:
 
 
 def without_bulk(event: Event) -> Event:
-    """The event without a payload that lies in a file of its own anyway, or that nobody reads once it has come."""
+    """The event without a payload that is in its own file, or is not read again."""
     if event.payload is None or event.name == PHASE:
         return event
     in_file = event.name == "inductor_output_code" or "_cache_" in event.name or is_graph(event.payload)
@@ -75,7 +75,7 @@ def without_bulk(event: Event) -> Event:
 
 
 def event_of(record: Mapping[str, Any], payload: Optional[str], created: float) -> Optional[Event]:
-    """The event of one trace record; ``None`` for the kinds that nobody reads."""
+    """Return the event of one trace record; ``None`` for unused kinds."""
     kind = next((key for key in record if key not in _CONTEXT), None)
     if kind is None or kind in BULKY:
         return None

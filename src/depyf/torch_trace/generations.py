@@ -1,4 +1,4 @@
-"""Compile ids that are given out twice: ``torch._dynamo.reset`` lets torch count from the start again."""
+"""Make reused compile ids unique: after ``torch._dynamo.reset`` torch counts from the start again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def distinguished(records: Iterable[R]) -> List[R]:
 
 
 def of_same_generation(compile_id: str, other: str) -> str:
-    """``other``, which torch named beside ``compile_id``, as it is called here."""
+    """Return the unique id of ``other``, which torch named beside ``compile_id``."""
     return other + "".join(compile_id.partition(_MARK)[1:])
 
 
@@ -46,7 +46,7 @@ def _frame(compile_id: str) -> str:
 
 
 def _begins(event: Event) -> bool:
-    """Whether this event is the first one of a compilation, whatever is listened to."""
+    """Return whether this event is the first one of a compilation, for any listener."""
     if event.name == PHASE:
         payload = event.payload or ""
         return '"name": "dynamo"' in payload and '"ph": "B"' in payload

@@ -1,4 +1,4 @@
-"""A guard as PyTorch prints it, cut into its code and the comment behind it, which names the user's line."""
+"""Split a printed guard into its code and the comment after it, which names the user's line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from depyf.lazy_pattern import re_compile
 from depyf.torch_trace.breaks import Frame
 
 _CODE = re_compile(r"""(?:[^'"#]+|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*""", re.S)
-"""All of a text up to the first ``#`` that stands in no string, or to a quote that opens none."""
+"""The text up to the first ``#`` outside of strings, or to a quote that does not open a string."""
 _WITH_CODE = re_compile(r"#\s*([^#]*?)\s*#\s*(\S[^#]*?):(\d{1,9}) in (\S+)?")
 _WITHOUT_CODE = re_compile(r"#\s*([^\s#]+|[^#]*?\.py):(\d{1,9}) in (\S+)")
 
@@ -23,7 +23,7 @@ def split_comment(text: str) -> Tuple[str, str]:
 
 
 def end_of_code(text: str) -> int:
-    """Return where the comment of a guard's text begins, or its length."""
+    """Return where the comment of a guard's text starts, or its length."""
     end = _CODE.match(text).end()  # type: ignore[union-attr]
     if end < len(text) and text[end] != "#":  # words, with apostrophes that end no string
         end = text.find("  #")
@@ -52,7 +52,7 @@ def _strings_or(wanted: str) -> Pattern[str]:
 
 
 def users_line(comment: str) -> Optional[Tuple[str, Frame]]:
-    """Return the line of the user that a comment has, its code and where it is; None where it has none.
+    """Return the user's line in a comment, its code and location; None if it has none.
 
     ``# if n:  # some/user.py:9 in f``. PyTorch leaves out the beginning of the path.
     """

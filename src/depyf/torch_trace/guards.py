@@ -1,4 +1,6 @@
-"""Guards, as torch reports them: the tree of ``dynamo_cpp_guards_str``, before 2.4 the list of ``dynamo_guards``."""
+"""Parse guards as torch reports them: the tree of ``dynamo_cpp_guards_str``, before 2.4 the list of
+``dynamo_guards``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON out of logs and dumps, which a stranger may have written."""
+"""Parse JSON from logs and dumps, which may be untrusted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from depyf.asynchronous import synchronous
 
 
 def parsed(text: str) -> Any:
-    """Return what a text of JSON says. Raises ``ValueError``, also for one that is nested too deeply."""
+    """Return the value of a JSON text. Raises ``ValueError``, also for one that is nested too deeply."""
     try:
         return json.loads(text)
     except synchronous(RecursionError):

@@ -2,9 +2,8 @@
 
 A record is a line ``V0601 12:00:00.123000 123 torch/_dynamo/utils.py:12] {json}``, its payload the lines after it, each
 with a tab in front. File names stand once, as a record of kind ``str`` with a number, and by that number from there on.
-What ran several programs into one file, or put a mark in front of each line (as launchers do), is taken apart again.
-A log of a process that was killed, or that is still being written, is read as far as it goes; notes say what is
-missing.
+Logs of several programs in one file, or with a prefix on each line (as launchers add), are separated. A log of a
+process that was killed, or that is still being written, is read as far as possible; notes say what is missing.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from depyf.torch_trace.events import Event, event_of
 from depyf.torch_trace.json_text import parsed
 
 PATTERN = "dedicated_log_torch_trace_*.log*"
-"""What torch calls these files."""
+"""Torch's names of these files."""
 
 _RECORD = re_compile(
     r"^(?P<mark>[^\t{]*?)[VDIWEC](?P<date>\d{4} \d\d:\d\d:\d\d)\.(?P<micros>\d{6,}) (?P<process>\d+) "
@@ -49,12 +48,12 @@ _END_OF_TIME = 1 << 35
 
 
 class LogError(ValueError):
-    """A file that is no log of torch's trace."""
+    """A file that is not a log of torch's trace."""
 
 
 @dataclass(frozen=True)
 class TraceLog:
-    """What one process has written into the file ``path``.
+    """The records of one process in the file ``path``.
 
     ``rank`` is None for a program that is not distributed. ``started`` is the time of the first record, in seconds
     since the epoch.
@@ -80,7 +79,7 @@ def find_logs(path: str) -> List[str]:
 
 
 def is_log(path: str) -> bool:
-    """Whether the file begins as such a log does."""
+    """Return whether the file starts like such a log."""
     try:
         with _open(path) as file:
             head = file.read(1 << 16).decode("utf-8", "replace")
@@ -90,7 +89,7 @@ def is_log(path: str) -> bool:
 
 
 def read_log(path: str) -> List[TraceLog]:
-    """What each process has written into the file, in the order of their first records.
+    """Return the log of each process in the file, in the order of their first records.
 
     Raises ``LogError`` for a file that has no record at all, and ``OSError``.
     """
@@ -168,7 +167,7 @@ def _lines(path: str, trouble: _Trouble) -> Iterator[str]:
 
 
 def _whole_lines(file: Union[BinaryIO, gzip.GzipFile], trouble: _Trouble) -> Iterator[bytes]:
-    """The lines of a log. One that no record is as long as, and what a bomb unpacks to, ends it."""
+    """Yield the lines of a log, up to a line longer than any record, or the size limit for unpacking."""
     packed = os.fstat(file.fileno()).st_size if isinstance(file, gzip.GzipFile) else 0
     read = 0
     while True:
@@ -198,7 +197,7 @@ def _open(path: str) -> Iterator[Union[BinaryIO, gzip.GzipFile]]:
 
 
 class _Process:
-    """What one process writes, as it is read."""
+    """The log of one process while it is read."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -264,10 +263,10 @@ class _Process:
 
 
 def _digest(payload: str) -> Optional[str]:
-    """As torch computes it, to find out whether the payload is whole; None where this Python may not."""
+    """Torch's hash, to check that the payload is complete; None if this Python forbids it."""
     try:
         return hashlib.md5(payload.encode("utf-8", "surrogatepass")).hexdigest()
-    except synchronous(ValueError):  # an interpreter that only has what is approved for secrets
+    except synchronous(ValueError):  # a FIPS build of Python
         return None
 
 

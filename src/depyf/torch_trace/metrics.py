@@ -1,4 +1,4 @@
-"""What torch measured of each compilation (``compilation_metrics``), and its phases over time (``chromium_event``)."""
+"""Torch's metrics of each compilation (``compilation_metrics``), and its phases over time (``chromium_event``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from depyf.torch_trace.json_text import parsed
 
 
 def seconds_of(metrics: object) -> Optional[float]:
-    """How long the compilation with these metrics took; None where torch does not tell."""
+    """Return how long the compilation with these metrics took; None if torch does not report it."""
     if not isinstance(metrics, Mapping):
         return None
     microseconds = metrics.get("duration_us")
@@ -22,7 +22,7 @@ def seconds_of(metrics: object) -> Optional[float]:
 
 
 def started_at(metrics: Mapping[str, Any]) -> Optional[float]:
-    """When that compilation began, in seconds since the epoch; None where torch does not tell."""
+    """Return when that compilation started, in seconds since the epoch; None if torch does not report it."""
     microseconds = metrics.get("start_time_us")
     if microseconds is not None:
         return float(microseconds) / 1e6
@@ -42,7 +42,7 @@ class Span:
 
 
 def spans(events: Iterable[Event]) -> List[Span]:
-    """The phases in the order in which they began. One that did not end lasts until the last thing that is known."""
+    """Return the phases in the order of their starts. One without an end lasts until the last known event."""
     begun: List[Tuple[Optional[str], str, float, Optional[int]]] = []
     ends: Dict[int, float] = {}
     stacks: Dict[object, List[int]] = {}
@@ -59,7 +59,7 @@ def spans(events: Iterable[Event]) -> List[Span]:
             begun.append((event.compile_id, name, time, stack[-1] if stack else None))
             stack.append(len(begun) - 1)
         else:
-            # Ends that were lost (an exception) are made up for by the end of what is around them.
+            # A phase whose end was lost (an exception) ends with the phase around it.
             while stack and any(begun[index][1] == name for index in stack):
                 index = stack.pop()
                 ends[index] = time

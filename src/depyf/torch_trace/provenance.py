@@ -1,7 +1,6 @@
-"""What depyf notes while torch compiles, as events of its own: the whole stacks of graph nodes, what kernels compute.
-
-torch's texts name the innermost frame only. These events go through the same stream as torch's, so that what is kept
-beside warm caches has them as well.
+"""depyf's own events from compile time: the full stacks of graph nodes, and what kernels compute. torch's texts name
+only the innermost frame. These events go through the same stream as torch's, so that they are stored beside warm caches
+as well.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ NODE_STACKS = "depyf_node_stacks"
 """Of one graph: the frames of each node, by name. It follows the event with the graph's text."""
 
 CAPTURED = Stage.CAPTURED.value
-"""The stage whose graph is of this run whatever caches there are."""
+"""The stage whose graph is always of this run, even with warm caches."""
 
 KERNEL_LAUNCHES = "depyf_kernel_launches"
 """Of one generated module: what each launch computes, in their order. It follows ``inductor_output_code``."""
@@ -68,7 +67,7 @@ class Frames:
         return list(self._numbers)
 
     def code(self) -> List[Optional[str]]:
-        """What the lines of the table's frames say, None where nobody quoted them."""
+        """The source lines of the table's frames, None if they are not quoted."""
         return [self._code.get(frame) for frame in self._numbers]
 
 
@@ -96,7 +95,7 @@ def node_stacks(event: Event) -> Tuple[str, Dict[str, Stack]]:
 
 
 def kernel_launches(event: Event) -> List[Launch]:
-    """What such an event says of each launch."""
+    """Return the data of such an event about each launch."""
     data = parsed(event.payload or "{}")
     table = _table(data)
     return [
@@ -106,7 +105,7 @@ def kernel_launches(event: Event) -> List[Launch]:
 
 
 def quoted(event: Event) -> Dict[Frame, str]:
-    """What the lines of the frames in either event say, as far as it quotes them."""
+    """Return the source lines of the frames in either event, as far as it quotes them."""
     data = parsed(event.payload or "{}")
     return {frame: str(code) for frame, code in zip(_table(data), data.get("code", ())) if code}
 

@@ -1,4 +1,4 @@
-"""Recompilations, as torch reports them: the event ``recompile_reasons`` lists the guards that failed, as texts."""
+"""Parse recompilations as torch reports them: the event ``recompile_reasons`` lists the failed guards as texts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _USER_STACK = re_compile(r"\nUser stack trace:\n(.*)\Z", re.DOTALL)
 @dataclass(frozen=True)
 class FailedGuardText:
     """One guard that failed: of which cache entry (None where torch does not say), its text, the user's frames that
-    made Dynamo guard it (outermost first; where torch names one only, its file may be cut off on the left)."""
+    made Dynamo guard it (outermost first; where torch names one only, its file may be cut off on the left).
+    """
 
     entry: Optional[str]
     text: str
@@ -38,12 +39,12 @@ def reasons_of(event: Event) -> List[str]:
 
 
 def failed_guards(event: Event) -> List[FailedGuardText]:
-    """The same, taken apart: that of the most recent cache entry first."""
+    """The same, parsed: that of the most recent cache entry first."""
     return [failed_guard(reason) for reason in reasons_of(event)]
 
 
 def failed_guard(reason: str) -> FailedGuardText:
-    """One such text, taken apart."""
+    """Parse one such text."""
     stack = _USER_STACK.search(reason)
     body = reason[: stack.start()] if stack else reason
     entry = _ENTRY.match(body)

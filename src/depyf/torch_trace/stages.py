@@ -1,4 +1,4 @@
-"""The stages of a compilation that have a graph: what the trace calls them, what their files are called, their text."""
+"""The stages of a compilation that have a graph: their names in the trace, their file names, their text."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ class Expected(enum.Enum):
 
 @dataclass(frozen=True)
 class StageFacts:
-    """All that is known of a stage. Everything that goes through stages takes it from here."""
+    """All facts about a stage; all code that handles stages reads them here."""
 
     order: int
-    """Where its artifacts stand among those of a compilation; 90 and above are kernels and wrappers."""
+    """The order of its artifacts in a compilation; 90 and above are kernels and wrappers."""
     level: int
-    """What comes of a graph of one level is of a higher one, and of the same level what passes have made of it."""
+    """A graph made from another has a higher level; after passes it keeps the level."""
     records: Mapping[str, str]
-    """The names of the trace for its graph, with what torch does next; where only one is to be named, the first."""
+    """The names of its graph in the trace, with torch's next step; the first is the default."""
     phrase: str
-    """What sentences call it."""
+    """Its name in sentences."""
     expected: Expected = Expected.NEVER
     may_run: bool = False
-    """Whether some backend runs this graph as it is (the others only feed the next stage)."""
+    """Whether some backend runs this graph itself (the others only feed the next stage)."""
     side: Optional[bool] = None
-    """Whether it computes gradients; None where that is not known of all graphs of the stage."""
+    """Whether it computes gradients; None if that differs or is unknown."""
     printed_as: str = ""
     """The title under which torch prints the graph in its logs."""
     lost_when_warm: bool = False
-    """Whether torch leaves it out where it takes the compiled graph from its caches; the others come with that."""
+    """Whether torch omits it on a cache hit; the others are reported with the cached graph."""
 
 
 class Stage(enum.Enum):
@@ -160,7 +160,7 @@ class Stage(enum.Enum):
 
 @dataclass(frozen=True)
 class NamedStage:
-    """A graph that a pass or a backend has printed, under the name that it gave it (``before_split``).
+    """A graph that a pass or a backend printed, under the name given there (``before_split``).
 
     ``value`` is the part of the file name, as in ``Stage``.
     """
@@ -203,7 +203,7 @@ _IMPORTS = {
 
 
 def stage_of(trace_name: str, payload: Optional[str]) -> Optional[AnyStage]:
-    """The stage whose graph is the payload of a record of this name; None where the payload is no graph."""
+    """Return the stage whose graph is the payload of a record of this name; None if the payload is not a graph."""
     if payload is None:
         return None
     known = _BY_TRACE_NAME.get(trace_name)
@@ -211,7 +211,7 @@ def stage_of(trace_name: str, payload: Optional[str]) -> Optional[AnyStage]:
 
 
 def is_graph(text: str) -> bool:
-    """Whether this is a graph as ``GraphModule.print_readable`` or ``str(Graph)`` writes it, and nothing more."""
+    """Return whether this is exactly a graph as ``GraphModule.print_readable`` or ``str(Graph)`` writes it."""
     return _A_GRAPH.match(text) is not None
 
 
@@ -222,11 +222,11 @@ def graph_file(readable: str, title: str) -> str:
     """The file for a graph as ``GraphModule.print_readable`` shows it: ``title`` as a comment, imports, the class.
 
     Its second line says whether it runs, and can be replaced by ``with_status``. The result always parses. A text that
-    can't be made to is kept as comments, which say so.
+    can't be parsed is kept as comments, with a note.
     """
     body = _CLASS_LINE.sub(_with_identifier, readable).strip("\n") + "\n"
     try:
-        compile(body, "<graph>", "exec", dont_inherit=True)  # half the time of making a tree that nobody reads
+        compile(body, "<graph>", "exec", dont_inherit=True)  # half the time of making an unused tree
     except synchronous(SyntaxError, ValueError, RecursionError) as error:
         lines = "".join(f"# {line}\n" for line in body.splitlines())
         why = f"# This graph's text is not valid Python ({error}), so here it is as comments."
@@ -236,7 +236,7 @@ def graph_file(readable: str, title: str) -> str:
 
 
 def _uses(text: str, name: str) -> bool:
-    """Return whether ``name`` stands in ``text`` as a word. Most graphs lack most names, which is found out fast."""
+    """Return whether ``name`` is in ``text`` as a word. Most graphs lack most names, which is checked first."""
     return name in text and re.search(rf"\b{name}\b[.(,)\]\s]", text) is not None
 
 
@@ -290,7 +290,7 @@ def _with_identifier(match: re.Match[str]) -> str:
 
 @dataclass(frozen=True)
 class Outline:
-    """What a graph is recognised by, however it is printed: the names of its inputs and results, in order."""
+    """What identifies a graph in any printed form: the names of its inputs and results, in order."""
 
     inputs: Tuple[str, ...]
     results: Tuple[str, ...]
