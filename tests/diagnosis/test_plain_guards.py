@@ -43,6 +43,9 @@ NOT_READ = [
     "L['n'] is Nonesuch",
     "L['n'] == 5\n",
     "not L['n']",
+    "L['n'] == 1\u0663",  # a digit that is none for the parser
+    "L['n'][1\u0663] is None",
+    "L['n'].x\ufb01 == 1",  # for the parser it is xfi
 ]
 
 
@@ -80,6 +83,11 @@ NOT_PYTHON = [
     "___check(L['x'], 01)",
     "___check(L['x'])\n",
     "",
+    "___check(L['x'], if=1)",
+    "___check(L['x'], torch.if)",
+    "___check(a=1, b=1, a=1)",
+    "L['x'].x\ufb01 == 1",
+    "L['x'] == 1\u0663",
 ]
 
 

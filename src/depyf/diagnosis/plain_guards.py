@@ -6,6 +6,7 @@ most of the time to parse them goes into syntax trees and the texts of their par
 from __future__ import annotations
 
 import keyword
+import re
 from typing import FrozenSet, Optional, Tuple
 
 from depyf.diagnosis.guard import Guard, GuardKind
@@ -13,19 +14,22 @@ from depyf.lazy_pattern import re_compile
 
 _STRING = r"'[\w .:/-]*'"
 _INTEGER = r"(?:0|-?[1-9]\d{0,17})"
-_ATTRIBUTE = rf"\.(?!(?:{'|'.join(keyword.kwlist)})\b)[A-Za-z_]\w*"
+_NO_KEYWORD = rf"(?!(?:{'|'.join(keyword.kwlist)})\b)"
+_ATTRIBUTE = rf"\.{_NO_KEYWORD}[A-Za-z_]\w*"
 _STEPS = rf"(?:{_ATTRIBUTE}|\[{_STRING}\]|\[(?:0|[1-9]\d{{0,8}})\])*"
 _VALUE = rf"[LG]\[{_STRING}\]{_STEPS}"
 
 _NUMBER = rf"(?:\d{{1,9}}\.\d{{1,9}}|[1-9]e-\d\d|{_INTEGER})"
 
 _COMPARISON = re_compile(
-    rf"(?P<value>{_VALUE}) (?:== (?P<constant>True|False|None|{_NUMBER}|\({_INTEGER},\))|is (?P<no>not )?None)"
+    rf"(?P<value>{_VALUE}) (?:== (?P<constant>True|False|None|{_NUMBER}|\({_INTEGER},\))|is (?P<no>not )?None)",
+    re.ASCII,  # the parser takes other digits for no digits, and makes one name of several
 )
-_LENGTH = re_compile(rf"(?P<length>len\((?P<value>{_VALUE})\)) == (?P<constant>{_INTEGER})")
+_LENGTH = re_compile(rf"(?P<length>len\((?P<value>{_VALUE})\)) == (?P<constant>{_INTEGER})", re.ASCII)
 _CALL = re_compile(
     rf"(?P<no>not )?(?:___dict_contains\((?P<key>{_STRING}), (?P<container>{_VALUE})\)"
-    rf"|hasattr\((?P<value>{_VALUE}), '(?P<attribute>\w+)'\))"
+    rf"|hasattr\((?P<value>{_VALUE}), '(?P<attribute>\w+)'\))",
+    re.ASCII,
 )
 
 
@@ -58,15 +62,18 @@ def read_plain(code: str) -> Optional[Guard]:
 
 
 _OBJECT = rf"(?:[LG]|___(?:ids|names))\[{_STRING}\]{_STEPS}"
-_DTYPE = r"torch\.[a-z]\w*"
+_DTYPE = rf"torch\.{_NO_KEYWORD}[a-z]\w*"
 _SIZES = rf"\[(?:(?:None|{_INTEGER})(?:, (?:None|{_INTEGER}))*)?\]"
 _STRINGS = r"'[\w .,:/-]*'"
-_ARGUMENT = rf"(?:[a-z_]+=)?(?:{_OBJECT}|{_STRINGS}|{_DTYPE}|{_SIZES}|True|False|None|{_NUMBER}|\({_INTEGER},\))"
+_CONSTANT = rf"True|False|None|{_NUMBER}|\({_INTEGER},\)"
+_ARGUMENT = rf"(?:{_NO_KEYWORD}[a-z_]+=)?(?:{_OBJECT}|{_STRINGS}|{_DTYPE}|{_SIZES}|{_CONSTANT})"
 _PLAIN = re_compile(
     rf"(?:(?:not )?(?P<called>___\w+|hasattr|len)\({_ARGUMENT}(?:, {_ARGUMENT})*\)|{_OBJECT})"
-    rf"(?: (?:==|is(?: not)?) (?:True|False|None|{_INTEGER}))?"
+    rf"(?: (?:==|is(?: not)?) (?:True|False|None|{_INTEGER}))?",
+    re.ASCII,
 )
-_POSITIONAL_AFTER_KEYWORD = re_compile(rf"[(,] ?[a-z_]+={_ARGUMENT}, (?![a-z_]+=)")
+_POSITIONAL_AFTER_KEYWORD = re_compile(rf"[(,] ?[a-z_]+={_ARGUMENT}, (?![a-z_]+=)", re.ASCII)
+_SAME_KEYWORD_TWICE = re_compile(r"[(,] ?([a-z_]+=).*, \1")
 _FIRST_NAMES = re_compile(r"(?<![\w.'])(?:L|G|___ids|___names)(?=\[')|\btorch(?=\.)")
 
 
@@ -76,7 +83,7 @@ def names_of_plain(expression: str) -> Optional[FrozenSet[str]]:
     In these forms are no displays, no numbers in names, and none of the names that guards in a file have others for.
     """
     match = _PLAIN.fullmatch(expression)
-    if match is None or _POSITIONAL_AFTER_KEYWORD.search(expression) is not None:
+    if match is None or _POSITIONAL_AFTER_KEYWORD.search(expression) or _SAME_KEYWORD_TWICE.search(expression):
         return None
     called: Tuple[str, ...] = () if match["called"] is None else (match["called"],)
     return frozenset([*called, *_FIRST_NAMES.findall(expression)])
