@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import copy
 import json
 import os
+import pickle
 from pathlib import Path
 from typing import Any, List, Optional
 
@@ -12,6 +15,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from depyf.dynamo.dump.active_sessions import capture  # noqa: E402
+from depyf.integrations import recording  # noqa: E402
 from depyf.integrations.recording import TrainingRecord  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
@@ -157,3 +161,22 @@ def test_only_the_first_steps_are_dumped(tmp_path: Path) -> None:
 def test_what_is_no_number_of_steps_is_refused(steps: Any, error: Any, tmp_path: Path) -> None:
     with pytest.raises(error, match="steps"):
         TrainingRecord(tmp_path, steps=steps, watches=False)
+
+
+def test_a_copy_for_another_process_has_not_begun(tmp_path: Path) -> None:
+    record = TrainingRecord(tmp_path / "dump", steps=1, watches=False)
+    record.start()
+    try:
+        for copied in (copy.deepcopy(record), pickle.loads(pickle.dumps(record))):
+            copied.step()
+            copied.stop()
+        assert capture.current() is not None
+    finally:
+        record.stop()
+
+
+def test_the_module_can_be_imported_where_classes_of_os_have_no_subscripts() -> None:
+    tree = ast.parse(Path(recording.__file__).read_text())
+    assigned = [node.value for node in tree.body if isinstance(node, ast.Assign)]
+    subscripted = [each.value for value in assigned for each in ast.walk(value) if isinstance(each, ast.Subscript)]
+    assert not any(isinstance(each, ast.Attribute) for each in subscripted)  # Python 3.8
