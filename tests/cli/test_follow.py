@@ -188,6 +188,25 @@ def test_a_directory_that_can_not_be_made_costs_one_message(flags: List[str], tm
     assert "can't write to the dump directory" in lines[0]
 
 
+def test_what_compiles_nothing_says_nothing_of_the_dump_of_another_program(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    first = python("program.py", cwd=tmp_path, DEPYF_DUMP="dump")
+    assert "1 process dumped" in first.stderr
+    second = python("-c", "print('here')", cwd=tmp_path, DEPYF_DUMP="dump")
+    assert (second.stdout, second.stderr) == ("here\n", "")
+
+
+def test_what_can_not_begin_costs_one_line(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    program = f"import os, subprocess, sys; os.chdir({str(gone)!r}); os.rmdir({str(gone)!r}); "
+    program += "sys.exit(subprocess.call([sys.executable, '-c', 'print(1)'], env={**os.environ, 'DEPYF_DUMP': 'dump'}))"
+    done = python("-c", program, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "1\n")
+    assert done.stderr.startswith("depyf: nothing is watched or dumped: FileNotFoundError")
+    assert done.stderr.count("\n") == 1
+
+
 def test_without_pytorch_nothing_happens(tmp_path: Path) -> None:
     code = "import sys; sys.modules['torch'] = None\ntry:\n    import torch\nexcept ImportError:\n    print('none')"
     done = python("-c", code, cwd=tmp_path, DEPYF_DUMP="dump")

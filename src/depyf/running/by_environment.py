@@ -10,7 +10,10 @@ import atexit
 import os
 from typing import List
 
+from depyf.asynchronous import synchronous
+from depyf.messages import error_line
 from depyf.running.torch_import import when_compiler_is_imported
+from depyf.visible import visible
 
 VARIABLE = "DEPYF_WATCH"
 
@@ -24,6 +27,13 @@ def begin() -> None:
     if _begun:
         return
     _begun.append(True)
+    try:
+        _begin()
+    except synchronous() as error:  # Python would print the traceback, at every start
+        error_line(visible(f"depyf: nothing is watched or dumped: {type(error).__name__}: {error}"))
+
+
+def _begin() -> None:
     if os.environ.get(VARIABLE, "") not in ("", "0"):
         when_compiler_is_imported(_watch)
     if os.environ.get("DEPYF_DUMP"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from typing import List, MutableMapping, Optional
+from typing import Dict, List, MutableMapping, Optional
 
 from depyf import file_names
 from depyf.asynchronous import suppressed, synchronous
@@ -66,15 +66,24 @@ def let_children_follow(root: str) -> str:
 
 
 def _report_at_exit(root: str) -> None:
-    process = os.getpid()
+    process, earlier = os.getpid(), _written(root)
 
     def report() -> None:
-        if os.getpid() == process:
+        if os.getpid() == process and _written(root) != earlier:  # else the dump is that of another program
             with suppressed(OSError, ValueError, AttributeError):
                 sys.stdout.flush()
             write(sys.stderr, "".join(f"depyf: {line}\n" for line in report_lines(root)))
 
     atexit.register(report)
+
+
+def _written(root: str) -> Dict[str, int]:
+    """Return when the folder of each process was last written."""
+    found = {}
+    for name in file_names.process_folders(root):
+        with suppressed(OSError):
+            found[name] = os.stat(os.path.join(root, name)).st_mtime_ns  # manifests are replaced, not written into
+    return found
 
 
 def page_of_all(root: str) -> Optional[str]:
