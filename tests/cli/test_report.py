@@ -152,6 +152,23 @@ def test_a_dump_without_a_manifest_is_read_by_its_files(dump: Path, capsys: pyte
     assert found.functions[0].full_code == "full_code_for_f_0.py"
 
 
+def test_what_watch_writes_is_no_change(
+    dump: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    naps = []
+
+    def nap(seconds: float) -> None:
+        naps.append(seconds)
+        if len(naps) > 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("depyf.cli.reporting.time.sleep", nap)
+    more = ["--perfetto", str(dump / "trace.json"), "--flow", str(dump / "flow.svg"), "--output", str(dump)]
+    status, out, _ = run(capsys, "report", dump, *more, "--watch")
+    assert status == 130
+    assert out.count("the page") <= 2  # the manifest of a dump that had none is read the next time
+
+
 def test_a_dump_of_the_original_depyf_is_shown_without_compilations(
     dump: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

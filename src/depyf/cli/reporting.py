@@ -9,7 +9,7 @@ import sys
 import time
 import webbrowser
 from pathlib import Path
-from typing import Dict, Iterable, Sequence, Tuple
+from typing import Collection, Dict, Iterable, Sequence, Tuple
 
 from depyf import file_names
 from depyf.messages import error_line
@@ -112,8 +112,9 @@ def _watch(options: argparse.Namespace) -> int:
     """Report when something has changed, until somebody interrupts it; the exit status is that of ``main`` then."""
     seen: object = None
     written = False
+    ours = {os.path.abspath(path) for path in (options.output, options.perfetto, options.flow) if path}
     while True:
-        found = _state(options.paths)
+        found = _state(options.paths, ours)
         if found != seen:
             seen = found
             try:
@@ -127,13 +128,13 @@ def _watch(options: argparse.Namespace) -> int:
         time.sleep(options.watch)
 
 
-def _state(paths: Sequence[str]) -> Dict[str, Tuple[int, int]]:
-    """The files at these paths, with what changes when they do; without pages and indices, which a report writes."""
+def _state(paths: Sequence[str], ours: Collection[str]) -> Dict[str, Tuple[int, int]]:
+    """The files at these paths, with what changes when they do; without ``ours``, pages and indices, which a report writes."""
     found = {}
     for path in paths:
         files = [os.path.join(directory, name) for directory, _, names in os.walk(path) for name in names]
         for file in [path, *files]:
-            if not file.endswith((".html", ".md")):
+            if not file.endswith((".html", ".md")) and os.path.abspath(file) not in ours:
                 with contextlib.suppress(OSError):
                     status = os.stat(file)
                     if not os.path.isdir(file):

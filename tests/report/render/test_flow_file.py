@@ -12,7 +12,7 @@ from depyf.report.model.run import Run
 from depyf.report.render.flow import drawings
 from depyf.report.render.flow_file import flow_markdown, flow_svg
 
-HOSTILE = 'end"] --> x; `<img src=x onerror=alert(1)>` #quot; \\'
+HOSTILE = '%%{init: 1}%% end"] --> x; `<img src=x onerror=alert(1)>` #quot; \\'
 
 
 def charts(text: str) -> list[str]:
@@ -51,6 +51,12 @@ def test_names_stay_inside_their_quotes() -> None:
             bare = re.sub(r'"[^"]*"', "", line)
             assert "x" not in bare.replace("flowchart", "")
             assert "`" not in line
+            assert "%%" not in line  # settings are looked for before texts are
+
+
+def test_names_of_runs_are_no_markdown() -> None:
+    text = flow_markdown([("a\n# b", Run()), ("<img src=x>", Run())])
+    assert [line for line in text.splitlines() if line.startswith("# ")] == ["# a \\# b", "# \\<img src=x\\>"]
 
 
 def test_the_drawing_is_xml_and_leads_to_the_page() -> None:

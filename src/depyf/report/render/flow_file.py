@@ -28,7 +28,7 @@ def flow_markdown(runs: Sequence[Tuple[str, Run]]) -> str:
     for name, run in runs:
         facts = FlowFacts(run)
         if len(runs) > 1:
-            lines += [f"# {name}", ""]
+            lines += [f"# {_heading(name)}", ""]
         for root in facts.roots():
             lines += [f"## {_called(run, root)}", "", "```mermaid", *_chart(facts, root), "```", ""]
         if not facts.roots():
@@ -37,9 +37,13 @@ def flow_markdown(runs: Sequence[Tuple[str, Run]]) -> str:
 
 
 def _called(run: Run, function: int) -> str:
-    """The name of a function for a heading, which has no code of Markdown or HTML in it."""
     one = run.functions[function]
-    return re.sub(r"([\\`*_{}\[\]<>#|])", r"\\\1", " ".join((one.qualified_name or one.name).split()))
+    return _heading(one.qualified_name or one.name)
+
+
+def _heading(name: str) -> str:
+    """A name for a heading, which has no code of Markdown or HTML in it."""
+    return re.sub(r"([\\`*_{}\[\]<>#|])", r"\\\1", " ".join(name.split()))
 
 
 def _chart(facts: FlowFacts, root: int) -> Iterator[str]:
@@ -91,9 +95,11 @@ def _entry(facts: FlowFacts, entry: Compilation, name: str, following: str) -> I
 
 
 def _text(text: str) -> str:
-    """A text in quotes, as Mermaid reads it: its entities are written with ``#`` and decimal numbers."""
+    """A text in quotes, as Mermaid reads it: its entities are written with ``#`` and decimal numbers, and
+    what stands between ``%%{`` and ``}%%`` is a setting, in quotes, too.
+    """
     shown = " ".join(text.split())
-    return '"' + re.sub(r"[\"#<>&`;\\]", lambda match: f"#{ord(match.group())};", shown) + '"'
+    return '"' + re.sub(r"[\"#<>&`;\\%]", lambda match: f"#{ord(match.group())};", shown) + '"'
 
 
 def flow_svg(runs: Sequence[Tuple[str, Run]], page: str) -> str:
