@@ -196,6 +196,11 @@ def test_what_compiles_nothing_says_nothing_of_the_dump_of_another_program(tmp_p
     assert (second.stdout, second.stderr) == ("here\n", "")
 
 
+def test_a_rank_that_is_no_number_is_none() -> None:
+    for rank in ("\u00b2", "-1", "a", ""):
+        assert following.own_folder({"RANK": rank, "WORLD_SIZE": "2"}) == f"pid{os.getpid()}"
+
+
 def test_what_can_not_begin_costs_one_line(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()

@@ -49,7 +49,7 @@ def own_folder(environment: MutableMapping[str, str]) -> str:
     A process that a rank has started has the rank in its environment, too: it is ``rank0_pid1234``.
     """
     rank = environment.get("RANK", "")
-    if not (rank.isdigit() and environment.get("WORLD_SIZE", "").isdigit()):
+    if not (rank.isdecimal() and environment.get("WORLD_SIZE", "").isdecimal()):  # "²" is a digit, and no number
         return file_names.process_folder(None, os.getpid())
     plain = file_names.process_folder(int(rank), None)
     is_child = environment.get(PARENT, "").partition("_")[0] == plain
