@@ -129,7 +129,7 @@ def _watch(options: argparse.Namespace) -> int:
 
 
 def _state(paths: Sequence[str], ours: Collection[str]) -> Dict[str, Tuple[int, int]]:
-    """The files at these paths, with what changes when they do; without what a report writes: ``ours``, pages, indices."""
+    """The files at these paths, with what changes when they do; not what a report writes: ``ours``, pages, indices."""
     found = {}
     for path in paths:
         files = [os.path.join(directory, name) for directory, _, names in os.walk(path) for name in names]
