@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Optional, Tuple, Union
 
 from depyf.dynamo.dump.prepare import PrepareDebug, prepare_debug
@@ -21,14 +22,14 @@ class TrainingRecord:
             raise ValueError(f"steps={steps}: at least one step has to be dumped; None dumps all")
         self.prepared: PrepareDebug = prepare_debug(folder)
         self.watched: Optional[Watch] = watch() if watches else None
-        self._made_of = folder, steps, watches
+        self._made_anew = partial(TrainingRecord, folder, steps=steps, watches=watches)
         self._steps = steps
         self._left: Optional[int] = None
         self._dumps = self._watches = False
 
     def __reduce__(self) -> Tuple[object, ...]:
         """Return how a copy is made, as for another process: one that has not begun."""
-        return _copied, self._made_of
+        return self._made_anew, ()
 
     def start(self) -> None:
         """Begin, where it has not begun: a training that failed before may not have reported its end."""
@@ -58,7 +59,3 @@ class TrainingRecord:
         if self._dumps:
             self._dumps = False
             self.prepared.__exit__(None, None, None)
-
-
-def _copied(folder: Folder, steps: Optional[int], watches: bool) -> TrainingRecord:
-    return TrainingRecord(folder, steps=steps, watches=watches)

@@ -168,6 +168,12 @@ def generator() -> Any:
     yield 1
 
 
+@pytest.mark.parametrize("wrong", [property(generator), staticmethod(generator), classmethod(generator), 5])
+def test_what_is_no_function_is_not_decorated(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="below @property, @staticmethod and @classmethod"):
+        depyf.expect(breaks=0)(wrong)
+
+
 @pytest.mark.parametrize("wrong", [generator, type("Anything", (), {})])
 def test_what_is_no_block_is_not_decorated(wrong: Any) -> None:
     with pytest.raises(TypeError, match="decorates functions and coroutine functions"):

@@ -68,6 +68,11 @@ class Expect(HookedContext[Watch]):
                 "depyf.expect decorates functions and coroutine functions: a generator runs only while it is iterated, "
                 "and a class is no block. Use `with depyf.expect(...):` inside of it"
             )
+        if not callable(function) or isinstance(function, staticmethod):
+            raise TypeError(
+                f"depyf.expect decorates functions, and this is a {type(function).__name__}: write @depyf.expect(...) "
+                "below @property, @staticmethod and @classmethod"
+            )
         expected = self._expected
         if inspect.iscoroutinefunction(function):
 
