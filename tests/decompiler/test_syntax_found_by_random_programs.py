@@ -238,6 +238,18 @@ PROVED = {
             if (b := c(-1)):
                 return (a := ())
     """,
+    "constants that no operand behind them follows, returned in copies": """
+        def f(a, b, c, d):
+            while a:
+                b.x = c
+            try:
+                if a and b:
+                    return a or b or (0 and c)
+                b(c)
+            except KeyError:
+                return a and b and (1 or d)
+            return a and b and (b'x' or c)
+    """,
 }
 """Programs that come back with the same meaning; the bytecode does not show what stood there."""
 

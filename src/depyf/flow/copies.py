@@ -9,6 +9,7 @@ from depyf.flow.exit_copies import (
     join_class_ends,
     join_failed_chains,
     join_returned_comparisons,
+    join_returned_constants,
     join_returns_of_expression,
     split_exit_copies,
 )
@@ -26,6 +27,7 @@ def undo_copies(graph: FlowGraph) -> None:
     simplify_exception_groups(graph)
     forget_exception_names(graph)
     join_returns_of_expression(graph)
+    join_returned_constants(graph)
     split_constant_returns(graph)
     join_class_ends(graph)
     join_returned_comparisons(graph)

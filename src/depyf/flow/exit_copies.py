@@ -72,6 +72,31 @@ def join_returned_comparisons(graph: FlowGraph) -> None:
                 end.ops, end.term = end.ops[:-1], Jump(returning.id)
 
 
+def join_returned_constants(graph: FlowGraph) -> None:
+    """``return a and b and (1 or c)``: what is left of the last operand is a constant and a jump to the return, in
+    whose place there is a copy of it (3.10 on). It returns for the same statement as the tests before it."""
+    for block in graph.blocks.values():
+        if not isinstance(block.term, Branch) or [(instr.op, instr.arg) for instr in block.ops[-1:]] != [(Op.COPY, 1)]:
+            continue
+        for out, behind in ((block.term.target, block.term.fall), (block.term.fall, block.term.target)):
+            returning, last = graph.blocks[out], graph.blocks[behind]
+            if returning.region != last.region or returning.leaves != last.leaves or not _returns_one(returning.ops):
+                continue
+            constant, exit = last.ops[:2], last.ops[2:]
+            if [instr.op for instr in constant] == [Op.POP, Op.CONST] and _same_operations(exit, returning.ops):
+                last.ops, last.term = constant, Jump(returning.id)
+
+
+def _returns_one(ops: List[Instr]) -> bool:
+    """Whether ``ops`` return a value from the stack, at the end of a handler or anywhere else."""
+    names = [instr.op for instr in ops]
+    return names in ([Op.RETURN], [Op.POP_EXC, Op.RETURN], [Op.SWAP, Op.POP_EXC, Op.RETURN])
+
+
+def _same_operations(one: List[Instr], two: List[Instr]) -> bool:
+    return [(instr.op, instr.arg) for instr in one] == [(instr.op, instr.arg) for instr in two]
+
+
 def join_returns_of_expression(graph: FlowGraph) -> None:
     """What ``eval`` is given is one expression, which returns once: all its returns are copies of one."""
     if mode_of(graph.code) is not Mode.EVAL:
