@@ -81,7 +81,8 @@ def test_return(ops: str, expected: Optional[Written]) -> None:
 def test_the_innermost_statement_around_a_place() -> None:
     outer, inner, later = Span(1, 0, 9, 4), Span(3, 4, 6, 8), Span(7, 4, 9, 4)
     jumps = written("CONST None; RETURN", outer, inner, later, Span(2, None, 8, None))
-    assert jumps.around(place(5, 8, 12)) == inner
-    assert jumps.around(place(2, 4, 8)) == outer
-    assert jumps.around(place(10, 0, 4)) is None
-    assert jumps.around(place(1, 0, 4)) is None
+    assert jumps.around(place(5, 8, 12), place(5, 8, 12)) == inner
+    assert jumps.around(place(2, 4, 8), place(2, 4, 8)) == outer
+    assert jumps.around(place(5, 8, 12), place(8, 8, 12)) == outer
+    assert jumps.around(place(10, 0, 4), place(10, 0, 4)) is None
+    assert jumps.around(place(1, 0, 4), place(1, 0, 4)) is None
