@@ -1,9 +1,9 @@
 """Prove that two code objects mean the same, or say where they differ.
 
-This is translation validation (Pnueli, Siegel, Singerman, TACAS 1998; Necula, PLDI 2000): not the decompiler is proved,
-but each of its results. The proof is a simulation proof over the product of both flow graphs. It constructs a relation
-between the states of both sides that is a bisimulation up to steps that nobody can observe, and ``progress`` makes it
-preserve divergence.
+This is translation validation (Pnueli, Siegel, Singerman, TACAS 1998; Necula, PLDI 2000): it proves each result of the
+decompiler, not the decompiler. The proof is a simulation proof over the product of the two flow graphs. It constructs
+a relation between the states of both sides that is a bisimulation up to silent steps; ``progress`` makes it preserve
+divergence.
 
 May import ``normal``, ``bytecode`` and below. Start reading at ``compare.py``.
 """

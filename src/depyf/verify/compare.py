@@ -1,4 +1,4 @@
-"""The entry: are two code objects, and those nested in them, the same by meaning?"""
+"""Entry point: compare the behaviour of two code objects and of the code objects nested in them."""
 
 from __future__ import annotations
 
@@ -42,29 +42,29 @@ def compare(
     assumed: AbstractSet[int] = frozenset(),
     lowered: Callable[[Code], NormalCode] = lower,
 ) -> Comparison:
-    """Whether ``candidate`` behaves as ``original`` does; both are bytecode of the running Python.
+    """Compare the behaviour of ``candidate`` with that of ``original``; both are bytecode of the running Python.
 
-    ``hints`` are taken for granted of the original alone, and not of code nested in it:
+    ``hints`` are assumptions about the original, not about code nested in it:
     ``droppable``: local variables of the original that the candidate need not have (temporaries that a tool made);
-    it may also let go earlier of what they hold.
-    ``stable_globals``: globals that are bound and stay as they are while the code runs, so that when they are read does
-    not matter (what Dynamo installs: compiled functions, resume functions).
-    ``tuple_results``: those of them that return a tuple of a known length when called, so that taking it apart is no
-    operation that others can observe.
-    The others:
-    ``renamed``: from local names of the candidate to those of the original, where the original's are no identifiers.
-    ``check_docstring=False`` is for code objects that no function is made from, as those that Dynamo writes.
-    ``always_prove`` leaves the short way out: what is exactly the same is proved EQUIVALENT, not EXACT.
-    ``assumed``: the ``id`` of functions nested in the original that count as the same whatever they do; how they are
-    called and what they close over is compared. What is proved that way is no proof of the whole.
-    ``lowered`` gives the normal form of the two and of what is nested in them, where a caller has it already.
+    it may also release their values earlier.
+    ``stable_globals``: globals that are bound and do not change while the code runs, so that the time of reading
+    them does not matter (what Dynamo installs: compiled functions, resume functions).
+    ``tuple_results``: those of them that return a tuple of a known length when called, so that unpacking it is not
+    observable.
+
+    ``renamed``: from local names of the candidate to those of the original, where the original's are not identifiers.
+    ``check_docstring=False`` is for code objects that no function is made from, such as Dynamo's.
+    ``always_prove`` skips the fast path: identical operations are proved EQUIVALENT, not reported EXACT.
+    ``assumed``: the ``id`` of code objects nested in the original that are assumed to be equivalent; their signatures
+    and closures are compared. The result is then conditional: not a proof of the whole.
+    ``lowered`` returns the normal form of a code object, for a caller that has it already.
 
     Same behaviour means: the same observable operations in the same order with the same operands on every path,
     exceptions included; the same values in the variables that both have, and the same values kept alive, whenever other
-    code runs. The operands of an operation are treated as alive while it runs, on both sides. Asynchronous exceptions,
-    line numbers, stack depth, the identity of constant tuples, the order of constant sets where it is no fixed one, the
-    order in which values are dropped between two operations and the name of the outermost code object are left out.
-    What a global name holds is taken to be held by it.
+    code runs. The operands of an operation are treated as alive while it runs, on both sides. Not compared:
+    asynchronous exceptions, line numbers, stack depth, the identity of constant tuples, the order of constant sets
+    where it is not fixed, the order in which values are dropped between two operations, and the name of the outermost
+    code object. The value of a global name is assumed to be kept alive by it.
     """
     settings = Settings(
         hints.droppable,
@@ -79,12 +79,12 @@ def compare(
 
 
 def same_docstring(original: Code, candidate: Code) -> bool:
-    """Whether functions that are made of the two have the same docstring."""
+    """Return whether functions made from the two have the same docstring."""
     return bool(docstring_today(original, candidate) == docstring(candidate))
 
 
 class _Comparer:
-    """Comparisons of one pair and its nested pairs, each made once."""
+    """The comparisons of one pair and its nested pairs, each made once."""
 
     def __init__(self, settings: Settings, lowered: Callable[[Code], NormalCode]) -> None:
         self._settings = settings
@@ -158,7 +158,7 @@ class _Comparer:
 def _of_same_operations(
     mine: Program, theirs: Program, nested: Sequence[Comparison]
 ) -> Tuple[Finding, str, AbstractSet[Tuple[int, int]]]:
-    """What is found where the operations are the same: the worst of the ``nested`` code objects."""
+    """Return the finding for identical operations: the worst of those of the ``nested`` code objects."""
     pairs = {(one.offset, other.offset) for one, other in zip(mine.ops, theirs.ops)}
     worst = max(nested, key=_severity, default=None)
     if worst is None or worst.proved:

@@ -20,9 +20,9 @@ class Finding(enum.Enum):
     EQUIVALENT = "equivalent"
     """Proved to behave the same."""
     UNVERIFIED = "unverified"
-    """No proof was found, and no difference that is certain."""
+    """Neither a proof nor a certain difference was found."""
     DIFFERENT = "different"
-    """There is a path on which they do different things."""
+    """There is a path on which they behave differently."""
 
     @property
     def proved(self) -> bool:
@@ -30,7 +30,7 @@ class Finding(enum.Enum):
 
     @property
     def verdict(self) -> Optional[Verdict]:
-        """The verdict of a decompilation with this finding; ``None`` for DIFFERENT, which nobody may see."""
+        """Return the verdict of a decompilation with this finding; ``None`` for DIFFERENT, which is never shown."""
         return None if self is Finding.DIFFERENT else Verdict(self.value)
 
 
@@ -58,20 +58,20 @@ class Comparison:
         return self.finding.proved
 
     def walk(self) -> Iterator[Comparison]:
-        """This comparison and all nested ones."""
+        """Yield this comparison and all nested ones."""
         yield self
         for child in self.children:
             yield from child.walk()
 
     def culprits(self) -> Iterator[Comparison]:
-        """The innermost code objects that are not proved: those around them fail because of them."""
+        """Yield the innermost comparisons that are not proved; they are why the enclosing ones fail."""
         for part in self.walk():
             if not part.proved and all(child.proved for child in part.children):
                 yield part
 
 
 class MismatchError(Exception):
-    """Raised inside the product when the proof fails: the finding and why."""
+    """Raised inside the product when the proof fails, with the finding and the reason."""
 
     def __init__(self, finding: Finding, reason: str, overdue: FrozenSet[Overdue] = frozenset()) -> None:
         super().__init__(reason)

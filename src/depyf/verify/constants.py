@@ -1,4 +1,4 @@
-"""When two constants are the same: type and value, signs of zeros, types inside tuples, the order of sets included."""
+"""Equality of constants: by type and value, with signs of zeros, types inside tuples and the order of sets."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ TESTABLE = (*ATOMS, float, complex, tuple, frozenset)
 
 
 def constant_key(value: object) -> Hashable:
-    """A key that two constants share exactly if no program can distinguish them.
+    """Return a key that is equal for two constants exactly if no program can distinguish them.
 
-    Objects without a literal (bytecode made by hand holds them) and code objects are the same only if identical.
+    Objects without a literal (in handmade bytecode) and code objects are the same only if identical.
     """
     kind = type(value)
     if kind in ATOMS:
@@ -34,14 +34,14 @@ def constant_key(value: object) -> Hashable:
 
 
 def members_key(value: FrozenSet[object]) -> Hashable:
-    """A key that two constant sets share if they have the same members: ``in`` observes nothing else."""
+    """Return a key that is equal for constant sets with the same members: ``in`` observes nothing else."""
     return ("members", frozenset(constant_key(item) for item in value))
 
 
 def nan_objects(ops: Sequence[Instr]) -> Tuple[int, ...]:
-    """Which NaN object is loaded where: each by its number in the order of ``ops``.
+    """Return the NaN objects that ``ops`` loads, in order, each numbered by its first load.
 
-    ``[a] == [b]`` and ``a is b`` show whether two NaN are one object.
+    ``[a] == [b]`` and ``a is b`` show whether two NaNs are one object.
     """
     numbers: Dict[int, int] = {}
     return tuple(
@@ -50,5 +50,5 @@ def nan_objects(ops: Sequence[Instr]) -> Tuple[int, ...]:
 
 
 def holds_nan(value: object) -> bool:
-    """Whether ``value`` is a NaN or a constant with one in it."""
+    """Return whether ``value`` is a NaN or a constant that contains one."""
     return next(nans_in(value), None) is not None

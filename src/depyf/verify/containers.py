@@ -1,7 +1,7 @@
-"""Operations on fresh objects: executed here and now, as long as nobody else has seen the object.
+"""Operations on fresh objects: executed silently as long as the object has not escaped.
 
-Dynamo shuffles values through list literals; the source that we write has none of that. So building, indexing, slicing,
-extending and popping a list that has not escaped is no event. Whatever does not fit falls back to the event.
+Dynamo passes values through list literals; the decompiled source does not. So building, indexing, slicing, extending
+and popping a list that has not escaped is not an event. Every other case falls back to the event.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Items = Tuple[Value, ...]
 
 
 def contents(machine: Machine, side: Side, value: Value, kinds: Tuple[FreshKind, ...]) -> Optional[Items]:
-    """The items of a fresh object of one of ``kinds``, or of a constant tuple if that is one of them."""
+    """Return the items of a fresh object of one of ``kinds``, or of a constant tuple if that is one of them."""
     value = machine.resolve(value)
     if isinstance(value, Ref):
         fresh = side.heap[value]
@@ -38,7 +38,7 @@ SEQUENCES: Tuple[FreshKind, ...] = ("list", "tuple")
 
 
 def reaches(side: Side, value: Value, target: Ref) -> bool:
-    """Whether ``target`` is ``value`` or lies inside it: storing ``value`` into it would tie a knot."""
+    """Return whether ``target`` is ``value`` or inside it: storing ``value`` into it would make a cycle."""
     todo = [value]
     while todo:
         current = todo.pop()
@@ -50,7 +50,7 @@ def reaches(side: Side, value: Value, target: Ref) -> bool:
 
 
 def new_object(machine: Machine, side: Side, kind: FreshKind, items: Items) -> Value:
-    """Make an object that nothing holds yet. A tuple or slice of constants is a constant: only its identity differs."""
+    """Make an object with no references to it. A tuple or slice of constants is a constant, but for its identity."""
     if kind in ("tuple", "slice"):
         plain = [item.value for item in items if isinstance(item, Const)]
         if len(plain) == len(items):
@@ -59,7 +59,7 @@ def new_object(machine: Machine, side: Side, kind: FreshKind, items: Items) -> V
 
 
 def replace_topmost(side: Side, count: int, value: Value) -> None:
-    """Put ``value`` in place of the ``count`` topmost ones."""
+    """Replace the ``count`` topmost values with ``value``."""
     side.hold(value)
     side.drop(count)
     side.stack.append(value)
@@ -100,11 +100,11 @@ _DISPLAYS_OF: Dict[str, FreshKind] = {
     "map_of": "map",
     "keywords_of": "map",
 }
-"""What kind of object unpacking several others makes (3.8)."""
+"""The kind of object that unpacking several others makes (3.8)."""
 
 
 def _joined(machine: Machine, side: Side, kind: str, count: int) -> Optional[Value]:
-    """What unpacking the topmost ``count`` values makes, if it is known what is in them."""
+    """Return the result of unpacking the topmost ``count`` values, if their items are known."""
     made = _DISPLAYS_OF[kind]
     items: Items = ()
     for value in topmost(side, count):
@@ -116,7 +116,7 @@ def _joined(machine: Machine, side: Side, kind: str, count: int) -> Optional[Val
 
 
 def _with_keys(machine: Machine, side: Side, count: int) -> Optional[Items]:
-    """The pairs of a BUILD const_key_map: values below, the tuple of keys on top."""
+    """Return the pairs of a BUILD const_key_map: values below, the tuple of keys on top."""
     keys = contents(machine, side, side.stack[-1], ("tuple",))
     if keys is None or len(keys) != count:
         return None
@@ -125,13 +125,13 @@ def _with_keys(machine: Machine, side: Side, count: int) -> Optional[Items]:
 
 
 def has_plain_keys(pairs: Items) -> bool:
-    """Whether the keys are different strings: only then the map needs nobody's ``__hash__`` or ``__eq__``."""
+    """Return whether the keys are distinct strings: only then the map calls no ``__hash__`` or ``__eq__``."""
     keys = pairs[::2]
     return all(isinstance(key, Const) and type(key.value) is str for key in keys) and len(set(keys)) == len(keys)
 
 
 def _constant_set(machine: Machine, side: Side, count: int) -> Optional[Value]:
-    """The set that the topmost ``count`` values are put into one by one, if they are constants."""
+    """Return the set of the topmost ``count`` values, added one by one, if they are constants."""
     members = [item.value for item in topmost(side, count) if isinstance(item, Const)]
     if len(members) != count or not all(map(_hashes_silently, members)):
         return None
@@ -139,9 +139,9 @@ def _constant_set(machine: Machine, side: Side, count: int) -> Optional[Value]:
 
 
 def _fill_with_constants(machine: Machine, side: Side, container: Value, source: Value) -> bool:
-    """``{1, 2, 3}`` is compiled as an empty set that a constant is put into: the same as to put in its members.
+    """Update a set with a constant, as ``{1, 2, 3}`` is compiled: the same as adding its members.
 
-    ``{*()}``, which is how a program writes an empty set, puts nothing into it.
+    ``{*()}``, a way to write an empty set, adds nothing.
     """
     if not isinstance(container, Ref) or side.heap[container] != Fresh("set", ()) or not isinstance(source, Const):
         return False
@@ -156,14 +156,14 @@ def _fill_with_constants(machine: Machine, side: Side, container: Value, source:
 
 
 def _members(machine: Machine, made: Set[object]) -> Items:
-    """The members in the order in which the set is gone through, or in any one where that is another in every run."""
+    """Return the members in iteration order, or in an arbitrary one where that changes from run to run."""
     fixed = has_fixed_order(frozenset(made))
     ordered = list(made) if fixed else sorted(made, key=lambda member: repr(constant_key(member)))
     return tuple(machine.values.const(member) for member in ordered)
 
 
 def _hashes_silently(value: object) -> bool:
-    """Whether no code of others decides if a set has ``value``, nor an address where it lies (as a NaN's does)."""
+    """Return whether ``value`` is hashed without foreign code and not by its address (as a NaN is)."""
     if type(value) is tuple:
         return all(map(_hashes_silently, value))
     return type(value) in (*FOLDABLE, float) and value == value
@@ -178,7 +178,7 @@ def add(machine: Machine, side: Side, instr: Instr) -> Answer:
             side.extend(container, (item,))
             side.pop()
             return None
-    elif kind == "map":  # one by one: the keywords of a call, if they are many
+    elif kind == "map":  # one by one: used for calls with many keywords
         container, pair = side.stack[-2 - depth], topmost(side, 2)
         items = contents(machine, side, container, ("map",))
         if items is not None and isinstance(container, Ref) and not reaches(side, pair[1], container):

@@ -1,4 +1,4 @@
-"""The operations that are events whatever their operands are: how many values they look at, take and leave."""
+"""The operations that are events whatever their operands: how many values they inspect, pop and push."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EventRule = Callable[["Machine", Side, Instr], Event]
 
 
 def _plain(kind: str, looks: int, pops: int, results: str) -> EventRule:
-    """An event on the ``looks`` topmost values, which takes ``pops`` of them."""
+    """Return the rule of an event on the ``looks`` topmost values that pops ``pops`` of them."""
 
     def rule(machine: Machine, side: Side, instr: Instr) -> Event:
         return Event(kind, instr.arg, topmost(side, looks), results, pops)
@@ -69,7 +69,7 @@ def _build(machine: Machine, side: Side, instr: Instr) -> Event:
 
 
 def _into(kind: str) -> EventRule:
-    """ADD and UPDATE: the container stays below the operands."""
+    """Return the rule of ADD and UPDATE: the container stays below the operands."""
 
     def rule(machine: Machine, side: Side, instr: Instr) -> Event:
         what, depth = instr.arg

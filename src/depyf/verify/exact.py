@@ -1,4 +1,4 @@
-"""The short way: both programs list the same operations."""
+"""The fast path: both programs have the same operations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CompareCodes = Callable[[Code, Code], Comparison]
 
 
 def same_operations(original: Program, candidate: Program, compare_codes: CompareCodes) -> Optional[List[Comparison]]:
-    """The comparisons of the nested code objects if all operations are the same, else ``None``."""
+    """Return the comparisons of the nested code objects if all operations are the same, else ``None``."""
     if len(original.ops) != len(candidate.ops):
         return None
     if nan_objects(original.ops) != nan_objects(candidate.ops):

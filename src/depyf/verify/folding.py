@@ -1,4 +1,4 @@
-"""Operations on constants and comparisons by identity: computed here and now, or an event."""
+"""Constant folding and comparisons by identity: computed silently, or an event."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def truth_of(machine: Machine, side: Side, value: Value) -> Optional[Value]:
-    """The truth of ``value`` as a constant or a known truth; ``None`` if testing it is an event."""
+    """Return the truth of ``value`` as a constant or a known truth; ``None`` if testing it is an event."""
     value = machine.resolve(value)
     if value.is_bool:
         return value
@@ -49,7 +49,7 @@ def is_(machine: Machine, side: Side, instr: Instr) -> Answer:
 
 
 def binary(machine: Machine, side: Side, instr: Instr) -> Answer:
-    """Arithmetic of small constants, which the compiler does or leaves as it happens to see them (3.14)."""
+    """Fold arithmetic of small constants, which the compiler folds in some places and not in others (3.14)."""
     left, right = machine.resolve(side.stack[-2]), machine.resolve(side.stack[-1])
     if isinstance(left, Const) and isinstance(right, Const):
         one, two = left.value, right.value

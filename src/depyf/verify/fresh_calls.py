@@ -1,4 +1,4 @@
-"""Calls: of methods of fresh lists executed here and now, of others as events with their arguments spread out."""
+"""Calls: those of methods of fresh lists are executed silently, others are events with unpacked arguments."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def call(machine: Machine, side: Side, instr: Instr) -> Answer:
     taken = topmost(side, count + (2 if null else 1))
     pops = len(taken)
     if null == "below":
-        # A callable in the slot means that the self value stands where the callable usually is.
+        # A callable in the slot means that the self value is where the callable usually is.
         taken = taken[1:] if taken[0] is NULL else taken
     elif null == "above":
         taken = (taken[0], *taken[2:]) if taken[1] is NULL else taken
@@ -56,7 +56,7 @@ def call(machine: Machine, side: Side, instr: Instr) -> Answer:
 
 
 def _call(machine: Machine, side: Side, operands: Items, names: Tuple[str, ...], pops: int) -> Answer:
-    """A call of ``operands[0]``; the last ``len(names)`` operands are keywords."""
+    """Call ``operands[0]``; the last ``len(names)`` operands are keyword arguments."""
     target = operands[0]
     if isinstance(target, Ref) and not names:
         fresh = side.heap[target]
@@ -70,7 +70,7 @@ def _call(machine: Machine, side: Side, operands: Items, names: Tuple[str, ...],
 
 
 def _call_method(machine: Machine, side: Side, method: Fresh, arguments: Items) -> Optional[Value]:
-    """What calling a bound method of a fresh list returns, held once; ``None`` (and nothing done) if it can't be."""
+    """Call a bound method of a fresh list: return its result, held once, or ``None`` with nothing changed."""
     owner = method.items[0]
     items = contents(machine, side, owner, ("list",))
     if items is None or not isinstance(owner, Ref) or any(reaches(side, value, owner) for value in arguments):
@@ -94,7 +94,7 @@ def _call_method(machine: Machine, side: Side, method: Fresh, arguments: Items) 
 
 
 def call_ex(machine: Machine, side: Side, instr: Instr) -> Answer:
-    """``callable args [kwargs]``: with known arguments the same as a plain call."""
+    """Execute ``callable args [kwargs]``: with known arguments the same as a plain call."""
     has_keywords, null = instr.arg
     pops = 2 + has_keywords + bool(null)
     taken = topmost(side, pops)

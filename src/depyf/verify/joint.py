@@ -18,11 +18,11 @@ CompareCodes = Callable[[Code, Code], Comparison]
 
 
 class Joint:
-    """Both sides at once.
+    """A state of the product: both sides at once.
 
     ``facts`` are the truths that the path has tested, ``path`` distinguishes paths, ``onesided`` are the values that
-    one side keeps alive and the other does not. ``doubtful``: it is not certain that the path can be taken at all.
-    ``origin`` is the meeting place that it comes from, if there was no event since.
+    only one side keeps alive. ``doubtful``: the path may be infeasible. ``origin`` is the join point that it comes
+    from, if there was no event since.
     """
 
     __slots__ = ("doubtful", "facts", "left", "onesided", "origin", "path", "right")
@@ -46,7 +46,7 @@ class Joint:
         return other
 
     def trimmed(self, depths: List[int]) -> Joint:
-        """A copy whose sides will be unwound to ``depths``."""
+        """Return a copy whose sides will be unwound to ``depths``."""
         if not (self.left.heap or self.right.heap):
             return self.clone()
         onesided: Set[Value] = set()
@@ -56,7 +56,7 @@ class Joint:
         return other
 
     def renew(self) -> None:
-        """From here on it is another path than the one it was on."""
+        """Mark this state as on a new path."""
         self.path = next(_paths)
 
     def sides(self) -> Tuple[Side, Side]:
@@ -64,7 +64,7 @@ class Joint:
 
 
 class Matcher:
-    """Decides whether values of both sides correspond; fresh objects do if their structure does, one to one."""
+    """Decide whether values of both sides correspond: fresh objects by an isomorphism of their contents."""
 
     def __init__(self, joint: Joint, machine: Machine, compare_codes: CompareCodes, renamed: Mapping[str, str]) -> None:
         self._left, self._right = joint.sides()
@@ -92,7 +92,7 @@ class Matcher:
         return False
 
     def try_same(self, left: Value, right: Value) -> bool:
-        """As ``same``, but pairs nothing if they don't correspond."""
+        """Do as ``same``, but pair nothing if they don't correspond."""
         pairs, taken = dict(self._pairs), set(self._taken)
         if self.same(left, right):
             return True
@@ -112,7 +112,7 @@ class Matcher:
         return all(self.same(mine, theirs) for mine, theirs in zip(one.items, other.items))
 
     def _same_closures(self, one: Fresh, other: Fresh) -> bool:
-        """Functions with closures: each free variable has the same cell, in whatever order (renaming may change it)."""
+        """Return whether each free variable has the same cell, in any order (renaming may change the order)."""
         if not all(self.same(mine, theirs) for mine, theirs in zip(one.items[:-1], other.items[:-1])):
             return False
         my_names, their_names = self._free_variables(one, {}), self._free_variables(other, self._renamed)
@@ -132,7 +132,7 @@ class Matcher:
         return tuple(renamed.get(name, name) for name in code.value.co_freevars)
 
     def escape(self, where: int, *, loose: bool = False) -> None:
-        """The pairs found so far are known to others from now on: give each a symbol of its own."""
+        """Let the pairs found so far escape: give each a symbol of its own."""
         for left, right in self._pairs.items():
             if left not in self._left.heap and right not in self._right.heap:
                 continue

@@ -1,4 +1,4 @@
-"""Run one side alone to its next stop.
+"""The symbolic machine: run one side alone to its next stop.
 
 A rule takes the machine, the side and the operation. It executes the operation and returns ``None`` (continue at the
 next operation) or ``MOVED`` (it has set the position), or it changes nothing and returns the stop.
@@ -20,7 +20,7 @@ from depyf.verify.values import NULL, OUTER, Const, Maybe, Prev, Saved, Term, Va
 
 
 class Moved:
-    """Says that a rule has set the position itself."""
+    """Signal that a rule has set the position itself."""
 
 
 MOVED = Moved()
@@ -28,11 +28,11 @@ Answer = Union[None, Moved, Stop]
 Rule = Callable[["Machine", Side, Instr], Answer]
 
 SILENT_EFFORT = 50
-"""How many operations for each one in the program a side may execute without a stop."""
+"""The limit on operations executed without a stop, per operation of the program."""
 
 
 class Machine:
-    """What running needs besides the side: the value tables, and what the current path knows (``facts``)."""
+    """What execution needs besides the side: the value tables and the ``facts`` of the current path."""
 
     def __init__(self, values: Values, *, counted_globals: bool, stable_globals: AbstractSet[str]) -> None:
         self.values = values
@@ -43,7 +43,7 @@ class Machine:
         self._rules: Dict[Program, List[Rule]] = {}
 
     def resolve(self, value: Value) -> Value:
-        """``value`` as the current path knows it."""
+        """Return ``value`` with the facts of the current path applied."""
         facts = self.facts
         if not facts:
             return value
@@ -52,7 +52,7 @@ class Machine:
         return facts.get(value, value)
 
     def run(self, side: Side) -> Stop:
-        """Execute silent operations; the stop at which the side now stands."""
+        """Execute silent operations and return the stop that the side reaches."""
         program = side.program
         ops, joins = program.ops, program.joins
         rules = self._rules.get(program)
@@ -143,7 +143,7 @@ def _put_back(side: Side, name: str, saved: Saved) -> None:
 
 
 def _take(machine: Machine, side: Side, instr: Instr) -> Answer:
-    """The value moves to a name that no variable has."""
+    """Move the value to a name that no variable has."""
     _, name = instr.arg
     depth = sum(isinstance(value, Saved) for value in side.stack)
     saved = machine.values.saved(name, depth)
@@ -233,9 +233,9 @@ def _return(machine: Machine, side: Side, instr: Instr) -> Answer:
 
 
 def _raise(machine: Machine, side: Side, instr: Instr) -> Answer:
-    """``raise`` alone goes on unwinding with the exception being handled, traceback and context as they are.
+    """Raise; a bare ``raise`` continues to unwind the exception being handled, with its traceback and context.
 
-    That is what RERAISE of the same exception does (ceval.c: both restore it and skip the new traceback entry).
+    RERAISE of the same exception does the same (ceval.c: both restore it and skip the new traceback entry).
     """
     if instr.arg == 0 and side.handled is not OUTER:
         side.unwind(instr.handler, side.handled)
@@ -278,7 +278,7 @@ def _for(machine: Machine, side: Side, instr: Instr) -> Answer:
 
 
 def _make_function(machine: Machine, side: Side, instr: Instr) -> Answer:
-    """A new function: its code first, then what the flags say is there."""
+    """Make a function: its code first, then the parts that the flags name."""
     count = 1 + bin(instr.arg).count("1")
     taken = side.stack[len(side.stack) - count :]
     ref = side.allocate(Fresh("function", (taken[-1], *taken[:-1]), instr.arg))

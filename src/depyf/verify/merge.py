@@ -1,4 +1,4 @@
-"""Join states where paths meet: a pair of values on which all paths agree stays, everything else becomes a symbol.
+"""Join states where paths meet: a pair of values on which all paths agree is kept, all others become symbols.
 
 A joint state represents all states that result from replacing its symbols by values. ``join`` returns the most specific
 state that represents two given ones: slots that hold the same pair of values on both paths share a symbol. The
@@ -17,7 +17,7 @@ from depyf.verify.values import Const, Marker, Maybe, Prev, Ref, Saved, Sym, Ter
 
 
 def settle(joint: Joint, machine: Machine, matcher: Matcher, common: FrozenSet[str]) -> None:
-    """Prepare ``joint`` to be stored: no facts, fresh objects of both sides that correspond are symbols."""
+    """Prepare ``joint`` to be stored: drop its facts, turn corresponding fresh objects into symbols."""
     left, right = joint.sides()
     _plain(left, machine)
     _plain(right, machine)
@@ -38,7 +38,7 @@ def settle(joint: Joint, machine: Machine, matcher: Matcher, common: FrozenSet[s
 
 
 def _plain(side: Side, machine: Machine) -> None:
-    """Replace the truths that the facts decide by constants. None of these is counted."""
+    """Replace the truths that the facts decide with constants; none of these is counted."""
 
     def plain(value: Value) -> Value:
         return machine.resolve(value) if value.is_bool and not isinstance(value, Const) else value
@@ -53,7 +53,7 @@ def _plain(side: Side, machine: Machine) -> None:
 
 
 def join(stored: Joint, incoming: Joint, values: Values) -> Optional[Joint]:
-    """The most special state that stands for both; ``None`` if that is ``stored``.
+    """Return the most specific state that represents both; ``None`` if that is ``stored``.
 
     Both are at the same positions and settled. Raises ``MismatchError`` where their shapes differ.
     """
@@ -72,7 +72,7 @@ def join(stored: Joint, incoming: Joint, values: Values) -> Optional[Joint]:
 
 
 class _Parts:
-    """What a side is rebuilt from."""
+    """The parts that a side is rebuilt from."""
 
     def __init__(self, like: Side, stored: Dict[str, int]) -> None:
         self.like = like
@@ -105,7 +105,7 @@ class _Parts:
 
 
 class _Merging:
-    """One join under way: which value of the incoming state each symbol of the stored one stands for."""
+    """A join in progress: the value of the incoming state that each symbol of the stored one represents."""
 
     def __init__(self, values: Values) -> None:
         self.changed = False
@@ -140,7 +140,7 @@ class _Merging:
                 known = self._stands_for.get(old)
                 if known is new:
                     return old
-                # Not even for itself if it stands for something else already: it is one value on each path.
+                # Not even itself if it represents something else already: it is one value on each path.
                 if (
                     known is None
                     and not old.named
@@ -170,7 +170,7 @@ class _Merging:
         raise MismatchError(Finding.UNVERIFIED, f"two paths that meet hold {old!r} and {new!r}")
 
     def _symbol(self, old: Value, new: Value) -> Value:
-        """The symbol for what is ``old`` on one path and ``new`` on the other."""
+        """Return the symbol for a value that is ``old`` on one path and ``new`` on the other."""
         key = (old, new)
         if key not in self._made:
             self._made[key] = Sym(
@@ -183,7 +183,7 @@ class _Merging:
         return self._made[key]
 
     def _meet_terms(self, old: Term, new: Term) -> Value:
-        """The same test on both paths, of values that meet: one side may make it here, the other one further on."""
+        """Join the same test of joined values: one side may make it here, the other one later."""
         if old.right is None or new.right is None:
             return self._values.negate(self.meet(old.left, new.left))
         mine, theirs = (old.left, old.right), (new.left, new.right)
@@ -197,7 +197,7 @@ class _Merging:
         return self._stands_for.get(old, old) is new
 
     def _meet_refs(self, old: Ref, new: Ref) -> Value:
-        """Fresh objects that only one side has: the same object on both paths, with contents that meet."""
+        """Join fresh objects that only one side has: one object on both paths, with joined contents."""
         if old in self._refs:
             if self._refs[old] is new:
                 return old

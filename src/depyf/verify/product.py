@@ -1,8 +1,8 @@
-"""The proof: both machines run in lockstep, from observable event to observable event, over all paths.
+"""The simulation proof: explore the product of the two flow graphs, from observable event to observable event.
 
-Translation validation (Necula, PLDI 2000) by exploring the product program. Each side runs silently to its next stop.
-Two events must be the same with corresponding operands; then both sides continue with the same new symbols. A truth
-value that is not known splits the path. Every event may also raise; then both sides continue at their handlers.
+This is translation validation (Necula, PLDI 2000). Each side runs silently to its next stop. Two events must be the
+same with corresponding operands; then both sides continue with the same new symbols. An unknown truth value splits the
+path. Every event may also raise; then both sides continue at their handlers.
 ``merge`` joins the states where paths meet.
 """
 
@@ -28,10 +28,10 @@ from depyf.verify.values import OUTER, Const, Maybe, Sym, Value, Values
 Key = Tuple[Hashable, ...]
 
 EFFORT = 60
-"""How many operations may be executed for each one in the programs before the proof is given up."""
+"""The limit on executed operations per operation of the programs; beyond it the proof is abandoned."""
 
 VARIANTS = 16
-"""How many values of flags are kept apart at one place before they are merged."""
+"""The number of flag values that are kept apart at one join point before they are merged."""
 
 
 class Product:
@@ -109,7 +109,7 @@ class Product:
                     raise MismatchError(Finding.UNVERIFIED, f"no proof within {self._limit} steps")
 
     def _step(self, joint: Joint, todo: List[Joint]) -> bool:
-        """Run both sides to their stops and past them; whether ``joint`` goes on. Other paths are put on ``todo``."""
+        """Run both sides past their stops; return whether ``joint`` continues. Add other paths to ``todo``."""
         machine = self._machine
         machine.facts = joint.facts
         left, right = joint.sides()
@@ -147,7 +147,7 @@ class Product:
         if not matcher.same(mine.value, theirs.value):
             raise operand_differs(joint, matcher, mine, theirs, mine.value, theirs.value)
         self._check_handled(joint)
-        if mine.kind == "raise":  # the traceback holds the frame, so that its variables live on
+        if mine.kind == "raise":  # the traceback keeps the frame and its variables alive
             self._check_locals(joint, matcher)
         self._pair(joint)
 
@@ -179,7 +179,7 @@ class Product:
         return True
 
     def _complete(self, joint: Joint, mine: Event, theirs: Event, offset: int) -> None:
-        """The event has happened: both sides get the same results."""
+        """Complete the event: both sides get the same results."""
         results: List[Value] = [
             Sym(f"{mine.kind} at {offset}", counted=letter == "v", is_bool=letter == "b") for letter in mine.results
         ]
@@ -200,7 +200,7 @@ class Product:
                     side.crossed = True
 
     def _check_handled(self, joint: Joint) -> None:
-        """``sys.exc_info`` and the context of new exceptions. That one side is outside of all handlers is no doubt."""
+        """Compare ``sys.exc_info``; the difference is certain if one side is outside of all handlers."""
         if joint.left.handled is not joint.right.handled:
             outside = OUTER in (joint.left.handled, joint.right.handled)
             raise MismatchError(
@@ -209,7 +209,7 @@ class Product:
             )
 
     def _check_lifetimes(self, joint: Joint) -> None:
-        """What the frames keep alive."""
+        """Compare the values that the frames keep alive."""
         if not joint.onesided:
             return
         held = joint.onesided - self._excused(joint)
@@ -222,9 +222,9 @@ class Product:
                 self._overdue.add((name, offsets_of(joint)[1]))
 
     def _excused(self, joint: Joint) -> Set[Value]:
-        """What may live on one side only: what the original's droppable variables hold (the candidate lets go of it
-        earlier), and what the candidate's own variables hold while an exception unwinds (the original's stack was
-        cut, but a variable stays as long as the frame)."""
+        """Return the values that may be alive on one side only: those in the original's droppable variables (the
+        candidate releases them earlier), and those in the candidate's own variables while an exception unwinds (the
+        original's stack was cut, but a variable lives as long as the frame)."""
         left, right = joint.sides()
         dropped = left.reached([value for name, value in left.locals.items() if name in self._droppable])
         excused = {value for value in dropped if value not in right.counts}
@@ -236,7 +236,7 @@ class Product:
         return excused
 
     def _check_locals(self, joint: Joint, matcher: Matcher) -> None:
-        """Variables of both programs that changed since the last event: others can see them now."""
+        """Compare the variables of both programs that changed since the last event: they are observable now."""
         left, right = joint.sides()
         if not (left.stored or right.stored):
             return
@@ -252,7 +252,7 @@ class Product:
         right.stored.clear()
 
     def _exception(self, joint: Joint, offset: int) -> None:
-        """The event raises: both sides go to their handlers, or leave."""
+        """Let the event raise: both sides continue at their handlers, or leave the function."""
         handlers = [side.program.ops[side.position].handler for side in joint.sides()]
         if handlers == [None, None]:
             return
@@ -314,7 +314,7 @@ class Product:
 
 
 def _flags(side: Side, live: Mapping[int, FrozenSet[str]]) -> List[Hashable]:
-    """The constants in live flags of one side: part of the key of a meeting place."""
+    """Return the constants in live flags of one side: part of the key of a join point."""
     found: List[Hashable] = []
     for name in sorted(live.get(side.position, ())):
         value = side.locals.get(name)

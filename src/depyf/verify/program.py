@@ -1,4 +1,4 @@
-"""One side of the comparison, as static facts: operations with comparable names, join points, tested flags."""
+"""The static facts of one side: operations with comparable names, join points, tested flags."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _ON_VARIABLES = (Op.LOAD, Op.STORE, Op.DELETE, Op.TAKE)
 
 
 _ITS_LINE = object()
-"""In place of the line on which a class body says that it begins."""
+"""Replaces the line number that a class body stores as its first line."""
 
 
 class Program:
     """The operations of one code object, local names mapped by ``renamed``.
 
-    ``joins`` holds the indices that can be reached in more than one way. ``locals`` are the names that its operations
-    use as fast locals, ``used`` those of operations that control may get to: an operation that neither raises nor runs
-    anybody's code never leads to its handler, so that no path binds what only such handlers mention (``try: pass``).
+    ``joins`` are the indices with more than one predecessor. ``locals`` are the names that its operations
+    use as fast locals, ``used`` those of reachable operations: an operation that neither raises nor runs foreign code
+    has no edge to its handler, so no path binds the names of such handlers alone (``try: pass``).
     A cell variable that no closure captures behaves like a fast local and is turned into one.
-    ``changing_cells`` are variables that get new cells on the way, where a comprehension stands in line: which cell is
-    theirs is a fast local called ``cell_name``.
-    A class body stores its own qualified name: only the part behind that of the code object ``around`` it counts. The
-    line on which it begins, which it stores too (3.13), does not count, nor does the order of its static attributes,
-    which changes from run to run. Where these go, as a declaration in the body may say, does.
+    ``changing_cells`` are variables that get new cells while the code runs, for inlined comprehensions: their current
+    cell is a fast local called ``cell_name``.
+    A class body stores its own qualified name: only the part behind that of the code object ``around`` it is compared.
+    Its first line, which it stores too (3.13), is not compared, nor is the order of its static attributes, which
+    changes from run to run. Where these are stored, as a declaration in the body may say, is compared.
     """
 
     def __init__(self, normal: NormalCode, renamed: Mapping[str, str], around: Optional[Names]) -> None:
@@ -38,7 +38,7 @@ class Program:
         renamed_ops = [_rename(instr, renamed, private) for instr in normal.ops]
         self.changing_cells = _changing_cells(renamed_ops)
         ops = [_as_local(instr) if _cell_of(instr) in self.changing_cells else instr for instr in renamed_ops]
-        last_attributes: Optional[int] = None  # what the compiler adds to a class body that says its line, at its end
+        last_attributes: Optional[int] = None  # what the compiler adds at the end of a class body that stores its line
         for index, instr in enumerate(ops[1:]):
             before = ops[index]
             if before.op is not Op.CONST or instr.op is not Op.STORE or self.code.co_flags & inspect.CO_OPTIMIZED:
@@ -66,7 +66,7 @@ def _fast_locals(ops: Sequence[Instr]) -> FrozenSet[str]:
 
 
 def _reached(ops: Sequence[Instr]) -> Set[int]:
-    """The indices of operations that some path leads to, whatever the values."""
+    """Return the indices of reachable operations, whatever the values."""
     todo, reached = [0], set()  # type: Tuple[List[int], Set[int]]
     while todo:
         index = todo.pop()
@@ -93,14 +93,14 @@ def _are_names(value: object) -> bool:
 
 
 def relative_name(qualified: str, code: Code, around: Optional[Names]) -> str:
-    """The part of a qualified name of ``code`` that the code around it decides; the rest is where that stands."""
+    """Return the part of a qualified name of ``code`` that is relative to the code around it."""
     if around is None:
         return code.co_name
     return qualified[len(around.own) :] if qualified.startswith(f"{around.own}.") else qualified
 
 
 def _private_cells(normal: NormalCode, renamed: Mapping[str, str]) -> FrozenSet[str]:
-    """Cell variables (by their mapped names) whose cell object is never taken."""
+    """Return the cell variables (by their mapped names) whose cell object is never loaded."""
     captured = {instr.arg for instr in normal.ops if instr.op is Op.CLOSURE}
     return frozenset(renamed.get(name, name) for name in normal.code.co_cellvars if name not in captured)
 
@@ -119,7 +119,7 @@ def _rename(instr: Instr, renamed: Mapping[str, str], private: FrozenSet[str]) -
 
 
 def cell_name(variable: str) -> str:
-    """What the cell of ``variable`` is called among the fast locals; no variable is called so."""
+    """Return the fast local that stores the cell of ``variable``; no variable has this name."""
     return f"cell of {variable}"
 
 
@@ -132,7 +132,7 @@ def _changing_cells(ops: Sequence[Instr]) -> FrozenSet[str]:
 
 
 def _cell_of(instr: Instr) -> Optional[str]:
-    """The variable whose cell object ``instr`` handles."""
+    """Return the variable whose cell object ``instr`` uses."""
     if instr.op is Op.CLOSURE:
         name: str = instr.arg
         return name
@@ -140,14 +140,14 @@ def _cell_of(instr: Instr) -> Optional[str]:
 
 
 def _as_local(instr: Instr) -> Instr:
-    """``instr``, which handles a cell object, on the fast local that stands for it."""
+    """Return ``instr``, which uses a cell object, rewritten to the fast local that represents it."""
     if instr.op is Op.CLOSURE:
         return replace(instr, op=Op.LOAD, arg=("fast", cell_name(instr.arg)))
     return replace(instr, arg=("fast", cell_name(instr.arg[1])))
 
 
 def _joins(ops: Sequence[Instr]) -> FrozenSet[int]:
-    """Indices with two or more entries (the start of the function is one), and all handlers."""
+    """Return the indices with two or more predecessors (the function entry is one), and all handlers."""
     ways = [0] * (len(ops) + 1)
     ways[0] = 1
     handlers: Set[int] = set()
@@ -162,9 +162,9 @@ def _joins(ops: Sequence[Instr]) -> FrozenSet[int]:
 
 
 def live_flags(program: Program, names: FrozenSet[str]) -> Mapping[int, FrozenSet[str]]:
-    """Which of ``names`` are live at each operation of ``program``, of those whose value some test decides on.
+    """Return the ``names`` that are live at each operation of ``program`` and used in some test.
 
-    Their constants are kept apart where paths meet: they are what a dispatch loop or a loop's ``else`` flag steers by.
+    Their constants are kept apart where paths meet: they control dispatch loops and a loop's ``else`` flag.
     """
     ops = program.ops
     flags = _tested(ops, names) if names else names
@@ -197,7 +197,7 @@ def _live_after(ops: Sequence[Instr], live: Sequence[Set[str]], index: int) -> S
 
 
 def _tested(ops: Sequence[Instr], names: FrozenSet[str]) -> FrozenSet[str]:
-    """Those of ``names`` that go into a test: at once, or compared with a constant first."""
+    """Return the ``names`` that are tested: directly, or compared with a constant first."""
     found: Set[str] = set()
     for index, instr in enumerate(ops):
         if instr.op is not Op.LOAD or instr.arg[0] != "fast" or instr.arg[1] not in names:

@@ -1,8 +1,8 @@
 """Reject proofs in which one side diverges silently while the other makes progress.
 
 A coinductive proof may assume its own goal after a step of both sides only. Between two join points without an event in
-between, one side may have moved and the other not. A cycle of such steps in which one side never moves would accept a
-function that loops silently for ever in place of one that continues.
+between, one side may move and the other not. A cycle of such steps in which one side never moves would accept a
+function that diverges silently in place of one that continues.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ Place = Hashable
 
 
 class Progress:
-    """The silent steps between meeting places, apart for those in which the left or the right side stood still."""
+    """The silent steps between join points, apart for those in which the left or the right side did not move."""
 
     def __init__(self) -> None:
         self._idle: Tuple[Dict[Place, Set[Place]], Dict[Place, Set[Place]]] = ({}, {})
 
     def step(self, start: Place, end: Place, moved: Tuple[bool, bool]) -> None:
-        """No event happened from ``start`` to ``end``; ``moved`` says which sides moved."""
+        """Record a step without an event from ``start`` to ``end``; ``moved`` says which sides moved."""
         for graph, has_moved in zip(self._idle, moved):
             if not has_moved:
                 graph.setdefault(start, set()).add(end)
 
     def waits_for_ever(self) -> bool:
-        """Whether there is a cycle in which one side stands still."""
+        """Return whether there is a cycle in which one side does not move."""
         return any(_has_cycle(graph) for graph in self._idle)
 
 

@@ -1,4 +1,4 @@
-"""Says in words what differs, and whether that is certain."""
+"""Messages for differences: what differs, and whether that is certain."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from depyf.verify.values import Maybe, Sym, Value
 
 
 def offsets_of(joint: Joint) -> OffsetPair:
-    """The bytecode offsets where both sides stand; -1 for a side that an exception has left."""
+    """Return the bytecode offsets of both sides; -1 for a side that an exception has left."""
     left, right = (side.program.ops[side.position].offset if side.position != GONE else -1 for side in joint.sides())
     return left, right
 
@@ -23,7 +23,7 @@ def where(joint: Joint) -> str:
 
 
 def different_event(joint: Joint, mine: Stop, theirs: Stop) -> MismatchError:
-    """Both sides do different things next."""
+    """Return the error for different next events."""
     operands = [*_operands(mine), *_operands(theirs)]
     sure = not joint.doubtful and not any(_loose(value) for value in operands)
     return MismatchError(
@@ -35,7 +35,7 @@ def different_event(joint: Joint, mine: Stop, theirs: Stop) -> MismatchError:
 def operand_differs(
     joint: Joint, matcher: Matcher, mine: Union[Event, Exit], theirs: Union[Event, Exit], one: Value, other: Value
 ) -> MismatchError:
-    """Both sides do the same, but with different values."""
+    """Return the error for the same event with different operands."""
     if matcher.nested is not None:
         return nested_differs(matcher.nested)
     sure = not joint.doubtful and not _loose(one) and not _loose(other)
@@ -67,7 +67,7 @@ def local_differs(name: str, mine: Optional[Value], theirs: Optional[Value], mat
 
 
 def lifetimes(joint: Joint, onesided: AbstractSet[Value], place: str) -> str:
-    """Which of the values ``onesided`` only one side still keeps alive."""
+    """Describe which of the values ``onesided`` only one side still keeps alive."""
     texts = []
     for side, owner in zip(joint.sides(), ("original", "candidate")):
         held = [value for value in onesided if value in side.counts]

@@ -1,4 +1,4 @@
-"""What a comparison knows about the original."""
+"""The settings of a comparison."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from depyf.quick_dataclass import dataclass
 
 @dataclass(frozen=True)
 class Settings:
-    """The keyword arguments of ``compare``, which says what they mean."""
+    """The keyword arguments of ``compare``, documented there."""
 
     droppable: AbstractSet[str]
     renamed: Mapping[str, str]
@@ -21,5 +21,5 @@ class Settings:
     assumed: AbstractSet[int] = frozenset()
 
     def of_nested_code(self) -> Settings:
-        """Return the settings for code nested in the original: what a tool did to the original holds for it alone."""
+        """Return the settings for code nested in the original: the hints apply to the original alone."""
         return replace(self, droppable=frozenset(), stable_globals=frozenset(), tuple_results={})

@@ -1,7 +1,7 @@
-"""The machine of one side: stack, local variables, fresh objects, and how often each value is held.
+"""The state of one side: operand stack, local variables, fresh objects and reference counts.
 
 ``Side`` knows nothing of operations (see ``machine`` and ``events``), and of the other side only ``onesided``: the set
-of values that exactly one of both sides keeps alive.
+of values that exactly one side keeps alive.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FreshKind = Literal["list", "tuple", "map", "set", "slice", "function", "method"
 
 
 class Fresh(NamedTuple):
-    """A fresh object: its kind and what it holds.
+    """A fresh object: its kind and contents.
 
     ``detail`` is a method's name or a function's flags; a map's items are key, value, key, value ...
     """
@@ -36,8 +36,7 @@ class Fresh(NamedTuple):
 class Side:
     """The state of one side. ``position`` indexes ``program.ops``; ``version`` changes with locals and heap.
 
-    ``crossed``: it has come to a place that can be reached in several ways; ``moved``: it has done anything silently.
-    Both since they were reset last.
+    ``crossed``: it has reached a join point; ``moved``: it has executed a silent operation. Both since the last reset.
     """
 
     __slots__ = (
@@ -78,9 +77,9 @@ class Side:
         return other
 
     def trimmed(self, depth: int, onesided: Set[Value]) -> Side:
-        """A copy to unwind to ``depth``: it need not have what lies above, but for the markers of exceptions.
+        """Return a copy to unwind to ``depth``, without the values above it except for markers of exceptions.
 
-        Cheaper than to copy everything and to drop it piece by piece: a long display may be under way up there.
+        Cheaper than copying everything and dropping it one by one: a long display may be under construction there.
         """
         other = Side(self.program, onesided)
         other.position, other.version = self.position, self.version
@@ -98,17 +97,17 @@ class Side:
         return other
 
     def _adopt(self, value: Value, heap: Dict[Ref, Fresh]) -> None:
-        """Take the fresh object ``value``, if it is one, over from another heap."""
+        """Copy the fresh object ``value``, if it is one, from another heap."""
         if isinstance(value, Ref) and value not in self.heap:
             self.heap[value] = heap[value]
             for item in heap[value].items:
                 self._adopt(item, heap)
                 self.hold(item)
 
-    # --- holding values
+    # --- reference counts
 
     def hold(self, value: Value) -> None:
-        """Something of this side now refers to ``value``."""
+        """Add a reference to ``value``."""
         if not value.counted:
             return
         count = self.counts.get(value, 0)
@@ -117,7 +116,7 @@ class Side:
             self._flip(value, held=True)
 
     def release(self, value: Value) -> None:
-        """Something of this side no longer refers to ``value``."""
+        """Drop a reference to ``value``."""
         if not value.counted:
             return
         count = self.counts[value] - 1
@@ -169,7 +168,7 @@ class Side:
         self.version = next(_clock)
 
     def cell(self, name: str) -> Tuple[Value, ...]:
-        """The cell object of ``name``, where it is not the same all the time."""
+        """Return the cell object of ``name``, where it can change."""
         if name not in self.program.changing_cells:
             return ()
         return (self.locals.get(cell_name(name), NULL),)
@@ -177,7 +176,7 @@ class Side:
     # --- fresh objects
 
     def allocate(self, fresh: Fresh) -> Ref:
-        """A new object; whoever calls pushes or stores it."""
+        """Make a new object; the caller pushes or stores it."""
         ref = Ref()
         self.heap[ref] = fresh
         for item in fresh.items:
@@ -194,7 +193,7 @@ class Side:
         self.version = next(_clock)
 
     def extend(self, ref: Ref, more: Tuple[Value, ...]) -> None:
-        """``mutate`` for items put at the end: long displays are built so, item by item."""
+        """Do as ``mutate`` for appended items: long displays are built so, item by item."""
         for item in more:
             self.hold(item)
         old = self.heap[ref]
@@ -202,7 +201,7 @@ class Side:
         self.version = next(_clock)
 
     def replace(self, ref: Ref, value: Value) -> None:
-        """The object behind ``ref`` is seen by others from now on: it is ``value`` wherever it is held."""
+        """Let the object behind ``ref`` escape: replace every reference to it with ``value``."""
         if ref not in self.counts:
             return
         for index, item in enumerate(self.stack):
@@ -223,7 +222,7 @@ class Side:
     # --- exceptions
 
     def handle(self, exception: Value) -> None:
-        """PUSH_EXC: ``exception`` is now the one being handled."""
+        """Execute PUSH_EXC: ``exception`` becomes the one being handled."""
         self.push(Prev(self.handled))
         self._set_handled(exception)
 
@@ -236,7 +235,7 @@ class Side:
         self.handled = exception
 
     def cut(self, depth: int) -> None:
-        """Unwind the stack to ``depth``; what is being handled goes back with the markers."""
+        """Unwind the stack to ``depth``; its markers restore the exception being handled."""
         while len(self.stack) > depth:
             value = self.stack[-1]
             if isinstance(value, Prev):
@@ -244,7 +243,7 @@ class Side:
             self.pop()
 
     def unwind(self, handler: Optional[Handler], exception: Value) -> None:
-        """Raise ``exception`` at the current operation: on to its handler, or out of the function."""
+        """Raise ``exception`` at the current operation: continue at its handler, or leave the function."""
         self.hold(exception)
         if handler is None:
             self.cut(0)
@@ -262,7 +261,7 @@ class Side:
         self.crossed = True
 
     def reached(self, values: List[Value]) -> Set[Value]:
-        """``values`` and what they keep alive."""
+        """Return ``values`` and the values that they keep alive."""
         todo, found = list(values), set()  # type: Tuple[List[Value], Set[Value]]
         while todo:
             value = todo.pop()
@@ -276,7 +275,7 @@ class Side:
         return found
 
     def bind(self, name: str) -> None:
-        """A local that might have been unbound turned out to be bound."""
+        """Record that a local that might have been unbound is bound."""
         value = self.locals[name]
         assert isinstance(value, Maybe)
         self.hold(value.inner)
@@ -284,7 +283,7 @@ class Side:
         self.release(value)
 
     def seen_by(self, handler: Optional[Handler]) -> Hashable:
-        """What a handler can see of this side: equal keys mean equal states at its entry."""
+        """Return a key for what a handler can observe of this side: equal keys mean equal states at its entry."""
         if handler is None:
             return GONE
         return (handler, self.version, tuple(self.stack[: handler.depth]), self.handled)

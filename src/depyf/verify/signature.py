@@ -1,4 +1,4 @@
-"""Facts of a code object that its operations don't show: how it can be called, what kind it is, its docstring."""
+"""Facts of a code object that its operations don't show: its signature, its kind, its docstring."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ KIND_FLAGS = (
 
 
 def argument_names(code: Code) -> Tuple[str, ...]:
-    """All argument names: positional, keyword-only, ``*args``, ``**kwargs``."""
+    """Return all argument names: positional, keyword-only, ``*args``, ``**kwargs``."""
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
     return code.co_varnames[:count]
 
 
 def signature_difference(original: Code, candidate: Code, renamed: Mapping[str, str]) -> Optional[str]:
-    """The first fact in which the two disagree, in words; ``None`` if there is none."""
+    """Describe the first fact in which the two disagree; ``None`` if there is none."""
     facts: List[Fact] = [
         ("positional arguments", original.co_argcount, candidate.co_argcount),
         ("positional-only arguments", original.co_posonlyargcount, candidate.co_posonlyargcount),
@@ -46,7 +46,7 @@ def signature_difference(original: Code, candidate: Code, renamed: Mapping[str, 
 
 
 def _whose_cells(original: Code, candidate: Code, renamed: Mapping[str, str]) -> Tuple[List[str], List[str]]:
-    """Which of the names that are cells on both sides belong to the code around, for either side."""
+    """Return, for either side, the names among the cells of both that belong to the enclosing code."""
     free, cells = set(original.co_freevars), set(original.co_cellvars)
     their_free, their_cells = set(_mapped(candidate.co_freevars, renamed)), set(_mapped(candidate.co_cellvars, renamed))
     both = (free | cells) & (their_free | their_cells)
@@ -56,9 +56,9 @@ def _whose_cells(original: Code, candidate: Code, renamed: Mapping[str, str]) ->
 def nested_difference(
     original: Code, candidate: Code, around: Tuple[Names, Names], renamed: Mapping[str, str]
 ) -> Optional[str]:
-    """As above, for what matters only if a program makes a function from the code object while it runs.
+    """Describe the first difference that matters only for code that a program makes a function from at run time.
 
-    ``around`` is what the code objects that the two are constants of know of names.
+    ``around`` are the names of the two enclosing code objects.
     """
     mine, theirs = (
         relative_name(names.within(code), code, names) for code, names in zip((original, candidate), around)
@@ -83,10 +83,10 @@ def _first_difference(facts: Sequence[Fact]) -> Optional[str]:
 
 
 def visible_futures(original: Program, candidate: Program) -> Optional[str]:
-    """What code that is compiled in the original would take from it, and not from the candidate: a ``__future__``."""
+    """Describe a ``__future__`` import that only one side hands on to code that it compiles."""
     asked = sorted(HANDS_ON_FUTURES & _names(original))
     mine, theirs = original.code, candidate.code
-    # Where two versions meet the flags have other bits, and the newer one takes for granted what the older asks for.
+    # Flags have other bits in other versions, and the newer version implies what the older asks for.
     if not asked or version_of(mine) != version_of(theirs):
         return None
     if (mine.co_flags ^ theirs.co_flags) & FUTURE_FLAGS:
@@ -98,9 +98,9 @@ LOOKS_AT_LOCALS = frozenset({"locals", "vars", "dir", "eval", "exec", "_getframe
 
 
 def visible_names(original: Program, candidate: Program) -> Optional[str]:
-    """What ``locals()`` would show otherwise in the candidate, if the original asks for it: other names, another order.
+    """Describe how ``locals()`` would differ in the candidate, if the original calls it: other names or another order.
 
-    Everywhere else names that only the candidate has are nobody's concern.
+    Elsewhere names that only the candidate has are not observable.
     """
     asked = sorted(LOOKS_AT_LOCALS & _names(original))
     if not asked or not original.code.co_flags & inspect.CO_OPTIMIZED:
@@ -114,14 +114,14 @@ def visible_names(original: Program, candidate: Program) -> Optional[str]:
 
 
 def visible_nans(original: Program, candidate: Program) -> Optional[str]:
-    """Whether either side has several NaN objects: a program can see which it is given, the proof can't."""
+    """Report several NaN objects on either side: a program can tell them apart, the proof can't."""
     if all(len(set(nan_objects(program.ops))) < 2 for program in (original, candidate)):
         return None
     return "it holds several NaN, and which of these are one object is not followed"
 
 
 def _names(program: Program) -> FrozenSet[str]:
-    """What is read as a variable or an attribute."""
+    """Return the names that are read as variables or attributes."""
     return frozenset(
         instr.arg[1] if instr.op is Op.LOAD else instr.arg for instr in program.ops if instr.op in (Op.LOAD, Op.ATTR)
     )

@@ -1,4 +1,4 @@
-"""The stops of a side that runs alone: at what others can observe, or where it must know more to continue."""
+"""The stops of a side that runs alone: observable events, unknown branches, and the exits of the function."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Ending = Literal["return", "raise", "diverge"]
 
 
 class Event(NamedTuple):
-    """Something that can raise, run foreign code or be observed; both sides must do the same.
+    """An operation that can raise, run foreign code or be observed; both sides must do the same.
 
-    ``kind`` and ``arg`` say what it does, ``operands`` to which values. What the side does once the event has happened:
-    take ``pops`` values from its stack, push one result for each letter of ``results`` ("v" a value, "u" a value that
-    others keep alive anyway, "b" a truth; negated if ``negated``), and go on behind it if ``advance``.
+    ``kind`` and ``arg`` say what it does, ``operands`` to which values. After the event the side pops ``pops`` values,
+    pushes one result for each letter of ``results`` ("v" a value, "u" a value that others keep alive anyway, "b" a
+    truth; negated if ``negated``), and continues at the next operation if ``advance``.
     ``outcome``: "next", "raise" (it always raises), "for" (it may be exhausted), "bound" (the local ``arg`` is bound),
-    "safe" (it can't raise: it counts because of what others see, wherever its handler is).
+    "safe" (it can't raise, but is observable, wherever its handler is).
     """
 
     kind: str
@@ -36,7 +36,7 @@ class Event(NamedTuple):
 
 
 class Split(NamedTuple):
-    """A branch on a truth that is not known, and that can be tested silently."""
+    """A branch on an unknown truth that can be tested silently."""
 
     truth: Value
 
@@ -45,7 +45,7 @@ class Split(NamedTuple):
 
 
 class Exit(NamedTuple):
-    """The end: "return", "raise" (an exception leaves the function) or "diverge" (it runs silently for ever)."""
+    """The exit: "return", "raise" (an exception leaves the function) or "diverge" (a silent endless loop)."""
 
     kind: Ending
     value: Value

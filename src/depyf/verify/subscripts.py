@@ -1,4 +1,4 @@
-"""Indexing and slicing of fresh lists and tuples: executed here and now, or an event."""
+"""Indexing and slicing of fresh lists and tuples: executed silently, or an event."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Index = Union[int, slice]
 
 
 def constant_index(machine: Machine, value: Value) -> Optional[Index]:
-    """A constant index or slice."""
+    """Return a constant index or slice."""
     value = machine.resolve(value)
     if isinstance(value, Const):
         found = value.value
@@ -39,7 +39,7 @@ def subscr(machine: Machine, side: Side, instr: Instr) -> Answer:
     if items is None or index is None:
         return EVENTS[Op.SUBSCR](machine, side, instr)
     if isinstance(index, slice):
-        if kind == "tuple" and len(items[index]) == len(items):  # CPython gives the tuple itself
+        if kind == "tuple" and len(items[index]) == len(items):  # CPython returns the tuple itself
             return EVENTS[Op.SUBSCR](machine, side, instr)
         replace_topmost(side, 2, new_object(machine, side, kind, items[index]))
         return None
@@ -68,7 +68,7 @@ def store_subscr(machine: Machine, side: Side, instr: Instr) -> Answer:
 def _changed(
     machine: Machine, side: Side, container: Value, index: Optional[Index], value: Optional[Value]
 ) -> Optional[Items]:
-    """The items of a fresh list after a store of ``value``, or after a deletion; ``None`` if that is an event."""
+    """Return the items of a fresh list after a store of ``value`` or a deletion; ``None`` if that is an event."""
     if not isinstance(container, Ref) or index is None:
         return None
     if value is not None and reaches(side, value, container):

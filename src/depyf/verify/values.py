@@ -13,7 +13,7 @@ from depyf.verify.constants import TESTABLE, constant_key, holds_nan, members_ke
 
 
 class Value:
-    """Base of all values. ``is_bool`` means known to be exactly ``True`` or ``False``."""
+    """Base class of all values. ``is_bool``: known to be exactly ``True`` or ``False``."""
 
     __slots__ = ()
     counted = False
@@ -35,10 +35,10 @@ class Const(Value):
 
 
 class Sym(Value):
-    """An unknown that both sides share: an argument, what an event gave, or what paths that join disagree about.
+    """An unknown that both sides share: an argument, the result of an event, or a value that differs between paths.
 
-    ``loose``: something was forgotten when it was made, so that a difference in it need not be a real one.
-    ``named``: there is one of this name for the whole proof, which never stands for anything else.
+    ``loose``: it was made by a loss of precision, so that a difference in it need not be a real one.
+    ``named``: it is the only one of this name in the whole proof, and never represents anything else.
     """
 
     __slots__ = ("counted", "is_bool", "loose", "name", "named")
@@ -73,7 +73,7 @@ class Term(Value):
 
 
 class Ref(Value):
-    """A fresh object that nobody else has seen; its contents lie in the heap of its side."""
+    """A fresh object that has not escaped; its contents are in the heap of its side."""
 
     __slots__ = ()
     counted = True
@@ -83,7 +83,7 @@ class Ref(Value):
 
 
 class Prev(Value):
-    """The marker that PUSH_EXC leaves: the exception that was being handled before."""
+    """The marker that PUSH_EXC pushes: the exception that was being handled before."""
 
     __slots__ = ("counted", "inner")
 
@@ -103,7 +103,7 @@ class Maybe(Value):
 
 
 class Saved(Value):
-    """What TAKE leaves on the stack; the value itself lies among the locals, as ``key``, if there was one."""
+    """The marker that TAKE pushes; the value itself, if there was one, is the local ``key``."""
 
     __slots__ = ("key",)
 
@@ -152,25 +152,25 @@ class Values:
         const = self._constants.get(key)
         if const is None:
             const = self._constants[key] = Const(value)
-        self._by_identity[id(value)] = (value, const)  # holds the object, so that its id stays its own
+        self._by_identity[id(value)] = (value, const)  # keeps the object alive, so that its id stays unique
         return const
 
     def members(self, value: FrozenSet[object]) -> Const:
-        """A constant set where only its members count and not their order."""
+        """Return a constant set that is compared by its members, not by their order."""
         key = members_key(value)
         if key not in self._constants:
             self._constants[key] = Const(value)
         return self._constants[key]
 
     def named(self, kind: str, name: str, *, counted: bool = False) -> Sym:
-        """The one symbol for ``kind`` and ``name``, as the cell of a variable."""
+        """Return the unique symbol for ``kind`` and ``name``, such as the cell of a variable."""
         sym = self._named.get((kind, name))
         if sym is None:
             sym = self._named[kind, name] = Sym(f"{kind} {name}", counted=counted, named=True)
         return sym
 
     def saved(self, name: str, depth: int) -> Saved:
-        """The one marker for what the variable ``name`` held, put aside for the ``depth``-th time."""
+        """Return the unique marker for the value of the variable ``name``, saved for the ``depth``-th time."""
         known = self._saved.get((name, depth))
         if known is None:
             known = self._saved[name, depth] = Saved(f"{name} put aside {depth}")
@@ -184,9 +184,9 @@ class Values:
         return self._term("not", truth, None)
 
     def same_object(self, left: Value, right: Value) -> Value:
-        """``left is right``: a constant where that is certain."""
+        """Return ``left is right``: a constant where that is certain."""
         if left is right:
-            # Equal constants are one here; equal NaN need not be one object.
+            # Equal constants are interned; equal NaNs need not be one object.
             return self._term("is", left, right) if isinstance(left, Const) and holds_nan(left.value) else self.true
         if isinstance(left, Ref) or isinstance(right, Ref):
             return self.false
@@ -212,7 +212,7 @@ class Values:
 
 
 def known_truth(value: Value) -> Optional[bool]:
-    """The truth of a constant, where testing it can run nobody's code."""
+    """Return the truth of a constant, where testing it runs no foreign code."""
     if isinstance(value, Const) and type(value.value) in TESTABLE:
         return bool(value.value)
     return None
