@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any, Dict
 
@@ -81,3 +83,22 @@ def test_graphs_have_one_palette() -> None:
     assert f"const COLOURS = {len(colours)};" in SCRIPT.read_text(encoding="utf-8")
     style = (SCRIPT.parent.parent / "style" / "base.css").read_text(encoding="utf-8")
     assert re.findall(r"\.graph-(\d+) ", style) == [str(number) for number in range(len(colours))]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_the_timeline_takes_more_phases_than_a_call_takes_arguments() -> None:
+    program = """
+        const VIEWS = [], el = (tag, more, ...inner) => ({ inner }), fill = () => {}, chip = el, seconds = String;
+        const grouped = (items, key) => new Map([[key(items[0]), items]]);
+    """
+    program += (SCRIPT.parent / "time.js").read_text()
+    program += """
+        const phase = (at) => ({ name: "p", start: at, seconds: 1, parent: null, compile_id: null, backward: false });
+        const run = { phases: Array.from({ length: 200000 }, (_, at) => phase(at)), phaseWords: {} };
+        for (const stretched of [false, true])
+          console.log(JSON.stringify(timeline(run, nested(run), { chosen: null, stretched, deepest: 5 }).inner[0]));
+    """
+    done = subprocess.run(["node", "-e", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert '["0"]' in done.stdout
+    assert '["200000"]' in done.stdout

@@ -59,19 +59,23 @@ function nested(run) {
   return all;
 }
 
+// Not Math.min(...values): engines take some hundred thousand arguments at most.
+const least = (items, key) => items.reduce((found, each) => Math.min(found, each[key]), Infinity);
+const most = (items, key) => items.reduce((found, each) => Math.max(found, each[key]), -Infinity);
+
 function timeline(run, phases, { chosen, stretched, deepest }, zoom) {
-  const start = Math.min(...phases.map((each) => each.start));
+  const start = least(phases, "start");
   const from = chosen ? chosen.start : start;
-  const span = Math.max((chosen ? chosen.end : Math.max(...phases.map((each) => each.end))) - from, 1e-9);
+  const span = Math.max((chosen ? chosen.end : most(phases, "end")) - from, 1e-9);
   const shown = phases.filter((each) => each.depth < deepest && each.start < from + span && each.end > from);
   const detail = el("p", { class: "quiet", role: "status" }, "Point at a phase, or move to it with Tab, to see how long it took; click it, or press Enter, to enlarge it.");
   const tell = (phase) => fill(detail, `${phase.compile_id || "no compile id"}  ${phase.name}${inWords(run, phase.name)}${phase.backward ? " (backward)" : ""}: ${seconds(phase.seconds)}, from ${seconds(phase.start - start)}; ${seconds(phase.own)} in no phase inside of it`);
   const last = ([one], [other]) => (one === null) - (other === null); // what belongs to no compilation
   const rows = [...grouped(shown, (each) => each.compile_id)].sort(last).map(([id, list]) => {
-    const left = stretched ? Math.min(...list.map((each) => each.start)) : from;
-    const wide = stretched ? Math.max(...list.map((each) => each.end), left + 1e-9) - left : span;
+    const left = stretched ? least(list, "start") : from;
+    const wide = stretched ? Math.max(most(list, "end"), left + 1e-9) - left : span;
     const part = (each) => Math.min(each.end, left + wide) - Math.max(each.start, left); // what of it is on the axis
-    const levels = Math.max(...list.map((each) => each.depth), 0);
+    const levels = most(list, "depth");
     const bars = list.filter((each) => part(each) / wide > 4e-4).map((each) =>
       el("button", {
         type: "button", class: each.backward ? "phase backward" : "phase", tabindex: each.depth === 0 || chosen ? null : "-1", "aria-label": `${each.name}, ${seconds(each.seconds)}`,
