@@ -453,6 +453,12 @@ def handles_all_in_a_loop(items, a, b):
             return None
         items = b(a)
 
+def returns_the_first(items, a):
+    for item in items:
+        return a(item)
+    else:
+        raise KeyError(items)
+
 def breaks_to_a_return(items, a):
     for item in items:
         if a(item):

@@ -110,8 +110,12 @@ class Behind:
         return []
 
     def _column(self, statement: ast.stmt, block: Block) -> Optional[int]:
-        start = start_of(statement)
-        return start.column if start is not None and start.exact else self.indentation.column_of(block)
+        start, around = start_of(statement), self.indentation.column_of(block)
+        if start is None or start.column is None:
+            return around
+        if start.exact or around is None:
+            return start.column
+        return min(start.column, around)  # the block may have what was written in an else clause
 
     def _is_outside(self, start: Optional[Start], column: Optional[int]) -> bool:
         if start is None or start.column is None or column is None:
