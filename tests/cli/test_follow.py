@@ -271,6 +271,14 @@ def test_the_hook_dumps_and_is_removed_without_a_trace(tmp_path: Path, monkeypat
     assert start_hook.uninstall_hook(user=False) == []
 
 
+def test_no_hook_is_written_where_python_does_not_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(start_hook.site, "ENABLE_USER_SITE", False)
+    monkeypatch.setattr(start_hook, "folder", lambda *, user: str(tmp_path))
+    with pytest.raises(start_hook.HookError, match="leave out --user"):
+        start_hook.install_hook(user=True)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_file_of_somebody_else_is_neither_replaced_nor_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,6 +52,8 @@ def folder(*, user: bool) -> str:
 def install_hook(*, user: bool) -> List[str]:
     """Write the files; return their paths. Raises ``HookError`` where one is somebody else's or can't be written."""
     where = folder(user=user)
+    if user and not site.ENABLE_USER_SITE:
+        raise HookError(f"{where}: this Python does not look there (as in a virtual environment); leave out --user")
     paths = [os.path.join(where, name) for name in FILES]
     for path in paths:
         if os.path.lexists(path) and not _is_ours(path):
