@@ -14,6 +14,7 @@ from typing import Dict, List, Set
 import pytest
 
 from depyf import file_names
+from depyf.dynamo.hooks import torch_names
 from depyf.report.model.manifest import from_json
 from depyf.report.read.reading import load
 from depyf.running import following, start_hook
@@ -196,9 +197,12 @@ def test_what_compiles_nothing_says_nothing_of_the_dump_of_another_program(tmp_p
     assert (second.stdout, second.stderr) == ("here\n", "")
 
 
-def test_a_rank_that_is_no_number_is_none() -> None:
+def test_a_rank_that_is_no_number_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     for rank in ("\u00b2", "-1", "a", ""):
         assert following.own_folder({"RANK": rank, "WORLD_SIZE": "2"}) == f"pid{os.getpid()}"
+        monkeypatch.setenv("RANK", rank)
+        monkeypatch.setenv("WORLD_SIZE", "2")
+        assert torch_names.distributed_rank() is None
 
 
 def test_what_can_not_begin_costs_one_line(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def distributed_rank() -> Optional[int]:
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return int(distributed.get_rank()) if distributed.get_world_size() > 1 else None
     rank, size = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")  # as torchrun sets them
-    return int(rank) if rank.isdigit() and size.isdigit() and int(size) > 1 else None
+    return int(rank) if rank.isdecimal() and size.isdecimal() and int(size) > 1 else None
 
 
 def torch_version() -> str:
