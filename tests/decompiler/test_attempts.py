@@ -16,6 +16,41 @@ from depyf.pipeline.attempts import Attempts, Form
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="the first form needs columns")
 @pytest.mark.parametrize("name", ["csv", "fractions", "heapq", "pickle", "string", "textwrap"])
 def test_a_module_takes_one_attempt(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = forms_tried(monkeypatch)
+    source = inspect.getsource(importlib.import_module(name))
+    assert decompile_code(compile(source, name, "exec", dont_inherit=True)).verdict.proved
+    assert tried == [Form.WRITTEN]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="the first form needs columns")
+def test_what_a_handler_does_at_its_end_stays_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The finally clause is written once for each way into it, and one of them is a handler."""
+    source = """
+def f(a, b):
+    try:
+        a(1)
+        return
+    finally:
+        a(4)
+        try:
+            a(5)
+        except:
+            a(6)
+        finally:
+            if a(7):
+                return a(8)
+            raise Alpha(11)
+        a(12)
+    a(13)
+    return a, b
+"""
+    tried = forms_tried(monkeypatch)
+    assert decompile_code(compile(source, "<program>", "exec", dont_inherit=True)).verdict.proved
+    assert tried == [Form.WRITTEN]
+
+
+def forms_tried(monkeypatch: pytest.MonkeyPatch) -> List[Form]:
+    """The forms of all attempts from now on."""
     tried: List[Form] = []
     original: Any = Attempts.attempt
 
@@ -24,6 +59,4 @@ def test_a_module_takes_one_attempt(name: str, monkeypatch: pytest.MonkeyPatch) 
         return original(attempts)
 
     monkeypatch.setattr(Attempts, "attempt", attempt)
-    source = inspect.getsource(importlib.import_module(name))
-    assert decompile_code(compile(source, name, "exec", dont_inherit=True)).verdict.proved
-    assert tried == [Form.WRITTEN]
+    return tried

@@ -180,7 +180,7 @@ def _parts(statement: ast.stmt) -> Iterator[_Part]:
         else:
             yield _Part("body", None, statement.body, guarded=True)
         for index, handler in enumerate(statement.handlers):
-            yield _Part("handlers", index, handler.body, guarded)
+            yield _Part("handlers", index, handler.body, guarded=True)  # an exception is being handled there
     elif is_match(statement):
         for index, case in enumerate(statement.cases):
             yield _Part("cases", index, case.body)
