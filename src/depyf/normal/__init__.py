@@ -1,5 +1,5 @@
-"""The normal form: one small set of operations for all Pythons, which says what bytecode means.
+"""The normal form: one small instruction set for all Python versions, with defined semantics.
 
-``ops`` has the operations, ``v38`` to ``v315`` the rules of each version. May import ``bytecode``. Start reading at
+``ops`` defines the operations, ``v38`` to ``v315`` the rules of each version. May import ``bytecode``. Start reading at
 ``ops.py``, then ``lowering.py``.
 """

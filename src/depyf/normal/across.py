@@ -1,14 +1,14 @@
-"""Two code objects of different CPythons in terms that both have.
+"""Make code objects of different CPython versions comparable.
 
-What the running Python's compiler makes of a source is compared with what an older one made of it. Where the compilers
-or the language differ in a way that the normal form shows, the newer side is put as the older compiler would have:
+The output of the running Python's compiler is compared with that of an older one. Where the compilers or the language
+differ in a way that the normal form shows, the newer side is rewritten as the older compiler would have compiled it:
 
-3.9     ``assert`` raises AssertionError itself, and not what a global variable of that name holds
-3.11    what is awaited says where, for messages
+3.9     ``assert`` raises AssertionError itself, not the value of a global variable of that name
+3.11    an awaitable records where it is awaited, for messages
 3.12    classes keep their namespace in a cell for annotations and type parameters in them
-3.12    ``super().name`` is one operation; comprehensions stand in line (here the older side is put as it is today)
-3.13    class bodies store the line that they begin on, and the attributes that their methods set; docstrings lose
-        their indentation (here it is the older one that is put as the compiler would today)
+3.12    ``super().name`` is one operation; comprehensions are inlined (here the older side is rewritten)
+3.13    class bodies store their first line and the attributes that their methods set; docstrings lose their
+        indentation (here the older side is rewritten)
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SINCE_313 = (("name", "__firstlineno__"), ("name", "__static_attributes__"))
 
 
 def in_common_terms(older: NormalCode, newer: NormalCode) -> Tuple[NormalCode, NormalCode]:
-    """Both as they are to be compared; unchanged if one compiler made both."""
+    """Return both in comparable form; unchanged if one compiler made both."""
     version = version_of(older.code)
     if version == version_of(newer.code):
         return older, newer
@@ -39,7 +39,7 @@ def in_common_terms(older: NormalCode, newer: NormalCode) -> Tuple[NormalCode, N
 
 
 def beyond_comparison(older: NormalCode, newer: NormalCode) -> Optional[str]:
-    """Why the two, in common terms, may differ though they come from the same source; ``None`` if they should not."""
+    """Return why the two may differ though they come from the same source; ``None`` if they should not."""
     versions = version_of(older.code), version_of(newer.code)
     names = " and ".join(f"{major}.{minor}" for major, minor in versions)
     constants = [instr.arg for instr in older.ops if instr.op is Op.CONST and is_code(instr.arg)]
@@ -56,7 +56,7 @@ def _is_annotated(instr: Instr) -> bool:
 
 
 def docstring_today(code: Code, like: Code) -> Optional[str]:
-    """The docstring of ``code`` as the compiler that made ``like``, which is the running one's, would have it."""
+    """Return the docstring of ``code`` as the running Python's compiler, which made ``like``, would store it."""
     text = docstring(code)
     return text if text is None or version_of(code) == version_of(like) else _compiled_docstring(text)
 
@@ -70,11 +70,11 @@ def _compiled_docstring(text: str) -> str:
 
 
 Edit = Optional[Tuple[int, List[Instr]]]
-"""How many operations from an index on are replaced, and by which."""
+"""The number of operations to replace from an index on, and their replacements."""
 
 
 def _as_today(ops: Sequence[Instr], index: int, version: Version) -> Edit:
-    """What the compiler writes today for the operations of an older one at ``index``."""
+    """Return what the running compiler emits for the operations of an older one at ``index``."""
     instr = ops[index]
     if version < (3, 11) and instr.op is Op.AWAITABLE and instr.arg:
         return 1, [replace(instr, arg=0)]
@@ -100,7 +100,7 @@ def _as_today(ops: Sequence[Instr], index: int, version: Version) -> Edit:
 ATOMS = (type(None), bool, int, float, complex, str, bytes)
 
 _LONGEST = 500
-"""Constants in a set that are looked for: each constant before a set begins a search."""
+"""The limit on constants of a set in one search: each constant before a set starts a search."""
 
 _UNPACKED = {
     "tuple_of": ("list", "list"),
@@ -110,11 +110,11 @@ _UNPACKED = {
     "map_of": ("map", "map"),
     "keywords_of": ("map", "kwargs"),
 }
-"""What is built of several iterables at once: in which container they are gathered today, and by which update."""
+"""Containers built from several iterables at once: the container that collects them today, and its update."""
 
 
 def _constants_of_set(ops: Sequence[Instr], index: int) -> int:
-    """How many constants from ``index`` on are made a set, when there are so many that they are a constant today."""
+    """Return how many constants from ``index`` on form a set, if the running compiler folds sets of that size."""
     end = index
     while end < len(ops) and end - index < _LONGEST and ops[end].op is Op.CONST:
         end += 1
@@ -128,8 +128,8 @@ def _gives_keywords(instr: Instr) -> bool:
 
 
 def _one_by_one(instr: Instr) -> List[Instr]:
-    """A container that is updated by one iterable after the other. (3.8 evaluates all of them before it begins; the
-    code that is compared with it shows whether that matters.)"""
+    """Return a container that is updated with one iterable after the other. (3.8 evaluates all of them first; the
+    comparison shows whether that matters.)"""
     kind, count = instr.arg
     container, update = _UNPACKED[kind]
     made = [replace(instr, op=Op.BUILD, arg=(container, 0)), replace(instr, op=Op.SWAP, arg=count + 1)]
@@ -147,7 +147,7 @@ def _one_by_one(instr: Instr) -> List[Instr]:
 
 
 def _as_before(ops: Sequence[Instr], index: int, version: Version) -> Edit:
-    """What an older compiler wrote for the operations at ``index``."""
+    """Return what an older compiler emitted for the operations at ``index``."""
     instr = ops[index]
     following = ops[index + 1] if index + 1 < len(ops) else None
     if version < (3, 13) and following is not None and following.op is Op.STORE and following.arg in _SINCE_313:
@@ -176,7 +176,7 @@ def _as_before(ops: Sequence[Instr], index: int, version: Version) -> Edit:
 
 
 def _edited(normal: NormalCode, edit: Callable[[Sequence[Instr], int], Edit]) -> NormalCode:
-    """``normal`` with some operations replaced; what jumps to one that is gone goes to what is there instead."""
+    """Return ``normal`` with some operations replaced; jumps to a removed one go to its replacement."""
     ops: List[Instr] = []
     place: Dict[int, int] = {}
     targets = {instr.target for instr in normal.ops}

@@ -1,7 +1,7 @@
-"""What the drafts become on each way to them, and all of that in one order.
+"""What each draft becomes on each path to it, and the order of the result.
 
-A ``finally`` body gets one copy for each entry: each copy stands behind what begins it, where the compilers since 3.9
-put it.
+A ``finally`` body gets one copy for each entry: each copy follows the operation that enters it, where the compilers
+since 3.9 put it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from depyf.quick_dataclass import dataclass
 
 
 class Place(NamedTuple):
-    """The draft with index ``at`` on one way to it. ``part`` says what is written there: the beginning of a handler,
-    the draft, or what follows a ``with`` whose exit function returned true."""
+    """The draft with index ``at`` on one path to it. ``part`` says what is written there: the start of a handler, the
+    draft, or what follows a ``with`` whose exit function returned true."""
 
     at: int
     state: State
@@ -30,17 +30,17 @@ ENTRY, MAIN, SUPPRESSED, _COPIES = range(4)
 
 @dataclass
 class Written:
-    """What a place becomes. Jumps go to places as long as these have no offsets."""
+    """What a place becomes. Jumps target places until these have offsets."""
 
     drafts: List[Draft]
     after: Optional[Place] = None
     jumps: Tuple[Tuple[int, Place], ...] = ()
-    """Which of the drafts jump, and where."""
+    """The drafts that jump, and their targets."""
     handler: Optional[Tuple[Place, int, bool]] = None
 
 
 def in_order(drafts: List[Draft], places: Dict[Place, Written]) -> List[Draft]:
-    """All drafts, a copy of a ``finally`` body behind what began it."""
+    """Return all drafts, each copy of a ``finally`` body behind the draft that entered it."""
     order = sorted(places, key=_position)
     at = _offsets(drafts, order)
     result: List[Draft] = []
@@ -61,7 +61,7 @@ def in_order(drafts: List[Draft], places: Dict[Place, Written]) -> List[Draft]:
 
 
 def _offsets(drafts: List[Draft], order: List[Place]) -> Dict[Place, int]:
-    """Offsets that grow in this order, and that ``byte_offset`` takes back to those in the bytecode."""
+    """Return offsets that increase in this order and that ``byte_offset`` maps back to those in the bytecode."""
     at: Dict[Place, int] = {}
     last, copies = (-1, -1), 0
     for place in order:
@@ -74,7 +74,7 @@ def _offsets(drafts: List[Draft], order: List[Place]) -> Dict[Place, int]:
 
 
 def _position(place: Place) -> Tuple[Tuple[int, int], ...]:
-    """Where a place stands: in as many copies as there are ``finally`` bodies around it that did not begin with an
-    exception, each behind what began it."""
+    """Return the position of a place: nested in one copy for each enclosing ``finally`` body that was not entered by
+    an exception, each behind the operation that entered it."""
     copies = [(slot.came_from, _COPIES) for _, slot in place.state.special if slot.came_from >= 0]
     return (*copies, (place.at, place.part))

@@ -1,7 +1,7 @@
-"""Before 3.11: the value stack and the block stack of a running frame, as far as they matter.
+"""Before 3.11: the abstract operand stack and block stack of a running frame.
 
 An exception takes six slots of the stack there (the traceback, value and type that ``sys.exc_info`` showed before, and
-those of the new one), in the normal form two: PREV and the exception. Each slot counts as many values as the normal
+those of the new one), but two in the normal form: PREV and the exception. Each slot counts as many values as the normal
 form has for it.
 """
 
@@ -15,12 +15,12 @@ COME_BACK: Final = "come back"
 
 
 class Slot(NamedTuple):
-    """A slot that holds no plain value, and how many values the normal form has there."""
+    """A slot without a plain value, and how many values the normal form has for it."""
 
     kind: SlotKind
     width: int
     came_from: int = -1
-    """For what END_FINALLY looks at: the index of the draft that began the ``finally`` body."""
+    """For the operand of END_FINALLY: the index of the draft that entered the ``finally`` body."""
 
 
 TYPE = Slot("type", 0)
@@ -30,7 +30,7 @@ PLACEHOLDER = Slot("placeholder", 0)
 
 
 def previous(width: int) -> Tuple[Slot, ...]:
-    """The exception state of before: PREV, and the LASTI and exit function of a ``with`` that lie below it."""
+    """Return the slots of the previous exception state: PREV, and the LASTI and exit function of a ``with`` below it."""
     return Slot("previous", width), NOTHING, NOTHING
 
 
@@ -46,14 +46,14 @@ class Block(NamedTuple):
 
 
 class State(NamedTuple):
-    """``height`` slots, of which ``special`` (by position) hold no plain value; the stack of blocks."""
+    """``height`` slots, of which ``special`` (by position) are no plain values, and the block stack."""
 
     height: int = 0
     special: Tuple[Tuple[int, Slot], ...] = ()
     blocks: Tuple[Block, ...] = ()
 
     def top(self, count: int) -> Tuple[Optional[Slot], ...]:
-        """The ``count`` topmost slots, the top last; ``None`` is a plain value."""
+        """Return the ``count`` topmost slots, the top last; ``None`` is a plain value."""
         if count > self.height:
             raise ValueError("it takes more from the stack than there is")
         slots: List[Optional[Slot]] = [None] * count
@@ -66,11 +66,11 @@ class State(NamedTuple):
         return self.height >= len(slots) and self.top(len(slots)) == slots
 
     def values(self, start: int, end: int) -> int:
-        """How many values the normal form has between two positions."""
+        """Return how many values the normal form has between two positions."""
         return end - start + sum(slot.width - 1 for at, slot in self.special if start <= at < end)
 
     def without(self, count: int) -> State:
-        """The state without the ``count`` topmost slots."""
+        """Return the state without the ``count`` topmost slots."""
         height = self.height - count
         if height < 0:
             raise ValueError("it takes more from the stack than there is")
@@ -87,8 +87,8 @@ class State(NamedTuple):
 
 
 def leave_handler(state: State) -> Tuple[int, State]:
-    """The state without the exception state of before, and how many values that is in the normal form. A value to
-    return may have been put below it."""
+    """Return the state without the previous exception state, and how many values that is in the normal form. A return
+    value may be below it."""
     slot = state.top(3)[0]
     handler = Block(state.height - 3, HANDLER, slot is not None and slot.width > 1)
     if slot is None or slot.kind != "previous" or state.blocks[-1:] not in ((handler,), (_below(handler),)):
@@ -101,5 +101,5 @@ def _below(handler: Block) -> Block:
 
 
 def values_of(slots: List[Tuple[int, Optional[Slot]]]) -> List[Tuple[int, int]]:
-    """The values of the normal form in numbered slots: the number of the slot, and which of its values it is."""
+    """Return the values of the normal form in numbered slots: each by its slot and its index in it."""
     return [(number, part) for number, slot in slots for part in range(1 if slot is None else slot.width)]

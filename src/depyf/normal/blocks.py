@@ -1,11 +1,11 @@
-"""Before 3.11: from the block stack that a running frame keeps to handlers that each operation has.
+"""Before 3.11: replace the block stack of a running frame with a handler for each operation.
 
-SETUP_FINALLY, SETUP_WITH and POP_BLOCK say while the code runs where an exception goes. And an exception takes six
-slots of the stack there (the traceback, value and type that ``sys.exc_info`` showed before, and those of the new one),
-in the normal form two: PREV and the exception. ``resolve_blocks`` follows the stacks over all paths. Each slot counts
-as many values as the normal form has for it, so that what the compiler does with traceback and type vanishes.
+SETUP_FINALLY, SETUP_WITH and POP_BLOCK set the exception handler at run time. An exception takes six slots of the
+stack there (the traceback, value and type that ``sys.exc_info`` showed before, and those of the new one), but two in
+the normal form: PREV and the exception. ``resolve_blocks`` computes the stacks on all paths (abstract interpretation).
+Each slot counts as many values as the normal form has for it, so that operations on traceback and type vanish.
 
-In 3.8 a ``finally`` body stands in the bytecode once. Something on the stack says how it was entered, and so what its
+In 3.8 the bytecode has one copy of a ``finally`` body. A value on the stack says how it was entered, and so what its
 END_FINALLY does. Here it gets one copy for each entry, where the compilers since 3.9 put them.
 """
 
@@ -50,11 +50,11 @@ WITH_CLEANUP_START = "WITH_CLEANUP_START"
 WITH_CLEANUP_FINISH = "WITH_CLEANUP_FINISH"
 
 MOST_COPIES = 40
-"""How many times longer the code may become."""
+"""The limit on the growth of the code, as a factor."""
 
 
 def resolve_blocks(drafts: List[Draft]) -> List[Draft]:
-    """``drafts`` with handlers in place of blocks. Raises ``ValueError`` where the stacks do not fit together."""
+    """Return ``drafts`` with handlers in place of blocks. Raises ``ValueError`` where the stacks are inconsistent."""
     if not any(draft.op in _BLOCKS for draft in drafts):
         return drafts
     return _Walk(drafts).run()
@@ -101,16 +101,16 @@ class _Walk:
         return written
 
     def _taken(self, place: Place) -> int:
-        """How many values the operation has taken from the stack when it raises."""
+        """Return how many values the operation has popped when it raises."""
         draft = self.drafts[place.at]
         raises = place.part == MAIN and isinstance(draft.op, Op) and draft.op not in SILENT
         return effect(draft.op, draft.arg)[0] if raises else 0
 
     def _handler(self, state: State, lowest: int) -> Optional[Tuple[Place, int, bool]]:
-        """Where an exception goes, how many values it leaves on the stack, whether LASTI is pushed.
+        """Return the handler's place, how many values stay on the stack, and whether LASTI is pushed.
 
-        ``lowest`` is how high the stack is when it is raised: less than the level of the block where the operation
-        takes what lies below the block, as Dynamo writes it. The interpreter puts nothing in the place of that.
+        ``lowest`` is the stack height when it is raised: less than the level of the block where the operation pops
+        values below the block, as in Dynamo's code. The interpreter does not replace these.
         """
         for index in range(len(state.blocks) - 1, -1, -1):
             level, target, lasti = state.blocks[index]
@@ -125,8 +125,8 @@ class _Walk:
         return None
 
     def _is_bookkeeping(self, index: int) -> bool:
-        """Whether the handler is one that the compiler adds: the end of ``async for``, or ``name = None; del name``.
-        Nobody sees there which exception is being handled, and 3.11 does not even set it."""
+        """Return whether the compiler added the handler: the end of ``async for``, or ``name = None; del name``.
+        The exception being handled is not observable there, and 3.11 does not even set it."""
         ops = [draft.op for draft in self.drafts[index : index + 4]]
         return ops[:1] == [END_ASYNC_FOR] or (
             ops in ([Op.CONST, Op.STORE, Op.DELETE, RERAISE], [Op.CONST, Op.STORE, Op.DELETE, END_FINALLY])
@@ -142,10 +142,10 @@ class _Walk:
     def _next(place: Place, state: State) -> Place:
         return Place(place.at + 1, state, MAIN)
 
-    # --- what the drafts do
+    # --- transfer functions of the drafts
 
     def _plain(self, place: Place, draft: Draft) -> Written:
-        """An operation of the normal form that needs nothing but plain values."""
+        """Write an operation of the normal form on plain values."""
         state = place.state
         if isinstance(draft.op, Op):
             taken, left = effect(draft.op, draft.arg)
@@ -163,8 +163,8 @@ class _Walk:
         return written
 
     def _const(self, place: Place, draft: Draft) -> Written:
-        """In 3.8 a None below a ``try`` keeps the place of a value to return, where the ``finally`` body may jump out
-        and drop either."""
+        """Write a constant. In 3.8 a None below a ``try`` is a placeholder for a return value, where the ``finally``
+        body may jump out and drop either."""
         behind = self.drafts[place.at + 1] if place.at + 1 < len(self.drafts) else draft
         if draft.arg is None and behind.op == SETUP_FINALLY:
             return Written([], self._next(place, place.state.push(PLACEHOLDER)))
@@ -181,7 +181,7 @@ class _Walk:
         return Written(made, self._next(place, state.push_values(1)))
 
     def _swap(self, place: Place, draft: Draft) -> Written:
-        """Values change their order only among themselves."""
+        """Write SWAPs: values change their order only among themselves."""
         state = place.state
         slots = list(enumerate(state.top(draft.arg)))
         now = values_of(slots)
@@ -197,7 +197,7 @@ class _Walk:
         return Written([draft] if slot is None or slot.width else [], self._next(place, place.state.without(1)))
 
     def _setup(self, place: Place, draft: Draft) -> Written:
-        """The handler of a ``with`` keeps the exit function, but not what was entered, which lies above it."""
+        """Push a block. The handler of a ``with`` keeps the exit function, but not the result of entering above it."""
         assert draft.target is not None
         state, is_with = place.state, draft.op == SETUP_WITH
         if state.height < 1 + is_with and is_with:
@@ -265,7 +265,7 @@ class _Walk:
         return Written([], Place(index + 1, state.without(1), MAIN))
 
     def _pop_finally(self, place: Place, draft: Draft) -> Written:
-        """A jump out of the ``finally`` body, with a value to return above what its end would have looked at."""
+        """Write a jump out of the ``finally`` body, with a return value above the operand of END_FINALLY."""
         state, kept = place.state, draft.arg
         if kept and state.top(1) != (None,):
             raise ValueError("there is nothing to return")
@@ -283,8 +283,8 @@ class _Walk:
         return Written(made, self._next(place, state.push_values(kept)))
 
     def _with_cleanup_start(self, place: Place, draft: Draft) -> Written:
-        """Calls the exit function, which lies below what END_FINALLY looks at, and leaves None or the exception's
-        type and the result above that. It takes the function away: with an exception, the normal form does so later."""
+        """Call the exit function, which lies below the operand of END_FINALLY, and push None or the exception's type
+        and the result above that. It removes the function: with an exception, the normal form does so later."""
         state = place.state
         (slot,) = state.top(1)
         if slot is not None and slot.came_from >= 0 and state.ends_in(None, slot):
@@ -308,7 +308,7 @@ class _Walk:
         return Written([branch], Place(place.at, state, SUPPRESSED), ((0, self._next(place, state)),))
 
     def _suppressed(self, place: Place, draft: Draft) -> Written:
-        """The exception goes, and END_FINALLY will find that there is none."""
+        """Drop the exception, so that END_FINALLY finds none."""
         width, state = leave_handler(place.state.without(4))
         pop = replace(draft, op=Op.POP)
         made = [pop, replace(draft, op=Op.POP_EXC), *[pop] * (width - 1)]
@@ -316,7 +316,7 @@ class _Walk:
 
 
 _HELPERS: Dict[str, Tuple[int, int]] = {ANEXT: (1, 2)}
-"""What operations take and leave that a later step takes away."""
+"""The stack effects of operations that a later step removes."""
 
 _RULES: Dict[object, Callable[[_Walk, Place, Draft], Written]] = {
     Op.CONST: _Walk._const,

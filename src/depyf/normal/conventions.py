@@ -1,8 +1,8 @@
-"""Bytecode that breaks what the interpreter takes for granted is refused before rules turn it into something else.
+"""Reject bytecode that breaks the interpreter's assumptions, before rules give it another meaning.
 
-A rule of lowering gives one instruction the meaning it has where compilers write it. Bytecode made by hand can have it
-elsewhere: a generator that is made in the middle of its code, a cell for what is no cell variable, a truth that was
-never made. The interpreter then does something, and the normal form would say something else.
+A lowering rule gives an instruction the meaning that it has where compilers emit it. Handmade bytecode can have it
+elsewhere: a generator that is made in the middle of its code, a cell for a variable that is no cell variable, a test of
+a value that is no bool. The normal form would then differ from what the interpreter does.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _NEVER_RAISE = frozenset({
     "RETURN_CONST", "END_FOR", "POP_ITER", "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE",
 })  # fmt: skip
 _LENGTHS = (["GET_LEN", "LOAD_SMALL_INT"], ["GET_LEN", "LOAD_CONST"])
-"""Two numbers, whose comparison is a truth."""
+"""Two numbers, whose comparison is a bool."""
 _FORMATS = (["LOAD_FAST", "LOAD_SMALL_INT"], ["LOAD_FAST_BORROW", "LOAD_SMALL_INT"])
-"""Two numbers as well, for the compiler, where the first is the format that annotations are asked for in."""
+"""Also two numbers, for the compiler: the first is the requested format of annotations."""
 _STOP_ITERATION = "STOPITERATION_ERROR"
 
 
 def check_conventions(decoded: Decoded) -> None:
-    """Raises ``ValueError`` where ``decoded`` uses an instruction as no compiler of its version would."""
+    """Raise ``ValueError`` where ``decoded`` uses an instruction as no compiler of its version would."""
     opcodes = decoded.table.opcodes
     targets = frozenset(_targets(decoded))
     if "RETURN_GENERATOR" in opcodes:
@@ -64,7 +64,7 @@ def _refused(code: Code, instruction: Instruction, why: str) -> ValueError:
 
 
 def _check_beginning(decoded: Decoded) -> None:
-    """Since 3.11 code makes its cells itself, and then the generator that it may be, before it does anything."""
+    """Check that code makes its cells first, and then its generator if it is one (3.11 and later)."""
     code, instructions = decoded.code, decoded.instructions
     start = 0
     cells = []
@@ -83,10 +83,10 @@ def _check_beginning(decoded: Decoded) -> None:
             f"variables are {', '.join(code.co_cellvars) or 'none'}"
         )
     late = [instruction for instruction in instructions[start:] if instruction.name == "MAKE_CELL"]
-    if late:  # resume functions of Dynamo jump over the beginning of what they go on with
+    if late:  # resume functions of Dynamo jump over the start of the code that they continue
         reached = _reached(decoded)
         late = [instruction for instruction in late if instruction.offset in reached]
-    if late and "LOAD_FAST_AND_CLEAR" not in decoded.table.opcodes:  # those of comprehensions in line come behind that
+    if late and "LOAD_FAST_AND_CLEAR" not in decoded.table.opcodes:  # those of inlined comprehensions come later
         raise _refused(code, late[0], "stands behind the beginning")
     made = [index for index, instruction in enumerate(instructions) if instruction.name == "RETURN_GENERATOR"]
     if not code.co_flags & _GENERATORS:
@@ -97,7 +97,7 @@ def _check_beginning(decoded: Decoded) -> None:
 
 
 def _reached(decoded: Decoded) -> Set[int]:
-    """The offsets of the instructions that control may reach."""
+    """Return the offsets of the reachable instructions."""
     index_of = {instruction.offset: index for index, instruction in enumerate(decoded.instructions)}
     seen: Set[int] = set()
     todo = [0, *(entry.target for entry in decoded.exceptions)]
@@ -115,7 +115,7 @@ def _reached(decoded: Decoded) -> Set[int]:
 
 
 def _generator_starts(decoded: Decoded, start: int) -> int:
-    """Where RETURN_GENERATOR belongs. Since 3.15 a generator expression asks for its iterator before."""
+    """Return where RETURN_GENERATOR belongs. Since 3.15 a generator expression gets its iterator before it."""
     if "GET_YIELD_FROM_ITER" in decoded.table.opcodes or decoded.code.co_varnames[:1] != (".0",):
         return start
     names = [instruction.name for instruction in decoded.instructions[start : start + 3]]
@@ -126,8 +126,8 @@ def _generator_starts(decoded: Decoded, start: int) -> int:
 
 
 def _check_names_of_functions(decoded: Decoded) -> None:
-    """Before 3.11 the name of a function is given to it where it is made, and ``bytecode.nesting`` reads it there: it
-    stands behind the code object, and one code object has one name."""
+    """Check that a function's name follows its code object, and that one code object has one name. Before 3.11 a
+    function gets its name where it is made, and ``bytecode.nesting`` reads it there."""
     code, instructions = decoded.code, decoded.instructions
     names: Dict[int, object] = {}
     for index, instruction in enumerate(instructions):
@@ -143,7 +143,7 @@ def _check_names_of_functions(decoded: Decoded) -> None:
 
 
 def _check_keyword_names(decoded: Decoded, targets: FrozenSet[int]) -> None:
-    """3.11 and 3.12: the names belong to the call just behind them, and no call comes without its own."""
+    """Check that KW_NAMES belongs to the call that follows it (3.11 and 3.12)."""
     for index, instruction in enumerate(decoded.instructions):
         if instruction.name == "KW_NAMES":
             behind = [later for later in decoded.instructions[index + 1 : index + 3] if later.name != "RESUME"]
@@ -153,8 +153,8 @@ def _check_keyword_names(decoded: Decoded, targets: FrozenSet[int]) -> None:
 
 
 def _check_ends_of_loops(decoded: Decoded, targets: FrozenSet[int]) -> None:
-    """Since 3.12 FOR_ITER skips the END_FOR that it jumps to (since 3.13 the POP_TOP behind it, too), so nothing else
-    may come there, and FOR_ITER goes nowhere else."""
+    """Check that only FOR_ITER reaches END_FOR, and that it jumps nowhere else. Since 3.12 FOR_ITER skips the END_FOR
+    that it jumps to (since 3.13 the POP_TOP behind it, too)."""
     code, instructions = decoded.code, decoded.instructions
     ends = {instruction.offset for instruction in instructions if instruction.name == "END_FOR"}
     for index, instruction in enumerate(instructions):
@@ -174,8 +174,8 @@ def _check_ends_of_loops(decoded: Decoded, targets: FrozenSet[int]) -> None:
 
 
 def _check_stop_iteration(decoded: Decoded) -> None:
-    """Since 3.12 a handler turns a StopIteration that would leave a generator into a RuntimeError; all generators have
-    it, around all that they do, and nothing else has it."""
+    """Check that generators, and only they, are covered by a handler that turns a StopIteration that would leave them
+    into a RuntimeError (3.12 and later)."""
     code, table = decoded.code, decoded.table
     handlers = {
         instruction.offset
@@ -191,7 +191,7 @@ def _check_stop_iteration(decoded: Decoded) -> None:
         return
     if code.co_name == "<lambda>" and not handlers:
         return  # the compiler of 3.15 leaves it out in lambdas
-    if not code.co_flags & inspect.CO_OPTIMIZED:  # and that of all versions in modules that await
+    if not code.co_flags & inspect.CO_OPTIMIZED:  # and the compilers of all versions in modules that await
         if handlers:
             raise ValueError(f"{code.co_name}: a module turns a StopIteration into another error")
         return
@@ -200,7 +200,7 @@ def _check_stop_iteration(decoded: Decoded) -> None:
     for index, instruction in enumerate(decoded.instructions):
         if not started:
             started = decoded.instructions[index - 1].name == "RETURN_GENERATOR"
-            continue  # the POP_TOP behind it is as silent as what is before it
+            continue  # the POP_TOP behind it is as silent as the code before it
         if instruction.offset in handlers or decoded.instructions[index - 1].offset in handlers:
             continue
         if instruction.name not in _NEVER_RAISE and not _silent_test(decoded, instruction):
@@ -209,7 +209,7 @@ def _check_stop_iteration(decoded: Decoded) -> None:
 
 
 def _guarded(decoded: Decoded) -> Set[int]:
-    """The offsets of the instructions that some handler guards; the ranges do not overlap."""
+    """Return the offsets of the instructions that some handler covers; the ranges do not overlap."""
     ranges = sorted((entry.start, entry.end) for entry in decoded.exceptions)
     guarded: Set[int] = set()
     place = 0
@@ -226,7 +226,7 @@ def _silent_test(decoded: Decoded, instruction: Instruction) -> bool:
 
 
 def _check_truths(decoded: Decoded, targets: FrozenSet[int]) -> None:
-    """Since 3.13 a test takes nothing but True and False, and does something odd with anything else."""
+    """Check that tests get True or False: since 3.13 they are undefined for other values."""
     for index, instruction in enumerate(decoded.instructions):
         if instruction.name in _TRUTH_TESTS:
             if instruction.offset in targets or not _is_truth(decoded, index - 1, targets):
@@ -234,7 +234,7 @@ def _check_truths(decoded: Decoded, targets: FrozenSet[int]) -> None:
 
 
 def _is_truth(decoded: Decoded, index: int, targets: FrozenSet[int]) -> bool:
-    """Whether what the instruction at ``index`` leaves is True or False."""
+    """Return whether the instruction at ``index`` pushes True or False."""
     instruction = decoded.instructions[index]
     if instruction.name != "COMPARE_OP":
         return instruction.name in _TRUTHS

@@ -1,4 +1,4 @@
-"""A listing of bytecode for people: each instruction, and beside it what it means in the normal form."""
+"""A readable listing of bytecode: each instruction beside its operations in the normal form."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from depyf.normal.lowering import lower
 
 
 def disassembly(code: Code) -> Iterator[str]:
-    """The lines of the listing, for code of any version; code objects in it are named, not listed.
+    """Yield the lines of the listing, for code of any version; nested code objects are named, not listed.
 
-    Raises ``ValueError`` when the bytecode is malformed; what has no normal form is listed without it.
+    Raises ``ValueError`` when the bytecode is malformed; bytecode without a normal form is listed alone.
     """
     decoded = decode(code)
     major, minor = version_of(code)
@@ -40,7 +40,7 @@ def disassembly(code: Code) -> Iterator[str]:
 
 
 def _shown(argument: object, limit: int = 80) -> str:
-    """``argument`` on one short line; constants of other people's classes are not asked for their text."""
+    """Return ``argument`` on one short line; ``repr`` of constants of foreign classes is not called."""
     if is_code(argument):
         return f"<code {argument.co_name}>"
     if isinstance(argument, (tuple, frozenset)):

@@ -1,4 +1,4 @@
-"""Operations on their way to the normal form, and what the rules of a version may look at while they write them."""
+"""Operations before they are in normal form, and the context that the rules of a version can read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from depyf.quick_dataclass import dataclass
 
 @dataclass
 class Draft:
-    """An operation whose jump and handler are still byte offsets. ``op`` may be a helper name that a step undoes."""
+    """An operation whose jump and handler are still byte offsets. ``op`` may be a helper name that a step removes."""
 
     op: Any
     arg: Any = None
@@ -45,7 +45,7 @@ class IndexOf:
 
 
 class Lowering:
-    """What a rule may look at: the code object's names, its neighbours, the little state that prefixes leave behind."""
+    """The context of a rule: the code object's names, the neighbouring instructions, the state set by prefixes."""
 
     def __init__(self, decoded: Decoded) -> None:
         code = decoded.code
@@ -53,49 +53,49 @@ class Lowering:
         self.table = decoded.table
         self.instructions = decoded.instructions
         self.index = 0
-        """That of the instruction that is lowered."""
+        """The index of the instruction that is lowered."""
         self.drafts: List[Draft] = []
-        """What was made of the instructions before it."""
+        """The drafts of the instructions before it."""
         self.idle: List[Span] = []
-        """Where those of them were written that nothing was made of."""
+        """The locations of those of them that lowered to nothing."""
         self.targets = {instruction.target for instruction in decoded.instructions}
         self.targets.update(entry.target for entry in decoded.exceptions)
-        # An interpreter makes these tuples anew whenever they are asked for (since 3.11).
+        # The interpreter makes new tuples on each access (since 3.11).
         self.locals: Tuple[str, ...] = code.co_varnames
         self.cells = frozenset(code.co_cellvars)
         self.closure: Tuple[str, ...] = (*code.co_cellvars, *code.co_freevars)
-        """What the arguments of LOAD_DEREF count before 3.11."""
+        """The variables that the arguments of LOAD_DEREF index before 3.11."""
         self.cells_and_free = frozenset(self.closure)
         self.locals_plus = fast_slots(code)
         self.keyword_names: Tuple[str, ...] = ()
         self.left_to_next = False
-        """Set by a rule whose instruction is done by the drafts of the next one: those raise where it stands."""
+        """Set by a rule whose instruction is lowered with the next one: those drafts raise at its offset."""
 
     def is_cell(self, index: int) -> bool:
-        """Whether the local at ``index`` is a cell. A name may stand for two: an iteration variable of a comprehension
-        in line, and a free variable (3.12)."""
+        """Return whether the local at ``index`` is a cell. A name may have two: an iteration variable of an inlined
+        comprehension, and a free variable (3.12)."""
         return index >= len(self.locals) or self.locals[index] in self.cells
 
     def take_keyword_names(self) -> Tuple[str, ...]:
-        """What KW_NAMES left for the call behind it (3.11 and 3.12)."""
+        """Return and clear the names that KW_NAMES set for the call behind it (3.11 and 3.12)."""
         names, self.keyword_names = self.keyword_names, ()
         return names
 
     def neighbour(self, distance: int) -> str:
-        """The name of the instruction ``distance`` behind (or, if negative, before) the one that is lowered."""
+        """Return the name of the instruction ``distance`` behind (or, if negative, before) the one that is lowered."""
         index = self.index + distance
         return self.instructions[index].name if 0 <= index < len(self.instructions) else ""
 
     def take_previous(self, op: Op, ins: Instruction) -> Draft:
-        """The draft just before ``ins``, which ``ins`` completes. Raises ``ValueError`` if it is not an ``op`` that
-        always runs before ``ins``."""
+        """Remove and return the draft just before ``ins``, which ``ins`` completes. Raises ``ValueError`` if it is not
+        an ``op`` that always runs before ``ins``."""
         if not self.drafts or self.drafts[-1].op is not op or ins.offset in self.targets:
             raise ValueError(f"{self.code.co_name}: {ins.name} at offset {ins.offset} has no {op.value} before it")
         return self.drafts.pop()
 
     def pushed(self, ins: Instruction) -> Optional[Draft]:
-        """The draft that pushed what lies on top of the stack at ``ins``; None if more than one path leads there from
-        it, or none that goes straight. Dynamo puts other values between the two and swaps them away."""
+        """Return the draft that pushed the top of the stack at ``ins``; None if more than one path leads there from it,
+        or no straight one. Dynamo pushes other values between the two and swaps them away."""
         depth, index = 1, self.index
         for draft in reversed(self.drafts):
             while index >= 0 and self.instructions[index].offset > draft.offset:
@@ -111,7 +111,7 @@ class Lowering:
                 depth = draft.arg if depth == 1 else depth - 1
                 continue
             taken, left = effect(draft.op, draft.arg)
-            if depth <= left and draft.op not in (Op.ADD, Op.UPDATE):  # those leave what they look at
+            if depth <= left and draft.op not in (Op.ADD, Op.UPDATE):  # those keep the values that they read
                 return draft
             depth += taken - left
         return None
@@ -125,8 +125,8 @@ Step = Callable[[List[Draft]], List[Draft]]
 class Dialect:
     """How one CPython version spells the normal form.
 
-    ``rules`` turn one instruction each into a few drafts; ``steps`` then undo, in this order, what the compiler spread
-    over several instructions. ``copies_loop_tests``, ``forgets_behind_jumps``: see ``NormalCode``.
+    ``rules`` turn one instruction each into a few drafts; ``steps`` then merge, in this order, the sequences that the
+    compiler emits for one operation. ``copies_loop_tests``, ``forgets_behind_jumps``: see ``NormalCode``.
     """
 
     rules: Mapping[str, Rule]
@@ -142,7 +142,7 @@ class Dialect:
         *,
         copies_loop_tests: Optional[bool] = None,
     ) -> Dialect:
-        """This dialect with other ``rules`` for some instructions, and ``without`` those that are gone."""
+        """Return this dialect with other ``rules`` for some instructions and ``without`` removed ones."""
         gone = frozenset(without)
         unknown = gone - self.rules.keys()
         if unknown:

@@ -1,4 +1,4 @@
-"""How many values each operation takes from the stack and how many it leaves."""
+"""Stack effects: how many values each operation pops and pushes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FIXED: Dict[Op, Tuple[int, int]] = {
 
 
 def effect(op: Op, arg: Any) -> Tuple[int, int]:
-    """``(taken, left)`` when control goes on to the next operation. COPY and SWAP count what they look at."""
+    """Return ``(popped, pushed)`` when control continues at the next operation. COPY and SWAP count what they read."""
     fixed = _FIXED.get(op)
     if fixed is not None:
         return fixed

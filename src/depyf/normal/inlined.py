@@ -1,4 +1,4 @@
-"""Code objects that a compiler no longer makes: what older versions would have, reconstructed."""
+"""Code objects that the compiler no longer makes: those of inlined comprehensions, reconstructed."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _OTHER_FLAGS = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InlinedCode(PortableCode):
-    """The code object that a comprehension would have if its loop did not stand in line (PEP 709).
+    """The code object that a comprehension would have if it were not inlined (PEP 709).
 
-    Its ``ops`` are in normal form; it has no bytecode of its own but that of the code around it, in which their offsets
-    count. Copies of the same comprehension, as in the copies of a ``finally`` body, are equal.
+    Its ``ops`` are in normal form; it has no bytecode of its own: their offsets are those in the enclosing code. Copies
+    of the same comprehension, as in the copies of a ``finally`` body, are equal.
     """
 
     ops: Tuple[Instr, ...] = ()
@@ -44,8 +44,8 @@ class InlinedCode(PortableCode):
 def inlined_code(
     around: Code, name: str, variables: Tuple[str, ...], cells: Tuple[str, ...], ops: Tuple[Instr, ...]
 ) -> InlinedCode:
-    """The code object called ``name`` for ``ops``, which stand in line in ``around``. ``variables`` are the local
-    variables that it has for itself, ``cells`` those of them that functions nested in it use."""
+    """Return the code object called ``name`` for ``ops``, which are inlined in ``around``. ``variables`` are its own
+    local variables, ``cells`` those of them that functions nested in it use."""
     facts: Dict[str, Any] = {field.name: getattr(around, field.name, None) for field in fields(PortableCode)}
     facts.update(
         version=version_of(around),

@@ -1,9 +1,9 @@
-"""Comprehensions of a compiler before 3.12, put in line as it has done since (PEP 709), so that both can be compared.
+"""Inline the comprehensions of a compiler before 3.12, as later compilers do (PEP 709), so that both are comparable.
 
     CLOSURE y; BUILD tuple; CONST <listcomp>; MAKE_FUNCTION 8; LOAD xs; ITER; CALL
 
-becomes what ``flow/comprehensions.py`` shows: the loop stands where the call was, its variables are those of the code
-around, and what they held is put aside meanwhile. A comprehension that can't be put there safely stays a call.
+becomes what ``flow/comprehensions.py`` shows: the loop replaces the call, its variables are those of the enclosing
+code, and their values are saved meanwhile. A comprehension that can't be inlined safely stays a call.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Call:
 
 
 def put_in_line(normal: NormalCode, lower: Callable[[Code], NormalCode]) -> NormalCode:
-    """``normal`` with its comprehensions in line; ``lower`` gives the normal form of their code objects."""
+    """Return ``normal`` with its comprehensions inlined; ``lower`` returns the normal form of their code objects."""
     depths = stack_depths(normal)
     found = [call for call in (_call_at(normal, at, depths, lower) for at in range(len(normal.ops))) if call]
     while True:
@@ -48,7 +48,7 @@ def put_in_line(normal: NormalCode, lower: Callable[[Code], NormalCode]) -> Norm
 def _call_at(
     normal: NormalCode, at: int, depths: Dict[int, int], lower: Callable[[Code], NormalCode]
 ) -> Optional[_Call]:
-    """The comprehension whose code object is pushed at ``at``."""
+    """Return the comprehension whose code object is pushed at ``at``."""
     ops = normal.ops
     code = ops[at].arg
     if ops[at].op is not Op.CONST or not is_code(code) or code.co_name not in COMPREHENSIONS or at + 1 >= len(ops):
@@ -76,7 +76,7 @@ def _call_at(
 
 
 def _taker(ops: Tuple[Instr, ...], made: int, depths: Dict[int, int]) -> Optional[int]:
-    """Where the function made at ``made`` is called with one iterator, if nothing looks at it before."""
+    """Return where the function made at ``made`` is called with one iterator, if nothing uses it before."""
     floor = depths[made] - effect(ops[made].op, ops[made].arg)[0] + 1
     for at in range(made + 1, len(ops)):
         instr = ops[at]
@@ -90,7 +90,7 @@ def _taker(ops: Tuple[Instr, ...], made: int, depths: Dict[int, int]) -> Optiona
 
 
 def _is_apart(ops: Tuple[Instr, ...], first: int, call: int) -> bool:
-    """Whether control gets to what lies between only from ``first`` on, and leaves it only at ``call``."""
+    """Return whether ``first`` is the only entry to the operations between, and ``call`` the only exit."""
     for at, instr in enumerate(ops):
         inside = first <= at <= call
         if instr.target is not None and inside != (first < instr.target <= call):
@@ -104,16 +104,16 @@ def _is_apart(ops: Tuple[Instr, ...], first: int, call: int) -> bool:
 
 
 def _captured(normal: NormalCode, calls: List[_Call]) -> Set[str]:
-    """The variables whose cells are still taken when ``calls`` are in line."""
+    """Return the variables whose cells are still loaded when ``calls`` are inlined."""
     gone = {at for call in calls for at in range(call.first, call.made)}
     taken = {instr.arg for at, instr in enumerate(normal.ops) if instr.op is Op.CLOSURE and at not in gone}
     return taken | set(normal.code.co_freevars)
 
 
 _Label = Union[int, Tuple[Union[int, str], int]]
-"""Where an operation goes: the index of the original, with one in a call, or ``end`` or ``cleanup`` of a call."""
+"""The label of an operation: its original index, with one in a call, or ``end`` or ``cleanup`` of a call."""
 _Guard = Optional[Tuple[_Label, Handler]]
-"""A label and the handler that is there."""
+"""A label and the handler at it."""
 
 
 def _guard(instr: Instr) -> _Guard:
@@ -121,7 +121,7 @@ def _guard(instr: Instr) -> _Guard:
 
 
 class _Writer:
-    """Writes the operations anew; jumps go to labels until all have their place."""
+    """Rewrites the operations; jumps target labels until all have an index."""
 
     def __init__(self, normal: NormalCode, depths: Dict[int, int], calls: List[_Call]) -> None:
         self.normal, self.depths = normal, depths

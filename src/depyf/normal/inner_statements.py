@@ -1,7 +1,7 @@
-"""The statements inside of a compound statement, as bytecode shows them: parts with one entry and one exit.
+"""The statements inside of a compound statement, recovered from bytecode: single-entry single-exit regions.
 
-A part begins anywhere and ends at the first operation behind it, on all ways, where the stack is as high again. It is a
-statement if nothing in it touches what lay on the stack before, and no jump leads into it or out of it elsewhere.
+A region begins anywhere and ends at the first operation behind it, on all paths, where the stack has the same height
+again. It is a statement if it uses no earlier values of the stack, and no jump enters or leaves it elsewhere.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from depyf.normal.stack_check import stack_depths
 
 
 class InnerStatements:
-    """Those of one code object."""
+    """The inner statements of one code object."""
 
     def __init__(self, normal: NormalCode) -> None:
         self._ops, self._depths = normal.ops, stack_depths(normal)
@@ -35,7 +35,7 @@ class InnerStatements:
         self._bound = dict(self._bindings())
 
     def within(self, segment: Segment) -> List[Segment]:
-        """The outermost statements inside of ``segment``, in the order of the bytecode."""
+        """Return the outermost statements inside of ``segment``, in the order of the bytecode."""
         whole = self.members(segment)
         if whole is None:
             return []
@@ -59,7 +59,7 @@ class InnerStatements:
         return sorted(result)
 
     def members(self, segment: Segment) -> Optional[FrozenSet[int]]:
-        """The operations of ``segment``; ``None`` if it is no statement."""
+        """Return the operations of ``segment``; ``None`` if it is no statement."""
         start, end, guard = segment
         base = self._depths.get(start)
         outside = set(self._targets(guard))
@@ -81,7 +81,7 @@ class InnerStatements:
         return frozenset(seen) if seen else None
 
     def _from(self, start: int, handler: Optional[Handler], whole: FrozenSet[int], end: int) -> Optional[Segment]:
-        """What begins at ``start`` and is guarded by ``handler``, up to where the stack is as high again."""
+        """Return the region from ``start``, covered by ``handler``, to where the stack has the same height again."""
         at = self._behind.get(start)
         while at is not None and (at in whole or at == end):
             if self._depths.get(at) == self._depths[start]:
@@ -92,7 +92,7 @@ class InnerStatements:
         return None
 
     def _handlers(self, start: int) -> Iterator[Optional[Handler]]:
-        """What may guard the statement that begins at ``start``: it may be a ``try`` or stand in one."""
+        """Yield the possible handlers of the statement that begins at ``start``: it may be or be in a ``try``."""
         handler = self._ops[start].handler
         yield handler
         while handler is not None and all(self._ops[before].handler != handler for before in self._into[start]):
@@ -107,7 +107,7 @@ class InnerStatements:
         return iter(known)
 
     def _nobody_wrote(self) -> Iterator[int]:
-        """Jumps, and what forgets the name of an exception."""
+        """Yield the indices of jumps, and of operations that delete the name of an exception."""
         ops = self._ops
         for index, instr in enumerate(ops):
             if instr.op is Op.JUMP:
@@ -117,7 +117,7 @@ class InnerStatements:
                     yield from range(index, index + 3)
 
     def _bindings(self) -> Iterator[Tuple[int, int]]:
-        """The handlers that forget the name of an exception, each with where the name is bound."""
+        """Yield the handlers that delete the name of an exception, each with the index where it is bound."""
         ops = self._ops
         for index, instr in enumerate(ops):
             entry = None if instr.handler is None else instr.handler.target
