@@ -30,7 +30,7 @@ PLACEHOLDER = Slot("placeholder", 0)
 
 
 def previous(width: int) -> Tuple[Slot, ...]:
-    """Return the slots of the previous exception state: PREV, and the LASTI and exit function of a ``with`` below it."""
+    """Return the slots of the previous exception state: PREV, and LASTI and exit function of a ``with`` below."""
     return Slot("previous", width), NOTHING, NOTHING
 
 

@@ -1,8 +1,8 @@
-"""Bytecode of any supported version to the normal form.
+"""Lower bytecode of any supported version to the normal form.
 
 A version is a ``Dialect`` (``v311.py`` ...): a table from opcode names to rules, each of which turns one instruction
-into a few drafts, and the steps that undo what this compiler spread over several instructions. What remains is the
-same for all versions: resolve jumps, attach handlers, drop what can't be reached.
+into a few drafts, and the steps that merge the sequences that this compiler emits for one operation. The rest is the
+same for all versions: resolve jumps, attach handlers, drop unreachable operations.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from depyf.normal.stack_check import stack_depths
 
 
 def lower(code: Code) -> NormalCode:
-    """The normal form of ``code``, whichever version compiled it.
+    """Return the normal form of ``code``, whichever version compiled it.
 
     Raises ``ValueError`` when the bytecode is malformed and ``NotImplementedError`` for an unsupported version.
     """
@@ -46,7 +46,7 @@ def lower(code: Code) -> NormalCode:
 
 
 def dialect_of(version: Version) -> Dialect:
-    """How CPython ``version`` spells the normal form. Raises ``NotImplementedError`` for an unsupported one."""
+    """Return the dialect of CPython ``version``. Raises ``NotImplementedError`` for an unsupported one."""
     try:
         module = importlib.import_module(f"depyf.normal.v{version[0]}{version[1]}")
     except ModuleNotFoundError:
@@ -89,7 +89,7 @@ def _draft(decoded: Decoded, dialect: Dialect) -> Lowering:
 
 
 def _resolve(code: Code, drafts: List[Draft]) -> Tuple[Instr, ...]:
-    """Byte offsets to indices; only what can be reached stays."""
+    """Resolve byte offsets to indices; keep only reachable operations."""
     index_of = IndexOf(drafts)
     reached = _reachable(code, drafts, index_of)
     new_index: Dict[int, int] = {}

@@ -1,6 +1,6 @@
-"""What a module's code object was compiled from: statements, one expression (``eval``), or what was typed at a prompt.
+"""The ``compile`` mode of a module's code object: statements, one expression (``eval``), or interactive input.
 
-The bytecode shows it where it matters: an expression is returned, and what a prompt evaluates is printed.
+The bytecode shows it where it matters: an expression is returned, and interactive results are printed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from depyf.result import DecompilationError
 
 
 class Mode(enum.Enum):
-    """The mode of ``compile``, by its name there."""
+    """The mode of ``compile``, by its name."""
 
     EXEC = "exec"
     EVAL = "eval"
@@ -24,12 +24,12 @@ class Mode(enum.Enum):
 
 
 def is_module(code: Code) -> bool:
-    """Whether ``code`` is that of no function, class or comprehension."""
+    """Return whether ``code`` is not that of a function, class or comprehension."""
     return code.co_name == "<module>" and not code.co_flags & inspect.CO_OPTIMIZED
 
 
 def mode_of(normal: NormalCode) -> Mode:
-    """The mode that gives such bytecode; ``EXEC`` where all of them do."""
+    """Return the mode that produces such bytecode; ``EXEC`` where all of them do."""
     if not is_module(normal.code):
         return Mode.EXEC
     if any(instr.op is Op.PRINT for instr in normal.ops):
@@ -44,18 +44,18 @@ def mode_of(normal: NormalCode) -> Mode:
 
 
 def has_returns(normal: NormalCode) -> bool:
-    """Whether what the bytecode returns was written; modules and classes have no ``return``."""
+    """Return whether the source gives the returned value; modules and classes have no ``return``."""
     return bool(normal.code.co_flags & inspect.CO_OPTIMIZED) or mode_of(normal) is Mode.EVAL
 
 
 def flags_of(code: Code) -> int:
-    """The flags that ``compile`` needs: only with a flag may a module await."""
+    """Return the flags that ``compile`` needs: a module may await only with a flag."""
     awaits = is_module(code) and code.co_flags & inspect.CO_COROUTINE
     return ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if awaits else 0
 
 
 def in_mode(tree: ast.Module, mode: Mode) -> Union[ast.Module, ast.Expression, ast.Interactive]:
-    """``tree`` as ``compile`` takes it in ``mode``. Raises ``DecompilationError`` if it does not."""
+    """Convert ``tree`` to what ``compile`` takes in ``mode``. Raises ``DecompilationError`` if that is impossible."""
     if mode is Mode.SINGLE:
         return ast.Interactive(tree.body)
     if mode is Mode.EXEC:

@@ -1,4 +1,4 @@
-"""How deep the syntax tree will be nested that is made of a code object, before anything is made of it."""
+"""Estimate the nesting of the syntax tree of a code object before decompiling it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TESTS = (Op.BRANCH, Op.FOR)
 
 
 def nesting(code: NormalCode) -> int:
-    """An estimate, rather too high than too low: every test may nest a statement in the one before it, and every
+    """Return an estimate, usually an upper bound: every test may nest a statement in the one before it, and every
     operation its operands."""
     depths: List[int] = []  # of the expressions on the stack
     tests = deepest = 0
@@ -25,7 +25,7 @@ def nesting(code: NormalCode) -> int:
         if op in _TESTS:
             tests += 1
         takes, leaves = effect(op, instr.arg)
-        if op is Op.ADD or op is Op.UPDATE:  # the display stays where it is
+        if op is Op.ADD or op is Op.UPDATE:  # the display stays on the stack
             takes -= instr.arg[1]
             leaves = 0
         if not takes:

@@ -1,10 +1,10 @@
 """The normal form: a stack machine of a few dozen operations that every CPython version is lowered to.
 
-Stack pictures have the top at the right. ``arg`` is what the column names; operations without one have ``None``.
+Stack effects have the top at the right. The first column names ``arg``; it is ``None`` for operations without one.
 
 Values
     CONST value             ->  value
-    NULL                    ->  NULL          the marker that 3.11+ keeps beside a callable
+    NULL                    ->  NULL          the marker that 3.11+ pushes beside a callable
     LOAD (scope, name)      ->  value         scope: "fast", "deref", "global", "name", "classderef"; of type
                                               parameters and annotations in a class: "bodyglobal", "bodyderef"
     NAMESPACE               ->  mapping       the namespace of a class body, as ``locals()`` gives it
@@ -13,9 +13,9 @@ Values
                                               not looked up
     STORE (scope, name)     value ->          scope: "fast", "deref", "global", "name"; "cell" behind TAKE
     DELETE (scope, name)    ->
-    TAKE (scope, name)      ->  saved         what the variable holds, if anything, and nothing is in it from now on;
+    TAKE (scope, name)      ->  saved         the variable's value, if it is bound; the variable is then unbound;
                                               STORE restores it. "fast", or "cell": the cell object itself
-    MAKE_CELL name          ->                a new cell for the variable (where a comprehension in line begins)
+    MAKE_CELL name          ->                a new cell for the variable (at the start of an inlined comprehension)
 
 Stack
     COPY n                  push the n-th value from the top (1 is the top)
@@ -36,7 +36,7 @@ Operators
     STORE_ATTR name         v a ->            a.name = v
     DELETE_ATTR name        a ->
     SUPER_ATTR (name, args) super cls self -> r      ``super().name``; args: ``super(cls, self).name`` was written
-    INTRINSIC (name, n)     n values -> r     what has no operation of its own: type parameters, type aliases
+    INTRINSIC (name, n)     n values -> r     no operation of its own: type parameters, type aliases
 
 Containers
     BUILD (kind, n)         n values -> r     "tuple", "list", "set", "string", "slice"; "map" takes 2n values;
@@ -45,7 +45,7 @@ Containers
                                               so do "arguments_of" and "keywords_of" for a call
     ADD (kind, i)           v ->              "list", "set"; "map" takes k v: add to the container that is the
                                               i-th value once the operands are popped
-    COMPREHENSION code      iterator -> r     what a comprehension makes; its loop stood in line (flow/ writes this)
+    COMPREHENSION code      iterator -> r     the result of an inlined comprehension (made by flow/)
     UPDATE (kind, i)        v ->              "list", "set", "map"; "kwargs" is "map" that raises on duplicates
     LIST_TO_TUPLE           a -> r
     UNPACK n                a -> vn ... v1
@@ -62,13 +62,13 @@ Calls and functions
     CALL_EX (keywords, null)  callable args [kwargs] -> r   null as for CALL, with nothing but a NULL in its slot
     MAKE_FUNCTION flags     [defaults] [kwdefaults] [annotations] [closure] code -> function
                                               flags 1, 2, 4, 8 say which are there; 16 in place of 4: the
-                                              function that makes the annotations when they are asked for
+                                              function that makes the annotations on demand
     IMPORT (name, when)     level fromlist -> module   when: "", or since 3.15 "lazy" (as written) or "eager" (inside
                                               of a function, class or ``try``)
     IMPORT_FROM name        module -> module value
     IMPORT_STAR             module ->
     SETUP_ANNOTATIONS       ->
-    PRINT                   value ->          what was typed at a prompt is shown
+    PRINT                   value ->          show a result at an interactive prompt
 
 Iteration, generators, coroutines
     ITER                    a -> iterator
@@ -84,12 +84,12 @@ Control
     BRANCH kind             v ->              jump to ``target`` if v is "true", "false", "none", "not none"
     RETURN                  v ->
     RAISE n                 n values ->       n = 0 re-raises the exception being handled; 2: exception, cause
-    RERAISE                 exc ->            go on unwinding with ``exc`` as it is
+    RERAISE                 exc ->            continue unwinding with ``exc`` unchanged
 
 Exceptions. An instruction may have a ``handler``. When it raises, the stack is cut to ``handler.depth``, a LASTI marker
 is pushed if ``handler.lasti``, then the exception, and control goes to ``handler.target``. The exception that
 ``sys.exc_info`` shows belongs to the stack: PUSH_EXC leaves a PREV marker on it, and cutting the stack below a PREV
-marker restores what was shown before. (CPython does that with extra cleanup handlers; lowering takes them away.)
+marker restores the previous one. (CPython does that with extra cleanup handlers; lowering removes them.)
     PUSH_EXC                exc -> PREV exc   exc is now the exception being handled
     POP_EXC                 PREV ->           restore the one before
     CHECK_EXC               exc type -> exc bool
@@ -120,7 +120,7 @@ from depyf.quick_dataclass import dataclass
 class Op(enum.Enum):
     """The operations; the module's docstring says what each does to the stack."""
 
-    __hash__ = object.__hash__  # that of enumerations is a function in Python, and takes several times as long
+    __hash__ = object.__hash__  # that of enumerations is written in Python, and several times slower
 
     CONST = "const"
     NULL = "null"
@@ -196,7 +196,7 @@ class Op(enum.Enum):
 
 
 ENDS = frozenset({Op.JUMP, Op.RETURN, Op.RAISE, Op.RERAISE})
-"""Operations after which control never goes on to the next one."""
+"""Operations after which control never continues at the next one."""
 
 SILENT = frozenset(
     {
@@ -217,23 +217,23 @@ SILENT = frozenset(
         Op.POP_EXC,
     }
 )
-"""Operations that can neither raise nor run anybody's code (STORE to "fast" and "deref" are silent too;
-the finalizer of a value that POP or STORE drops is nobody's concern here)."""
+"""Operations that can neither raise nor run foreign code (STORE to "fast" and "deref" are silent too;
+the finalizer of a value that POP or STORE drops is ignored here)."""
 
 
 COPY_STRIDE = 1 << 26
 
 
 def byte_offset(offset: int) -> int:
-    """The offset in the bytecode that ``offset`` of an operation means. Before 3.11 some operations have offsets of
-    their own: what begins a handler and stands in no instruction (odd, before the handler), and what an instruction of
-    a ``finally`` body means for another way into that (a multiple of ``COPY_STRIDE`` further on)."""
+    """Return the bytecode offset of an operation's ``offset``. Before 3.11 some operations have offsets of their own:
+    those at the start of a handler without an instruction (odd, before the handler), and those in further copies of a
+    ``finally`` body (larger by a multiple of ``COPY_STRIDE``)."""
     return (offset + 1 & ~1) % COPY_STRIDE
 
 
 @dataclass(frozen=True)
 class Handler:
-    """Where control goes on an exception: an index into ``NormalCode.ops``, and the stack depth to keep."""
+    """The target of an exception: an index into ``NormalCode.ops``, and the stack depth to keep."""
 
     target: int
     depth: int
@@ -242,8 +242,8 @@ class Handler:
 
 @dataclass(frozen=True)
 class Instr:
-    """One operation. ``target`` is an index into ``NormalCode.ops``; ``offset`` is where it stood in the bytecode,
-    ``span`` where in the source."""
+    """One operation. ``target`` is an index into ``NormalCode.ops``; ``offset`` is its position in the bytecode,
+    ``span`` that in the source."""
 
     op: Op
     arg: Any
@@ -254,7 +254,7 @@ class Instr:
 
     @property
     def line(self) -> Optional[int]:
-        """The line that it was compiled from; ``None`` where the compiler gave none."""
+        """Return the line that it was compiled from; ``None`` where the compiler gave none."""
         return None if self.span is None else self.span.line
 
     def __repr__(self) -> str:
@@ -268,10 +268,10 @@ class Instr:
 class NormalCode:
     """A code object in normal form. Unreachable operations are gone; ``code`` is the object it was made from.
 
-    ``copies_loop_tests``: this version's compiler writes the test of a ``while`` loop at its top and at its bottom.
-    ``forgets_behind_jumps``: a jump out of ``except E as name`` pops the exception before it forgets the name, and the
-    end of the clause behind that.
-    ``idle``: where instructions were written that do nothing, as ``pass`` is.
+    ``copies_loop_tests``: this version's compiler emits the test of a ``while`` loop at its top and at its bottom.
+    ``forgets_behind_jumps``: a jump out of ``except E as name`` pops the exception before it deletes the name, and the
+    end of the clause after that.
+    ``idle``: the locations of instructions without effect, such as ``pass``.
     """
 
     code: Code
@@ -281,12 +281,12 @@ class NormalCode:
     idle: Tuple[Span, ...] = ()
 
     def listing(self) -> str:
-        """The operations, one a line, for people who debug the decompiler."""
+        """Return the operations, one per line, for debugging the decompiler."""
         return "\n".join(f"{index:5} {instr.offset:5} L{instr.line} {instr!r}" for index, instr in enumerate(self.ops))
 
 
 def is_silent(instr: Instr) -> bool:
-    """Whether ``instr`` can neither raise nor run code that others can observe."""
+    """Return whether ``instr`` can neither raise nor run observable code."""
     if instr.op in SILENT:
         return True
     if instr.op is Op.STORE:

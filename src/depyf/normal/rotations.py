@@ -1,8 +1,8 @@
-"""Undo calls that only change the order of the values on the stack.
+"""Replace calls that only permute the stack with SWAPs.
 
-Python 3.8 and 3.9 have no instruction for more than four values. Dynamo puts them into a tuple, calls a function with
-it that stands among the constants, ``lambda a, b, c, d, e: (b, c, d, e, a)``, and unpacks what that returns. No
-compiler has functions among its constants; that one only changes the order is read from its bytecode.
+Python 3.8 and 3.9 have no instruction that rotates more than four values. Dynamo puts them into a tuple, calls a
+function in the constants with it, ``lambda a, b, c, d, e: (b, c, d, e, a)``, and unpacks the result. No compiler puts
+functions into its constants; the bytecode of the function shows whether it only permutes its arguments.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _VARIABLE_ARGUMENTS = 0x4 | 0x8
 
 
 def undo_rotations(drafts: List[Draft]) -> List[Draft]:
-    """``BUILD tuple; CONST function; SWAP 2; CALL_EX; UNPACK`` as SWAPs."""
+    """Replace ``BUILD tuple; CONST function; SWAP 2; CALL_EX; UNPACK`` with SWAPs."""
     if not any(draft.op is Op.CONST and isinstance(draft.arg, FunctionType) for draft in drafts):
         return drafts
     targets = {draft.target for draft in drafts}
@@ -40,7 +40,7 @@ def undo_rotations(drafts: List[Draft]) -> List[Draft]:
 
 
 def _order(call: List[Draft]) -> Optional[List[int]]:
-    """Which of the values lie on the stack behind ``call``, both counted from the bottom; ``None`` if it does more."""
+    """Return the permutation that ``call`` applies, counted from the bottom; ``None`` if it does more."""
     if [draft.op for draft in call] != [Op.BUILD, Op.CONST, Op.SWAP, Op.CALL_EX, Op.UNPACK]:
         return None
     build, function, swap, called, unpack = (draft.arg for draft in call)
@@ -51,7 +51,7 @@ def _order(call: List[Draft]) -> Optional[List[int]]:
 
 
 def _returned_arguments(function: object) -> Optional[List[int]]:
-    """The arguments that ``function`` returns as a tuple, if it does nothing else."""
+    """Return the indices of the arguments that ``function`` returns as a tuple, if it does nothing else."""
     if not isinstance(function, FunctionType) or function.__defaults__ or function.__kwdefaults__:
         return None
     code = function.__code__

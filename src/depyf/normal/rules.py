@@ -1,4 +1,4 @@
-"""Builders of rules, and the rules of the instructions that mean the same in all versions."""
+"""Builders of rules, and the rules of the instructions with the same meaning in all versions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from depyf.normal.draft import Draft, Lowering, Rule
 from depyf.normal.ops import Op
 
 CONVERSIONS = ("", "s", "r", "a")
-"""What the conversions of formatted values are counted by."""
+"""The conversions of formatted values, in the order of their numbers."""
 
 
 def nothing(lowering: Lowering, ins: Instruction) -> List[Draft]:
@@ -41,7 +41,7 @@ def branch_or_pop(kind: str) -> Rule:
 
 
 def load_method(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    """``obj -> method self`` or ``obj -> NULL attribute``: both call the same, so always the second."""
+    """Lower ``obj -> method self`` or ``obj -> NULL attribute``: the calls are equivalent, so always the second."""
     return [Draft(Op.NULL), Draft(Op.SWAP, 2), Draft(Op.ATTR, lowering.code.co_names[ins.arg])]
 
 
@@ -76,12 +76,12 @@ def unpack_ex(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def take_constant(lowering: Lowering, ins: Instruction) -> Any:
-    """The constant that ``ins`` takes from the stack and that only stands there for it (names of keywords)."""
+    """Remove and return the constant that was pushed only for ``ins`` (keyword names)."""
     return lowering.take_previous(Op.CONST, ins).arg
 
 
 def call_with_names(lowering: Lowering, ins: Instruction, null: str) -> List[Draft]:
-    """A call whose names of keywords are a constant on top of the stack, ``null`` as CALL has it."""
+    """Lower a call whose keyword names are a constant on top of the stack; ``null`` is that of CALL."""
     constant = lowering.pushed(ins)
     if constant is None or constant.op is not Op.CONST:
         raise ValueError(f"{lowering.code.co_name}: {ins.name} at offset {ins.offset} has no constant names")
@@ -93,7 +93,7 @@ def call_with_names(lowering: Lowering, ins: Instruction, null: str) -> List[Dra
 
 
 def keyword_names(names: object, ins: Instruction) -> Tuple[str, ...]:
-    """``names`` as those of the last arguments of a call. Raises ``ValueError`` when they can't be."""
+    """Return ``names`` as keyword names of a call. Raises ``ValueError`` when they can't be."""
     if type(names) is tuple and len(names) <= ins.arg and all(type(name) is str for name in names):
         return names
     raise ValueError(f"the call at offset {ins.offset} has no names for its keywords")

@@ -1,8 +1,8 @@
-"""Stacks on which one value of the normal form takes two slots.
+"""Remove the second stack slot of values that have one slot in the normal form.
 
 Since 3.14 ``with`` keeps its exit method and the object it is called on, since 3.15 a ``for`` loop keeps its iterator
 and an index. The normal form has one slot for either. The rules of these versions write a SECOND_SLOT where the other
-slot is pushed; ``forget_second_slots`` follows the stack from there, and whatever counts slots counts one less.
+slot is pushed; ``forget_second_slots`` tracks the stack from there and adjusts the arguments that count slots.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from depyf.normal.ops import ENDS, Op
 SECOND_SLOT = "SECOND_SLOT"
 
 Slots = Tuple[bool, ...]
-"""The stack, top at the right: whether the normal form has the slot."""
+"""The stack, top at the right: for each slot, whether the normal form has it."""
 
 
 def forget_second_slots(drafts: List[Draft]) -> List[Draft]:
-    """``drafts`` as if each value took one slot. Raises ``ValueError`` where the second slot of a value is used."""
+    """Return ``drafts`` with one slot per value. Raises ``ValueError`` where the second slot of a value is used."""
     if not any(draft.op == SECOND_SLOT for draft in drafts):
         return drafts
     return _Walk(drafts).run()
@@ -36,9 +36,9 @@ class _Walk:
         jumps.update(draft.handler.target for draft in drafts if draft.handler is not None)
         self.targets = {self.index_of(offset) for offset in jumps}
         self.before: Dict[int, Slots] = {}
-        """The stack before a draft that control may come to by a jump."""
+        """The stack before each draft that is a jump target."""
         self.after: Dict[int, List[Draft]] = {}
-        """What becomes of each draft that can be reached."""
+        """The replacement of each reachable draft."""
         self.todo: List[int] = []
 
     def run(self) -> List[Draft]:
@@ -66,14 +66,14 @@ class _Walk:
             raise ValueError(f"the stack at offset {self.drafts[index].offset} depends on where control comes from")
 
     def _step(self, index: int, stack: List[bool]) -> Optional[List[bool]]:
-        """The stack behind the draft at ``index``; None if control never goes on there."""
+        """Return the stack after the draft at ``index``; None if control never continues there."""
         draft = self.drafts[index]
         handler = self._handler(draft, stack)
         self.after[index] = [replace(made, handler=handler) for made in self._rewritten(draft, stack)]
         if draft.target is not None:
             left = stack
             if draft.op is Op.FOR:
-                left = stack[:-1]  # without the value, and without the iterator, which the loop drops at its end
+                left = stack[:-1]  # neither the value nor the iterator, which the loop pops at its end
                 while left and not left.pop():
                     pass
             self._goes_to(self.index_of(draft.target), tuple(left))
@@ -88,7 +88,7 @@ class _Walk:
         return replace(entry, depth=sum(kept))
 
     def _rewritten(self, draft: Draft, stack: List[bool]) -> List[Draft]:
-        """What ``draft`` is in the normal form; ``stack`` is changed to what lies there behind it."""
+        """Return ``draft`` in the normal form; update ``stack`` to that after it."""
         op, arg = draft.op, draft.arg
         if op == SECOND_SLOT:
             stack.append(False)
@@ -104,7 +104,7 @@ class _Walk:
             return [replace(draft, arg=sum(stack[-arg - 1 : -1]))] if stack[-1] else []
         if op is Op.POP:
             return [draft] if stack.pop() else []
-        if op in (Op.FOR, Op.WITH_EXCEPT):  # what they look at stays where it is
+        if op in (Op.FOR, Op.WITH_EXCEPT):  # they do not pop what they read
             stack.append(True)
             return [draft]
         if op in (Op.ADD, Op.UPDATE):
@@ -113,7 +113,7 @@ class _Walk:
             self._pop(draft, stack, taken)
             return [replace(draft, arg=(kind, sum(stack[-depth:])))]
         if op is Op.CALL and len(stack) > arg[0] and not stack[-arg[0] - 1]:
-            # The exit method; its other slot lies where a NULL may lie.
+            # The exit method; its other slot is where a NULL may be.
             count, names, _ = arg
             self._pop(draft, stack, count)
             del stack[-2:]
@@ -130,7 +130,7 @@ class _Walk:
         del stack[len(stack) - count :]
 
     def _swap(self, draft: Draft, stack: List[bool]) -> List[Draft]:
-        """Values change their order only among themselves."""
+        """Rewrite SWAPs: values change their order only among themselves."""
         window = list(range(len(stack) - draft.arg, len(stack)))
         now = [slot for slot in window if stack[slot]]
         window[0], window[-1] = window[-1], window[0]

@@ -1,7 +1,7 @@
-"""The statements at the top of a body, as bytecode shows them: where all control comes by, with nothing on the stack.
+"""The top-level statements of a body, recovered from bytecode: between dominators of its end with an empty stack.
 
-0  LOAD f; CALL; POP          0, 3 and 9 are on every way from the start to the end, in no ``try``, with an empty
-3  LOAD a; BRANCH to 9        stack: what lies between two of them is a statement, wherever its handlers stand
+0  LOAD f; CALL; POP          0, 3 and 9 are on every path from the start to the end, in no ``try``, with an empty
+3  LOAD a; BRANCH to 9        stack: the code between two of them is a statement, wherever its handlers are
 5  LOAD g; CALL; POP
 9  ...
 """
@@ -16,7 +16,7 @@ from depyf.normal.stack_check import stack_depths
 
 
 class Segment(NamedTuple):
-    """Indices of the first operation of a statement, and of the first one behind it; ``handler`` guards it."""
+    """Indices of the first operation of a statement, and of the first one after it; ``handler`` covers it."""
 
     start: int
     end: int
@@ -24,7 +24,7 @@ class Segment(NamedTuple):
 
 
 def segments(normal: NormalCode) -> List[Segment]:
-    """The statements of ``normal``, in their order; what stands behind the last of them is the end of the body."""
+    """Return the statements of ``normal``, in order; the code after the last one is the end of the body."""
     ops, depths = normal.ops, stack_depths(normal)
     within = {
         following
@@ -46,7 +46,7 @@ def _is_outermost(ops: Sequence[Instr], index: int) -> bool:
 
 
 def with_one_end(normal: NormalCode) -> NormalCode:
-    """``normal`` with one ``return None``, to which all ways lead that had one each: behind the last statement."""
+    """Return ``normal`` with all its ``return None`` merged into one, behind the last statement."""
     ops = normal.ops
     ends = [
         index
@@ -60,7 +60,7 @@ def with_one_end(normal: NormalCode) -> NormalCode:
 
 
 def with_holes(normal: NormalCode, holes: Iterable[Tuple[Segment, str]]) -> NormalCode:
-    """``normal`` with a call of a global name in the place of each segment."""
+    """Return ``normal`` with each segment replaced by a call of a global name."""
     ops: List[List[Instr]] = [[instr] for instr in normal.ops]
     for (start, end, handler), name in holes:
         first = replace(normal.ops[start], handler=handler)
@@ -75,7 +75,7 @@ def with_holes(normal: NormalCode, holes: Iterable[Tuple[Segment, str]]) -> Norm
 
 
 def _reached(groups: Sequence[List[Instr]]) -> Tuple[Instr, ...]:
-    """The operations that can be reached, with their targets counted anew."""
+    """Return the reachable operations, with their targets renumbered."""
     todo: List[int] = [0]
     known: Set[int] = set()
     while todo:
@@ -107,7 +107,7 @@ def _reached(groups: Sequence[List[Instr]]) -> Tuple[Instr, ...]:
 
 
 def _on_every_way(ops: Sequence[Instr]) -> List[int]:
-    """The indices that dominate the end: every way from the start to a ``return`` leads over them."""
+    """Return the indices that dominate the end: they are on every path from the start to a ``return``."""
     count = len(ops)
     out: List[List[int]] = [successors(ops, index) for index in range(count)]
     ends = [index for index, instr in enumerate(ops) if instr.op is Op.RETURN]
@@ -125,7 +125,7 @@ def _on_every_way(ops: Sequence[Instr]) -> List[int]:
 
 
 def successors(ops: Sequence[Instr], index: int) -> List[int]:
-    """Where control may go behind operation ``index``; the handler of exceptions is the last of them."""
+    """Return the successors of operation ``index``; its exception handler is the last."""
     instr = ops[index]
     following = [] if instr.op in ENDS else [index + 1]
     if instr.target is not None:
@@ -136,7 +136,7 @@ def successors(ops: Sequence[Instr], index: int) -> List[int]:
 
 
 def immediate_dominators(out: Sequence[Sequence[int]], root: int) -> Dict[int, int]:
-    """The nearest node above each node that can be reached from ``root``: every way to the node leads over it."""
+    """Return the immediate dominator of each node that is reachable from ``root``."""
     order = _postorder(out, root)
     number = {index: place for place, index in enumerate(order)}
     into: Dict[int, List[int]] = {}

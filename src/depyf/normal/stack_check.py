@@ -1,4 +1,4 @@
-"""Bytecode that uses the stack as no compiler would is refused before anything is made of it."""
+"""Reject bytecode with an inconsistent operand stack."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ _LOOK_BELOW = frozenset({Op.COPY, Op.SWAP, Op.ADD, Op.UPDATE})
 
 
 def _counts_from(instr: Instr) -> int:
-    """Which value from the top an operation that looks below it means, 1 being the top."""
+    """Return the depth of the value that an operation reads below the top (1 is the top)."""
     return int(instr.arg) if instr.op in (Op.COPY, Op.SWAP) else int(instr.arg[1])
 
 
 def stack_depths(code: NormalCode) -> Dict[int, int]:
-    """How many values lie on the stack before each operation.
+    """Return the stack depth before each operation.
 
-    Every operation finds on the stack what it takes, and finds as much by whichever way control gets there: the
-    interpreter takes that for granted, and so do the layers above. Raises ``ValueError`` where it is not so.
+    Every operation has enough operands on the stack, and the same depth on all paths to it: the interpreter assumes
+    that, and so do the layers above. Raises ``ValueError`` where it is not so.
     """
     name, ops = code.code.co_name, code.ops
     depths: Dict[int, int] = {}
@@ -49,7 +49,7 @@ def stack_depths(code: NormalCode) -> Dict[int, int]:
                 todo.append((handler.target, handler.depth + handler.lasti + 1))
             depth += left - taken
             if instr.target is not None:
-                # A for loop that is done has taken its iterator away, and leaves no value.
+                # An exhausted for loop has popped its iterator, and pushes no value.
                 todo.append((instr.target, depth - 2 if instr.op is Op.FOR else depth))
             if instr.op in ENDS:
                 break

@@ -1,4 +1,4 @@
-"""SWAPs that bring the values on the stack into another order."""
+"""SWAPs that permute the values on the stack."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Hashable, List, Sequence
 
 
 def swaps_between(now: Sequence[Hashable], wanted: Sequence[Hashable]) -> List[int]:
-    """The depths of SWAPs that bring different values from the order ``now`` into another; the last is the topmost."""
+    """Return the depths of SWAPs that permute distinct values from ``now`` to ``wanted``; the last is the topmost."""
     values, made = list(now), []
     while values != list(wanted):
         place = wanted.index(values[-1])

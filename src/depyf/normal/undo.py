@@ -1,10 +1,10 @@
-"""Steps that undo what the compiler spreads over several instructions, on drafts whose jumps are byte offsets.
+"""Steps that merge the sequences that compilers emit for one operation, on drafts whose jumps are byte offsets.
 
 SEND loops          ->  YIELD_FROM
 GET_ANEXT ... END_ASYNC_FOR  ->  FOR (async)
 LOAD_SPECIAL __exit__ ... CALL  ->  WITH
 COPY 3, POP_EXCEPT, RERAISE  ->  gone: the normal form unwinds the exception state with the stack
-branches turned around  ->  guarded as what is before them
+inverted branches  ->  covered by the handler of the code before them
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CLEANUP = (Op.COPY, Op.POP_EXC, Op.RERAISE)
 
 def join_with_entries(drafts: List[Draft]) -> List[Draft]:
     """3.14: ``COPY 1; LOAD_SPECIAL __exit__; SWAP 2; SWAP 3; LOAD_SPECIAL __enter__; CALL`` is WITH. The exit method
-    and the object that it is called on are left below what the call gives."""
+    and the object that it is called on stay below the result of the call."""
     targets = _targets(drafts)
     result: List[Draft] = []
     index = 0
@@ -61,9 +61,9 @@ _WITH_ENTRIES: Dict[Tuple[object, ...], Op] = {
 def join_send_loops(drafts: List[Draft]) -> List[Draft]:
     """``1: SEND 2; YIELD_VALUE; RESUME; JUMP_BACKWARD_NO_INTERRUPT 1; 2:`` is one YIELD_FROM.
 
-    Since 3.12 the loop ends in an END_SEND, which the operation includes, and what ``throw`` brings is handled by a
-    CLEANUP_THROW somewhere, which nothing reaches once the YIELD_VALUE is gone. What differs from that in any jump is
-    no such loop.
+    Since 3.12 the loop ends in an END_SEND, which the operation includes, and exceptions from ``throw`` are handled by
+    a CLEANUP_THROW elsewhere, which is unreachable once the YIELD_VALUE is gone. Code that differs from that in any
+    jump is no such loop.
     """
     position = {draft.offset: index for index, draft in enumerate(drafts)}
     targets = _targets(drafts)
@@ -82,14 +82,14 @@ def join_send_loops(drafts: List[Draft]) -> List[Draft]:
 
 
 def _targets(drafts: List[Draft]) -> List[int]:
-    """The offsets that control can go to by a jump or an exception, sorted."""
+    """Return the targets of jumps and exceptions, sorted."""
     found = {draft.target for draft in drafts if draft.target is not None}
     found.update(draft.handler.target for draft in drafts if draft.handler is not None)
     return sorted(found)
 
 
 def _is_joined(first: Draft, last: Draft, targets: List[int]) -> bool:
-    """Whether nothing comes to a place between the two, or to the last one, but from the one before it."""
+    """Return whether each draft after ``first``, up to ``last``, is only reached from the one before it."""
     return bisect_right(targets, first.offset) == bisect_right(targets, last.offset)
 
 
@@ -97,7 +97,7 @@ def _is_send_loop(drafts: List[Draft], index: int, targets: List[int], position:
     if index + 3 >= len(drafts):
         return False
     send, sent, jump, behind = drafts[index : index + 4]
-    if behind.op == CLEANUP_THROW:  # that of this loop, which goes on behind itself
+    if behind.op == CLEANUP_THROW:  # that of this loop, which continues behind itself
         (behind,) = drafts[index + 4 : index + 5] or [behind]
     if sent.op is not Op.YIELD or jump.op is not Op.JUMP or jump.target is None or send.target is None:
         return False
@@ -115,7 +115,7 @@ def _is_send_loop(drafts: List[Draft], index: int, targets: List[int], position:
 
 
 def join_async_for(drafts: List[Draft]) -> List[Draft]:
-    """``GET_ANEXT; None; YIELD_FROM`` guarded by a handler END_ASYNC_FOR is one FOR that ends behind the handler."""
+    """Replace ``GET_ANEXT; None; YIELD_FROM`` with handler END_ASYNC_FOR by one FOR that ends behind the handler."""
     position = {draft.offset: index for index, draft in enumerate(drafts)}
     targets = _targets(drafts)
     result: List[Draft] = []
@@ -145,7 +145,7 @@ def join_async_for(drafts: List[Draft]) -> List[Draft]:
 
 
 def skip_cleanup_handlers(drafts: List[Draft]) -> List[Draft]:
-    """A handler ``COPY 3; POP_EXCEPT; RERAISE`` only restores ``sys.exc_info`` and goes on to the next one out."""
+    """Skip handlers ``COPY 3; POP_EXCEPT; RERAISE``, which only restore ``sys.exc_info`` and unwind further."""
     position: Dict[int, int] = {}
     for index in range(len(drafts) - 1, -1, -1):
         position[drafts[index].offset] = index
@@ -176,8 +176,8 @@ def skip_cleanup_handlers(drafts: List[Draft]) -> List[Draft]:
 
 
 def skip_stop_iteration_handlers(drafts: List[Draft]) -> List[Draft]:
-    """3.12: a handler ``CALL_INTRINSIC_1 STOPITERATION_ERROR; RERAISE`` around a generator does what the interpreter
-    did before: every generator has it, so the normal form does not say it."""
+    """3.12: skip the handler ``CALL_INTRINSIC_1 STOPITERATION_ERROR; RERAISE`` of generators. It does what the
+    interpreter did before: every generator has it, so the normal form leaves it out."""
     handlers = {
         draft.offset
         for draft, behind in zip(drafts, drafts[1:])
@@ -193,9 +193,9 @@ _TRUTHS = frozenset({Op.IS, Op.IN, Op.CHECK_EXC, Op.MATCH_MAPPING, Op.MATCH_SEQU
 
 
 def guard_turned_branches(drafts: List[Draft]) -> List[Draft]:
-    """3.12: a branch back to the head of a loop is turned around, ``POP_JUMP_IF_TRUE 1; JUMP_BACKWARD loop; 1:``, and
-    the exception table forgets the jump, since 3.13 the branch as well. The jump belongs to the branch, and the branch
-    to what is before it, if that is a truth: what else is tested may raise, and then the table counts."""
+    """3.12: a branch back to the head of a loop is inverted, ``POP_JUMP_IF_TRUE 1; JUMP_BACKWARD loop; 1:``, and the
+    exception table omits the jump, since 3.13 the branch as well. The jump belongs to the branch, and the branch to
+    the code before it, if that makes a bool: testing another value may raise, and then the table is right."""
     result = list(drafts)
     for index in range(1, len(drafts) - 2):
         branch, jump = drafts[index : index + 2]

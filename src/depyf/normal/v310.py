@@ -13,7 +13,7 @@ from depyf.normal.v38 import rotate
 
 
 def _match(op: Op) -> Rule:
-    """Pushes what was found and whether it was; when it was not, what was found is not used any more."""
+    """Push the match and whether there was one; without one the match is not used any more."""
 
     def rule(lowering: Lowering, ins: Instruction) -> List[Draft]:
         if lowering.neighbour(1) != "POP_JUMP_IF_FALSE":

@@ -73,7 +73,7 @@ def _compare(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def _return_generator(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    """The POP_TOP behind it takes what the first ``send`` pushes, so the pair does nothing."""
+    """Push None, as the first ``send`` does, for the POP_TOP behind it: the pair has no effect."""
     return [Draft(Op.CONST, None)]
 
 

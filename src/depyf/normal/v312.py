@@ -32,7 +32,7 @@ def _unary_intrinsic(lowering: Lowering, ins: Instruction) -> List[Draft]:
     name = lowering.table.unary_intrinsics[ins.arg]
     if name == "ASYNC_GEN_WRAP":
         return []
-    if name in _STATEMENTS:  # they leave None, which the POP_TOP behind them takes
+    if name in _STATEMENTS:  # they push None, which the POP_TOP behind them pops
         return [Draft(_STATEMENTS[name]), Draft(Op.CONST, None)]
     known = _UNARY_INTRINSICS.get(name)
     return [Draft(known.op, known.arg) if known is not None else Draft(Op.INTRINSIC, (name, 1))]
@@ -50,8 +50,8 @@ def _load_attr(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def load_super_attr(method: List[Draft]) -> Rule:
-    """``super class self -> attribute``: bit 0 for a method call (which ``method`` makes ready), bit 1 if ``super`` was
-    called with arguments; without, it still gets what the bytecode gives it."""
+    """``super class self -> attribute``: bit 0 for a method call (which ``method`` prepares), bit 1 if ``super`` was
+    called with arguments; without them it still gets the operands in the bytecode."""
 
     def rule(lowering: Lowering, ins: Instruction) -> List[Draft]:
         loaded = [Draft(Op.SUPER_ATTR, (lowering.code.co_names[ins.arg >> 2], bool(ins.arg & 2)))]
@@ -66,7 +66,7 @@ def _load_fast_and_clear(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def _make_cell(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    """Those at the beginning make the cells that the code object says it has."""
+    """Drop those at the start: they make the cells that the code object lists."""
     distance = -1
     while lowering.neighbour(distance) in ("MAKE_CELL", "COPY_FREE_VARS"):
         distance -= 1
@@ -98,8 +98,8 @@ def _load_from_dict_or_globals(lowering: Lowering, ins: Instruction) -> List[Dra
 
 
 def _load_from_namespace(lowering: Lowering, ins: Instruction, otherwise: str, name: str) -> List[Draft]:
-    """A class body finds names in its own namespace first, and so do the scopes of type parameters and annotations in
-    it: those have it in a cell."""
+    """Class bodies look names up in their own namespace first, and so do the scopes of type parameters and annotations
+    in them: these have it in a cell."""
     if lowering.drafts and lowering.drafts[-1].op is Op.LOAD:
         if lowering.take_previous(Op.LOAD, ins).arg != ("deref", "__classdict__"):
             raise ValueError(f"{lowering.code.co_name}: {ins.name} at offset {ins.offset} looks into no class")

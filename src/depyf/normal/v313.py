@@ -56,7 +56,7 @@ def _to_bool(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def _truth(rule: Rule) -> Rule:
-    """What gives True or False: the test behind it can't raise, and may stand outside of the ``try`` around this."""
+    """Mark the result as a bool: a test of it can't raise, and may be outside of the ``try`` around this."""
 
     def truth(lowering: Lowering, ins: Instruction) -> List[Draft]:
         lowering.left_to_next = lowering.neighbour(1) in _TRUTH_TESTS
@@ -75,7 +75,7 @@ def _convert(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def _format_simple(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    """With a conversion just before it, the one operation that older versions had for both."""
+    """Merge with a conversion just before it: older versions had one operation for both."""
     if lowering.neighbour(-1) == "CONVERT_VALUE":
         return [Draft(Op.FORMAT, (lowering.take_previous(Op.CONVERT, ins).arg, False))]
     return [Draft(Op.FORMAT, ("", False))]
@@ -86,7 +86,7 @@ def _make_function(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def _set_function_attribute(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    """The operands come off the stack in the order in which MAKE_FUNCTION took them: closure first."""
+    """Merge into MAKE_FUNCTION: the operands are popped in the same order, closure first."""
     if ins.arg not in _NOT_BEFORE:
         raise ValueError(f"{lowering.code.co_name}: a function has no attribute {ins.arg} (offset {ins.offset})")
     made = lowering.take_previous(Op.MAKE_FUNCTION, ins)
@@ -96,7 +96,7 @@ def _set_function_attribute(lowering: Lowering, ins: Instruction) -> List[Draft]
 
 
 def _pop_top(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    """FOR_ITER jumps over END_FOR and the POP_TOP behind it; the FOR of the normal form takes the iterator away."""
+    """FOR_ITER jumps over END_FOR and the POP_TOP behind it; the FOR of the normal form pops the iterator."""
     return [] if lowering.neighbour(-1) == "END_FOR" else [Draft(Op.POP)]
 
 

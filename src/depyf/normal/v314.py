@@ -35,7 +35,7 @@ def _load_special(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def _pop_iter(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    """Behind END_FOR, where FOR_ITER goes in the end: the FOR of the normal form has taken the iterator away."""
+    """Drop it behind END_FOR, the exit of FOR_ITER: the FOR of the normal form has popped the iterator."""
     return [] if lowering.neighbour(-1) == "END_FOR" else [Draft(Op.POP)]
 
 
@@ -46,7 +46,7 @@ def _binary_op(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def _call_function_ex(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    """The keywords, or a NULL in their place, lie above the arguments."""
+    """Lower a call: the keywords, or a NULL in their place, are above the arguments."""
     if lowering.neighbour(-1) == "PUSH_NULL":
         lowering.take_previous(Op.NULL, ins)
         return [Draft(Op.CALL_EX, (False, "above"))]

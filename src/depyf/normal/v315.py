@@ -1,7 +1,7 @@
 """How CPython 3.15 spells the normal form: 3.14 and what changed.
 
-An iterator takes two slots of the stack now: itself, and an index or NULL. While the loop of ``await`` or ``yield
-from`` runs, so does what it waits for; but that loop becomes one operation, and these slots never come to light.
+An iterator takes two slots of the stack now: itself, and an index or NULL. So does the awaitable in the loop of
+``await`` or ``yield from``; but that loop becomes one operation, and these slots are never visible.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _get_iter(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def _push_null(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    if lowering.neighbour(1) == "FOR_ITER":  # over a generator that was just made
+    if lowering.neighbour(1) == "FOR_ITER":  # over a new generator
         return [Draft(SECOND_SLOT)]
     if lowering.neighbour(-1) in ("GET_AWAITABLE", "GET_ANEXT"):
         return []
@@ -42,13 +42,13 @@ def _push_null(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def _pop_iter(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    """Behind END_FOR, where FOR_ITER goes in the end: the FOR of the normal form has taken the iterator away."""
+    """Drop it behind END_FOR, the exit of FOR_ITER: the FOR of the normal form has popped the iterator."""
     return [] if lowering.neighbour(-1) == "END_FOR" else [Draft(Op.POP), Draft(Op.POP)]
 
 
 def _pop_top(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    """RETURN_GENERATOR stands between the iterator of a generator expression and its loop now; what the first ``send``
-    pushes goes at once."""
+    """RETURN_GENERATOR is now between the iterator of a generator expression and its loop; the value that the first
+    ``send`` pushes is popped at once."""
     return [] if lowering.neighbour(-1) == "RETURN_GENERATOR" else [Draft(Op.POP)]
 
 

@@ -69,12 +69,12 @@ def _closure(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def rotate(count: int) -> List[Draft]:
-    """The top goes below ``count`` - 1 others."""
+    """Move the top below ``count`` - 1 others."""
     return [Draft(Op.SWAP, depth) for depth in range(count, 1, -1)]
 
 
 def _rot_two(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    """Behind ROT_THREE the two turn the order of three values round, which is one SWAP."""
+    """Merge with ROT_THREE before it: the two reverse three values, which is one SWAP."""
     if lowering.neighbour(-1) == "ROT_THREE" and ins.offset not in lowering.targets:
         if [(draft.op, draft.arg) for draft in lowering.drafts[-2:]] == [(Op.SWAP, 3), (Op.SWAP, 2)]:
             lowering.drafts.pop()
@@ -83,7 +83,7 @@ def _rot_two(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def _rot_three(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    """Behind DUP_TOP: a copy of the top goes below the two."""
+    """Merge with DUP_TOP before it: a copy of the top goes below two values."""
     if lowering.neighbour(-1) == "DUP_TOP" and ins.offset not in lowering.targets:
         duplicate = lowering.drafts.pop()
         lowering.drafts.append(Draft(Op.SWAP, 2, None, duplicate.offset, duplicate.span))
@@ -92,7 +92,7 @@ def _rot_three(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def _dup_top(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    """What ends a ``with`` is called with three times None, of which two are copies here."""
+    """The exit function of a ``with`` is called with three None, two of which are copies here."""
     before = [lowering.neighbour(distance) for distance in (-2, -1)]
     behind = [lowering.neighbour(distance) for distance in (1, 2)]
     if (before[1] == "LOAD_CONST" and behind == ["DUP_TOP", "CALL_FUNCTION"]) or (
@@ -113,7 +113,7 @@ def _setup_with(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def _make_function(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    """The qualified name above the code is no operand: ``verify`` compares it as a fact of that code."""
+    """Drop the qualified name above the code: ``verify`` compares that as a fact of the code."""
     name = take_constant(lowering, ins)
     if not isinstance(name, str):
         raise ValueError(f"{lowering.code.co_name}: a function without a name is made at offset {ins.offset}")
