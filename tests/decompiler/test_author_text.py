@@ -544,6 +544,20 @@ def passes_in_a_chain(a, b):
         return b.e()
     return None
 
+def passes_beside_a_return_in_with(a, b, c, d):
+    with a as f:
+        if b:
+            try:
+                b(f)
+                return c
+            except ValueError:
+                pass
+        elif b.a and d > 0:
+            c(f)
+            return c
+        d(f)
+    return c
+
 def not_before_in(a, b, c):
     if not b or not a in c:
         return c

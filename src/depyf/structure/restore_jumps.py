@@ -34,6 +34,8 @@ class _Restorer:
 
     def _measure(self, node: ast.AST) -> Tuple[int, int]:
         place = place_of(node)
+        if isinstance(node, ast.Return) and node.value is not None and place_of(node.value) is not None:
+            place = None  # in ``with`` it has the place of the exit methods, which are called before it
         first, last = (1 << 30, -1) if place is None else (place.line, place.line)
         if place is not None and not isinstance(node, ast.stmt):
             last = place.end_line
